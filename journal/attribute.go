@@ -1,0 +1,100 @@
+package journal
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+type item = map[string]types.AttributeValue
+
+func stringValue(s string) types.AttributeValue {
+	return &types.AttributeValueMemberS{Value: s}
+}
+
+func numberValue[N int | int64 | uint64](n N) types.AttributeValue {
+	if n >= 0 {
+		return &types.AttributeValueMemberN{Value: strconv.FormatUint(uint64(n), 10)}
+	}
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(int64(n), 10)}
+}
+
+// binaryValue never holds a nil slice: the SDK leaves a nil one out of the
+// request, and DynamoDB then refuses the attribute as empty.
+func binaryValue(b []byte) types.AttributeValue {
+	if b == nil {
+		b = []byte{}
+	}
+	return &types.AttributeValueMemberB{Value: b}
+}
+
+func stringOf(v types.AttributeValue) (string, bool) {
+	s, ok := v.(*types.AttributeValueMemberS)
+	if !ok {
+		return "", false
+	}
+	return s.Value, true
+}
+
+func uintOf(v types.AttributeValue) (uint64, bool) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	u, err := strconv.ParseUint(n.Value, 10, 64)
+	return u, err == nil
+}
+
+func intOf(v types.AttributeValue) (int64, bool) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(n.Value, 10, 64)
+	return i, err == nil
+}
+
+// bytesOf accepts binary and text: the Go member of the event-store-adapter
+// family writes payloads as text, the others as binary.
+func bytesOf(v types.AttributeValue) ([]byte, bool) {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberB:
+		return v.Value, true
+	case *types.AttributeValueMemberS:
+		return []byte(v.Value), true
+	default:
+		return nil, false
+	}
+}
+
+// itemSize is the size that DynamoDB counts against its limits: names and values
+// in bytes, numbers at most 21, a map 3 and 1 for each entry. It never
+// counts less than the service does.
+//
+// https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+func itemSize(it item) int {
+	size := 0
+	for name, value := range it {
+		size += len(name) + valueSize(value)
+	}
+	return size
+}
+
+func valueSize(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return min(21, len(v.Value)/2+2)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberM:
+		size := 3
+		for name, value := range v.Value {
+			size += 1 + len(name) + valueSize(value)
+		}
+		return size
+	default:
+		return 1
+	}
+}

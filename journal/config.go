@@ -1,0 +1,162 @@
+package journal
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+)
+
+// MaxShards bounds the number of logical shards of a journal. Every consumer
+// group polls every shard, so more than a few hundred are rarely of use.
+const MaxShards = 65_536
+
+// Config says where the store is and what its tables look like. The zero value
+// serves an application that made its tables with [Create] and default names.
+type Config struct {
+	// Tables and Indexes are the names in DynamoDB.
+	Tables  Tables
+	Indexes Indexes
+
+	// Attributes are the names of the attributes that the event-store-adapter
+	// schema defines.
+	Attributes Attributes
+
+	// Shards is the number of logical shards over which each aggregate type
+	// spreads, 1 to [MaxShards]. [Create] and [Adopt] need it, and it can never
+	// be changed afterwards; 16 is a good choice unless you know better. A
+	// shard takes about 1,000 write units a second, a limit of DynamoDB's
+	// partitions, and every consumer group polls every shard.
+	//
+	// [Open] takes 0 for the number that is stored, and refuses another one.
+	Shards int
+
+	// Resolver maps an aggregate to its shard. Default: [FNV1a].
+	Resolver KeyResolver
+
+	// Throughput makes [Create] provision the tables and their indexes.
+	// Default: nil, which is on demand.
+	Throughput *types.ProvisionedThroughput
+
+	// RetryBudget is how long [Journal.Append] repeats a transaction that
+	// DynamoDB throttled, that met another transaction, or whose reply was lost.
+	// The context's deadline ends it earlier. Default: 15 seconds.
+	RetryBudget time.Duration
+
+	// Now is the clock that dates events. Default: time.Now.
+	Now func() time.Time
+
+	// NewID makes commit and event ids; an id is at most 36 characters, a limit of
+	// DynamoDB's ClientRequestToken. Default: random UUIDs.
+	NewID func() string
+}
+
+// Tables names the tables of a store. DynamoDB wants 3 to 255 characters.
+type Tables struct {
+	Journal    string // default "journal"
+	Snapshot   string // default "snapshot"
+	Checkpoint string // default "checkpoint"; positions of consumer groups
+}
+
+// Indexes names the global secondary indexes.
+type Indexes struct {
+	JournalAggregate  string // default "journal-aid-index"
+	SnapshotAggregate string // default "snapshot-aid-index"
+	JournalTail       string // default "journal-tail-index"
+}
+
+// Attributes names the attributes that the event-store-adapter schema defines.
+type Attributes struct {
+	PartitionKey   string // default "pkey"
+	SortKey        string // default "skey"
+	AggregateID    string // default "aid"
+	SequenceNumber string // default "seq_nr"; the schema document's tables say "ser_nr"
+	Payload        string // default "payload"
+	OccurredAt     string // default "occurred_at"
+	Version        string // default "version"
+	TTL            string // default "ttl"
+}
+
+func (c *Config) setDefaults() {
+	set := func(field *string, value string) {
+		if *field == "" {
+			*field = value
+		}
+	}
+	set(&c.Tables.Journal, "journal")
+	set(&c.Tables.Snapshot, "snapshot")
+	set(&c.Tables.Checkpoint, "checkpoint")
+	set(&c.Indexes.JournalAggregate, "journal-aid-index")
+	set(&c.Indexes.SnapshotAggregate, "snapshot-aid-index")
+	set(&c.Indexes.JournalTail, "journal-tail-index")
+	set(&c.Attributes.PartitionKey, "pkey")
+	set(&c.Attributes.SortKey, "skey")
+	set(&c.Attributes.AggregateID, "aid")
+	set(&c.Attributes.SequenceNumber, "seq_nr")
+	set(&c.Attributes.Payload, "payload")
+	set(&c.Attributes.OccurredAt, "occurred_at")
+	set(&c.Attributes.Version, "version")
+	set(&c.Attributes.TTL, "ttl")
+	if c.Resolver == nil {
+		c.Resolver = FNV1a
+	}
+	if c.RetryBudget == 0 {
+		c.RetryBudget = 15 * time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = uuid.NewString
+	}
+}
+
+// Validate reports what cannot work, as a [*ConfigError].
+func (c Config) Validate() error {
+	c.setDefaults()
+	if c.Shards < 0 || c.Shards > MaxShards {
+		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, MaxShards)}
+	}
+	if c.RetryBudget < 0 {
+		return &ConfigError{Field: "RetryBudget", Reason: "is negative"}
+	}
+	owner := map[string]string{}
+	for field, name := range c.reservedAndNamed() {
+		if other, taken := owner[name]; taken {
+			return &ConfigError{Field: "Attributes", Reason: fmt.Sprintf("%s and %s are both stored as %q", other, field, name)}
+		}
+		owner[name] = field
+	}
+	return nil
+}
+
+func (c Config) validateForCreation() error {
+	if c.Shards == 0 {
+		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
+			"is 0; choose the number of logical shards, 1 to %d, once and for good (16 is a good choice)", MaxShards)}
+	}
+	return c.Validate()
+}
+
+// reservedAndNamed pairs every attribute of the store with its stored name, so that
+// no setting can make two of them one.
+func (c Config) reservedAndNamed() map[string]string {
+	return map[string]string{
+		"PartitionKey":            c.Attributes.PartitionKey,
+		"SortKey":                 c.Attributes.SortKey,
+		"AggregateID":             c.Attributes.AggregateID,
+		"SequenceNumber":          c.Attributes.SequenceNumber,
+		"Payload":                 c.Attributes.Payload,
+		"OccurredAt":              c.Attributes.OccurredAt,
+		"Version":                 c.Attributes.Version,
+		"TTL":                     c.Attributes.TTL,
+		"the event id":            attrEventID,
+		"the event type":          attrEventType,
+		"the metadata":            attrMetadata,
+		"the commit id":           attrCommitID,
+		"the snapshot's number":   attrSnapshotNumber,
+		"the snapshot's digest":   attrSnapshotDigest,
+		"the descriptor's format": attrFormat,
+	}
+}

@@ -1,0 +1,209 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Sentinels for errors.Is. The types that carry the details are named after them.
+var (
+	// ErrNotFound: the aggregate has no events. Nothing was written.
+	ErrNotFound = errors.New("aggregate not found")
+	// ErrConflict: the head has another version than expected. Nothing was
+	// written. Load the aggregate again and decide again.
+	ErrConflict = errors.New("version conflict")
+	// ErrOutcomeUnknown: the commit may have been written, or may still be. Ask
+	// [Journal.Resolve] before you repeat the command.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrTooLarge: an item is over 400 KB, or a commit over 4 MB. Nothing was written.
+	ErrTooLarge = errors.New("too large for DynamoDB")
+	// ErrTooManyEvents: a commit has more than [MaxEvents] events. Nothing was written.
+	ErrTooManyEvents = errors.New("too many events in one commit")
+	// ErrNoEvents: a commit without events. Nothing was written.
+	ErrNoEvents = errors.New("no events in the commit")
+	// ErrInvalidEvent: an event has text that is not UTF-8. Nothing was written.
+	ErrInvalidEvent = errors.New("invalid event")
+	// ErrCorruptItem: an item of the store is missing or cannot be read.
+	ErrCorruptItem = errors.New("corrupt item")
+	// ErrThrottled: DynamoDB refused for want of capacity, longer than
+	// [Config.RetryBudget]. Nothing was written.
+	ErrThrottled = errors.New("throttled")
+	// ErrTableMissing: a table or an index does not exist.
+	ErrTableMissing = errors.New("table or index missing")
+	// ErrAccess: credentials are missing or wrong, or lack a permission. Nothing was
+	// written.
+	ErrAccess = errors.New("access to DynamoDB denied")
+	// ErrNoDescriptor: the tables were not made by [Create] and not taken by [Adopt].
+	ErrNoDescriptor = errors.New("journal has no descriptor")
+	// ErrDescriptorMismatch: the tables were made with other settings than given.
+	ErrDescriptorMismatch = errors.New("journal was made with other settings")
+	// ErrInvalidConfig: a setting that cannot work.
+	ErrInvalidConfig = errors.New("invalid journal config")
+)
+
+// ConfigError is an [ErrInvalidConfig].
+type ConfigError struct{ Field, Reason string }
+
+func (e *ConfigError) Error() string        { return fmt.Sprintf("journal config: %s %s", e.Field, e.Reason) }
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
+
+// NotFoundError is an [ErrNotFound].
+type NotFoundError struct{ ID aggregate.ID }
+
+func (e *NotFoundError) Error() string {
+	return fmt.Sprintf("aggregate %q of type %q has no events", e.ID.Value, e.ID.Type)
+}
+func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
+
+// ConflictError is an [ErrConflict].
+type ConflictError struct {
+	ID               aggregate.ID
+	Expected, Actual uint64
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("aggregate %s is at version %d, not at %d as expected: load it again and decide again", e.ID, e.Actual, e.Expected)
+}
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// OutcomeUnknownError is an [ErrOutcomeUnknown]. Give it to [Journal.Resolve].
+type OutcomeUnknownError struct {
+	ID       aggregate.ID
+	First    uint64 // sequence number of the commit's first event
+	CommitID string
+	Err      error
+}
+
+func (e *OutcomeUnknownError) Error() string {
+	return fmt.Sprintf("append to %s: commit %s from event %d on may or may not have been written, resolve it before repeating the command: %v",
+		e.ID, e.CommitID, e.First, e.Err)
+}
+func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
+func (e *OutcomeUnknownError) Unwrap() error        { return e.Err }
+
+// TooLargeError is an [ErrTooLarge]. What says which item, or that it is the
+// commit as a whole; Size and Limit are in bytes as DynamoDB counts them.
+type TooLargeError struct {
+	ID          aggregate.ID
+	What        string
+	Size, Limit int
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("append to %s: %s has %d bytes, DynamoDB allows %d: keep large data elsewhere and store a reference, or split the commit",
+		e.ID, e.What, e.Size, e.Limit)
+}
+func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
+
+// TooManyEventsError is an [ErrTooManyEvents].
+type TooManyEventsError struct {
+	ID    aggregate.ID
+	Count int
+}
+
+func (e *TooManyEventsError) Error() string {
+	return fmt.Sprintf("append to %s: %d events in one commit, one transaction holds the head and %d events: split the decision", e.ID, e.Count, MaxEvents)
+}
+func (e *TooManyEventsError) Is(target error) bool { return target == ErrTooManyEvents }
+
+// CorruptItemError is an [ErrCorruptItem] and names the item by its keys.
+type CorruptItemError struct {
+	Table, PartitionKey, SortKey string
+	Reason                       string
+}
+
+func (e *CorruptItemError) Error() string {
+	return fmt.Sprintf("item %q / %q of table %q %s: restore it from a backup or correct it by hand", e.PartitionKey, e.SortKey, e.Table, e.Reason)
+}
+func (e *CorruptItemError) Is(target error) bool { return target == ErrCorruptItem }
+
+// DescriptorMismatchError is an [ErrDescriptorMismatch].
+type DescriptorMismatchError struct {
+	Table                string
+	Field, Stored, Given string
+}
+
+func (e *DescriptorMismatchError) Error() string {
+	return fmt.Sprintf("journal table %q was made with %s %s, and is opened with %s: open it with %s, or make another table",
+		e.Table, e.Field, e.Stored, e.Given, e.Stored)
+}
+func (e *DescriptorMismatchError) Is(target error) bool { return target == ErrDescriptorMismatch }
+
+// classify gives the SDK's errors the sentinels of this package. The SDK's error
+// stays in the chain.
+func classify(err error, table string) error {
+	if err == nil {
+		return nil
+	}
+	var missing *types.ResourceNotFoundException
+	switch {
+	case errors.As(err, &missing):
+		return fmt.Errorf("%w: %q (journal.Create makes what is missing): %w", ErrTableMissing, table, err)
+	case isAccess(err):
+		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
+	case isThrottle(err):
+		return fmt.Errorf("%w: table %q: %w", ErrThrottled, table, err)
+	default:
+		return err
+	}
+}
+
+func isAccess(err error) bool {
+	switch code(err) {
+	case "AccessDeniedException", "AccessDenied", "UnrecognizedClientException", "MissingAuthenticationTokenException",
+		"MissingAuthenticationToken", "InvalidSignatureException", "IncompleteSignatureException", "ExpiredTokenException",
+		"InvalidClientTokenId", "NotAuthorized", "OptInRequired", "UnauthorizedException":
+		return true
+	case "":
+		// The SDK has no type for credentials that cannot be had; its text is all there is.
+		return !isContext(err) && unsent(err) && strings.Contains(err.Error(), "get credentials")
+	}
+	return false
+}
+
+func isDial(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
+}
+
+// unsent tells that a request never left this process, so that it cannot have had
+// an effect.
+func unsent(err error) bool {
+	if isDial(err) {
+		return true
+	}
+	var operation *smithy.OperationError
+	var send *smithyhttp.RequestSendError
+	var response *smithyhttp.ResponseError
+	return errors.As(err, &operation) && !errors.As(err, &send) && !errors.As(err, &response)
+}
+
+func isThrottle(err error) bool {
+	switch code(err) {
+	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
+		"TooManyRequestsException", "LimitExceededException":
+		return true
+	}
+	return false
+}
+
+func code(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+func isContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,135 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Attributes of ours on the head.
+const (
+	attrSnapshotNumber = "snapshot_seq_nr"
+	attrSnapshotDigest = "snapshot_digest"
+)
+
+// Head is the one row of an aggregate that every commit moves.
+type Head struct {
+	Aggregate aggregate.ID
+	// Version equals the sequence number of the last event.
+	Version uint64
+	// Snapshot is nil when the head carries no state.
+	Snapshot *Snapshot
+}
+
+// Snapshot is the encoded state of an aggregate after some event.
+type Snapshot struct {
+	// Number is the sequence number of the last event in the state. It is 0 when
+	// a foreign writer replaced the payload: the number then stands only inside
+	// the payload, if anywhere.
+	Number  uint64
+	Payload []byte
+}
+
+// Head reads the head of an aggregate, strongly consistent: one round trip, and
+// one read unit for each 4 KB of state.
+//
+// Errors: [ErrNotFound], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled].
+func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
+	if err := id.Validate(); err != nil {
+		return Head{}, err
+	}
+	it, err := j.getItem(ctx, j.config.Tables.Snapshot, j.key(id, 0))
+	if err != nil {
+		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
+	}
+	if it == nil {
+		return Head{}, &NotFoundError{ID: id}
+	}
+	return j.headOf(id, it)
+}
+
+func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
+	version, ok := uintOf(it[j.config.Attributes.Version])
+	if !ok || version == 0 {
+		partition, sort := j.keysOf(it)
+		return Head{}, &CorruptItemError{
+			Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
+			Reason: "has no version from 1 on in " + j.config.Attributes.Version,
+		}
+	}
+	head := Head{Aggregate: id, Version: version}
+	payload, ok := bytesOf(it[j.config.Attributes.Payload])
+	if !ok {
+		return head, nil
+	}
+	head.Snapshot = &Snapshot{Payload: payload}
+	number, numberOK := uintOf(it[attrSnapshotNumber])
+	stored, digestOK := bytesOf(it[attrSnapshotDigest])
+	if numberOK && digestOK && number <= version && bytes.Equal(stored, digest(payload)) {
+		head.Snapshot.Number = number
+	}
+	return head, nil
+}
+
+// digest tells our own snapshot from one that a foreign writer put in its place:
+// its update sets the payload and leaves our attributes as they were.
+func digest(payload []byte) []byte {
+	sum := sha256.Sum256(payload)
+	return sum[:16]
+}
+
+// writeHead is the head's part of a commit: it moves the version under the
+// condition that it is the expected one, and stores the snapshot if there is one.
+func (j *Journal) writeHead(c *Commit) types.TransactWriteItem {
+	a := j.config.Attributes
+	next := c.Expected + uint64(len(c.Events))
+	if c.Expected == 0 {
+		it := j.key(c.Aggregate, 0)
+		it[a.AggregateID] = stringValue(c.Aggregate.String())
+		it[a.SequenceNumber] = numberValue(uint64(0))
+		it[a.Version] = numberValue(next)
+		it[a.TTL] = numberValue(0)
+		if c.Snapshot != nil {
+			it[a.Payload] = binaryValue(c.Snapshot.Payload)
+			it[attrSnapshotNumber] = numberValue(c.Snapshot.Number)
+			it[attrSnapshotDigest] = binaryValue(digest(c.Snapshot.Payload))
+		}
+		condition := "attribute_not_exists(#pk)"
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName:                           &j.config.Tables.Snapshot,
+			Item:                                it,
+			ConditionExpression:                 &condition,
+			ExpressionAttributeNames:            attributeNames("#pk", a.PartitionKey),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}
+	}
+	update, condition := "SET #v = :next", "#v = :expected"
+	names := attributeNames("#v", a.Version)
+	values := item{":next": numberValue(next), ":expected": numberValue(c.Expected)}
+	if c.Snapshot != nil {
+		update += ", #p = :p, #n = :n, #d = :d"
+		names["#p"], names["#n"], names["#d"] = a.Payload, attrSnapshotNumber, attrSnapshotDigest
+		values[":p"] = binaryValue(c.Snapshot.Payload)
+		values[":n"] = numberValue(c.Snapshot.Number)
+		values[":d"] = binaryValue(digest(c.Snapshot.Payload))
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName:                           &j.config.Tables.Snapshot,
+		Key:                                 j.key(c.Aggregate, 0),
+		UpdateExpression:                    &update,
+		ConditionExpression:                 &condition,
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+func headItemSize(id aggregate.ID, s *Snapshot) int {
+	const attributes = 200 // names and numbers of the head, generously
+	return attributes + 3*(len(id.Type)+len(id.Value)+24) + len(s.Payload)
+}

@@ -1,0 +1,79 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// Client is what the store needs of a *dynamodb.Client.
+type Client interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	TransactGetItems(context.Context, *dynamodb.TransactGetItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+}
+
+// Journal reads and writes the store. It is safe for concurrent use.
+type Journal struct {
+	client   Client
+	config   Config
+	watchers watchers
+}
+
+// Open verifies the descriptor of the tables that [Create] or [Adopt] left, with
+// one strongly consistent read, and gives the Journal.
+//
+// Errors: [ErrInvalidConfig], [ErrTableMissing], [ErrNoDescriptor],
+// [ErrDescriptorMismatch], [ErrAccess].
+func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
+	if client == nil {
+		return nil, &ConfigError{Field: "client", Reason: "is nil; pass a *dynamodb.Client"}
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	j := &Journal{client: client, config: config}
+	stored, err := j.readDescriptor(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if config.Shards == 0 {
+		j.config.Shards = stored.Shards
+	}
+	if err := stored.matches(describe(j.config)); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	return j, nil
+}
+
+// Shards is the number of logical shards of each aggregate type.
+func (j *Journal) Shards() int { return j.config.Shards }
+
+// Client is the client that the Journal was opened with.
+func (j *Journal) Client() Client { return j.client }
+
+// Config is the configuration in force, defaults filled in.
+func (j *Journal) Config() Config { return j.config }
+
+func (j *Journal) getItem(ctx context.Context, table string, key item) (item, error) {
+	out, err := j.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:      &table,
+		Key:            key,
+		ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, classify(err, table)
+	}
+	return out.Item, nil
+}

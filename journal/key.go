@@ -1,0 +1,86 @@
+package journal
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// ShardKey is the partition key of a logical shard.
+func ShardKey(aggregateType string, shard int) string {
+	return aggregateType + "-" + strconv.Itoa(shard)
+}
+
+// Shard is the logical shard of an aggregate, 0 to Shards()-1.
+func (j *Journal) Shard(id aggregate.ID) int {
+	return j.config.Resolver.Shard(id, j.config.Shards)
+}
+
+func (j *Journal) partitionKey(id aggregate.ID) string {
+	return ShardKey(id.Type, j.Shard(id))
+}
+
+func sortKey(id aggregate.ID, number uint64) string {
+	return id.Type + "-" + id.Value + "-" + strconv.FormatUint(number, 10)
+}
+
+func (j *Journal) key(id aggregate.ID, number uint64) item {
+	return item{
+		j.config.Attributes.PartitionKey: stringValue(j.partitionKey(id)),
+		j.config.Attributes.SortKey:      stringValue(sortKey(id, number)),
+	}
+}
+
+// keysOf names an item in an error, whatever is wrong with the item.
+func (j *Journal) keysOf(it item) (partition, sort string) {
+	partition, _ = stringOf(it[j.config.Attributes.PartitionKey])
+	sort, _ = stringOf(it[j.config.Attributes.SortKey])
+	return partition, sort
+}
+
+// typeOfShardKey undoes ShardKey; types may contain hyphens, shards do not.
+func typeOfShardKey(key string) (string, bool) {
+	i := strings.LastIndexByte(key, '-')
+	if i <= 0 {
+		return "", false
+	}
+	return key[:i], true
+}
+
+// aggregateOf tells which aggregate an item belongs to. The text of aid alone does
+// not: "user" + "account-x" and "user-account" + "x" read the same, and only
+// the partition key tells them apart.
+func (j *Journal) aggregateOf(it item) (aggregate.ID, bool) {
+	aid, ok := stringOf(it[j.config.Attributes.AggregateID])
+	if !ok {
+		return aggregate.ID{}, false
+	}
+	partition, _ := j.keysOf(it)
+	aggregateType, ok := typeOfShardKey(partition)
+	if !ok {
+		return aggregate.ID{}, false
+	}
+	value, ok := strings.CutPrefix(aid, aggregateType+"-")
+	if !ok || value == "" {
+		return aggregate.ID{}, false
+	}
+	return aggregate.ID{Type: aggregateType, Value: value}, true
+}
+
+func attributeNames(pairs ...string) map[string]string {
+	names := make(map[string]string, len(pairs)/2)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		names[pairs[i]] = pairs[i+1]
+	}
+	return names
+}
+
+func keySchema(hash, sort string) []types.KeySchemaElement {
+	return []types.KeySchemaElement{
+		{AttributeName: &hash, KeyType: types.KeyTypeHash},
+		{AttributeName: &sort, KeyType: types.KeyTypeRange},
+	}
+}

@@ -1,0 +1,246 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+const (
+	// maxKeys is DynamoDB's limit for one BatchGetItem.
+	maxKeys = 100
+	// byKeyUpTo is how many events are read by key, strongly consistent, one read unit for each
+	// of up to 4 KB. Beyond it the index is cheaper: half a unit for 4 KB of events together.
+	byKeyUpTo = 8
+	// transactKeys keeps a TransactGetItems under its 4 MB, whatever the items weigh.
+	transactKeys = 10
+)
+
+// Events gives the events of an aggregate with the numbers from..to, in order and
+// without a gap, or ends with an error. It never ends early without one: the
+// caller knows from the head that the events are there.
+//
+// A few events are read by key. More are read from the aggregate index, page by
+// page (1 MB each), and what that index, being eventually consistent, has not
+// caught up with is read by key. An event that is still absent is read again with backoff,
+// and finally in a transaction, before it is called corrupt: head and events are separate
+// reads, and a transaction can show in one before the other.
+//
+// Errors: [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
+func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		if err := j.events(ctx, id, from, to, func(r *Record) bool { return yield(r, nil) }); err != nil && !errors.Is(err, errStop) {
+			yield(nil, fmt.Errorf("read events %d to %d of %s: %w", from, to, id, err))
+		}
+	}
+}
+
+// errStop: the reader of the sequence has had enough.
+var errStop = errors.New("stop")
+
+func (j *Journal) events(ctx context.Context, id aggregate.ID, next, to uint64, yield func(*Record) bool) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	// emit passes on what comes in order, and reads by key what was left out before it.
+	emit := func(upTo uint64, r *Record) error {
+		for next < upTo {
+			last := min(upTo-1, next+maxKeys-1)
+			records, err := j.byKey(ctx, id, next, last)
+			if err != nil {
+				return err
+			}
+			for _, record := range records {
+				if !yield(record) {
+					return errStop
+				}
+			}
+			next = last + 1
+		}
+		if r != nil {
+			next++
+			if !yield(r) {
+				return errStop
+			}
+		}
+		return nil
+	}
+	if next+byKeyUpTo > to {
+		return emit(to+1, nil)
+	}
+	a := j.config.Attributes
+	query := &dynamodb.QueryInput{
+		TableName:                &j.config.Tables.Journal,
+		IndexName:                &j.config.Indexes.JournalAggregate,
+		KeyConditionExpression:   aws.String("#aid = :aid AND #n BETWEEN :from AND :to"),
+		ExpressionAttributeNames: attributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
+		ExpressionAttributeValues: item{
+			":aid": stringValue(id.String()), ":from": numberValue(next), ":to": numberValue(to),
+		},
+	}
+	partition := j.partitionKey(id)
+	for {
+		page, err := j.client.Query(ctx, query)
+		if err != nil {
+			return classify(err, j.config.Tables.Journal)
+		}
+		for _, it := range page.Items {
+			if p, _ := j.keysOf(it); p != partition {
+				continue // another type's aggregate with the same aid
+			}
+			r, err := j.recordOf(it)
+			if err != nil {
+				return err
+			}
+			if r.Number < next {
+				continue
+			}
+			if err := emit(r.Number, r); err != nil {
+				return err
+			}
+		}
+		if page.LastEvaluatedKey == nil {
+			break
+		}
+		query.ExclusiveStartKey = page.LastEvaluatedKey
+	}
+	return emit(to+1, nil)
+}
+
+// byKey reads the events from..to, at most maxKeys, strongly consistent.
+func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*Record, error) {
+	records := make([]*Record, to-from+1)
+	missing := func() (numbers []uint64) {
+		for i, r := range records {
+			if r == nil {
+				numbers = append(numbers, from+uint64(i))
+			}
+		}
+		return numbers
+	}
+	keep := func(items []map[string]types.AttributeValue) error {
+		for _, it := range items {
+			r, err := j.recordOf(it)
+			if err != nil {
+				return err
+			}
+			if r.Number >= from && r.Number <= to {
+				records[r.Number-from] = r
+			}
+		}
+		return nil
+	}
+	wait := backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+	for {
+		items, err := j.batchGet(ctx, id, missing())
+		if err != nil {
+			return nil, err
+		}
+		if err := keep(items); err != nil {
+			return nil, err
+		}
+		if len(missing()) == 0 {
+			return records, nil
+		}
+		if !sleep(ctx, wait.NextBackOff()) {
+			break
+		}
+	}
+	for numbers := missing(); len(numbers) > 0 && ctx.Err() == nil; {
+		some := numbers[:min(len(numbers), transactKeys)]
+		numbers = numbers[len(some):]
+		items, err := j.transactGet(ctx, id, some)
+		if err != nil {
+			return nil, err
+		}
+		if err := keep(items); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if numbers := missing(); len(numbers) > 0 {
+		return nil, &CorruptItemError{
+			Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, numbers[0]),
+			Reason: fmt.Sprintf("is missing, though later events or the head say that it was written (%d missing in all)", len(numbers)),
+		}
+	}
+	return records, nil
+}
+
+// batchGet reads what is there of the given events, and all that DynamoDB leaves unprocessed.
+func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []map[string]types.AttributeValue, err error) {
+	table := j.config.Tables.Journal
+	if len(numbers) == 1 {
+		it, err := j.getItem(ctx, table, j.key(id, numbers[0]))
+		if it != nil {
+			items = append(items, it)
+		}
+		return items, err
+	}
+	keys := make([]map[string]types.AttributeValue, len(numbers))
+	for i, n := range numbers {
+		keys[i] = j.key(id, n)
+	}
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(j.config.RetryBudget))
+	for len(keys) > 0 {
+		out, err := j.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
+		})
+		if err != nil {
+			return nil, classify(err, table)
+		}
+		items = append(items, out.Responses[table]...)
+		keys = out.UnprocessedKeys[table].Keys
+		if len(out.Responses[table]) > 0 {
+			wait.Reset() // a full reply of 16 MB is progress, not throttling
+			continue
+		}
+		if len(keys) > 0 && !sleep(ctx, wait.NextBackOff()) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: table %q left %d keys unprocessed for %s", ErrThrottled, table, len(keys), j.config.RetryBudget)
+		}
+	}
+	return items, nil
+}
+
+// transactGet sees either all or nothing of any commit.
+func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []map[string]types.AttributeValue, err error) {
+	input := &dynamodb.TransactGetItemsInput{}
+	for _, n := range numbers {
+		input.TransactItems = append(input.TransactItems, types.TransactGetItem{
+			Get: &types.Get{TableName: &j.config.Tables.Journal, Key: j.key(id, n)},
+		})
+	}
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(j.config.RetryBudget))
+	for {
+		out, err := j.client.TransactGetItems(ctx, input)
+		if err == nil {
+			for _, r := range out.Responses {
+				if r.Item != nil {
+					items = append(items, r.Item)
+				}
+			}
+			return items, nil
+		}
+		var canceled *types.TransactionCanceledException
+		if !errors.As(err, &canceled) || !sleep(ctx, wait.NextBackOff()) {
+			return nil, classify(err, j.config.Tables.Journal)
+		}
+	}
+}

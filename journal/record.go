@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Attributes of ours on journal items, which other members of the
+// event-store-adapter family ignore.
+const (
+	attrEventID   = "event_id"
+	attrEventType = "event_type"
+	attrMetadata  = "metadata"
+	attrCommitID  = "commit_id"
+)
+
+// Record is one stored event.
+type Record struct {
+	// Aggregate and Number, from 1, say where in the store the event is.
+	Aggregate aggregate.ID
+	Number    uint64
+
+	// EventID is what the writer gave. Where there is none, as on events of a foreign
+	// writer, it is derived from Aggregate and Number, so it never changes.
+	EventID string
+	// EventType is empty on events of a foreign writer.
+	EventType string
+	Payload   []byte
+	Metadata  aggregate.Metadata
+	// OccurredAt has milliseconds.
+	OccurredAt time.Time
+	// CommitID is empty on events of a foreign writer.
+	CommitID string
+}
+
+// Size is about what the record takes in memory, and close to what it takes in the
+// table. In bytes.
+func (r *Record) Size() int {
+	size := 200 + len(r.EventID) + len(r.EventType) + len(r.Payload) + len(r.CommitID) + 3*len(r.Aggregate.Value)
+	for k, v := range r.Metadata {
+		size += len(k) + len(v)
+	}
+	return size
+}
+
+func (j *Journal) itemOf(r *Record) item {
+	a := j.config.Attributes
+	it := j.key(r.Aggregate, r.Number)
+	it[a.AggregateID] = stringValue(r.Aggregate.String())
+	it[a.SequenceNumber] = numberValue(r.Number)
+	it[a.Payload] = binaryValue(r.Payload)
+	it[a.OccurredAt] = numberValue(r.OccurredAt.UnixMilli())
+	it[attrCommitID] = stringValue(r.CommitID)
+	if r.EventID != "" {
+		it[attrEventID] = stringValue(r.EventID)
+	}
+	if r.EventType != "" {
+		it[attrEventType] = stringValue(r.EventType)
+	}
+	if len(r.Metadata) > 0 {
+		values := make(item, len(r.Metadata))
+		for k, v := range r.Metadata {
+			values[k] = stringValue(v)
+		}
+		it[attrMetadata] = &types.AttributeValueMemberM{Value: values}
+	}
+	return it
+}
+
+func (j *Journal) recordOf(it item) (*Record, error) {
+	a := j.config.Attributes
+	corrupt := func(reason string) (*Record, error) {
+		partition, sort := j.keysOf(it)
+		return nil, &CorruptItemError{Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
+	}
+	r := &Record{}
+	var ok bool
+	if r.Aggregate, ok = j.aggregateOf(it); !ok {
+		return corrupt("has no " + a.AggregateID + " that fits its partition")
+	}
+	if r.Number, ok = uintOf(it[a.SequenceNumber]); !ok || r.Number == 0 {
+		return corrupt("has no sequence number from 1 on in " + a.SequenceNumber)
+	}
+	if _, sort := j.keysOf(it); sort != sortKey(r.Aggregate, r.Number) {
+		return corrupt("has a sort key that does not fit its aggregate and sequence number " + strconv.FormatUint(r.Number, 10))
+	}
+	if r.Payload, ok = bytesOf(it[a.Payload]); !ok {
+		return corrupt("has no binary or text in " + a.Payload)
+	}
+	millis, ok := intOf(it[a.OccurredAt])
+	if !ok {
+		return corrupt("has no whole number in " + a.OccurredAt)
+	}
+	r.OccurredAt = time.UnixMilli(millis)
+	r.EventType, _ = stringOf(it[attrEventType])
+	r.CommitID, _ = stringOf(it[attrCommitID])
+	if r.EventID, ok = stringOf(it[attrEventID]); !ok {
+		r.EventID = derivedEventID(r.Aggregate, r.Number)
+	}
+	if m, ok := it[attrMetadata].(*types.AttributeValueMemberM); ok {
+		r.Metadata = make(aggregate.Metadata, len(m.Value))
+		for k, v := range m.Value {
+			if r.Metadata[k], ok = stringOf(v); !ok {
+				return corrupt("has metadata " + strconv.Quote(k) + " that is not text")
+			}
+		}
+	}
+	return r, nil
+}
+
+// eventIDs is the namespace of derived event ids. It must never change.
+var eventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
+
+func derivedEventID(id aggregate.ID, number uint64) string {
+	return uuid.NewSHA1(eventIDs, []byte(sortKey(id, number))).String()
+}
