@@ -1,0 +1,83 @@
+package aggregate
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// DynamoDB refuses a sort key of more than 1,024 bytes. Events are kept under
+// "{type}-{value}-{sequence number}", and a sequence number has at most 20 digits (that of the largest uint64).
+const (
+	maxSortKeyBytes = 1024
+	sequenceDigits  = 20
+)
+
+// MaxIDBytes is the most bytes that an id may have as text, "{type}-{value}". With a hyphen and a sequence
+// number of up to 20 digits behind it, it then fits into DynamoDB's sort key of 1,024 bytes.
+const MaxIDBytes = maxSortKeyBytes - len("-") - sequenceDigits
+
+// ID names one aggregate. It is comparable and can be a map key.
+//
+// The text of an id cannot be taken apart again: type "user" with value "account-7" and type
+// "user-account" with value "7" read the same. Keep the two parts where both are needed.
+type ID struct {
+	// Type is the name of the aggregate type, such as "account". Hyphens are allowed, control characters
+	// are not: it is also a topic and a part of table keys.
+	Type string
+
+	// Value tells one aggregate of the type from the others. Any UTF-8 text is allowed.
+	Value string
+}
+
+// NewID returns a valid id, or an [*InvalidIDError]. [Definition.ID] does the same with the type filled in.
+func NewID(aggregateType, value string) (ID, error) {
+	id := ID{Type: aggregateType, Value: value}
+	if err := id.Validate(); err != nil {
+		return ID{}, err
+	}
+	return id, nil
+}
+
+// Validate returns an [*InvalidIDError] if a part is empty or not UTF-8, if the type has control
+// characters, or if the id is longer than [MaxIDBytes].
+func (id ID) Validate() error {
+	if fault := nameFault(id.Type); fault != "" {
+		return &InvalidIDError{ID: id, Reason: "the type " + fault}
+	}
+	if id.Value == "" {
+		return &InvalidIDError{ID: id, Reason: "the value is empty: give one that names this aggregate alone"}
+	}
+	if !utf8.ValidString(id.Value) {
+		return &InvalidIDError{ID: id, Reason: "the value is not valid UTF-8: encode it as text, in hexadecimal for example"}
+	}
+	if n := len(id.Type) + len("-") + len(id.Value); n > MaxIDBytes {
+		return &InvalidIDError{ID: id, Reason: fmt.Sprintf(
+			"type and value make %d bytes, the limit is %d (a DynamoDB sort key has at most %d, and %d are for the "+
+				"sequence number): shorten the value by %d bytes or use a digest of it",
+			n, MaxIDBytes, maxSortKeyBytes, maxSortKeyBytes-MaxIDBytes, n-MaxIDBytes)}
+	}
+	return nil
+}
+
+// String returns "{type}-{value}", the text under which the store keeps the aggregate.
+func (id ID) String() string {
+	return id.Type + "-" + id.Value
+}
+
+// nameFault tells what is wrong with the name of an aggregate or event type, and what to do. Such names
+// turn up in keys, topics, logs and metrics, where a control character helps nobody.
+func nameFault(name string) string {
+	if name == "" {
+		return "is empty: give it a name"
+	}
+	if !utf8.ValidString(name) {
+		return "is not valid UTF-8: use plain text"
+	}
+	for i, r := range name {
+		if unicode.IsControl(r) {
+			return fmt.Sprintf("has the control character %U at byte %d: leave it out", r, i)
+		}
+	}
+	return ""
+}
