@@ -1,0 +1,87 @@
+package aggregate_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Each benchmark stands beside the same work with encoding/json alone and the Go type known beforehand.
+
+func BenchmarkEncode(b *testing.B) {
+	b.Run("definition", func(b *testing.B) {
+		b.ReportAllocs()
+		var event aggregate.Event[Account] = Deposited{100}
+		for b.Loop() {
+			if _, err := Accounts.Encode(event); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("json", func(b *testing.B) {
+		b.ReportAllocs()
+		var event aggregate.Event[Account] = Deposited{100}
+		for b.Loop() {
+			if _, err := json.Marshal(event); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	deposited, tagged := []byte(`{"Amount":100}`), []byte(`{"Tag":"vip"}`)
+	b.Run("definition/value", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := Accounts.Decode("account.deposited.v1", deposited); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("json/value", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var event Deposited
+			if err := json.Unmarshal(deposited, &event); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("definition/pointer", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := Accounts.Decode("account.tagged.v1", tagged); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("json/pointer", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			var event Tagged
+			if err := json.Unmarshal(tagged, &event); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestDecodeAllocatesAtMostOnceMoreThanEncodingJSON(t *testing.T) { //nolint:paralleltest // counts allocations
+	payload := []byte(`{"Amount":100}`)
+	bare := testing.AllocsPerRun(100, func() {
+		var event Deposited
+		if err := json.Unmarshal(payload, &event); err != nil {
+			t.Fatal(err)
+		}
+	})
+	ours := testing.AllocsPerRun(100, func() {
+		if _, err := Accounts.Decode("account.deposited.v1", payload); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if ours > bare+1 {
+		t.Errorf("Decode makes %v allocations, json.Unmarshal %v: the copy out of the pointer is the only one it may add", ours, bare)
+	}
+}

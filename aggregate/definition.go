@@ -1,0 +1,257 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Definition says what an aggregate type is: its name, its events and the codec for them. Make one with
+// [Define]. A definition never changes, can be copied and is safe for concurrent use; the zero value is
+// not usable and Validate says so.
+type Definition[S any] struct {
+	registry *registry
+	codec    Codec
+}
+
+// registry is the part of a definition that does not depend on S. It is not changed after Define.
+type registry struct {
+	aggregateType string
+	names         []string // in the order of Define
+	events        map[string]eventForm
+	problems      []string
+}
+
+// eventForm is how an event of one name looks in Go.
+type eventForm struct {
+	form      reflect.Type // as given to Define: T or *T
+	target    reflect.Type // T
+	isPointer bool
+}
+
+// Define makes the definition of an aggregate type from its name and one example of each event type:
+//
+//	var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
+//
+// The examples matter for their Go type alone, value or pointer included: for &Deposited{} decisions
+// return and Decode gives *Deposited. Define never panics, so a package variable can hold its result;
+// [Definition.Validate] reports what is wrong.
+func Define[S any](aggregateType string, events ...Event[S]) Definition[S] {
+	r := &registry{aggregateType: aggregateType, events: make(map[string]eventForm, len(events))}
+	r.checkType()
+	r.checkState(reflect.TypeFor[S]())
+	if len(events) == 0 {
+		r.problem("it has no events: give aggregate.Define an example of each event type")
+	}
+	for i, event := range events {
+		addEvent(r, i+1, event)
+	}
+	return Definition[S]{registry: r, codec: jsonCodec{}}
+}
+
+func (r *registry) problem(format string, args ...any) {
+	r.problems = append(r.problems, fmt.Sprintf(format, args...))
+}
+
+func (r *registry) checkType() {
+	if fault := nameFault(r.aggregateType); fault != "" {
+		r.problem("the aggregate type %s", fault)
+	}
+	if n, most := len(r.aggregateType), MaxIDBytes-len("-")-1; n > most {
+		r.problem("the aggregate type has %d bytes and leaves no room for an id in a key: use at most %d, better 30", n, most)
+	}
+}
+
+func (r *registry) checkState(state reflect.Type) {
+	switch state.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan:
+		r.problem("the state type %s is nil before the first event: use a type whose zero value is that state, such as a struct", state)
+	}
+}
+
+func addEvent[S any](r *registry, position int, example Event[S]) {
+	form := reflect.TypeOf(example)
+	if form == nil || isNilPointer(example) {
+		r.problem("event %d is nil: give an example such as Deposited{} or &Deposited{}", position)
+		return
+	}
+	target, isPointer := form, form.Kind() == reflect.Pointer
+	if isPointer {
+		target = form.Elem()
+	}
+
+	name, err := eventName(example)
+	if err != nil {
+		r.problem("event %d (%s): %v", position, form, err)
+		return
+	}
+	if fault := nameFault(name); fault != "" {
+		r.problem("event %d (%s): its EventType %s", position, form, fault)
+		return
+	}
+	if other, taken := r.events[name]; taken {
+		if other.target == target {
+			r.problem("event type %s (%s) is given twice, before as %s: give it once, as the value or the pointer that decisions return",
+				quote(name), form, other.form)
+			return
+		}
+		r.problem("event type %s names both %s and %s: give each Go type a name of its own", quote(name), other.form, form)
+		return
+	}
+
+	zero := reflect.New(target)
+	if !isPointer {
+		zero = zero.Elem()
+	}
+	if again, err := eventName(zero.Interface().(Event[S])); err != nil || again != name {
+		r.problem("event %d (%s): EventType gives %s for the example and another name for an event without content: "+
+			"return a constant, and use one Go type for each event type", position, form, quote(name))
+		return
+	}
+	r.names = append(r.names, name)
+	r.events[name] = eventForm{form: form, target: target, isPointer: isPointer}
+}
+
+// eventName calls code of the user at a time, package initialisation, when a panic would be hard to place.
+func eventName[S any](event Event[S]) (name string, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("EventType panics (%v): return a constant", cause)
+		}
+	}()
+	return event.EventType(), nil
+}
+
+func isNilPointer(event any) bool {
+	v := reflect.ValueOf(event)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// Validate returns a [*DefinitionError] with everything that is wrong: an empty or unusable aggregate type
+// or event type name, no events, a nil event, two events of one name, a name that depends on the event's
+// fields, a state that starts as nil, a nil codec, and what the codec's [TypeChecker] objects to. With
+// [JSON] that is a state or event type with content that encoding/json drops or cannot hold, such as
+// unexported fields. A repository validates the definition it is given.
+func (d Definition[S]) Validate() error {
+	if d.registry == nil {
+		return &DefinitionError{Problems: []string{"it is the zero Definition: make one with aggregate.Define"}}
+	}
+	problems := slices.Clone(d.registry.problems)
+	if d.codec == nil {
+		problems = append(problems, "the codec is nil: give one, or leave WithCodec out for JSON")
+	}
+	if checker, ok := d.codec.(TypeChecker); ok {
+		state := reflect.TypeFor[S]()
+		if err := checker.CheckType(reflect.PointerTo(state)); err != nil {
+			problems = append(problems, fmt.Sprintf("state %s: %v", state, err))
+		}
+		for _, name := range d.registry.names {
+			form := d.registry.events[name].form
+			if err := checker.CheckType(form); err != nil {
+				problems = append(problems, fmt.Sprintf("event type %s (%s): %v", quote(name), form, err))
+			}
+		}
+	}
+	if len(problems) == 0 {
+		return nil
+	}
+	return &DefinitionError{AggregateType: d.registry.aggregateType, Problems: problems}
+}
+
+// Type returns the name of the aggregate type.
+func (d Definition[S]) Type() string {
+	if d.registry == nil {
+		return ""
+	}
+	return d.registry.aggregateType
+}
+
+// EventTypes returns the names of the event types, in the order in which they were defined.
+func (d Definition[S]) EventTypes() []string {
+	if d.registry == nil {
+		return nil
+	}
+	return slices.Clone(d.registry.names)
+}
+
+// ID returns the id of an aggregate of this type, or an [*InvalidIDError].
+func (d Definition[S]) ID(value string) (ID, error) {
+	return NewID(d.Type(), value)
+}
+
+// WithCodec returns a definition that is the same but for its codec. Events that are stored already can
+// only be read by the codec that wrote them.
+func (d Definition[S]) WithCodec(codec Codec) Definition[S] {
+	d.codec = codec
+	return d
+}
+
+// Codec returns the codec, [JSON] unless WithCodec set another.
+func (d Definition[S]) Codec() Codec {
+	if d.codec == nil {
+		return jsonCodec{}
+	}
+	return d.codec
+}
+
+// Encode turns an event into its name and bytes. The error is an [*UnknownEventError] if the definition
+// lacks the event's name, and an [*UnencodableEventError] if the event is nil, if its Go type is not the
+// one defined (a pointer where the definition has the value counts as another), or if the codec fails.
+func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
+	if event == nil || isNilPointer(event) {
+		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), Err: errors.New("the event is nil")}
+	}
+	name := event.EventType()
+	form, ok := d.form(name)
+	if !ok {
+		return EncodedEvent{}, d.unknown(name)
+	}
+	// Accepting both forms would give a type switch one of them from a decision and the other from the store.
+	if got := reflect.TypeOf(event); got != form.form {
+		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), EventType: name, Err: fmt.Errorf(
+			"the event is a %s and the definition has %s: return what was given to aggregate.Define", got, form.form)}
+	}
+	payload, err := d.Codec().Marshal(event)
+	if err != nil {
+		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), EventType: name, Err: err}
+	}
+	return EncodedEvent{Type: name, Payload: payload}, nil
+}
+
+// Decode turns a stored event back into its Go type, as the value or pointer that was given to Define. The
+// error is an [*UnknownEventError] if the definition lacks the name, and a [*MalformedEventError] with the
+// codec's error if the payload is not such an event. Payload is neither kept nor changed.
+func (d Definition[S]) Decode(eventType string, payload []byte) (Event[S], error) {
+	form, ok := d.form(eventType)
+	if !ok {
+		return nil, d.unknown(eventType)
+	}
+	decoded := reflect.New(form.target)
+	if err := d.Codec().Unmarshal(payload, decoded.Interface()); err != nil {
+		return nil, &MalformedEventError{AggregateType: d.Type(), EventType: eventType, Err: err}
+	}
+	if !form.isPointer {
+		decoded = decoded.Elem()
+	}
+	return decoded.Interface().(Event[S]), nil
+}
+
+// Apply applies events to a state, in order. A panic in an event's Apply method is passed on.
+func (d Definition[S]) Apply(state *S, events ...Event[S]) {
+	for _, event := range events {
+		event.Apply(state)
+	}
+}
+
+func (d Definition[S]) form(name string) (eventForm, bool) {
+	if d.registry == nil {
+		return eventForm{}, false
+	}
+	form, ok := d.registry.events[name]
+	return form, ok
+}
+
+func (d Definition[S]) unknown(name string) error {
+	return &UnknownEventError{AggregateType: d.Type(), EventType: name, Known: d.EventTypes()}
+}

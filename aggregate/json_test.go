@@ -1,0 +1,282 @@
+package aggregate_test
+
+import (
+	"encoding/json"
+	"math"
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+func TestJSONKeepsLargeIntegersExact(t *testing.T) {
+	t.Parallel()
+
+	type event struct {
+		Signed   int64
+		Unsigned uint64
+		Free     any
+		Deep     map[string][]any
+	}
+	const beyondFloat = 9007199254740993 // 2^53 + 1, which a float64 cannot hold
+	before := event{math.MinInt64, math.MaxUint64, beyondFloat, map[string][]any{"a": {beyondFloat}}}
+
+	data, err := aggregate.JSON.Marshal(before)
+	require.NoError(t, err)
+	var after event
+	require.NoError(t, aggregate.JSON.Unmarshal(data, &after))
+
+	assert.Equal(t, before.Signed, after.Signed)
+	assert.Equal(t, before.Unsigned, after.Unsigned)
+	assert.Equal(t, json.Number("9007199254740993"), after.Free)
+	assert.Equal(t, json.Number("9007199254740993"), after.Deep["a"][0])
+}
+
+func TestJSONRefusesWhatIsNotOneValue(t *testing.T) {
+	t.Parallel()
+
+	for _, data := range []string{"", " ", `{"Free":1`, `{} {}`, `{}}`, `{},`, "{}x", `{"Free":01}`} {
+		assert.Error(t, aggregate.JSON.Unmarshal([]byte(data), &struct{ Free int }{}), "plain: %q", data)
+		assert.Error(t, aggregate.JSON.Unmarshal([]byte(data), &struct{ Free any }{}), "with an any: %q", data)
+	}
+	for _, data := range []string{`{}`, " {} \n"} {
+		assert.NoError(t, aggregate.JSON.Unmarshal([]byte(data), &struct{ Free int }{}), "plain: %q", data)
+		assert.NoError(t, aggregate.JSON.Unmarshal([]byte(data), &struct{ Free any }{}), "with an any: %q", data)
+	}
+}
+
+func TestJSONTakesNullOnlyWhereItIsAValue(t *testing.T) {
+	t.Parallel()
+
+	null := []byte("null")
+	for _, target := range []any{new(struct{ A int }), new(struct{ A any }), new(int), new(string), new(bool), new([2]int)} {
+		require.ErrorContains(t, aggregate.JSON.Unmarshal(null, target), "null cannot be a", "%T", target)
+	}
+	for _, target := range []any{new([]int), new(map[string]int), new(*Account), new(any), new(json.RawMessage)} {
+		assert.NoError(t, aggregate.JSON.Unmarshal(null, target), "%T", target)
+	}
+	assert.NoError(t, aggregate.JSON.Unmarshal([]byte(`{"A":null}`), new(struct{ A *int })))
+}
+
+func TestJSONRefusesATargetThatIsNoPointer(t *testing.T) {
+	t.Parallel()
+
+	var invalid *json.InvalidUnmarshalError
+	for _, target := range []any{nil, Account{}, (*Account)(nil)} {
+		assert.ErrorAs(t, aggregate.JSON.Unmarshal([]byte(`{}`), target), &invalid, "%T", target)
+	}
+}
+
+func TestJSONIgnoresFieldsOfNewerPrograms(t *testing.T) {
+	t.Parallel()
+
+	event, err := Accounts.Decode("account.deposited.v1", []byte(`{"Amount":1,"Branch":"north"}`))
+	require.NoError(t, err)
+	assert.Equal(t, Deposited{1}, event)
+}
+
+func TestJSONRefusesTextThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
+
+	type inner struct{ Text string }
+	type embedded struct{ Text string }
+	const broken = "caf\xe9"
+	for name, value := range map[string]any{
+		"string":       broken,
+		"field":        inner{broken},
+		"pointer":      &inner{broken},
+		"slice":        []inner{{"ok"}, {broken}},
+		"array":        [1]string{broken},
+		"map key":      map[string]int{broken: 1},
+		"map value":    map[string]string{"a": broken},
+		"any":          struct{ Free any }{broken},
+		"embedded":     struct{ embedded }{embedded{broken}},
+		"next to raw":  struct{ A, B any }{json.RawMessage(`"\ufffd"`), broken},
+		"named string": renamed(broken),
+	} {
+		_, err := aggregate.JSON.Marshal(value)
+		assert.ErrorContains(t, err, `"caf\xe9" is not valid UTF-8`, name)
+	}
+}
+
+func TestJSONKeepsTextThatOnlyLooksReplaced(t *testing.T) {
+	t.Parallel()
+
+	for name, value := range map[string]any{
+		"the replacement character itself": "\ufffd",
+		"a backslash and letters":          `\ufffd`,
+		"raw JSON with the escape":         json.RawMessage(`"\ufffd"`),
+		"a field left out":                 struct{ Raw, Hidden any }{Raw: json.RawMessage(`"\ufffd"`)},
+		"binary data":                      []byte("\xff"),
+		"a field that is not encoded": struct {
+			Raw    json.RawMessage
+			Hidden string `json:"-"`
+			inner  string
+		}{json.RawMessage(`"\ufffd"`), "\xff", "\xff"},
+	} {
+		_, err := aggregate.JSON.Marshal(value)
+		assert.NoError(t, err, name)
+	}
+}
+
+func TestJSONRefusesNumbersItCannotWrite(t *testing.T) {
+	t.Parallel()
+
+	_, err := aggregate.JSON.Marshal(struct{ Rate float64 }{math.NaN()})
+	var unsupported *json.UnsupportedValueError
+	assert.ErrorAs(t, err, &unsupported)
+}
+
+// Types that encoding/json takes and cannot give back.
+type (
+	unexported     struct{ amount int }
+	unexportedDeep struct{ Lines []struct{ price int } }
+	hasFunc        struct{ F func() }
+	hasChan        struct{ C map[string]chan int }
+	hasComplex     struct{ C complex128 }
+	hasInterface   struct{ Err error }
+	structKeys     struct{ M map[struct{ A int }]int }
+	bigByValue     struct{ N big.Int }
+	sameName       struct {
+		A int `json:"B"`
+		B int
+	}
+	base     struct{ ID int }
+	shadowed struct {
+		base
+		ID int
+	}
+	embedsPointer struct{ *base }
+	embedsText    struct{ text }
+	text          string
+	pointerMethod struct{ amount int }
+)
+
+func (e *pointerMethod) MarshalJSON() ([]byte, error)    { return json.Marshal(e.amount) }
+func (e *pointerMethod) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &e.amount) }
+
+func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
+	t.Parallel()
+
+	tests := []struct {
+		value any
+		says  string
+	}{
+		{unexported{}, "field amount is unexported, so JSON loses it: export it, or give aggregate_test.unexported the methods MarshalJSON and UnmarshalJSON"},
+		{&unexported{}, "field amount is unexported"},
+		{unexportedDeep{}, "field Lines.price is unexported"},
+		{map[string]*unexported{}, "field amount is unexported"},
+		{hasFunc{}, "field F is a func(), which JSON cannot hold"},
+		{hasChan{}, "field C is a chan int, which JSON cannot hold"},
+		{hasComplex{}, "field C is a complex128, which JSON cannot hold"},
+		{hasInterface{}, "field Err is the interface error, which JSON cannot decode: use a concrete type"},
+		{structKeys{}, "field M has keys of type struct { A int }"},
+		{bigByValue{}, "field N is a big.Int, whose marshalling method has a pointer receiver and is not called on a value: use a pointer to it"},
+		{sameName{}, `field B has the same JSON name "B" as A, so JSON loses one of them: rename one`},
+		{shadowed{}, `field ID has the same JSON name "ID" as base.ID`},
+		{embedsPointer{}, "field base is an embedded pointer to an unexported type"},
+		{embedsText{}, "field text is unexported"},
+		{pointerMethod{}, "it is a aggregate_test.pointerMethod, whose marshalling method has a pointer receiver"},
+		{func() {}, "it is a func(), which JSON cannot hold"},
+	}
+	for _, test := range tests {
+		t.Run(reflect.TypeOf(test.value).String(), func(t *testing.T) {
+			t.Parallel()
+
+			assert.ErrorContains(t, checkJSON(test.value), test.says)
+		})
+	}
+}
+
+type tree struct {
+	Name     string
+	Children []*tree
+	ByName   map[string]tree
+}
+
+func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
+	t.Parallel()
+
+	type Line struct {
+		SKU   string `json:"sku"`
+		Price int64  `json:"price,string"`
+	}
+	for _, value := range []any{
+		Account{}, tree{}, &bigByValue{}, &pointerMethod{}, "text", 1, []string{},
+		struct {
+			base
+			Line
+			Nested   struct{ ID int }
+			At       time.Time
+			Big      *big.Int
+			Bytes    []byte
+			Raw      json.RawMessage
+			Free     any
+			ByNumber map[int]Line
+			ByTime   map[time.Time]Line
+			Array    [2]Line
+			Left     func() `json:"-"`
+			_        int
+			marker   struct{}
+		}{},
+	} {
+		assert.NoError(t, checkJSON(value), "%T", value)
+	}
+}
+
+// The report must be true: what it lets pass survives, and what it objects to does not.
+func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
+	t.Parallel()
+
+	n := *big.NewInt(7)
+	for _, lossy := range []any{unexported{1}, unexportedDeep{[]struct{ price int }{{1}}}, bigByValue{n}, sameName{1, 2},
+		shadowed{base{1}, 2}, embedsPointer{&base{1}}, embedsText{"a"}, pointerMethod{1}} {
+		assert.False(t, survivesJSON(lossy), "%T", lossy)
+		assert.Error(t, checkJSON(lossy), "%T", lossy)
+	}
+	for _, kept := range []any{&bigByValue{n}, &pointerMethod{1}, tree{"a", []*tree{{Name: "b"}}, map[string]tree{"c": {}}}, struct{ base }{base{1}}} {
+		assert.True(t, survivesJSON(kept), "%T", kept)
+		assert.NoError(t, checkJSON(kept), "%T", kept)
+	}
+}
+
+func TestDefinitionReportsWhatItsCodecWouldLose(t *testing.T) {
+	t.Parallel()
+
+	secrets := aggregate.Define[unexported]("secret", secretEvent{})
+	err := secrets.Validate()
+	require.ErrorContains(t, err, "state aggregate_test.unexported: field amount is unexported")
+	require.ErrorContains(t, err, `event type "secret.kept.v1" (aggregate_test.secretEvent): field text is unexported`)
+
+	assert.NoError(t, secrets.WithCodec(gobCodec{}).Validate(), "another codec may keep what JSON does not")
+	assert.NoError(t, aggregate.Define[pointerMethod]("number", numberEvent{}).Validate(), "states are encoded through a pointer")
+}
+
+type secretEvent struct{ text string }
+
+func (secretEvent) EventType() string   { return "secret.kept.v1" }
+func (e secretEvent) Apply(*unexported) { _ = strings.Clone(e.text) }
+
+type numberEvent struct{}
+
+func (numberEvent) EventType() string      { return "number.v1" }
+func (numberEvent) Apply(p *pointerMethod) { p.amount++ }
+
+func checkJSON(value any) error {
+	return aggregate.JSON.(aggregate.TypeChecker).CheckType(reflect.TypeOf(value))
+}
+
+func survivesJSON(value any) bool {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return false
+	}
+	target := reflect.New(reflect.TypeOf(value))
+	return json.Unmarshal(data, target.Interface()) == nil && reflect.DeepEqual(value, target.Elem().Interface())
+}
