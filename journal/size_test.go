@@ -1,0 +1,82 @@
+package journal
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+func journalForSizes(attributes Attributes) *Journal {
+	config := Config{Shards: MaxShards, Attributes: attributes}
+	config.setDefaults()
+	return &Journal{config: config}
+}
+
+func TestEventSizeIsNeverLessThanTheItemAndCloseToIt(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	text := func(most int) string { return strings.Repeat("ü", random.IntN(most+1)) }
+	journals := []*Journal{
+		journalForSizes(Attributes{}),
+		journalForSizes(Attributes{Payload: strings.Repeat("p", 200), SequenceNumber: "ser_nr"}),
+	}
+	for range 2_000 {
+		j := journals[random.IntN(len(journals))]
+		id := aggregate.ID{Type: "t" + text(20), Value: "v" + text(40)}
+		e := Event{ID: text(20), Type: text(20), Payload: make([]byte, random.IntN(2_000))}
+		for range random.IntN(4) {
+			if e.Metadata == nil {
+				e.Metadata = aggregate.Metadata{}
+			}
+			e.Metadata["k"+text(10)] = text(30)
+		}
+		number := uint64(1)
+		if random.IntN(2) == 0 {
+			number = math.MaxUint64
+		}
+		item := itemSize(j.itemOf(&Record{
+			Aggregate: id, Number: number, EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,
+			OccurredAt: time.UnixMilli(1_700_000_000_000), CommitID: strings.Repeat("c", 36),
+		}))
+
+		size, err := j.EventSize(id, e)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, size, item, "an event must not turn out larger than announced")
+		require.LessOrEqual(t, size, item+64, "nor be refused for much that it does not have")
+	}
+}
+
+func TestEventSizeRefusesWhatAppendWouldRefuse(t *testing.T) {
+	t.Parallel()
+	j := journalForSizes(Attributes{})
+	id := aggregate.ID{Type: "order", Value: "1"}
+
+	for name, c := range map[string]struct {
+		id    aggregate.ID
+		event Event
+		want  error
+	}{
+		"no aggregate id":           {aggregate.ID{Type: "order"}, Event{}, aggregate.ErrInvalidID},
+		"over 400 KB":               {id, Event{Payload: make([]byte, MaxItemBytes)}, ErrTooLarge},
+		"metadata that is not text": {id, Event{Metadata: aggregate.Metadata{"k": "\xff"}}, ErrInvalidEvent},
+		"type that is not text":     {id, Event{Type: "\xff"}, ErrInvalidEvent},
+	} {
+		_, err := j.EventSize(c.id, c.event)
+		assert.ErrorIs(t, err, c.want, name)
+	}
+}
+
+func TestTheHeadOfAnyAggregateFitsBesideTheEventsOfACommit(t *testing.T) {
+	t.Parallel()
+	longest := aggregate.ID{Type: "t", Value: strings.Repeat("v", aggregate.MaxIDBytes-2)}
+	require.NoError(t, longest.Validate())
+
+	assert.LessOrEqual(t, MaxEventsBytes+headItemSize(longest, &Snapshot{}), MaxCommitBytes)
+}
