@@ -1,0 +1,36 @@
+package envelope
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// Metadata keys of a message that the store knows by itself.
+const (
+	// NameKey holds the event type. Watermill's cqrs.JSONMarshaler reads and writes the same key, so its
+	// typed handlers take the messages as they are.
+	NameKey = "name"
+	// AggregateIDKey holds the aggregate's id without its type.
+	AggregateIDKey = "aggregate_id"
+	// AggregateTypeKey holds the aggregate's type, which is the topic.
+	AggregateTypeKey = "aggregate_type"
+	// SequenceNumberKey holds the event's number within its aggregate, decimal, from 1.
+	SequenceNumberKey = "sequence_number"
+	// OccurredAtKey holds the time of the event: RFC 3339 in UTC with milliseconds.
+	OccurredAtKey = "occurred_at"
+	// ExpectedVersionKey holds the version that the aggregate must have for the message to be appended. It
+	// is a request to the publisher and never stored.
+	ExpectedVersionKey = "expected_version"
+)
+
+// Metadata keys that are stored with the event.
+const (
+	CorrelationIDKey = aggregate.CorrelationIDKey
+	CausationIDKey   = aggregate.CausationIDKey
+)
+
+// stored tells whether the value of a metadata key goes into the journal.
+func stored(key string) bool {
+	switch key {
+	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey:
+		return false
+	}
+	return true
+}
