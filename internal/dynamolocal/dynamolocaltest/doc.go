@@ -1,0 +1,11 @@
+// Package dynamolocaltest gives tests a DynamoDB Local, each an empty database of its own.
+//
+//	func TestAppendIsAtomic(t *testing.T) {
+//		client := dynamolocaltest.Client(t)
+//		...
+//	}
+//
+// It starts nothing: a test binary a package would mean an emulator a package. `make test` starts one for
+// all of them and names it in the environment. Without it a test fails, so that no run passes by leaving
+// out what it was for; `go test -short` is the way to leave it out knowingly.
+package dynamolocaltest

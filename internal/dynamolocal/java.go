@@ -1,0 +1,109 @@
+package dynamolocal
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+// javaMin is the oldest Java that the emulator is run with.
+const javaMin = 17
+
+// Arguments of the virtual machine. Tables in memory are SQLite's and lie outside the heap, which is for
+// the requests under way.
+const (
+	heapMin = "-Xms256m"
+	heapMax = "-Xmx2g"
+)
+
+// startJava runs the emulator of release r, which it fetches if the cache does not hold it.
+func startJava(ctx context.Context, o Options, r release) (*Server, error) {
+	java, err := findJava(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := r.ensure(ctx, cache, o)
+	if err != nil {
+		return nil, err
+	}
+	dbPath := o.DBPath
+	if dbPath != "" {
+		if dbPath, err = filepath.Abs(dbPath); err != nil {
+			return nil, fmt.Errorf("database folder: %w", err)
+		}
+	}
+	// The emulator writes a file of its own into its working folder, and a crashing virtual machine its
+	// report; neither may fall into the checked cache.
+	work, err := os.MkdirTemp("", "millrace-dynamodb-")
+	if err != nil {
+		return nil, fmt.Errorf("make a working folder for DynamoDB Local: %w", err)
+	}
+	remove := func() { _ = os.RemoveAll(work) }
+	s, err := launch(ctx, o.Port, func(port int, origin string) *exec.Cmd {
+		args := []string{
+			heapMin, heapMax, "-Djava.library.path=" + filepath.Join(dir, "DynamoDBLocal_lib"),
+			"-jar", filepath.Join(dir, "DynamoDBLocal.jar"),
+		}
+		cmd := exec.Command(java, append(args, emulatorArgs(port, origin, dbPath)...)...)
+		cmd.Dir = work
+		return cmd
+	})
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	s.remove = remove
+	return s, nil
+}
+
+// findJava returns the java of JAVA_HOME or else of PATH, whichever is recent enough first.
+func findJava(ctx context.Context) (string, error) {
+	var candidates []string
+	if home := os.Getenv("JAVA_HOME"); home != "" {
+		candidates = append(candidates, filepath.Join(home, "bin", "java"))
+	}
+	candidates = append(candidates, "java")
+
+	reason := missingError("there is no java command")
+	for _, candidate := range candidates {
+		java, err := exec.LookPath(candidate)
+		if err != nil {
+			continue
+		}
+		out, err := exec.CommandContext(ctx, java, "-version").CombinedOutput()
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		version, ok := parseJavaVersion(string(out))
+		switch {
+		case err != nil || !ok: // such as the stub of macOS that only offers to install Java
+			reason = missingError(fmt.Sprintf("%s does not tell its version", java))
+		case version < javaMin:
+			reason = missingError(fmt.Sprintf("%s is Java %d", java, version))
+		default:
+			return java, nil
+		}
+	}
+	return "", reason
+}
+
+// javaVersion is the line of `java -version` that tells the version. Before Java 9 it was 1.N.
+var javaVersion = regexp.MustCompile(`(?m)^\S+ version "(?:1\.)?(\d+)`)
+
+// parseJavaVersion returns the major version out of what `java -version` prints.
+func parseJavaVersion(out string) (major int, ok bool) {
+	m := javaVersion.FindStringSubmatch(out)
+	if m == nil {
+		return 0, false
+	}
+	major, err := strconv.Atoi(m[1])
+	return major, err == nil
+}
