@@ -1,0 +1,61 @@
+# `make` lists the targets. None needs anything set up: the emulator is found or started, see
+# internal/dynamolocal.
+
+GOLANGCI_LINT_VERSION := 2.15.0
+TEST_TIMEOUT          ?= 20m
+
+# examples/ is a module of its own, joined to this one by go.work.
+MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod))
+PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
+PACKAGES := ./... $(PACKAGES)
+
+# The emulator is built rather than run by `go run`, which hides the exit code and does not pass SIGTERM on.
+EMULATOR := bin/dynamolocal
+
+# The installed golangci-lint if it is the pinned version, as building it takes minutes.
+golangci-lint = $(shell \
+	for bin in "$$(command -v golangci-lint)" "$$(go env GOPATH)/bin/golangci-lint"; do \
+		if [ -x "$$bin" ] && "$$bin" version 2>/dev/null | grep -qF ' $(GOLANGCI_LINT_VERSION) '; then \
+			echo "$$bin"; exit; \
+		fi; \
+	done; \
+	echo go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(GOLANGCI_LINT_VERSION))
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
+# only make each other time out.
+.PHONY: test
+test: $(EMULATOR) ## Run all tests with the race detector, on DynamoDB Local
+	$(EMULATOR) -- go test -race -p 2 -timeout $(TEST_TIMEOUT) $(PACKAGES)
+
+.PHONY: test-short
+test-short: ## Run the tests that need no DynamoDB Local
+	env -u MILLRACE_DYNAMODB_ENDPOINT go test -short $(PACKAGES)
+
+.PHONY: lint
+lint: ## Check style, common mistakes and formatting of all modules
+	@set -e; lint="$(golangci-lint)"; for module in $(MODULES); do \
+		echo "$$lint run ($$module)"; (cd $$module && $$lint run ./...); \
+	done
+
+.PHONY: bench
+bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio NAME VALUE` a line
+	$(EMULATOR) -- go run ./internal/bench
+
+.PHONY: demo
+demo: $(EMULATOR) ## Run the order history from order to query, and check every order
+	$(EMULATOR) -- go run ./examples/orderhistory story
+
+.PHONY: dynamodb-local
+dynamodb-local: $(EMULATOR) ## Run DynamoDB Local until interrupted, and print how to reach it
+	$(EMULATOR)
+
+# Always, as the go command knows best what has changed.
+.PHONY: $(EMULATOR)
+$(EMULATOR):
+	@go build -o $@ ./internal/cmd/dynamolocal
