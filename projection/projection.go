@@ -1,0 +1,200 @@
+package projection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Client is what a projection needs of a *dynamodb.Client. The read model's tables and
+// the checkpoint table of the journal must be in one account and region, as one
+// transaction spans them.
+type Client interface {
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+}
+
+// Config configures a [Projection].
+type Config struct {
+	// Codec decodes events. Default: aggregate.JSON.
+	Codec aggregate.Codec
+	// RetryBudget is how long a transaction that meets another one, or is throttled, is
+	// repeated before the message is nacked. Default: 5 seconds.
+	RetryBudget time.Duration
+}
+
+// Projection is safe for concurrent use.
+type Projection struct {
+	client    Client
+	config    Config
+	reactions map[string]Reaction
+	stats     counters
+}
+
+// Stats counts what a projection has done since it was made.
+type Stats struct {
+	Applied uint64 // events whose writes were committed
+	Ignored uint64 // events without writes
+	Dropped uint64 // idempotent writes that were left out
+}
+
+type counters struct{ applied, ignored, dropped atomic.Uint64 }
+
+// New makes a projection. Errors: [ErrInvalidConfig].
+func New(client Client, config Config, reactions ...Reaction) (*Projection, error) {
+	if client == nil {
+		return nil, &ConfigError{"the client is nil; pass a *dynamodb.Client"}
+	}
+	if config.Codec == nil {
+		config.Codec = aggregate.JSON
+	}
+	if config.RetryBudget == 0 {
+		config.RetryBudget = 5 * time.Second
+	}
+	if config.RetryBudget < 0 {
+		return nil, &ConfigError{"RetryBudget is negative"}
+	}
+	p := &Projection{client: client, config: config, reactions: map[string]Reaction{}}
+	for i, r := range reactions {
+		if r.react == nil || r.eventType == "" {
+			return nil, &ConfigError{fmt.Sprintf("reaction %d has no event type; pass On a function of an event struct whose zero value tells its EventType", i+1)}
+		}
+		if _, taken := p.reactions[r.eventType]; taken {
+			return nil, &ConfigError{fmt.Sprintf("two reactions to %q; make one of them", r.eventType)}
+		}
+		p.reactions[r.eventType] = r
+	}
+	return p, nil
+}
+
+// Stats gives the counts.
+func (p *Projection) Stats() Stats {
+	return Stats{Applied: p.stats.applied.Load(), Ignored: p.stats.ignored.Load(), Dropped: p.stats.dropped.Load()}
+}
+
+// Handle is a message.NoPublishHandlerFunc for messages of a
+// [github.com/millrace-dev/millrace/subscriber].
+//
+// Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when
+// another member of the group has taken over, [ErrCondition], [ErrTooManyWrites], those of the
+// codec and the reaction, and the SDK's. After an error nothing is written, unless
+// the reply was lost; that shows when the message comes again, and does no harm.
+func (p *Projection) Handle(msg *message.Message) error {
+	ctx := msg.Context()
+	record, ok := subscriber.RecordFromContext(ctx)
+	position, okPosition := subscriber.PositionFromContext(ctx)
+	if !ok || !okPosition {
+		return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
+	}
+	reaction, ok := p.reactions[record.EventType]
+	if !ok {
+		p.stats.ignored.Add(1)
+		return nil
+	}
+	writes, err := reaction.react(ctx, p.config.Codec, record)
+	if err != nil {
+		return err
+	}
+	if len(writes) == 0 {
+		p.stats.ignored.Add(1)
+		return nil
+	}
+	if len(writes) > MaxWrites {
+		return &TooManyWritesError{Event: record.Aggregate, Number: record.Number, Count: len(writes)}
+	}
+	err = position.Commit(ctx, func(ctx context.Context, advance subscriber.Advance) error {
+		return p.commit(ctx, record, advance, writes)
+	})
+	if err != nil {
+		return fmt.Errorf("apply event %d of %s (%s): %w", record.Number, record.Aggregate, record.EventType, err)
+	}
+	p.stats.applied.Add(1)
+	return nil
+}
+
+// commit sends the writes with the position, again without those that turn out to be done.
+func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subscriber.Advance, writes []Write) error {
+	left := make([]int, len(writes)) // indexes of the writes that are sent
+	for i := range writes {
+		left[i] = i
+	}
+	wait := backoff.WithContext(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond),
+		backoff.WithMaxInterval(500*time.Millisecond),
+		backoff.WithMaxElapsedTime(p.config.RetryBudget),
+	), ctx)
+	return backoff.Retry(func() error {
+		for {
+			items := []types.TransactWriteItem{advance.Item}
+			for _, i := range left {
+				items = append(items, writes[i].item)
+			}
+			_, err := p.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+			var canceled *types.TransactionCanceledException
+			if err == nil {
+				return nil
+			}
+			if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != len(items) {
+				return backoff.Permanent(err) // the SDK has repeated what it could
+			}
+			reasons := canceled.CancellationReasons
+			if failed(reasons[0]) {
+				if advance.Done(reasons[0].Item) {
+					return nil // an earlier attempt, whose reply was lost
+				}
+				return backoff.Permanent(subscriber.ErrFenced)
+			}
+			var keep []int
+			for n, i := range left {
+				switch {
+				case !failed(reasons[n+1]):
+					keep = append(keep, i)
+				case !writes[i].idempotent:
+					return backoff.Permanent(&ConditionError{
+						Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Write: i,
+					})
+				}
+			}
+			if len(keep) == len(left) {
+				if repeatable(reasons) {
+					return err
+				}
+				return backoff.Permanent(err)
+			}
+			p.stats.dropped.Add(uint64(len(left) - len(keep)))
+			left = keep
+		}
+	}, wait)
+}
+
+func failed(r types.CancellationReason) bool {
+	return aws.ToString(r.Code) == "ConditionalCheckFailed"
+}
+
+// repeatable tells that a transaction failed for reasons that pass.
+func repeatable(reasons []types.CancellationReason) bool {
+	for _, r := range reasons {
+		switch aws.ToString(r.Code) {
+		case "None", "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func numberValue(n uint64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatUint(n, 10)}
+}

@@ -1,0 +1,100 @@
+package projection
+
+import (
+	"regexp"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Write is one action on a read model. One transaction may name an item only once, so
+// a reaction returns at most one Write for each item.
+type Write struct {
+	item       types.TransactWriteItem
+	idempotent bool
+}
+
+// Put writes a whole item.
+func Put(p types.Put) Write { return Write{item: types.TransactWriteItem{Put: &p}} }
+
+// Update changes attributes of an item, and makes the item if there is none.
+func Update(u types.Update) Write { return Write{item: types.TransactWriteItem{Update: &u}} }
+
+// Delete removes an item.
+func Delete(d types.Delete) Write { return Write{item: types.TransactWriteItem{Delete: &d}} }
+
+// Check makes all writes depend on an item that is not written.
+func Check(c types.ConditionCheck) Write {
+	return Write{item: types.TransactWriteItem{ConditionCheck: &c}}
+}
+
+// Idempotent makes a false condition mean that there is nothing to do: the write is
+// left out, and the rest commits.
+func (w Write) Idempotent() Write {
+	w.idempotent = true
+	return w
+}
+
+func (w Write) table() string {
+	switch {
+	case w.item.Put != nil:
+		return *w.item.Put.TableName
+	case w.item.Update != nil:
+		return *w.item.Update.TableName
+	case w.item.Delete != nil:
+		return *w.item.Delete.TableName
+	default:
+		return *w.item.ConditionCheck.TableName
+	}
+}
+
+// IdempotentUpdate is an update that an event makes at most once, and never after a later
+// event of the same aggregate: the item records the number of the aggregate's last event that
+// updated it, in the attribute named by [SourceAttribute]. It is Idempotent: an older
+// event leaves the item alone, and the position moves on.
+//
+// A condition that u has already must hold as well. Each source aggregate takes one
+// attribute of about its id's length in the item.
+func IdempotentUpdate(u types.Update, event *journal.Record) Write {
+	const name, value = "#millrace_source", ":millrace_number"
+	u.ExpressionAttributeNames = with(u.ExpressionAttributeNames, name, SourceAttribute(event.Aggregate))
+	u.ExpressionAttributeValues = with(u.ExpressionAttributeValues, value, numberValue(event.Number))
+
+	assignment := name + " = " + value
+	expression := ""
+	if u.UpdateExpression != nil {
+		expression = *u.UpdateExpression
+	}
+	if at := setClause.FindStringIndex(expression); at != nil {
+		expression = expression[:at[1]] + assignment + ", " + expression[at[1]:]
+	} else {
+		expression += " SET " + assignment
+	}
+	u.UpdateExpression = &expression
+
+	condition := "(attribute_not_exists(" + name + ") OR " + name + " < " + value + ")"
+	if u.ConditionExpression != nil {
+		condition += " AND (" + *u.ConditionExpression + ")"
+	}
+	u.ConditionExpression = &condition
+	return Update(u).Idempotent()
+}
+
+// setClause finds the SET clause of an update expression. SET is a reserved word, so an
+// attribute of that name cannot stand there by itself.
+var setClause = regexp.MustCompile(`(?i)(?:^|\s)SET\s+`)
+
+// SourceAttribute names the attribute in which an item records the last event of an
+// aggregate that updated it.
+func SourceAttribute(id aggregate.ID) string { return "last_event/" + id.String() }
+
+func with[V any](m map[string]V, key string, value V) map[string]V {
+	c := make(map[string]V, len(m)+1)
+	for k, v := range m {
+		c[k] = v
+	}
+	c[key] = value
+	return c
+}

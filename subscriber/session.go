@@ -1,0 +1,172 @@
+package subscriber
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// session is a subscription's work under one term of its lease. Everything it knows
+// of positions is dropped with it.
+type session struct {
+	config     Config
+	journal    *journal.Journal
+	checkpoint *checkpoint.Store
+	topic      string
+	lease      checkpoint.Lease
+	logger     watermill.LoggerAdapter
+	stats      *counters
+	out        chan<- *message.Message
+
+	shards []*shard
+	lanes  *lanes
+	budget *budget
+
+	// messageCtx is the parent of the messages' contexts. It ends with Subscribe's
+	// context, or when the session abandons what is out: an ack that comes later does not count.
+	messageCtx    context.Context
+	cancelMessage context.CancelFunc
+	abandoned     chan struct{}
+	abandonOnce   sync.Once
+	// stopping is closed when no further message may go out.
+	stopping     chan struct{}
+	stoppingOnce sync.Once
+	// fenced is closed when the lease turns out to be another's.
+	fenced     chan struct{}
+	fencedOnce sync.Once
+}
+
+// writeTimeout bounds a flush and the release of a lease, which go on when the session ends.
+const writeTimeout = 5 * time.Second
+
+func newSession(sub *subscription, lease checkpoint.Lease) *session {
+	s := &session{
+		config: sub.config, journal: sub.config.Journal, checkpoint: sub.checkpoint,
+		topic: sub.topic, lease: lease, stats: sub.stats, out: sub.out,
+		logger:   sub.logger.With(watermill.LogFields{"epoch": lease.Epoch}),
+		budget:   &budget{free: sub.config.BufferBytes},
+		stopping: make(chan struct{}), fenced: make(chan struct{}), abandoned: make(chan struct{}),
+	}
+	s.messageCtx, s.cancelMessage = context.WithCancel(sub.ctx)
+	s.lanes = &lanes{max: sub.config.MaxInFlight, serve: s.serve}
+	for n := range s.journal.Shards() {
+		s.shards = append(s.shards, newShard(s, n))
+	}
+	return s
+}
+
+// run works until ctx ends (then it is graceful) or the lease is lost (then it
+// stops where it stands).
+func (s *session) run(ctx context.Context) {
+	defer s.abandon()
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-s.fenced:
+			stop()
+		case <-work.Done():
+		}
+	}()
+
+	unwatch := s.journal.Watch(s.topic, func(id aggregate.ID, version uint64) {
+		s.shards[s.journal.Shard(id)].wake(id, version)
+	})
+	defer unwatch()
+
+	var workers sync.WaitGroup
+	for _, sh := range s.shards {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			s.runShard(work, sh)
+		}()
+	}
+	workers.Add(1)
+	go func() {
+		defer workers.Done()
+		s.flushing(work, context.WithoutCancel(ctx))
+	}()
+
+	<-work.Done()
+	s.stoppingOnce.Do(func() { close(s.stopping) })
+	s.lanes.stop()
+	if s.isFenced() {
+		s.abandon()
+	}
+	workers.Wait()
+	s.awaitHandlers()
+	if !s.isFenced() {
+		s.flush(context.WithoutCancel(ctx), true)
+	}
+}
+
+// awaitHandlers gives handlers time to ack what they have.
+func (s *session) awaitHandlers() {
+	timer := time.AfterFunc(s.config.CloseTimeout, s.abandon)
+	defer timer.Stop()
+	s.lanes.wait()
+}
+
+func (s *session) abandon() {
+	s.abandonOnce.Do(func() { close(s.abandoned) })
+	s.cancelMessage()
+}
+
+func (s *session) runShard(ctx context.Context, sh *shard) {
+	for {
+		err := sh.start(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || s.lost(err) {
+			return
+		}
+		s.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(s.config.MaxPollInterval):
+		}
+	}
+	sh.poll(ctx)
+}
+
+// lost tells, and notes, that an error means the end of the lease.
+func (s *session) lost(err error) bool {
+	if !isFenced(err) {
+		return false
+	}
+	s.fencedOnce.Do(func() {
+		s.logger.Info("Another member of the group has taken over", nil)
+		close(s.fenced)
+	})
+	return true
+}
+
+func (s *session) isFenced() bool {
+	select {
+	case <-s.fenced:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) isStopping() bool {
+	select {
+	case <-s.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *session) now() time.Time { return s.journal.Config().Now() }

@@ -1,0 +1,27 @@
+package subscriber
+
+import "sync/atomic"
+
+// Stats counts what a subscriber has done since it was made.
+type Stats struct {
+	Delivered  uint64 // messages handed out, redeliveries included
+	Acked      uint64
+	Nacked     uint64
+	Duplicates uint64 // events that were seen again and dropped
+	Fetched    uint64 // events read by aggregate: gaps in the tail and local commits
+	Failures   uint64 // readings of an aggregate that failed and were put off
+	Corrupt    uint64 // items of the tail that are no events
+	Positions  uint64 // positions written
+}
+
+type counters struct {
+	delivered, acked, nacked, duplicates, fetched, failures, corrupt, positions atomic.Uint64
+}
+
+func (c *counters) read() Stats {
+	return Stats{
+		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(),
+		Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
+		Corrupt: c.corrupt.Load(), Positions: c.positions.Load(),
+	}
+}

@@ -1,0 +1,151 @@
+package subscriber
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// stream is one aggregate's events on their way to the handler. Two numbers are
+// its truth: head, the highest event known to exist, and acked. What lies
+// between is delivered in order: from the buffer where the tail brought it, else read
+// from the journal.
+//
+// The shard's mutex guards all fields but those of the position.
+type stream struct {
+	id    aggregate.ID
+	shard *shard
+
+	state   streamState
+	claimed bool // acked is known
+	acked   uint64
+	head    uint64
+
+	// hint is the highest event that the tail has shown, and hintAt its time in
+	// milliseconds. The shard's cursor may pass hintAt only once the event is acked
+	// or the stream is listed as behind: on a restart this event is what shows that
+	// something is left to do.
+	hint    uint64
+	hintAt  int64
+	pending time.Time // since when something is left to do; zero if nothing is
+	listed  bool      // as behind
+
+	// buffer holds events without a gap between them, not always adjacent to acked.
+	buffer      []*journal.Record
+	bufferBytes int
+
+	failures int // in a row, of reading or decoding
+
+	position position
+}
+
+type streamState int
+
+const (
+	idle    streamState = iota
+	active              // queued for or in a lane
+	delayed             // waits before it goes on: nacked, or a failed read
+)
+
+// position is what is stored of a stream. Whoever writes it holds the mutex from
+// before the write until the result is noted, so the flusher and a handler's own
+// transaction never compete.
+type position struct {
+	mu     sync.Mutex
+	stored atomic.Uint64 // written under mu
+}
+
+// offer takes a record that the tail showed, or just its number where there is no room.
+func (s *stream) offer(r *journal.Record, room bool) {
+	s.hear(r.Number)
+	if r.Number > s.hint {
+		s.hint, s.hintAt = r.Number, r.OccurredAt.UnixMilli()
+	}
+	if !room || (s.claimed && r.Number <= s.acked) {
+		return
+	}
+	if n := len(s.buffer); n > 0 && r.Number != s.buffer[n-1].Number+1 {
+		return // before the buffer, or beyond a gap after it: read when its turn comes
+	}
+	size := r.Size()
+	s.buffer = append(s.buffer, r)
+	s.bufferBytes += size
+	s.shard.session.budget.take(size)
+}
+
+// hear notes that an event exists.
+func (s *stream) hear(number uint64) {
+	s.head = max(s.head, number)
+}
+
+// drained tells that nothing is left to do, as far as known.
+func (s *stream) drained() bool { return s.claimed && s.acked >= s.head }
+
+// next gives the event to deliver, or the range of events to read first, or neither.
+func (s *stream) next() (r *journal.Record, from, to uint64) {
+	for len(s.buffer) > 0 && s.buffer[0].Number <= s.acked {
+		s.dropFirst()
+	}
+	if s.acked >= s.head {
+		return nil, 0, 0
+	}
+	from, to = s.acked+1, min(s.head, s.acked+readAhead)
+	if len(s.buffer) > 0 {
+		if s.buffer[0].Number == from {
+			return s.buffer[0], 0, 0
+		}
+		to = min(to, s.buffer[0].Number-1)
+	}
+	return nil, from, to
+}
+
+// readAhead is how many events of an aggregate are read from the journal at a time.
+const readAhead = 500
+
+// fill puts events that were read from the journal, acked+1 and following, before the buffer.
+func (s *stream) fill(records []*journal.Record) {
+	last := records[len(records)-1].Number
+	for len(s.buffer) > 0 && s.buffer[0].Number <= last {
+		s.dropFirst() // the tail was faster
+	}
+	if len(s.buffer) > 0 && s.buffer[0].Number != last+1 {
+		s.drop()
+	}
+	for _, r := range records {
+		size := r.Size()
+		s.bufferBytes += size
+		s.shard.session.budget.take(size)
+	}
+	s.buffer = append(records, s.buffer...)
+}
+
+func (s *stream) dropFirst() {
+	size := s.buffer[0].Size()
+	s.buffer[0] = nil
+	s.buffer = s.buffer[1:]
+	if len(s.buffer) == 0 {
+		s.buffer = nil
+	}
+	s.bufferBytes -= size
+	s.shard.session.budget.give(size)
+}
+
+// keepFirst forgets all but the event that comes next.
+func (s *stream) keepFirst() {
+	if len(s.buffer) < 2 {
+		return
+	}
+	first := s.buffer[0]
+	s.drop()
+	s.buffer, s.bufferBytes = []*journal.Record{first}, first.Size()
+	s.shard.session.budget.take(s.bufferBytes)
+}
+
+// drop forgets what is buffered; it is read from the journal when its turn comes.
+func (s *stream) drop() {
+	s.shard.session.budget.give(s.bufferBytes)
+	s.buffer, s.bufferBytes = nil, 0
+}

@@ -1,0 +1,125 @@
+package subscriber
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+// Subscriber is a Watermill subscriber that tails a journal. It is safe for
+// concurrent use.
+type Subscriber struct {
+	config     Config
+	checkpoint *checkpoint.Store
+	logger     watermill.LoggerAdapter
+	stats      counters
+
+	mu      sync.Mutex
+	closed  bool
+	closing chan struct{}
+	running sync.WaitGroup
+}
+
+var (
+	_ message.Subscriber           = (*Subscriber)(nil)
+	_ message.SubscribeInitializer = (*Subscriber)(nil)
+)
+
+// NewSubscriber makes a subscriber; a nil logger logs nothing. It starts nothing and
+// makes no round trip. Errors: [ErrInvalidConfig].
+func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	if logger == nil {
+		logger = watermill.NopLogger{}
+	}
+	return &Subscriber{
+		config: config, checkpoint: checkpoint.New(config.Journal), logger: logger, closing: make(chan struct{}),
+	}, nil
+}
+
+// Subscribe gives the events of all aggregates of the type topic, each aggregate's in
+// order, one at a time: the next one comes after the one before was acked. Messages of
+// different aggregates come side by side, up to [Config.MaxInFlight], if the receiver takes
+// them; one who handles one message before it receives the next handles one at a time.
+//
+// A nacked message comes again after [Config.NackResendSleep]. The channel is closed
+// when ctx ends or the Subscriber is closed. Several subscriptions of one group to one topic, in one process
+// or many, are members that stand in for one another.
+//
+// Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type,
+// [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
+func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	if err := sub.check(ctx, topic); err != nil {
+		return nil, fmt.Errorf("subscribe to %q: %w", topic, err)
+	}
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	if sub.closed {
+		return nil, ErrSubscriberClosed
+	}
+	work, cancel := context.WithCancel(ctx)
+	s := sub.newSubscription(ctx, topic)
+	sub.running.Add(2)
+	go func() {
+		defer sub.running.Done()
+		defer cancel()
+		s.run(work)
+	}()
+	go func() {
+		defer sub.running.Done()
+		defer cancel()
+		select {
+		case <-sub.closing:
+		case <-work.Done():
+		}
+	}()
+	return s.out, nil
+}
+
+// SubscribeInitialize shows ahead of Subscribe what would keep it from working: a
+// topic that can be none, a missing table, missing access. There is nothing else to
+// prepare: a group starts at the beginning of the journal, whenever it first subscribes.
+func (sub *Subscriber) SubscribeInitialize(topic string) error {
+	if err := sub.check(context.Background(), topic); err != nil {
+		return fmt.Errorf("initialize subscription to %q: %w", topic, err)
+	}
+	return nil
+}
+
+// Stats gives the counts of all subscriptions.
+func (sub *Subscriber) Stats() Stats { return sub.stats.read() }
+
+// Close ends all subscriptions: no further message goes out, handlers have
+// [Config.CloseTimeout] to ack what they have, positions are stored and leases
+// released. It may be called repeatedly, and returns when all is done.
+func (sub *Subscriber) Close() error {
+	sub.mu.Lock()
+	if !sub.closed {
+		sub.closed = true
+		close(sub.closing)
+	}
+	sub.mu.Unlock()
+	sub.running.Wait()
+	return nil
+}
+
+// check makes one round trip.
+func (sub *Subscriber) check(ctx context.Context, topic string) error {
+	if topic == "" {
+		return ErrEmptyTopic
+	}
+	if _, err := aggregate.NewID(topic, "x"); err != nil {
+		return err
+	}
+	_, err := sub.checkpoint.ReadLease(ctx, checkpoint.LeaseKey{Group: sub.config.ConsumerGroup, Topic: topic})
+	return err
+}
