@@ -202,8 +202,10 @@ func TestFaultyDefinitionsSayWhatToDo(t *testing.T) {
 		"zero value":        {aggregate.Definition[Account]{}.Validate(), []string{"zero Definition", "aggregate.Define"}},
 		"empty type":        {aggregate.Define[Account]("", Deposited{}).Validate(), []string{"the aggregate type is empty"}},
 		"type is not UTF-8": {aggregate.Define[Account]("\xff", Deposited{}).Validate(), []string{"the aggregate type is not valid UTF-8"}},
-		"type too long": {aggregate.Define[Account](strings.Repeat("x", 1002), Deposited{}).Validate(),
-			[]string{"1002 bytes", "use at most 1001"}},
+		"type too long": {
+			aggregate.Define[Account](strings.Repeat("x", 1002), Deposited{}).Validate(),
+			[]string{"1002 bytes", "use at most 1001"},
+		},
 		"no events":           {aggregate.Define[Account]("account").Validate(), []string{"no events"}},
 		"nil event":           {aggregate.Define[Account]("account", Deposited{}, nil).Validate(), []string{"event 2 is nil", "&Deposited{}"}},
 		"nil pointer":         {aggregate.Define[Account]("account", (*Tagged)(nil)).Validate(), []string{"event 1 is nil"}},
@@ -217,10 +219,14 @@ func TestFaultyDefinitionsSayWhatToDo(t *testing.T) {
 		"two types, one name": {aggregate.Define[Account]("account", Deposited{}, depositedTwin{}).Validate(), []string{"names both aggregate_test.Deposited and aggregate_test.depositedTwin"}},
 		"nil codec":           {Accounts.WithCodec(nil).Validate(), []string{"the codec is nil"}},
 		"state is a pointer":  {aggregate.Define[*Account]("account", onPointer{}).Validate(), []string{"*aggregate_test.Account is nil before the first event"}},
-		"several at once": {aggregate.Define[Account]("", nil, named{}).Validate(),
-			[]string{"the aggregate type is empty", "event 1 is nil", "event 2"}},
-		"codec that objects to every type": {Accounts.WithCodec(choosyCodec{}).Validate(),
-			[]string{"state aggregate_test.Account: no *aggregate_test.Account", `event type "account.deposited.v1" (aggregate_test.Deposited): no aggregate_test.Deposited`, "no *aggregate_test.Tagged"}},
+		"several at once": {
+			aggregate.Define[Account]("", nil, named{}).Validate(),
+			[]string{"the aggregate type is empty", "event 1 is nil", "event 2"},
+		},
+		"codec that objects to every type": {
+			Accounts.WithCodec(choosyCodec{}).Validate(),
+			[]string{"state aggregate_test.Account: no *aggregate_test.Account", `event type "account.deposited.v1" (aggregate_test.Deposited): no aggregate_test.Deposited`, "no *aggregate_test.Tagged"},
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -234,6 +240,16 @@ func TestFaultyDefinitionsSayWhatToDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestValidatingOneCopyDoesNotTouchTheErrorOfAnother(t *testing.T) {
+	t.Parallel()
+
+	faulty := aggregate.Define[Account]("", nil, named{})
+	first := faulty.WithCodec(nil).Validate()
+	text := first.Error()
+	require.Error(t, faulty.WithCodec(choosyCodec{}).Validate())
+	assert.Equal(t, text, first.Error())
 }
 
 func TestZeroDefinitionFailsWithoutPanic(t *testing.T) {

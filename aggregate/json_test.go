@@ -1,6 +1,7 @@
 package aggregate_test
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -58,7 +59,7 @@ func TestJSONTakesNullOnlyWhereItIsAValue(t *testing.T) {
 	for _, target := range []any{new(struct{ A int }), new(struct{ A any }), new(int), new(string), new(bool), new([2]int)} {
 		require.ErrorContains(t, aggregate.JSON.Unmarshal(null, target), "null cannot be a", "%T", target)
 	}
-	for _, target := range []any{new([]int), new(map[string]int), new(*Account), new(any), new(json.RawMessage)} {
+	for _, target := range []any{new([]int), new(map[string]int), new(*Account), new(any), new(json.RawMessage), new(hexText), new(optional)} {
 		assert.NoError(t, aggregate.JSON.Unmarshal(null, target), "%T", target)
 	}
 	assert.NoError(t, aggregate.JSON.Unmarshal([]byte(`{"A":null}`), new(struct{ A *int })))
@@ -114,6 +115,7 @@ func TestJSONKeepsTextThatOnlyLooksReplaced(t *testing.T) {
 		"raw JSON with the escape":         json.RawMessage(`"\ufffd"`),
 		"a field left out":                 struct{ Raw, Hidden any }{Raw: json.RawMessage(`"\ufffd"`)},
 		"binary data":                      []byte("\xff"),
+		"a type that encodes itself":       struct{ Raw, Hex any }{json.RawMessage(`"\ufffd"`), hexText("\xff")},
 		"a field that is not encoded": struct {
 			Raw    json.RawMessage
 			Hidden string `json:"-"`
@@ -133,6 +135,20 @@ func TestJSONRefusesNumbersItCannotWrite(t *testing.T) {
 	assert.ErrorAs(t, err, &unsupported)
 }
 
+// hexText may hold any bytes, since it does not leave them to encoding/json.
+type hexText string
+
+func (h hexText) MarshalText() ([]byte, error)  { return hex.AppendEncode(nil, []byte(h)), nil }
+func (h *hexText) UnmarshalText(_ []byte) error { return nil }
+
+// optional takes null for a value of its own.
+type optional struct{ Set bool }
+
+func (o *optional) UnmarshalJSON(data []byte) error {
+	o.Set = string(data) != "null"
+	return nil
+}
+
 // Types that encoding/json takes and cannot give back.
 type (
 	unexported     struct{ amount int }
@@ -143,6 +159,7 @@ type (
 	hasInterface   struct{ Err error }
 	structKeys     struct{ M map[struct{ A int }]int }
 	bigByValue     struct{ N big.Int }
+	bigInMap       struct{ M map[string]big.Int }
 	sameName       struct {
 		A int `json:"B"`
 		B int
@@ -178,6 +195,7 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{hasInterface{}, "field Err is the interface error, which JSON cannot decode: use a concrete type"},
 		{structKeys{}, "field M has keys of type struct { A int }"},
 		{bigByValue{}, "field N is a big.Int, whose marshalling method has a pointer receiver and is not called on a value: use a pointer to it"},
+		{&bigInMap{}, "field M is a big.Int"},
 		{sameName{}, `field B has the same JSON name "B" as A, so JSON loses one of them: rename one`},
 		{shadowed{}, `field ID has the same JSON name "ID" as base.ID`},
 		{embedsPointer{}, "field base is an embedded pointer to an unexported type"},
@@ -208,7 +226,10 @@ func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 		Price int64  `json:"price,string"`
 	}
 	for _, value := range []any{
-		Account{}, tree{}, &bigByValue{}, &pointerMethod{}, "text", 1, []string{},
+		Account{},
+		tree{},
+		&bigByValue{}, &pointerMethod{}, "text", 1,
+		[]string{},
 		struct {
 			base
 			Line
@@ -235,8 +256,17 @@ func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 
 	n := *big.NewInt(7)
-	for _, lossy := range []any{unexported{1}, unexportedDeep{[]struct{ price int }{{1}}}, bigByValue{n}, sameName{1, 2},
-		shadowed{base{1}, 2}, embedsPointer{&base{1}}, embedsText{"a"}, pointerMethod{1}} {
+	for _, lossy := range []any{
+		unexported{1},
+		unexportedDeep{[]struct{ price int }{{1}}},
+		bigByValue{n},
+		bigInMap{map[string]big.Int{"a": n}},
+		sameName{1, 2},
+		shadowed{base{1}, 2},
+		embedsPointer{&base{1}},
+		embedsText{"a"},
+		pointerMethod{1},
+	} {
 		assert.False(t, survivesJSON(lossy), "%T", lossy)
 		assert.Error(t, checkJSON(lossy), "%T", lossy)
 	}
