@@ -1,0 +1,28 @@
+// Package aggregatetest tests the decisions of an aggregate without a database: given some events, when a
+// decision is made, then these events follow, or this error.
+//
+//	func TestWithdrawing(t *testing.T) {
+//		aggregatetest.Given(t, Accounts, Deposited{100}).
+//			When(Withdraw(30)).Then(Withdrawn{30}).
+//			When(Withdraw(71)).ThenError(ErrInsufficientFunds).
+//			When(Withdraw(70)).Then(Withdrawn{70}).
+//			ThenState(Account{Balance: 0})
+//	}
+//
+// Every When decides on the state that all events so far have made. A refusal must be expected by
+// [Scenario.ThenError]; one that no Then looks at fails the test.
+//
+// Beside what the test expects, a scenario checks what a stored aggregate relies on, and fails when
+//
+//   - the definition is not valid,
+//   - an event, given or produced, does not come back from the codec as it went in,
+//   - the state does not come back from the codec as it went in, so that a snapshot would lose something,
+//   - applying the same events twice gives two different states,
+//   - a decision gives different results when it is made twice on the same state, because it looks at a
+//     clock or draws a random number; such values are arguments of the function that makes the decision,
+//   - a decision changes the state it was given, through a map, a slice or a pointer in it.
+//
+// Values are compared with their contents, unexported fields included: by their own method Equal(T) bool
+// where they have one, as time.Time does, and field by field otherwise. Nil and empty slices and maps count
+// as equal.
+package aggregatetest

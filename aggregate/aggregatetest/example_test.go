@@ -1,0 +1,31 @@
+package aggregatetest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/millrace-dev/millrace/aggregate/aggregatetest"
+)
+
+// printer takes the place of *testing.T, which an example does not have.
+type printer struct{ testing.TB }
+
+func (printer) Helper()                           {}
+func (printer) Cleanup(func())                    {}
+func (printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+
+func Example() {
+	t := printer{} // in a test, its *testing.T
+
+	aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100}).
+		When(Withdraw("EUR", 30)).Then(Withdrawn{"EUR", 30}).
+		When(Withdraw("EUR", 71)).ThenError(errInsufficientFunds).
+		When(Withdraw("EUR", 70)).Then(Withdrawn{"EUR", 7})
+
+	// Output:
+	// When 3 (after 2 events): event 1 differs at Amount: expected 7, got 70
+	// expected 1 event
+	//   1. wallet.withdrawn.v1 {"Currency":"EUR","Amount":7}
+	// got 1 event
+	//   1. wallet.withdrawn.v1 {"Currency":"EUR","Amount":70}
+}

@@ -1,0 +1,250 @@
+package aggregatetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Scenario is one test of one aggregate, started by [Given]. Its methods return it, so that steps can be
+// chained. The first failure ends the test, by t.Fatalf; steps after it do nothing.
+type Scenario[S any] struct {
+	t          testing.TB
+	definition aggregate.Definition[S]
+	history    []aggregate.EncodedEvent
+	step       int // 0 until the first When
+	outcome    outcome[S]
+	failed     bool
+}
+
+// outcome is what the latest decision came to.
+type outcome[S any] struct {
+	events  []aggregate.Event[S]
+	refusal error
+	seen    bool // ThenError has looked at the refusal
+}
+
+// Given starts a scenario with an aggregate to which the events have happened. Without events it is the
+// aggregate before its first one.
+func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
+	t.Helper()
+	s := &Scenario[S]{t: t, definition: definition}
+	if err := definition.Validate(); err != nil {
+		s.fail("%v", err)
+		return s
+	}
+	for i, event := range events {
+		if _, ok := s.record(fmt.Sprintf("event %d", i+1), event); !ok {
+			return s
+		}
+	}
+	t.Cleanup(func() {
+		t.Helper()
+		if s.refused() {
+			t.Error(s.unexpectedRefusal())
+		}
+	})
+	return s
+}
+
+// When makes a decision on the state so far. Events that it produces become part of the history, so the
+// next When decides on the state after them; a refusal leaves the state as it was.
+func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {
+	s.t.Helper()
+	if s.failed || s.failOnRefusal() {
+		return s
+	}
+	s.step++
+	s.outcome = outcome[S]{}
+	if decide == nil {
+		s.fail("the decision is nil")
+		return s
+	}
+	result, ok := s.decide(decide)
+	if !ok {
+		return s
+	}
+	if result.refusal != nil {
+		s.outcome.refusal = result.refusal
+		return s
+	}
+	before, ok := s.state()
+	if !ok {
+		return s
+	}
+	for i, event := range result.events {
+		decoded, ok := s.record(fmt.Sprintf("produced event %d", i+1), event)
+		if !ok {
+			return s
+		}
+		s.outcome.events = append(s.outcome.events, decoded)
+	}
+	s.checkSnapshot(before)
+	return s
+}
+
+// Then expects that the latest decision was accepted and produced exactly these events, in this order.
+func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
+	s.t.Helper()
+	if !s.decided("Then") || s.failOnRefusal() {
+		return s
+	}
+	if why := s.mismatch(want, s.outcome.events); why != "" {
+		s.fail("%s\nexpected %s\ngot %s", why, s.list(want), s.list(s.outcome.events))
+	}
+	return s
+}
+
+// ThenNothing expects that the latest decision was accepted and produced no event.
+func (s *Scenario[S]) ThenNothing() *Scenario[S] {
+	s.t.Helper()
+	if !s.decided("ThenNothing") || s.failOnRefusal() {
+		return s
+	}
+	if len(s.outcome.events) > 0 {
+		s.fail("expected no events, got %s", s.list(s.outcome.events))
+	}
+	return s
+}
+
+// ThenError expects that the latest decision was refused with an error that is target, by errors.Is.
+func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
+	s.t.Helper()
+	if target == nil {
+		if s.decided("ThenError") {
+			s.fail("ThenError needs an error: use ThenNothing or Then for a decision that is accepted")
+		}
+		return s
+	}
+	return s.thenRefused(fmt.Sprintf("%q", target), func(_ testing.TB, err error) bool { return errors.Is(err, target) })
+}
+
+// ThenErrorFunc expects that the latest decision was refused and hands its error to check, which reports
+// what it does not like to t.
+func (s *Scenario[S]) ThenErrorFunc(check func(t testing.TB, err error)) *Scenario[S] {
+	s.t.Helper()
+	return s.thenRefused("an error", func(t testing.TB, err error) bool {
+		t.Helper()
+		check(t, err)
+		return true
+	})
+}
+
+func (s *Scenario[S]) thenRefused(wanted string, accepts func(testing.TB, error) bool) *Scenario[S] {
+	s.t.Helper()
+	if !s.decided("ThenError") {
+		return s
+	}
+	if s.outcome.refusal == nil {
+		s.fail("expected a refusal with %s, but the decision was accepted with %s", wanted, s.list(s.outcome.events))
+		return s
+	}
+	s.outcome.seen = true
+	if !accepts(s.t, s.outcome.refusal) {
+		s.fail("expected a refusal with %s, got %q", wanted, s.outcome.refusal)
+	}
+	return s
+}
+
+// ThenState expects the state after all events so far, given and produced. It may stand after Given as well.
+func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
+	s.t.Helper()
+	return s.ThenStateFunc(func(t testing.TB, got S) {
+		t.Helper()
+		if d, differs := compare(want, got); differs {
+			s.fail("the state differs at %s: expected %s, got %s\nexpected %+v\ngot %+v", d.path, d.want, d.got, want, got)
+		}
+	})
+}
+
+// ThenStateFunc hands the state after all events so far to check, which reports what it does not like to t.
+// The state is a copy of its own.
+func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario[S] {
+	s.t.Helper()
+	if s.failed || s.failOnRefusal() {
+		return s
+	}
+	if state, ok := s.state(); ok {
+		check(s.t, state)
+	}
+	return s
+}
+
+// decide makes a decision three times, each time on a copy of the state of its own: twice to see whether it
+// is pure, and once on the state as a snapshot gives it back.
+func (s *Scenario[S]) decide(decide aggregate.Decision[S]) (outcome[S], bool) {
+	s.t.Helper()
+	var copies [3]S // the first stays as it is
+	for i := range copies {
+		state, ok := s.state()
+		if !ok {
+			return outcome[S]{}, false
+		}
+		copies[i] = state
+	}
+	reloaded, ok := s.reload(copies[0])
+	if !ok {
+		return outcome[S]{}, false
+	}
+
+	var first, second, third outcome[S]
+	first.events, first.refusal = decide(copies[1])
+	if d, differs := compare(copies[0], copies[1]); differs {
+		s.fail("the decision changed the state it was given, at %s from %s to %s: copy maps, slices and what pointers lead to before changing them",
+			d.path, d.want, d.got)
+		return first, false
+	}
+	second.events, second.refusal = decide(copies[2])
+	if why := s.differ(first, second); why != "" {
+		s.fail("the decision is not pure, made twice on the same state %s: pass times, ids and the like as arguments to what makes the decision", why)
+		return first, false
+	}
+	third.events, third.refusal = decide(reloaded)
+	if why := s.differ(first, third); why != "" {
+		s.fail("on the same state from a snapshot the decision comes out differently, %s: it must not tell nil from empty", why)
+		return first, false
+	}
+	return first, true
+}
+
+// decided tells whether there is an outcome to look at.
+func (s *Scenario[S]) decided(method string) bool {
+	s.t.Helper()
+	if !s.failed && s.step == 0 {
+		s.fail("%s needs a When before it", method)
+	}
+	return !s.failed
+}
+
+func (s *Scenario[S]) refused() bool {
+	return !s.failed && s.outcome.refusal != nil && !s.outcome.seen
+}
+
+func (s *Scenario[S]) unexpectedRefusal() string {
+	return fmt.Sprintf("%s: the decision was refused with %q and no ThenError expects that", s.where(), s.outcome.refusal)
+}
+
+func (s *Scenario[S]) failOnRefusal() bool {
+	s.t.Helper()
+	if !s.refused() {
+		return false
+	}
+	s.failed = true
+	s.t.Fatal(s.unexpectedRefusal())
+	return true
+}
+
+func (s *Scenario[S]) fail(format string, args ...any) {
+	s.t.Helper()
+	s.failed = true
+	s.t.Fatalf("%s: %s", s.where(), fmt.Sprintf(format, args...))
+}
+
+func (s *Scenario[S]) where() string {
+	if s.step == 0 {
+		return "Given"
+	}
+	return fmt.Sprintf("When %d (after %s)", s.step, count(len(s.history)-len(s.outcome.events), "event"))
+}
