@@ -21,6 +21,11 @@ type Cursor struct {
 // CursorAt is before all events of the time's millisecond.
 func CursorAt(t time.Time) Cursor { return Cursor{OccurredAt: t.UnixMilli()} }
 
+// CursorAfter is just after an event.
+func CursorAfter(r *Record) Cursor {
+	return Cursor{OccurredAt: r.OccurredAt.UnixMilli(), SortKey: sortKey(r.Aggregate, r.Number)}
+}
+
 // TailQuery asks for a page of a shard's tail.
 type TailQuery struct {
 	AggregateType string
