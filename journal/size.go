@@ -8,7 +8,7 @@ import (
 
 // MaxEventsBytes is what the events of one commit may take together, as [Journal.EventSize] counts
 // them. What it leaves of [MaxCommitBytes] is enough for the head of any aggregate.
-const MaxEventsBytes = MaxCommitBytes - 4<<10
+const MaxEventsBytes = MaxCommitBytes - 8<<10
 
 // EventSize returns how many bytes an event takes at most, of [MaxItemBytes] and of [MaxEventsBytes],
 // wherever in the aggregate it will stand. For an event that [Journal.Append] would refuse it returns the

@@ -73,10 +73,22 @@ func TestEventSizeRefusesWhatAppendWouldRefuse(t *testing.T) {
 	}
 }
 
-func TestTheHeadOfAnyAggregateFitsBesideTheEventsOfACommit(t *testing.T) {
+func TestEventsUpToTheAnnouncedSizeFitIntoOneCommit(t *testing.T) {
 	t.Parallel()
 	longest := aggregate.ID{Type: "t", Value: strings.Repeat("v", aggregate.MaxIDBytes-2)}
-	require.NoError(t, longest.Validate())
+	for _, j := range []*Journal{
+		journalForSizes(Attributes{}),
+		journalForSizes(Attributes{PartitionKey: strings.Repeat("p", 255), SortKey: strings.Repeat("s", 255), AggregateID: strings.Repeat("a", 255)}),
+	} {
+		empty, err := j.EventSize(longest, Event{})
+		require.NoError(t, err)
+		const n = 20
+		c := Commit{Aggregate: longest, Expected: math.MaxUint64 - n}
+		for range n {
+			c.Events = append(c.Events, Event{Payload: make([]byte, MaxEventsBytes/n-empty)})
+		}
 
-	assert.LessOrEqual(t, MaxEventsBytes+headItemSize(longest, &Snapshot{}), MaxCommitBytes)
+		_, err = j.build(c)
+		assert.NoError(t, err)
+	}
 }
