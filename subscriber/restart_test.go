@@ -1,0 +1,147 @@
+package subscriber_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+func TestASubscriberKilledOrClosedAtRandomPointsLosesNothingAndKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{1, 2, 3, 4} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			restarts(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func restarts(t *testing.T, random *rand.Rand) {
+	const aggregates, rounds = 8, 12
+	client := create(t, 4)
+	writer := open(t, client)
+	written := make([]int, aggregates)
+	d := &deliveries{last: map[string]uint64{}}
+
+	done := func() bool {
+		for i, n := range written {
+			if d.has(fmt.Sprint("a", i)) != uint64(n) {
+				return false
+			}
+		}
+		return true
+	}
+	for round := range rounds {
+		for range 10 {
+			i, n := random.IntN(aggregates), 1+random.IntN(20)
+			write(t, writer, fmt.Sprint("a", i), written[i], n)
+			written[i] += n
+		}
+		p := &process{Client: client}
+		config := quick(open(t, p))
+		config.LeaseDuration = 150 * time.Millisecond
+		config.CommitInterval = time.Duration(1+random.IntN(50)) * time.Millisecond
+		config.BehindAfter = time.Duration(1+random.IntN(100)) * time.Millisecond
+		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
+		config.BufferBytes = 1 << (10 + random.IntN(10))
+		sub, messages := subscribe(t, config)
+
+		last, hanging := round == rounds-1, 0
+		for left := random.IntN(80); left > 0 || last && !done(); left-- {
+			msg := receiveWithin(t, messages, hanging > 0)
+			switch {
+			case msg == nil:
+				left = 0 // all others are done
+			case !last && hanging < 3 && random.IntN(10) == 0:
+				hanging++ // the handler never answers
+			case random.IntN(10) == 0:
+				msg.Nack()
+			default:
+				require.NoError(t, d.note(msg))
+				msg.Ack()
+			}
+			if msg != nil && (done() || hanging > 0 && random.IntN(20) == 0) {
+				break
+			}
+		}
+		if random.IntN(2) == 0 {
+			p.kill()
+		} else {
+			require.NoError(t, sub.Close())
+		}
+	}
+	assert.True(t, done())
+}
+
+// receiveWithin gives the next message, or nil where there may be none.
+func receiveWithin(t *testing.T, messages <-chan *message.Message, maybeNone bool) *message.Message {
+	t.Helper()
+	if !maybeNone {
+		return receive(t, messages)
+	}
+	select {
+	case msg := <-messages:
+		return msg
+	case <-time.After(300 * time.Millisecond):
+		return nil
+	}
+}
+
+func TestAMemberThatIsKilledIsReplacedWithinTheLease(t *testing.T) {
+	t.Parallel()
+	client := create(t, 2)
+	write(t, open(t, client), "x", 0, 3)
+	p := &process{Client: client}
+	_, messages := subscribe(t, quick(open(t, p)))
+	receiveAll(t, messages, 1)
+	p.kill()
+
+	_, standby := subscribe(t, quick(open(t, client)))
+	for msg := receive(t, standby); ; msg = receive(t, standby) {
+		msg.Ack()
+		if string(msg.Payload) == "x/3" {
+			return
+		}
+	}
+}
+
+func TestAMemberThatLostItsLeaseCannotMoveAPosition(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	write(t, open(t, client), "x", 0, 3)
+	p := &process{Client: client}
+	config := quick(open(t, p))
+	config.CommitInterval = time.Hour
+	zombie, messages := subscribe(t, config)
+	late := receive(t, messages)
+	position, ok := subscriber.PositionFromContext(late.Context())
+	require.True(t, ok)
+	p.kill()
+
+	_, standby := subscribe(t, quick(open(t, client)))
+	again := receive(t, standby)
+	assert.Equal(t, "x/1", string(again.Payload), "the new owner begins at the stored position")
+	select {
+	case <-late.Context().Done():
+	case <-time.After(patience):
+		t.Fatal("the member that lost its lease does not tell its handler")
+	}
+
+	p.revive()
+	err := position.Commit(t.Context(), func(ctx context.Context, advance subscriber.Advance) error {
+		return transact(ctx, client, advance)
+	})
+	require.ErrorIs(t, err, subscriber.ErrFenced)
+	late.Ack()
+	require.NoError(t, zombie.Close())
+	again.Ack()
+	assert.Equal(t, expect("x", 2, 3), receiveAll(t, standby, 2))
+}

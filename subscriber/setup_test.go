@@ -1,0 +1,180 @@
+package subscriber_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// patience is how long a test waits for what must happen. It bounds a failing test
+// and is no claim about speed.
+const patience = 30 * time.Second
+
+const topic = "account"
+
+func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
+
+// setup makes tables of its own and opens them.
+func setup(t *testing.T, shards int) *journal.Journal {
+	t.Helper()
+	return open(t, create(t, shards))
+}
+
+func create(t *testing.T, shards int) journal.Client {
+	t.Helper()
+	client := dynamolocaltest.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
+	return client
+}
+
+func open(t *testing.T, client journal.Client) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	return j
+}
+
+// quick is a config whose intervals suit tests.
+func quick(j *journal.Journal) subscriber.Config {
+	return subscriber.Config{
+		Journal: j, ConsumerGroup: "group",
+		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+		TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
+		NackResendSleep: time.Millisecond, LeaseDuration: 500 * time.Millisecond, CloseTimeout: time.Second,
+	}
+}
+
+func newSubscriber(t *testing.T, config subscriber.Config) *subscriber.Subscriber {
+	t.Helper()
+	sub, err := subscriber.NewSubscriber(config, testLogger(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sub.Close()) })
+	return sub
+}
+
+// subscribe starts a new subscriber on the topic.
+func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
+	t.Helper()
+	sub := newSubscriber(t, config)
+	messages, err := sub.Subscribe(t.Context(), topic)
+	require.NoError(t, err)
+	return sub, messages
+}
+
+// write appends n events to an aggregate that has had events so far.
+func write(t *testing.T, j *journal.Journal, id string, after, n int) {
+	t.Helper()
+	for n > 0 {
+		commit := journal.Commit{Aggregate: account(id), Expected: uint64(after)}
+		for range min(n, journal.MaxEvents) {
+			after++
+			commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after)})
+		}
+		n -= len(commit.Events)
+		_, err := j.Append(context.Background(), commit)
+		require.NoError(t, err)
+	}
+}
+
+// receive gives the next message.
+func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
+	t.Helper()
+	select {
+	case msg, ok := <-messages:
+		require.True(t, ok, "the channel was closed")
+		return msg
+	case <-time.After(patience):
+		require.FailNow(t, "no message came")
+		return nil
+	}
+}
+
+// receiveAll acks n messages and gives their payloads.
+func receiveAll(t *testing.T, messages <-chan *message.Message, n int) (payloads []string) {
+	t.Helper()
+	for range n {
+		msg := receive(t, messages)
+		payloads = append(payloads, string(msg.Payload))
+		msg.Ack()
+	}
+	return payloads
+}
+
+// expect is the payloads of an aggregate's events from..to.
+func expect(id string, from, to int) (payloads []string) {
+	for n := from; n <= to; n++ {
+		payloads = append(payloads, fmt.Sprintf("%s/%d", id, n))
+	}
+	return payloads
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
+}
+
+// deliveries notes what came, and finds fault with the order.
+type deliveries struct {
+	mu   sync.Mutex
+	last map[string]uint64 // highest acked by aggregate
+	all  int
+}
+
+// note is called before a message is acked. It gives an error if the message is neither the next one of its
+// aggregate nor one that came before.
+func (d *deliveries) note(msg *message.Message) error {
+	id, number, ok := subscriber.AggregateFromContext(msg.Context())
+	if !ok {
+		return fmt.Errorf("message %s carries no aggregate", msg.UUID)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all++
+	if number > d.last[id.Value]+1 {
+		return fmt.Errorf("event %d of %s came after event %d", number, id, d.last[id.Value])
+	}
+	if want := fmt.Sprintf("%s/%d", id.Value, number); string(msg.Payload) != want {
+		return fmt.Errorf("event %d of %s has the payload %q", number, id, msg.Payload)
+	}
+	d.last[id.Value] = max(number, d.last[id.Value])
+	return nil
+}
+
+func (d *deliveries) has(id string) uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.last[id]
+}
+
+// testLogger shows the subscriber's errors with the test they belong to.
+func testLogger(t *testing.T) watermill.LoggerAdapter {
+	return &logger{t: t, done: t.Context()}
+}
+
+type logger struct {
+	watermill.NopLogger
+	t      *testing.T
+	done   context.Context
+	fields watermill.LogFields
+}
+
+func (l *logger) Error(msg string, err error, fields watermill.LogFields) {
+	if l.done.Err() == nil {
+		l.t.Logf("%s: %v %v", msg, err, l.fields.Add(fields))
+	}
+}
+
+func (l *logger) With(fields watermill.LogFields) watermill.LoggerAdapter {
+	return &logger{t: l.t, done: l.done, fields: l.fields.Add(fields)}
+}
