@@ -15,8 +15,6 @@ const (
 	// fairShare is how many messages a stream may have delivered before it goes
 	// behind the streams that wait for a lane.
 	fairShare = 64
-	// fetchBytes ends a reading ahead early.
-	fetchBytes = 1 << 20
 	// A stream that cannot be read or decoded is tried again after a pause that
 	// doubles from minFailurePause to maxFailurePause.
 	minFailurePause = 100 * time.Millisecond
@@ -75,7 +73,7 @@ func (s *session) nextRecord(st *stream) (*journal.Record, error) {
 				return nil, err
 			}
 			records = append(records, r)
-			if size += r.Size(); size > fetchBytes {
+			if size += r.Size(); size > s.streamBytes() {
 				break
 			}
 		}

@@ -1,1 +1,61 @@
+// Package subscriber is a Watermill subscriber that tails a journal: each consumer
+// group gets every event of a topic at least once, in order per aggregate.
+//
+//	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "order-history"}, logger)
+//	messages, err := sub.Subscribe(ctx, "order") // or router.AddConsumerHandler(...)
+//
+// # Contract
+//
+// A topic is an aggregate type. Within a group each event is delivered until it is
+// acked, the next event of the same aggregate only after that; events of different
+// aggregates come side by side, up to [Config.MaxInFlight]. A nacked message comes again after
+// a pause. So does one whose event cannot be read or unmarshaled. Either blocks its own
+// aggregate and no other, and nothing is ever skipped.
+//
+// Positions are stored a little after the ack ([Config.CommitInterval]). After a crash,
+// what was acked and not stored comes again; after [Subscriber.Close] nothing does. A handler whose
+// effects are in DynamoDB can commit the position with them, see [Position], which the projection
+// package does.
+//
+// # Messages
+//
+// UUID is the event id, the payload the raw event. Metadata is the event's own, with name (the event
+// type, as Watermill's cqrs.JSONMarshaler has it), aggregate_id, aggregate_type, sequence_number and
+// occurred_at added. [RecordFromContext] and [AggregateFromContext] give the same typed. The context ends with the
+// ack or nack, with Subscribe's context, and with Close.
+//
+// # How it works
+//
+//	poll -> sequence -> lanes -> ack -> checkpoint
+//
+// The truth is two numbers for each aggregate: its head, and the group's position. Everything else is a
+// hint that an aggregate has moved:
+//
+//   - The first look reads the tail index of each logical shard from a cursor on, and polls its end.
+//   - The second look reads the same stretch again once it is [Config.TrailingDelay] old, because the
+//     index is eventually consistent and clocks differ. So each event is read about twice; what is
+//     already old when it is first read, as all of history is for a new group, is read once.
+//   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
+//
+// An event at or below the position is a duplicate and dropped. The one after it is delivered. Before
+// one further on, the gap is read from the journal.
+//
+// The stored cursor of a shard stays before every event that is not acked and stored, unless its
+// aggregate is on the durable list of those behind. A restart reads the list, and the tail from the cursor on.
+//
+// # Members
+//
+// The subscriptions of one group to one topic are its members, in one process or many. One holds
+// the lease and works, the others stand by and take over when it closes, or when it has shown no sign of
+// life for [Config.LeaseDuration]. Each term of a lease has an epoch, which is stamped on every position
+// before its first use; a former owner cannot move a position any more.
+//
+// # Cost
+//
+// In DynamoDB's units, for one group and topic: half a read unit a look at each shard, so
+// Shards/2 a second while idle with default settings; one read unit for each 4 KB of events, half on each look;
+// one read unit for an event of this process's own commits (it is read by key); one write unit for the first
+// event of an aggregate under a lease, and one for each aggregate that got further in a
+// CommitInterval; one write unit each 5 seconds for the cursor of a shard that moves; the lease one write
+// unit each quarter of [Config.LeaseDuration], and a member that stands by ten read units in it.
 package subscriber

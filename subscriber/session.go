@@ -145,7 +145,7 @@ func (s *session) lost(err error) bool {
 		return false
 	}
 	s.fencedOnce.Do(func() {
-		s.logger.Info("Another member of the group has taken over", nil)
+		s.logger.Info("Lost the lease, another member of the group goes on", nil)
 		close(s.fenced)
 	})
 	return true
@@ -168,5 +168,9 @@ func (s *session) isStopping() bool {
 		return false
 	}
 }
+
+// streamBytes is how much one stream may hold in memory: so little that handlers which hang in all
+// lanes but one leave half of the buffer to the rest.
+func (s *session) streamBytes() int { return s.config.BufferBytes / (2 * s.config.MaxInFlight) }
 
 func (s *session) now() time.Time { return s.journal.Config().Now() }

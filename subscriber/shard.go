@@ -198,7 +198,7 @@ func (sh *shard) report(corrupt []error) {
 func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	room := sh.session.config.BufferBytes / 16 // for one stream
+	room := sh.session.streamBytes()
 	for _, r := range records {
 		st := sh.stream(r.Aggregate)
 		if st.claimed && r.Number <= st.acked {

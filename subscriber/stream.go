@@ -102,8 +102,9 @@ func (s *stream) next() (r *journal.Record, from, to uint64) {
 	return nil, from, to
 }
 
-// readAhead is how many events of an aggregate are read from the journal at a time.
-const readAhead = 500
+// readAhead is how many events of an aggregate are read from the journal at a time, if that much fits the
+// buffer: enough to read the index at its best price, and less than a page.
+const readAhead = 200
 
 // fill puts events that were read from the journal, acked+1 and following, before the buffer.
 func (s *stream) fill(records []*journal.Record) {

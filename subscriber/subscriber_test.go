@@ -193,7 +193,7 @@ func TestAnAggregateThatOutgrowsTheBufferIsReadFromTheJournal(t *testing.T) {
 	j := setup(t, 1)
 	write(t, j, "big", 0, 1200)
 	config := quick(j)
-	config.BufferBytes = 16 << 10 // a stream may hold a sixteenth of that: a few events
+	config.BufferBytes = 128 << 10 // a stream may hold 1 KB of that: a few events
 	sub, messages := subscribe(t, config)
 
 	assert.Equal(t, expect("big", 1, 1200), receiveAll(t, messages, 1200))

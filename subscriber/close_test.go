@@ -1,0 +1,32 @@
+package subscriber_test
+
+import (
+	"net/http"
+	"runtime"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+)
+
+// Not parallel: it counts the goroutines of the process.
+func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
+	j := setup(t, 4)
+	idle := j.Client().(*dynamodb.Client).Options().HTTPClient.(*http.Client).CloseIdleConnections
+	write(t, j, "x", 0, 50)
+	idle()
+	before := runtime.NumGoroutine()
+	for range 3 {
+		sub, messages := subscribe(t, quick(j))
+		_, err := sub.Subscribe(t.Context(), topic) // stands by
+		require.NoError(t, err)
+		receiveAll(t, messages, 5)
+		receive(t, messages).Nack()
+		receive(t, messages) // never answered
+		require.NoError(t, sub.Close())
+	}
+	eventually(t, "all goroutines end", func() bool {
+		idle()
+		return runtime.NumGoroutine() <= before
+	})
+}
