@@ -18,9 +18,9 @@ func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 3 {
 		sub, messages := subscribe(t, quick(j))
+		receiveAll(t, messages, 5)
 		_, err := sub.Subscribe(t.Context(), topic) // stands by
 		require.NoError(t, err)
-		receiveAll(t, messages, 5)
 		receive(t, messages).Nack()
 		receive(t, messages) // never answered
 		require.NoError(t, sub.Close())

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -51,6 +52,7 @@ func restarts(t *testing.T, random *rand.Rand) {
 		config.CommitInterval = time.Duration(1+random.IntN(50)) * time.Millisecond
 		config.BehindAfter = time.Duration(1+random.IntN(100)) * time.Millisecond
 		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
+		config.CloseTimeout = time.Millisecond
 		config.BufferBytes = 1 << (10 + random.IntN(10))
 		sub, messages := subscribe(t, config)
 
@@ -73,12 +75,17 @@ func restarts(t *testing.T, random *rand.Rand) {
 			}
 		}
 		if random.IntN(2) == 0 {
-			p.kill()
-		} else {
-			require.NoError(t, sub.Close())
+			p.kill() // whatever Close does now reaches nobody
 		}
+		require.NoError(t, sub.Close())
 	}
 	assert.True(t, done())
+}
+
+func shortLease(j *journal.Journal) subscriber.Config {
+	config := quick(j)
+	config.LeaseDuration = 500 * time.Millisecond
+	return config
 }
 
 // receiveWithin gives the next message, or nil where there may be none.
@@ -100,11 +107,11 @@ func TestAMemberThatIsKilledIsReplacedWithinTheLease(t *testing.T) {
 	client := create(t, 2)
 	write(t, open(t, client), "x", 0, 3)
 	p := &process{Client: client}
-	_, messages := subscribe(t, quick(open(t, p)))
+	_, messages := subscribe(t, shortLease(open(t, p)))
 	receiveAll(t, messages, 1)
 	p.kill()
 
-	_, standby := subscribe(t, quick(open(t, client)))
+	_, standby := subscribe(t, shortLease(open(t, client)))
 	for msg := receive(t, standby); ; msg = receive(t, standby) {
 		msg.Ack()
 		if string(msg.Payload) == "x/3" {
@@ -118,7 +125,7 @@ func TestAMemberThatLostItsLeaseCannotMoveAPosition(t *testing.T) {
 	client := create(t, 1)
 	write(t, open(t, client), "x", 0, 3)
 	p := &process{Client: client}
-	config := quick(open(t, p))
+	config := shortLease(open(t, p))
 	config.CommitInterval = time.Hour
 	zombie, messages := subscribe(t, config)
 	late := receive(t, messages)
@@ -126,7 +133,7 @@ func TestAMemberThatLostItsLeaseCannotMoveAPosition(t *testing.T) {
 	require.True(t, ok)
 	p.kill()
 
-	_, standby := subscribe(t, quick(open(t, client)))
+	_, standby := subscribe(t, shortLease(open(t, client)))
 	again := receive(t, standby)
 	assert.Equal(t, "x/1", string(again.Payload), "the new owner begins at the stored position")
 	select {
