@@ -115,12 +115,15 @@ func (p *Projection) Handle(msg *message.Message) error {
 		return &TooManyWritesError{Event: record.Aggregate, Number: record.Number, Count: len(writes)}
 	}
 	err = position.Commit(ctx, func(ctx context.Context, advance subscriber.Advance) error {
-		return p.commit(ctx, record, advance, writes)
+		if err := p.commit(ctx, record, advance, writes); err != nil {
+			return err
+		}
+		p.stats.applied.Add(1)
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("apply event %d of %s (%s): %w", record.Number, record.Aggregate, record.EventType, err)
 	}
-	p.stats.applied.Add(1)
 	return nil
 }
 

@@ -1,0 +1,183 @@
+package projection_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+const (
+	patience = 30 * time.Second
+	topic    = "account"
+	table    = "totals"
+)
+
+type item = map[string]types.AttributeValue
+
+// Deposited is counted by its amount, so that an effect that is lost or doubled shows.
+type Deposited struct{ Amount int }
+
+func (Deposited) EventType() string { return "deposited" }
+
+// Noted has no reaction.
+type Noted struct{}
+
+func (Noted) EventType() string { return "noted" }
+
+type event interface{ EventType() string }
+
+type world struct {
+	t      *testing.T
+	client *dynamodb.Client
+	j      *journal.Journal
+}
+
+// setup makes a journal and a read model of totals.
+func setup(t *testing.T) *world {
+	t.Helper()
+	client := dynamolocaltest.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String(table),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	})
+	require.NoError(t, err)
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	return &world{t: t, client: client, j: j}
+}
+
+func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
+
+// write appends events to an aggregate that has had events so far.
+func (w *world) write(id string, after int, events ...event) {
+	w.t.Helper()
+	commit := journal.Commit{Aggregate: account(id), Expected: uint64(after)}
+	for _, e := range events {
+		payload, err := json.Marshal(e)
+		require.NoError(w.t, err)
+		commit.Events = append(commit.Events, journal.Event{Type: e.EventType(), Payload: payload})
+	}
+	_, err := w.j.Append(w.t.Context(), commit)
+	require.NoError(w.t, err)
+}
+
+func (w *world) total(id string) int {
+	w.t.Helper()
+	out, err := w.client.GetItem(w.t.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String(table), Key: key(id), ConsistentRead: aws.Bool(true),
+	})
+	require.NoError(w.t, err)
+	n, ok := out.Item["total"].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	total, err := strconv.Atoi(n.Value)
+	require.NoError(w.t, err)
+	return total
+}
+
+// consume handles what a subscriber of the world delivers, as the Router does: each
+// message in a goroutine of its own, acked unless handle fails.
+func (w *world) consume(config subscriber.Config, handle func(*message.Message) error) *subscriber.Subscriber {
+	w.t.Helper()
+	config.Journal, config.ConsumerGroup = w.j, "totals"
+	config.PollInterval, config.MaxPollInterval = 5*time.Millisecond, 50*time.Millisecond
+	config.NackResendSleep, config.CloseTimeout = time.Millisecond, time.Second
+	sub, err := subscriber.NewSubscriber(config, nil)
+	require.NoError(w.t, err)
+	messages, err := sub.Subscribe(w.t.Context(), topic)
+	require.NoError(w.t, err)
+	var handlers sync.WaitGroup
+	handlers.Add(1)
+	go func() {
+		defer handlers.Done()
+		for msg := range messages {
+			handlers.Add(1)
+			go func() {
+				defer handlers.Done()
+				if handle(msg) == nil {
+					msg.Ack()
+				} else {
+					msg.Nack()
+				}
+			}()
+		}
+	}()
+	w.t.Cleanup(func() {
+		require.NoError(w.t, sub.Close())
+		handlers.Wait()
+	})
+	return sub
+}
+
+// handleNext gives what handle says of the first message, and leaves the message unanswered.
+func (w *world) handleNext(handle func(*message.Message) error) error {
+	w.t.Helper()
+	errs := make(chan error, 1)
+	w.consume(subscriber.Config{}, func(msg *message.Message) error {
+		err := handle(msg)
+		select {
+		case errs <- err:
+		default:
+		}
+		return errors.New("leave it unanswered")
+	})
+	select {
+	case err := <-errs:
+		return err
+	case <-time.After(patience):
+		w.t.Fatal("no message came")
+		return nil
+	}
+}
+
+func newProjection(t *testing.T, client projection.Client, reactions ...projection.Reaction) *projection.Projection {
+	t.Helper()
+	p, err := projection.New(client, projection.Config{}, reactions...)
+	require.NoError(t, err)
+	return p
+}
+
+// sum adds amounts up: an effect that is anything but idempotent.
+var sum = projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
+	return []projection.Write{projection.Update(add(r.Aggregate.Value, e.Amount))}, nil
+})
+
+func add(id string, amount int) types.Update {
+	return types.Update{
+		TableName:                 aws.String(table),
+		Key:                       key(id),
+		UpdateExpression:          aws.String("ADD #total :amount"),
+		ExpressionAttributeNames:  map[string]string{"#total": "total"},
+		ExpressionAttributeValues: item{":amount": number(amount)},
+	}
+}
+
+func key(id string) item { return item{"id": &types.AttributeValueMemberS{Value: id}} }
+
+func number(n int) types.AttributeValue { return &types.AttributeValueMemberN{Value: fmt.Sprint(n)} }
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 10*time.Millisecond, what)
+}
