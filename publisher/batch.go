@@ -1,0 +1,99 @@
+package publisher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// batch is what one Publish appends to one aggregate.
+type batch struct {
+	id       aggregate.ID
+	indexes  []int // of the messages in Publish's arguments
+	events   []journal.Event
+	runs     []run
+	expected *uint64           // the version that the aggregate must have
+	contexts []context.Context // of the messages, those that can end
+
+	done chan struct{} // closed when finished
+
+	// Guarded by Publisher.mu while the batch is in a queue.
+	next      int // run
+	written   int // events
+	inFlight  bool
+	abandoned bool // nobody waits for it any more
+	finished  bool
+	err       error
+}
+
+// run is a part of a batch that is committed as a whole. Only a batch that does not fit into one
+// transaction has several.
+type run struct {
+	from, to int // events
+	bytes    int
+}
+
+func (r run) len() int { return r.to - r.from }
+
+// fits tells whether a run goes into a transaction that already has some events.
+func (r run) fits(events, bytes int) bool {
+	return events+r.len() <= journal.MaxEvents && bytes+r.bytes <= journal.MaxEventsBytes
+}
+
+func (b *batch) add(index int, event journal.Event, bytes int) {
+	one := run{from: len(b.events), to: len(b.events) + 1, bytes: bytes}
+	b.indexes = append(b.indexes, index)
+	b.events = append(b.events, event)
+	if n := len(b.runs); n > 0 && one.fits(b.runs[n-1].len(), b.runs[n-1].bytes) {
+		b.runs[n-1].to++
+		b.runs[n-1].bytes += bytes
+		return
+	}
+	b.runs = append(b.runs, one)
+}
+
+// addContext keeps a message's context. Most batches have one for all their messages.
+func (b *batch) addContext(ctx context.Context) {
+	if n := len(b.contexts); n > 0 && b.contexts[n-1].Done() == ctx.Done() {
+		return
+	}
+	b.contexts = append(b.contexts, ctx)
+}
+
+// watch returns a channel that is closed when the first of the contexts ends, and the reason.
+func (b *batch) watch() (ended <-chan struct{}, reason func() error, stop func()) {
+	switch len(b.contexts) {
+	case 0:
+		return nil, nil, func() {}
+	case 1:
+		return b.contexts[0].Done(), b.contexts[0].Err, func() {}
+	}
+	first, cancel := context.WithCancelCause(context.Background())
+	stops := make([]func() bool, len(b.contexts))
+	for i, ctx := range b.contexts {
+		stops[i] = context.AfterFunc(ctx, func() { cancel(ctx.Err()) })
+	}
+	return first.Done(), func() error { return context.Cause(first) }, func() {
+		for _, stop := range stops {
+			stop()
+		}
+		cancel(nil)
+	}
+}
+
+// failure says what has become of the batch's messages when the run that is next ended with err.
+func (b *batch) failure(err error) *AppendError {
+	unknown := b.written
+	if errors.Is(err, journal.ErrOutcomeUnknown) {
+		unknown = b.runs[b.next].to
+	}
+	return &AppendError{
+		Aggregate:  b.id,
+		Written:    b.indexes[:b.written],
+		Unknown:    b.indexes[b.written:unknown],
+		NotWritten: b.indexes[unknown:],
+		Err:        err,
+	}
+}

@@ -1,0 +1,129 @@
+package publisher_test
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+)
+
+func TestAClosedPublisherPublishesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close(), "Close may be called again")
+
+	require.ErrorIs(t, p.Publish("order", messageTo(order1, "x")), publisher.ErrPublisherClosed)
+	assert.Zero(t, s.eventCount())
+}
+
+func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	arrived, release := s.wire.hold()
+	result := async(p, "order", messagesTo(order1, "m", 100)...)
+	receive(t, arrived, "the first commit")
+
+	closed := make(chan error, 3)
+	for range 3 {
+		go func() { closed <- p.Close() }()
+	}
+	eventually(t, func() bool {
+		return errors.Is(p.Publish("order"), publisher.ErrPublisherClosed)
+	}, "Close has begun")
+	assert.Empty(t, closed, "Close must not return while a commit is under way")
+	release()
+	release()
+
+	for range 3 {
+		require.NoError(t, receive(t, closed, "Close"))
+	}
+	assert.Len(t, result, 1, "when Close returns, Publish has")
+	require.NoError(t, receive(t, result, "Publish"))
+	assert.EqualValues(t, 100, s.version(order1))
+}
+
+func TestCloseCutsOffWhatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p, err := publisher.NewPublisher(publisher.Config{Journal: s.Journal, CloseTimeout: 50 * time.Millisecond}, nil)
+	require.NoError(t, err)
+	arrived, _ := s.wire.hold()
+	inFlight := async(p, "order", messageTo(order1, "x"))
+	receive(t, arrived, "the commit, which will not get through")
+	waiting := async(p, "order", messageTo(order1, "y"))
+	eventually(t, func() bool { return p.Waiting(order1) == 1 }, "the second waits")
+
+	require.ErrorIs(t, p.Close(), publisher.ErrCloseTimeout)
+
+	require.ErrorIs(t, receive(t, inFlight, "Publish in flight"), journal.ErrOutcomeUnknown)
+	err = receive(t, waiting, "Publish that waited")
+	require.ErrorIs(t, err, publisher.ErrPublisherClosed)
+	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
+}
+
+func TestCloseWhileManyPublishLeavesWhatSucceededAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	var mu sync.Mutex
+	var succeeded []string
+	begun := make(chan struct{}, 10_000)
+
+	var all sync.WaitGroup
+	for _, g := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := 0; ; i++ {
+				payload := g + strings.Repeat("'", i)
+				err := p.Publish("order", messageTo(order1, payload))
+				if errors.Is(err, publisher.ErrPublisherClosed) {
+					return
+				}
+				if !assert.NoError(t, err) {
+					return
+				}
+				mu.Lock()
+				succeeded = append(succeeded, payload)
+				mu.Unlock()
+				begun <- struct{}{}
+			}
+		}()
+	}
+	for range 50 {
+		receive(t, begun, "some messages to be published")
+	}
+	require.NoError(t, p.Close())
+	all.Wait()
+
+	assert.ElementsMatch(t, succeeded, s.payloads(order1))
+}
+
+// Not parallel: the tests that are have not begun, so every goroutine of this package is one of ours.
+func TestNoGoroutineOutlivesClose(t *testing.T) {
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	for i := range 20 {
+		require.NoError(t, p.Publish("order", messageTo(aggregate.ID{Value: strings.Repeat("x", i+1)}, "x")))
+	}
+	require.NoError(t, p.Publish("order", under(t.Context(), messagesTo(order1, "m", 300)...)...))
+
+	require.NoError(t, p.Close())
+
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	assert.NotContains(t, string(stacks), "publisher.(*Publisher)")
+}

@@ -1,0 +1,147 @@
+package publisher
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Sentinels for errors.Is. The typed errors of this package say more; get them with errors.As.
+var (
+	// ErrPublisherClosed: Close was called. What the error stands for was not written.
+	ErrPublisherClosed = errors.New("publisher is closed: make a new one")
+	// ErrInvalidConfig is the sentinel of [*ConfigError].
+	ErrInvalidConfig = errors.New("invalid publisher config")
+	// ErrInvalidTopic is the sentinel of [*TopicError].
+	ErrInvalidTopic = errors.New("invalid topic")
+	// ErrInvalidMessage is the sentinel of [*MessageError].
+	ErrInvalidMessage = errors.New("invalid message")
+	// ErrCloseTimeout: Close has cut off commits that took longer than [Config.CloseTimeout]. Their Publish
+	// calls have returned errors.
+	ErrCloseTimeout = errors.New("publisher closed before all commits were done")
+)
+
+// ConfigError is an [ErrInvalidConfig].
+type ConfigError struct{ Field, Reason string }
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("publisher config: %s %s", e.Field, e.Reason)
+}
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
+
+// TopicError is an [ErrInvalidTopic]: the topic cannot be the name of an aggregate type. Nothing was written.
+type TopicError struct {
+	Topic  string
+	Reason string
+}
+
+func (e *TopicError) Error() string {
+	return fmt.Sprintf("%v %s, which is to name an aggregate type: %s", ErrInvalidTopic, quote(e.Topic), e.Reason)
+}
+func (e *TopicError) Is(target error) bool { return target == ErrInvalidTopic }
+
+// MessageError is an [ErrInvalidMessage]: one message can never be published as it is, for the reason Err,
+// and so nothing of its Publish was written.
+type MessageError struct {
+	Topic string
+	Index int // of the message in Publish's arguments
+	UUID  string
+	Err   error
+}
+
+func (e *MessageError) Error() string {
+	return fmt.Sprintf("publish to %s, nothing written: message %d (UUID %s): %v", quote(e.Topic), e.Index, quote(e.UUID), e.Err)
+}
+func (e *MessageError) Unwrap() error        { return e.Err }
+func (e *MessageError) Is(target error) bool { return target == ErrInvalidMessage }
+
+// PublishError says that some messages of a Publish are not written. It wraps an [*AppendError] for each
+// aggregate that failed. The messages of other aggregates are written.
+type PublishError struct {
+	Topic  string
+	Failed []*AppendError
+}
+
+func (e *PublishError) Error() string {
+	const most = 3
+	texts := make([]string, 0, most+1)
+	for i, failed := range e.Failed {
+		if i == most {
+			texts = append(texts, fmt.Sprintf("and %d more", len(e.Failed)-most))
+			break
+		}
+		texts = append(texts, failed.Error())
+	}
+	return fmt.Sprintf("publish to %s: %s", quote(e.Topic), strings.Join(texts, "; "))
+}
+
+// Unwrap returns the errors of the aggregates.
+func (e *PublishError) Unwrap() []error {
+	errs := make([]error, len(e.Failed))
+	for i, failed := range e.Failed {
+		errs[i] = failed
+	}
+	return errs
+}
+
+// NotWritten returns the indexes in Publish's arguments of the messages that are certainly not written, in
+// ascending order. They can be published again.
+func (e *PublishError) NotWritten() []int {
+	return e.collect(func(failed *AppendError) []int { return failed.NotWritten })
+}
+
+// Unknown returns the indexes in Publish's arguments of the messages that may or may not be written, in
+// ascending order. They may be written twice if they are published again.
+func (e *PublishError) Unknown() []int {
+	return e.collect(func(failed *AppendError) []int { return failed.Unknown })
+}
+
+func (e *PublishError) collect(of func(*AppendError) []int) []int {
+	var all []int
+	for _, failed := range e.Failed {
+		all = append(all, of(failed)...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// AppendError says that messages are not written to one aggregate, for the reason Err: an error of the
+// journal, the error of a message's context, an [*AbandonedError] or [ErrPublisherClosed].
+type AppendError struct {
+	Aggregate aggregate.ID
+	// Written, Unknown and NotWritten are the indexes, in Publish's arguments, of the aggregate's messages:
+	// first those that are written, then those that may be, then those that are not.
+	Written, Unknown, NotWritten []int
+	Err                          error
+}
+
+func (e *AppendError) Error() string {
+	return fmt.Sprintf("append to %s (messages written: %d, perhaps written: %d, not written: %d): %v",
+		quote(e.Aggregate.String()), len(e.Written), len(e.Unknown), len(e.NotWritten), e.Err)
+}
+func (e *AppendError) Unwrap() error { return e.Err }
+
+// AbandonedError says that a message's context ended while the commit of its aggregate's messages was under
+// way. The commit goes on for the sake of others. It is a [journal.ErrOutcomeUnknown]; Err is the context's
+// error.
+type AbandonedError struct{ Err error }
+
+func (e *AbandonedError) Error() string {
+	return fmt.Sprintf("the context ended while the commit was under way, which may or may not be written; "+
+		"read the aggregate before publishing again, or a message may be stored twice: %v", e.Err)
+}
+func (e *AbandonedError) Unwrap() error        { return e.Err }
+func (e *AbandonedError) Is(target error) bool { return target == journal.ErrOutcomeUnknown }
+
+// quote keeps an error readable whatever it is about: control characters are escaped and a long text is cut.
+func quote(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return fmt.Sprintf("%q", s)
+	}
+	return fmt.Sprintf("%q... (%d bytes)", s[:most], len(s))
+}

@@ -1,0 +1,129 @@
+package publisher_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+)
+
+func expecting(msgs []*message.Message, version uint64) []*message.Message {
+	publisher.ExpectVersion(msgs[0], version)
+	return msgs
+}
+
+func TestAMessageThatExpectsAVersionIsAppendedToThatVersionOnly(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+
+	require.NoError(t, p.Publish("order", expecting(messagesTo(order1, "a", 2), 0)...), "0 means that it does not exist")
+	for _, wrong := range []uint64{0, 1, 3} {
+		err := p.Publish("order", expecting(messagesTo(order1, "b", 2), wrong)...)
+
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		assert.Equal(t, journal.ConflictError{ID: order1, Expected: wrong, Actual: 2}, *conflict)
+		assert.Equal(t, []int{0, 1}, failureOf(t, err, order1).NotWritten)
+	}
+	assert.Len(t, s.wire.sent(), 4, "a conflict with what was expected is not tried again")
+	require.NoError(t, p.Publish("order", expecting(messagesTo(order1, "c", 2), 2)...))
+
+	assert.Equal(t, []string{"a0", "a1", "c0", "c1"}, s.payloads(order1))
+	assert.Zero(t, s.wire.readCount(), "the expectation is the version: nothing has to be read")
+}
+
+func TestAnExpectationIsNotStored(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	msg := &message.Message{Metadata: message.Metadata{"tenant": "a", "aggregate_id": "1"}}
+	publisher.ExpectVersion(msg, 0)
+
+	require.NoError(t, s.publisher(publisher.Config{}).Publish("order", msg))
+
+	assert.Equal(t, aggregate.Metadata{"tenant": "a"}, s.records(order1)[0].Metadata)
+}
+
+func TestLaterMessagesMayExpectWhatTheEarlierLeadTo(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	msgs := messagesTo(order1, "m", 3)
+	publisher.ExpectVersion(msgs[0], 0)
+	publisher.ExpectVersion(msgs[2], 2)
+	require.NoError(t, p.Publish("order", msgs...))
+
+	publisher.ExpectVersion(msgs[0], 3)
+	publisher.ExpectVersion(msgs[2], 4)
+	err := p.Publish("order", msgs...)
+
+	var refused *publisher.MessageError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, 2, refused.Index)
+	assert.ErrorContains(t, err, "which is at 5 after the messages before it")
+	assert.EqualValues(t, 3, s.version(order1))
+}
+
+func TestMessagesThatExpectAVersionMustFitIntoOneTransaction(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	require.NoError(t, p.Publish("order", expecting(messagesTo(order1, "m", 99), 0)...))
+
+	err := p.Publish("order", expecting(messagesTo(order1, "m", 100), 99)...)
+	require.ErrorIs(t, err, journal.ErrTooManyEvents)
+	require.ErrorIs(t, err, publisher.ErrInvalidMessage)
+
+	large := messagesTo(order1, strings.Repeat("x", 300<<10), 14)
+	require.ErrorIs(t, p.Publish("order", expecting(large, 99)...), journal.ErrTooLarge)
+
+	assert.EqualValues(t, 99, s.version(order1))
+}
+
+func TestAnExpectationHasACommitOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	arrived, release := s.wire.hold()
+
+	first := async(p, "order", messageTo(order1, "first"))
+	receive(t, arrived, "the first commit")
+	var results []<-chan error
+	for i, msgs := range [][]*message.Message{
+		messagesTo(order1, "a", 2), expecting(messagesTo(order1, "b", 2), 3), messagesTo(order1, "c", 2),
+		expecting(messagesTo(order1, "d", 2), 3), // too late
+	} {
+		results = append(results, async(p, "order", msgs...))
+		eventually(t, func() bool { return p.Waiting(order1) == i+1 }, "%d batches wait", i+1)
+	}
+	for range 5 {
+		release()
+	}
+
+	require.NoError(t, receive(t, first, "Publish"))
+	for i, result := range results {
+		err := receive(t, result, "Publish")
+		if i == 3 {
+			require.ErrorIs(t, err, journal.ErrConflict)
+			continue
+		}
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"first", "a0", "a1", "b0", "b1", "c0", "c1"}, s.payloads(order1))
+}
+
+func TestExpectVersionTakesAnyMessage(t *testing.T) {
+	t.Parallel()
+	bare := &message.Message{}
+
+	publisher.ExpectVersion(nil, 1)
+	publisher.ExpectVersion(bare, 1)
+
+	assert.Equal(t, "1", bare.Metadata.Get(publisher.ExpectedVersionKey))
+}

@@ -1,0 +1,25 @@
+package publisher
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// Waiting is how many batches wait for an aggregate's next commit.
+func (p *Publisher) Waiting(id aggregate.ID) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	waiting := 0
+	if s, ok := p.streams.byID[id]; ok {
+		for _, b := range s.queue {
+			if !b.inFlight {
+				waiting++
+			}
+		}
+	}
+	return waiting
+}
+
+// Remembered is how many aggregates the Publisher knows.
+func (p *Publisher) Remembered() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.streams.byID)
+}

@@ -1,0 +1,340 @@
+package publisher_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+)
+
+// failureOf expects a PublishError about one aggregate.
+func failureOf(t *testing.T, err error, id aggregate.ID) *publisher.AppendError {
+	t.Helper()
+	var failed *publisher.PublishError
+	require.ErrorAs(t, err, &failed)
+	require.Len(t, failed.Failed, 1)
+	require.Equal(t, id, failed.Failed[0].Aggregate)
+	return failed.Failed[0]
+}
+
+func TestALostReplyIsNotAnErrorAndNotADuplicate(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	s.wire.set(func(w *wire) {
+		w.onReply = func(n int) error {
+			if n%2 == 1 {
+				return errLostReply
+			}
+			return nil
+		}
+	})
+
+	require.NoError(t, p.Publish("order", messagesTo(order1, "m", 300)...))
+
+	assert.Equal(t, numbered("m", 300), s.payloads(order1))
+}
+
+func TestTheFirstTransactionThatFailsIsTheLastThatIsTried(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	refused := &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no"}
+	s.wire.set(func(w *wire) {
+		w.onWrite = func(_ context.Context, n int) error {
+			if n == 2 {
+				return refused
+			}
+			return nil
+		}
+	})
+
+	err := p.Publish("order", messagesTo(order1, "m", 250)...)
+
+	require.ErrorIs(t, err, journal.ErrAccess)
+	failed := failureOf(t, err, order1)
+	assert.Equal(t, indexes(0, 99), failed.Written)
+	assert.Empty(t, failed.Unknown)
+	assert.Equal(t, indexes(99, 250), failed.NotWritten)
+	assert.EqualValues(t, 99, s.version(order1))
+}
+
+func TestAFailureSaysWhichMessagesOfWhichAggregateAreNotWritten(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	require.NoError(t, p.Publish("order", messageTo(aggregate.ID{Value: "taken"}, "x")))
+	taken, fresh := aggregate.ID{Type: "order", Value: "taken"}, aggregate.ID{Type: "order", Value: "fresh"}
+	msgs := []*message.Message{messageTo(fresh, "0"), messageTo(taken, "1"), messageTo(fresh, "2"), messageTo(taken, "3")}
+	publisher.ExpectVersion(msgs[1], 0)
+
+	err := p.Publish("order", msgs...)
+
+	failed := failureOf(t, err, taken)
+	assert.Equal(t, []int{1, 3}, failed.NotWritten)
+	var whole *publisher.PublishError
+	require.ErrorAs(t, err, &whole)
+	assert.Equal(t, []int{1, 3}, whole.NotWritten())
+	assert.Empty(t, whole.Unknown())
+	assert.Contains(t, err.Error(), "order-taken")
+	assert.Equal(t, []string{"0", "2"}, s.payloads(fresh), "other aggregates are written all the same")
+}
+
+func TestACommitOfUnknownOutcomeIsLookedFor(t *testing.T) {
+	t.Parallel()
+	// One attempt only, whose reply is lost, and the journal's own look at the table fails too.
+	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+	p := s.publisher(publisher.Config{})
+	lost := 0
+	s.wire.set(func(w *wire) {
+		w.onReply = func(int) error { return errLostReply }
+		w.onRead = func() error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if len(w.transactions) > 0 && lost < 3 {
+				lost++
+				return errors.New("no route")
+			}
+			return nil
+		}
+	})
+
+	require.NoError(t, p.Publish("order", messageTo(order1, "x")))
+	require.NoError(t, p.Publish("order", messageTo(order1, "y")))
+
+	assert.Equal(t, 3, lost, "the test must have made the first looks fail")
+	assert.Equal(t, []string{"x", "y"}, s.payloads(order1))
+}
+
+func TestACommitOfUnknownOutcomeWhosePlaceIsTakenIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+	p := s.publisher(publisher.Config{})
+	rival := s.another()
+	s.wire.set(func(w *wire) {
+		w.onWrite = func(ctx context.Context, n int) error {
+			if n > 1 {
+				return nil
+			}
+			_, err := rival.Append(ctx, journal.Commit{Aggregate: order1, Events: []journal.Event{{Payload: []byte("rival")}}})
+			return errors.Join(err, errLostReply) // it never reached the database, and never will
+		}
+	})
+
+	require.NoError(t, p.Publish("order", messageTo(order1, "x")))
+
+	assert.Equal(t, []string{"rival", "x"}, s.payloads(order1))
+}
+
+func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+	p := s.publisher(publisher.Config{CommitTimeout: 300 * time.Millisecond})
+	s.wire.set(func(w *wire) {
+		w.onWrite = func(_ context.Context, n int) error {
+			if n == 2 {
+				return errLostReply // before it reached the database
+			}
+			return nil
+		}
+	})
+
+	err := p.Publish("order", messagesTo(order1, "m", 250)...)
+
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	var unknown *journal.OutcomeUnknownError
+	require.ErrorAs(t, err, &unknown, "the caller can go on looking with journal.Resolve")
+	failed := failureOf(t, err, order1)
+	assert.Equal(t, indexes(0, 99), failed.Written)
+	assert.Equal(t, indexes(99, 198), failed.Unknown)
+	assert.Equal(t, indexes(198, 250), failed.NotWritten)
+	assert.Equal(t, []int{99, 99}, s.wire.sent(), "nothing comes after a commit of unknown outcome")
+
+	require.NoError(t, p.Publish("order", messageTo(order1, "later")), "the stream goes on from where it is")
+	assert.EqualValues(t, 100, s.version(order1))
+}
+
+func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{CommitTimeout: 200 * time.Millisecond})
+	rival := s.another()
+	version := uint64(0)
+	s.wire.set(func(w *wire) {
+		w.onWrite = func(context.Context, int) error { // somebody else is always faster
+			_, err := rival.Append(context.Background(), journal.Commit{Aggregate: order1, Expected: version, Events: []journal.Event{{}}})
+			version++
+			return err
+		}
+	})
+
+	err := p.Publish("order", messageTo(order1, "x"))
+
+	require.ErrorIs(t, err, journal.ErrConflict)
+	assert.ErrorContains(t, err, "CommitTimeout")
+	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
+	assert.Greater(t, len(s.wire.sent()), 1, "it must have tried again")
+}
+
+func TestATextNamesThreeAggregatesAndCountsTheRest(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	var msgs []*message.Message
+	for _, id := range []string{"a", "b", "c", "d", "e"} {
+		msgs = append(msgs, messageTo(aggregate.ID{Value: id}, "x"))
+		publisher.ExpectVersion(msgs[len(msgs)-1], 7)
+	}
+
+	err := p.Publish("order", msgs...)
+
+	require.ErrorIs(t, err, journal.ErrConflict)
+	assert.Contains(t, err.Error(), `"order-c"`)
+	assert.NotContains(t, err.Error(), `"order-d"`)
+	assert.Contains(t, err.Error(), "and 2 more")
+}
+
+func TestThrottlingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+	p := s.publisher(publisher.Config{})
+	throttled := &smithy.GenericAPIError{Code: "ThrottlingException"}
+	reads := 0
+	s.wire.set(func(w *wire) {
+		w.onRead = func() error {
+			if reads++; reads <= 2 {
+				return throttled
+			}
+			return nil
+		}
+		w.onWrite = func(_ context.Context, n int) error {
+			if n <= 2 {
+				return throttled
+			}
+			return nil
+		}
+	})
+
+	require.NoError(t, p.Publish("order", messageTo(order1, "x")))
+
+	assert.Equal(t, []string{"x"}, s.payloads(order1))
+}
+
+func TestAMissingTableIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	table := "snapshot"
+	_, err := s.client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: &table})
+	require.NoError(t, err)
+
+	err = p.Publish("order", messageTo(order1, "x"))
+
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+	assert.ErrorContains(t, err, `"snapshot"`)
+}
+
+func TestEveryBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	failing := s.publisher(publisher.Config{Marshaler: refusing{}})
+	idless := s.publisher(publisher.Config{AggregateID: func(string, *message.Message) (string, error) { return "", errRefused }})
+	with := func(change func(msg *message.Message)) *message.Message {
+		msg := messageTo(order1, "bad")
+		change(msg)
+		return msg
+	}
+	good := func() *message.Message { return messageTo(order1, "good") }
+	expecting := func(version uint64) *message.Message {
+		return with(func(msg *message.Message) { publisher.ExpectVersion(msg, version) })
+	}
+
+	for name, c := range map[string]struct {
+		publisher *publisher.Publisher
+		topic     string
+		bad       *message.Message
+		want      error
+		remedy    string
+	}{
+		"empty topic":                  {p, "", good(), publisher.ErrInvalidTopic, "give it a name"},
+		"topic with a control char":    {p, "a\nb", good(), publisher.ErrInvalidTopic, "leave it out"},
+		"topic that is not text":       {p, "\xff", good(), publisher.ErrInvalidTopic, "use plain text"},
+		"topic that is too long":       {p, strings.Repeat("t", 1_002), good(), publisher.ErrInvalidTopic, "use at most 1001"},
+		"topic too long for the id":    {p, strings.Repeat("t", 1_001), with(func(msg *message.Message) { msg.Metadata.Set("aggregate_id", "12") }), aggregate.ErrInvalidID, "shorten"},
+		"nil message":                  {p, "order", nil, publisher.ErrInvalidMessage, "message.NewMessage"},
+		"aggregate id that is no text": {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("aggregate_id", "\xff") }), aggregate.ErrInvalidID, "encode it as text"},
+		"aggregate id too long":        {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("aggregate_id", strings.Repeat("x", 1_000)) }), aggregate.ErrInvalidID, "shorten"},
+		"aggregate id not to be had":   {idless, "order", good(), errRefused, "find its aggregate id"},
+		"over 400 KB":                  {p, "order", with(func(msg *message.Message) { msg.Payload = make([]byte, 400<<10) }), journal.ErrTooLarge, "store a reference"},
+		"UUID that is no text":         {p, "order", with(func(msg *message.Message) { msg.UUID = "\xff" }), journal.ErrInvalidEvent, "UTF-8"},
+		"name that is no text":         {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("name", "\xff") }), journal.ErrInvalidEvent, "UTF-8"},
+		"metadata that is no text":     {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("k", "\xff") }), journal.ErrInvalidEvent, "put bytes into the payload"},
+		"metadata with an empty key":   {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("", "v") }), journal.ErrInvalidEvent, "empty key"},
+		"not to be marshaled":          {failing, "order", good(), errRefused, "marshal"},
+		"version that is no number":    {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("expected_version", "new") }), publisher.ErrInvalidMessage, "publisher.ExpectVersion"},
+		"version not for the first":    {p, "order", expecting(1), publisher.ErrInvalidMessage, "give the expectation to the first one"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.publisher.Publish(c.topic, good(), c.bad)
+			require.Error(t, err)
+			assert.ErrorIs(t, err, c.want)
+			assert.ErrorContains(t, err, c.remedy)
+			var whole *publisher.PublishError
+			assert.NotErrorAs(t, err, &whole, "a PublishError would say that something may be written")
+			var msgErr *publisher.MessageError
+			if errors.As(err, &msgErr) && c.publisher == p {
+				assert.LessOrEqual(t, msgErr.Index, 1)
+				assert.Contains(t, err.Error(), "nothing written")
+			}
+			assert.Less(t, len(err.Error()), 3_000, "the text must stay readable")
+		})
+	}
+	assert.Empty(t, s.wire.sent())
+	assert.Zero(t, s.eventCount())
+}
+
+var errRefused = errors.New("refused")
+
+type refusing struct{}
+
+func (refusing) Marshal(string, *message.Message) (journal.Event, error) {
+	return journal.Event{}, errRefused
+}
+
+func TestABadConfigIsRefused(t *testing.T) {
+	t.Parallel()
+	j := &journal.Journal{}
+	for name, c := range map[string]struct {
+		config publisher.Config
+		field  string
+	}{
+		"no journal":             {publisher.Config{}, "Journal"},
+		"stream that is no text": {publisher.Config{Journal: j, StreamID: "\xff"}, "StreamID"},
+		"stream too long":        {publisher.Config{Journal: j, StreamID: strings.Repeat("x", 600)}, "StreamID"},
+		"concurrency":            {publisher.Config{Journal: j, Concurrency: -1}, "Concurrency"},
+		"commit timeout":         {publisher.Config{Journal: j, CommitTimeout: -1}, "CommitTimeout"},
+		"cached streams":         {publisher.Config{Journal: j, CachedStreams: -1}, "CachedStreams"},
+		"close timeout":          {publisher.Config{Journal: j, CloseTimeout: -1}, "CloseTimeout"},
+	} {
+		p, err := publisher.NewPublisher(c.config, nil)
+		assert.Nil(t, p, name)
+		var configErr *publisher.ConfigError
+		if assert.ErrorAs(t, err, &configErr, name) {
+			assert.Equal(t, c.field, configErr.Field, name)
+		}
+		assert.ErrorIs(t, err, publisher.ErrInvalidConfig, name)
+		assert.ErrorContains(t, err, c.field, name)
+	}
+}

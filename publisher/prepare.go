@@ -1,0 +1,119 @@
+package publisher
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// maxTopicBytes leaves an aggregate's id room for the hyphen and a value of one byte.
+const maxTopicBytes = aggregate.MaxIDBytes - len("-x")
+
+func checkTopic(topic string) error {
+	if len(topic) > maxTopicBytes {
+		return &TopicError{Topic: topic, Reason: fmt.Sprintf("it has %d bytes: use at most %d, less what the ids need", len(topic), maxTopicBytes)}
+	}
+	err := aggregate.ID{Type: topic, Value: "x"}.Validate()
+	var invalid *aggregate.InvalidIDError
+	if errors.As(err, &invalid) {
+		return &TopicError{Topic: topic, Reason: invalid.Reason}
+	}
+	return err
+}
+
+// prepare makes batches of messages, in the order in which their aggregates first appear. It refuses
+// whatever can be known to fail, before anything is written.
+func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch, error) {
+	if err := checkTopic(topic); err != nil {
+		return nil, err
+	}
+	var batches []*batch
+	byID := map[string]*batch{}
+	for i, msg := range messages {
+		if msg == nil {
+			return nil, &MessageError{Topic: topic, Index: i, Err: errors.New("it is nil: make messages with message.NewMessage")}
+		}
+		refuse := func(err error) ([]*batch, error) {
+			return nil, &MessageError{Topic: topic, Index: i, UUID: msg.UUID, Err: err}
+		}
+		value, err := p.config.AggregateID(topic, msg)
+		if err != nil {
+			return refuse(fmt.Errorf("find its aggregate id: %w", err))
+		}
+		if value == "" {
+			value = p.config.StreamID
+		}
+		b, begun := byID[value]
+		if !begun {
+			b = &batch{id: aggregate.ID{Type: topic, Value: value}, done: make(chan struct{})}
+		}
+		if err := b.expect(msg); err != nil {
+			return refuse(err)
+		}
+		event, err := p.config.Marshaler.Marshal(topic, msg)
+		if err != nil {
+			return refuse(fmt.Errorf("marshal it: %w", err))
+		}
+		size, err := p.config.Journal.EventSize(b.id, event)
+		if err != nil {
+			return refuse(err)
+		}
+		if ctx := msg.Context(); ctx.Done() != nil {
+			b.addContext(ctx)
+			// Publish can return before the commit has read the payload; the caller may then
+			// have other uses for the bytes.
+			event.Payload = bytes.Clone(event.Payload)
+		}
+		b.add(i, event, size)
+		if !begun {
+			byID[value] = b
+			batches = append(batches, b)
+		}
+	}
+	for _, b := range batches {
+		if err := b.checkExpected(); err != nil {
+			first := b.indexes[0]
+			return nil, &MessageError{Topic: topic, Index: first, UUID: messages[first].UUID, Err: err}
+		}
+	}
+	return batches, nil
+}
+
+// expect takes up what a message expects of the aggregate's version, before the message is added.
+func (b *batch) expect(msg *message.Message) error {
+	version, given, err := expectation(msg)
+	switch {
+	case err != nil || !given:
+		return err
+	case len(b.events) == 0:
+		b.expected = &version
+	case b.expected == nil:
+		return fmt.Errorf("it expects version %d of %s, and an earlier message of the same Publish to it expects none: "+
+			"give the expectation to the first one", version, quote(b.id.String()))
+	case version != *b.expected+uint64(len(b.events)):
+		return fmt.Errorf("it expects version %d of %s, which is at %d after the messages before it: publish it alone or leave its expectation out",
+			version, quote(b.id.String()), *b.expected+uint64(len(b.events)))
+	}
+	return nil
+}
+
+// checkExpected refuses a batch that expects a version and needs several transactions: another writer
+// could come in between.
+func (b *batch) checkExpected() error {
+	if b.expected == nil || len(b.runs) == 1 {
+		return nil
+	}
+	if n := len(b.events); n > journal.MaxEvents {
+		return &journal.TooManyEventsError{ID: b.id, Count: n}
+	}
+	size := 0
+	for _, r := range b.runs {
+		size += r.bytes
+	}
+	return &journal.TooLargeError{ID: b.id, What: "the commit of messages that expect a version", Size: size, Limit: journal.MaxEventsBytes}
+}

@@ -1,0 +1,157 @@
+package publisher_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+)
+
+// store is an empty journal of a test's own.
+type store struct {
+	t      *testing.T
+	client *dynamodb.Client
+	wire   *wire
+	*journal.Journal
+}
+
+func newStore(t *testing.T, config journal.Config) *store {
+	t.Helper()
+	client := dynamolocaltest.Client(t)
+	config.Shards = 4
+	require.NoError(t, journal.Create(context.Background(), client, config))
+	w := &wire{Client: client}
+	j, err := journal.Open(context.Background(), w, config)
+	require.NoError(t, err)
+	w.reads = 0
+	return &store{t: t, client: client, wire: w, Journal: j}
+}
+
+// another is the same journal in another process.
+func (s *store) another() *journal.Journal {
+	s.t.Helper()
+	j, err := journal.Open(context.Background(), s.client, journal.Config{})
+	require.NoError(s.t, err)
+	return j
+}
+
+func (s *store) publisher(config publisher.Config) *publisher.Publisher {
+	s.t.Helper()
+	if config.Journal == nil {
+		config.Journal = s.Journal
+	}
+	p, err := publisher.NewPublisher(config, nil)
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { assert.NoError(s.t, p.Close()) })
+	return p
+}
+
+// version is how many events the aggregate has.
+func (s *store) version(id aggregate.ID) uint64 {
+	s.t.Helper()
+	head, err := s.another().Head(context.Background(), id)
+	if err != nil {
+		require.ErrorIs(s.t, err, journal.ErrNotFound)
+	}
+	return head.Version
+}
+
+// records reads all events of an aggregate.
+func (s *store) records(id aggregate.ID) []*journal.Record {
+	s.t.Helper()
+	var records []*journal.Record
+	for r, err := range s.another().Events(context.Background(), id, 1, s.version(id)) {
+		require.NoError(s.t, err)
+		records = append(records, r)
+	}
+	for i, r := range records {
+		require.EqualValues(s.t, i+1, r.Number, "the numbers of %s must be 1..n", id)
+	}
+	return records
+}
+
+func (s *store) payloads(id aggregate.ID) []string {
+	s.t.Helper()
+	var payloads []string
+	for _, r := range s.records(id) {
+		payloads = append(payloads, string(r.Payload))
+	}
+	return payloads
+}
+
+// eventCount counts all events there are, those of no aggregate's head too.
+func (s *store) eventCount() int {
+	s.t.Helper()
+	table := "journal"
+	out, err := s.client.Scan(context.Background(), &dynamodb.ScanInput{TableName: &table})
+	require.NoError(s.t, err)
+	return int(out.Count) - 1 // the descriptor
+}
+
+var order1 = aggregate.ID{Type: "order", Value: "1"}
+
+func messageTo(id aggregate.ID, payload string) *message.Message {
+	msg := message.NewMessage("1", message.Payload(payload)) // all the same UUID, as in Watermill's benchmark
+	msg.Metadata.Set(publisher.AggregateIDKey, id.Value)
+	return msg
+}
+
+// messagesTo makes n messages with the payloads "prefix0".."prefix(n-1)".
+func messagesTo(id aggregate.ID, prefix string, n int) []*message.Message {
+	msgs := make([]*message.Message, n)
+	for i := range msgs {
+		msgs[i] = messageTo(id, prefix+strconv.Itoa(i))
+	}
+	return msgs
+}
+
+func numbered(prefix string, n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = prefix + strconv.Itoa(i)
+	}
+	return texts
+}
+
+func indexes(from, to int) []int {
+	var is []int
+	for i := from; i < to; i++ {
+		is = append(is, i)
+	}
+	return is
+}
+
+// eventually waits for what another goroutine is about to do.
+func eventually(t *testing.T, condition func() bool, what string, args ...any) {
+	t.Helper()
+	require.Eventually(t, condition, 20*time.Second, time.Millisecond, append([]any{what}, args...)...)
+}
+
+// receive waits for what a goroutine sends.
+func receive[T any](t *testing.T, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(20 * time.Second):
+		require.FailNow(t, "waited in vain for "+what)
+		panic("unreachable")
+	}
+}
+
+// async publishes in a goroutine and returns the place of its result.
+func async(p *publisher.Publisher, topic string, msgs ...*message.Message) <-chan error {
+	result := make(chan error, 1)
+	go func() { result <- p.Publish(topic, msgs...) }()
+	return result
+}
