@@ -1,0 +1,30 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+type account struct{ Balance int }
+
+// deposited is about as large as its note.
+type deposited struct {
+	Amount int
+	Note   string
+}
+
+func (deposited) EventType() string  { return "account.deposited.v1" }
+func (e deposited) Apply(a *account) { a.Balance += e.Amount }
+
+func define(aggregateType string) aggregate.Definition[account] {
+	return aggregate.Define[account](aggregateType, deposited{})
+}
+
+func events(n, bytes int) []aggregate.Event[account] {
+	list := make([]aggregate.Event[account], n)
+	for i := range list {
+		list[i] = deposited{Amount: 1, Note: strings.Repeat("x", bytes)}
+	}
+	return list
+}

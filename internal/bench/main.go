@@ -1,0 +1,120 @@
+// Command bench compares the library with the bare SDK doing the same work on the same
+// tables in the same run: the two alternate in pairs, so that what slows the machine slows
+// both, and the median of the pairs counts. It prints one `ratio NAME VALUE` a line; lines
+// that begin with # are remarks.
+//
+//	make bench
+//
+// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+type bench struct {
+	client *dynamodb.Client
+	j      *journal.Journal
+	pairs  int // of what takes milliseconds
+	many   int // of what takes parts of a second
+}
+
+func main() {
+	pairs := flag.Int("pairs", 1000, "pairs of what takes milliseconds")
+	many := flag.Int("long-pairs", 21, "pairs of what takes parts of a second")
+	only := flag.String("only", "", "names of the benchmarks to run, with commas between; all by default")
+	flag.Parse()
+	if err := run(context.Background(), *pairs, *many, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, pairs, many int, only string) error {
+	endpoint := dynamolocal.EndpointFromEnv()
+	if endpoint == "" {
+		return errors.New("no DynamoDB: run `make bench`, which starts one")
+	}
+	if pairs < 1 || many < 1 {
+		return errors.New("-pairs and -long-pairs must be at least 1")
+	}
+	b := &bench{client: dynamolocal.NewClient(endpoint, rand.Text()), pairs: pairs, many: many}
+	if err := journal.Create(ctx, b.client, journal.Config{Shards: 16}); err != nil {
+		return err
+	}
+	j, err := journal.Open(ctx, b.client, journal.Config{})
+	if err != nil {
+		return err
+	}
+	b.j = j
+	for _, one := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"commit1", func(ctx context.Context) error { return b.commit(ctx, "commit1", 1) }},
+		{"commit10", func(ctx context.Context) error { return b.commit(ctx, "commit10", 10) }},
+		{"load1500", b.load},
+		{"tail", b.tail},
+		{"latency", b.latency},
+	} {
+		if only != "" && !slices.Contains(strings.Split(only, ","), one.name) {
+			continue
+		}
+		if err := one.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", one.name, err)
+		}
+	}
+	return nil
+}
+
+// alternate runs bare and ours n times in turn, each first as often as the other, and prints the medians.
+// Both give what they measured; ratio makes one number of a pair.
+func alternate(name string, n int, ratio func(bare, ours time.Duration) float64, bare, ours func(pair int) (time.Duration, error)) error {
+	var ratios []float64
+	var bares, ourss []time.Duration
+	for i := range n {
+		var took [2]time.Duration
+		var err error
+		for turn := range 2 {
+			side := (turn + i) % 2
+			if took[side], err = []func(int) (time.Duration, error){bare, ours}[side](i); err != nil {
+				return err
+			}
+		}
+		bares, ourss = append(bares, took[0]), append(ourss, took[1])
+		ratios = append(ratios, ratio(took[0], took[1]))
+	}
+	fmt.Printf("# %s: median of %d pairs; bare %v, ours %v\n", name, n, median(bares).Round(time.Microsecond), median(ourss).Round(time.Microsecond))
+	fmt.Printf("ratio %s %.2f\n", name, median(ratios))
+	return nil
+}
+
+// cost is how much longer ours takes.
+func cost(bare, ours time.Duration) float64 { return float64(ours) / float64(bare) }
+
+// speed is how much of the bare throughput ours has.
+func speed(bare, ours time.Duration) float64 { return float64(bare) / float64(ours) }
+
+func median[N interface{ ~int64 | ~float64 }](values []N) N {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+func timed(work func() error) (time.Duration, error) {
+	start := time.Now()
+	err := work()
+	return time.Since(start), err
+}
