@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -32,7 +33,8 @@ type Config struct {
 	// [Open] takes 0 for the number that is stored, and refuses another one.
 	Shards int
 
-	// Resolver maps an aggregate to its shard. Default: [FNV1a].
+	// Resolver maps an aggregate to its shard. Default: [FNV1a], which is right for
+	// new tables; [Adopt] needs that of the application which made the tables.
 	Resolver KeyResolver
 
 	// Throughput makes [Create] provision the tables and their indexes.
@@ -47,12 +49,13 @@ type Config struct {
 	// Now is the clock that dates events. Default: time.Now.
 	Now func() time.Time
 
-	// NewID makes commit and event ids; an id is at most 36 characters, a limit of
-	// DynamoDB's ClientRequestToken. Default: random UUIDs.
+	// NewID makes commit ids: 1 to 36 characters, a limit of DynamoDB's
+	// ClientRequestToken, and never the same twice, for a commit is recognized by its id.
+	// Default: random UUIDs.
 	NewID func() string
 }
 
-// Tables names the tables of a store. DynamoDB wants 3 to 255 characters.
+// Tables names the tables of a store. DynamoDB wants 3 to 255 letters, digits and _.- in a name.
 type Tables struct {
 	Journal    string // default "journal"
 	Snapshot   string // default "snapshot"
@@ -121,42 +124,61 @@ func (c Config) Validate() error {
 	if c.RetryBudget < 0 {
 		return &ConfigError{Field: "RetryBudget", Reason: "is negative"}
 	}
-	owner := map[string]string{}
-	for field, name := range c.reservedAndNamed() {
-		if other, taken := owner[name]; taken {
-			return &ConfigError{Field: "Attributes", Reason: fmt.Sprintf("%s and %s are both stored as %q", other, field, name)}
+	for _, names := range [][]named{
+		{{"Tables.Journal", c.Tables.Journal}, {"Tables.Snapshot", c.Tables.Snapshot}, {"Tables.Checkpoint", c.Tables.Checkpoint}},
+		{{"Indexes.JournalAggregate", c.Indexes.JournalAggregate}, {"Indexes.JournalTail", c.Indexes.JournalTail}},
+		{{"Indexes.SnapshotAggregate", c.Indexes.SnapshotAggregate}},
+	} {
+		for _, n := range names {
+			if !dynamoName.MatchString(n.name) {
+				return &ConfigError{Field: n.field, Reason: fmt.Sprintf("%q is not a name of 3 to 255 letters, digits and _.-", n.name)}
+			}
 		}
-		owner[name] = field
+		if err := distinct(names); err != nil {
+			return err
+		}
+	}
+	return distinct(c.attributeNames())
+}
+
+var dynamoName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+
+type named struct{ field, name string }
+
+func distinct(names []named) error {
+	owner := map[string]string{}
+	for _, n := range names {
+		if other, taken := owner[n.name]; taken {
+			return &ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q, as is %s: give each a name of its own", n.name, other)}
+		}
+		owner[n.name] = n.field
 	}
 	return nil
 }
 
-func (c Config) validateForCreation() error {
-	if c.Shards == 0 {
-		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
-			"is 0; choose the number of logical shards, 1 to %d, once and for good (16 is a good choice)", MaxShards)}
+// attributeNames are all attributes of the store, those with fixed names first, so
+// that no setting can make two of them one.
+func (c Config) attributeNames() []named {
+	names := []named{
+		{"the event id", attrEventID},
+		{"the event type", attrEventType},
+		{"the metadata", attrMetadata},
+		{"the commit id", attrCommitID},
+		{"the snapshot's number", attrSnapshotNumber},
+		{"the snapshot's digest", attrSnapshotDigest},
 	}
-	return c.Validate()
-}
-
-// reservedAndNamed pairs every attribute of the store with its stored name, so that
-// no setting can make two of them one.
-func (c Config) reservedAndNamed() map[string]string {
-	return map[string]string{
-		"PartitionKey":            c.Attributes.PartitionKey,
-		"SortKey":                 c.Attributes.SortKey,
-		"AggregateID":             c.Attributes.AggregateID,
-		"SequenceNumber":          c.Attributes.SequenceNumber,
-		"Payload":                 c.Attributes.Payload,
-		"OccurredAt":              c.Attributes.OccurredAt,
-		"Version":                 c.Attributes.Version,
-		"TTL":                     c.Attributes.TTL,
-		"the event id":            attrEventID,
-		"the event type":          attrEventType,
-		"the metadata":            attrMetadata,
-		"the commit id":           attrCommitID,
-		"the snapshot's number":   attrSnapshotNumber,
-		"the snapshot's digest":   attrSnapshotDigest,
-		"the descriptor's format": attrFormat,
+	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes} {
+		names = append(names, named{"the descriptor", name})
 	}
+	a := c.Attributes
+	return append(names,
+		named{"Attributes.PartitionKey", a.PartitionKey},
+		named{"Attributes.SortKey", a.SortKey},
+		named{"Attributes.AggregateID", a.AggregateID},
+		named{"Attributes.SequenceNumber", a.SequenceNumber},
+		named{"Attributes.Payload", a.Payload},
+		named{"Attributes.OccurredAt", a.OccurredAt},
+		named{"Attributes.Version", a.Version},
+		named{"Attributes.TTL", a.TTL},
+	)
 }

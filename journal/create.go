@@ -4,41 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
-
 )
 
 // Create makes the journal, snapshot and checkpoint tables where they are
 // missing, waits until they and their indexes are active, and stores the descriptor.
 // It may be called again, and by several processes at once: what exists is verified.
 //
-// A journal that has items but no descriptor was made by somebody else: Create
-// leaves it alone and gives [ErrNoDescriptor]; see [Adopt].
+// Tables that have items but no descriptor were made by somebody else: Create
+// leaves them alone and gives [ErrNoDescriptor]; see [Adopt].
 //
-// Errors: [ErrInvalidConfig], [ErrDescriptorMismatch], [ErrNoDescriptor], [ErrAccess].
+// Errors: [ErrInvalidConfig], [ErrDescriptorMismatch], [ErrNoDescriptor], [ErrTableMissing] for an
+// index that an existing table lacks, [ErrAccess].
 func Create(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
 	if err != nil {
 		return err
 	}
 	for _, table := range j.tables() {
-		if err := j.createTable(ctx, table); err != nil {
+		if err := j.ensureTable(ctx, table, true); err != nil {
 			return fmt.Errorf("create table %q: %w", *table.TableName, err)
 		}
 	}
-	if _, err := j.readDescriptor(ctx); errors.Is(err, ErrNoDescriptor) {
-		used, scanErr := j.hasEvents(ctx)
-		if scanErr != nil {
-			return fmt.Errorf("create journal: %w", scanErr)
-		}
-		if used {
-			return fmt.Errorf("create journal: %w", err)
-		}
+	if err := j.verifyUnused(ctx); err != nil {
+		return fmt.Errorf("create journal: %w", err)
 	}
 	if err := j.writeDescriptor(ctx); err != nil {
 		return fmt.Errorf("create journal: %w", err)
@@ -46,28 +41,43 @@ func Create(ctx context.Context, client Client, config Config) error {
 	return nil
 }
 
+// verifyUnused refuses tables with items but no descriptor. It looks for items first: what
+// another process does in between can only add the descriptor.
+func (j *Journal) verifyUnused(ctx context.Context) error {
+	for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
+		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(1), ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return classify(err, table)
+		}
+		if len(out.Items) == 0 {
+			continue
+		}
+		if _, err := j.readDescriptor(ctx); err != nil {
+			return fmt.Errorf("table %q is not empty: %w", table, err)
+		}
+	}
+	return nil
+}
+
 // Adopt takes over a journal and a snapshot table that somebody else made, for
 // example an application of the event-store-adapter family. It verifies keys and
-// indexes and that the heads lie in the shards where config says they should, makes
+// indexes and that the snapshots lie in the shards where config says they should, makes
 // the checkpoint table if it is missing, and stores the descriptor. Events and
-// heads are not touched.
+// snapshots are not touched. Adopt reads the snapshot table once: half a read unit for
+// each 4 KB.
 //
 // The tail index has to be there: add it first, which DynamoDB does while the
 // table is in use. Config says which resolver and shard count the other application uses.
 //
-// Errors: [ErrInvalidConfig], [ErrTableMissing], [ErrDescriptorMismatch], [ErrAccess].
+// Errors: [ErrInvalidConfig], [ErrTableMissing], [ErrDescriptorMismatch], [ErrCorruptItem],
+// [ErrAccess].
 func Adopt(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
 	if err != nil {
 		return err
 	}
 	for _, table := range j.tables() {
-		if *table.TableName == j.config.Tables.Checkpoint {
-			err = j.createTable(ctx, table)
-		} else {
-			err = j.verifyTable(ctx, table)
-		}
-		if err != nil {
+		if err := j.ensureTable(ctx, table, *table.TableName == j.config.Tables.Checkpoint); err != nil {
 			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
 		}
 	}
@@ -81,14 +91,11 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 }
 
 func prepare(client Client, config Config) (*Journal, error) {
-	if client == nil {
-		return nil, &ConfigError{Field: "client", Reason: "is nil; pass a *dynamodb.Client"}
+	if config.Shards == 0 {
+		return nil, &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
+			"is 0: choose the number of logical shards, 1 to %d, once and for good (16 is a good choice)", MaxShards)}
 	}
-	if err := config.validateForCreation(); err != nil {
-		return nil, err
-	}
-	config.setDefaults()
-	return &Journal{client: client, config: config}, nil
+	return newJournal(client, config)
 }
 
 // tables are the tables as they should be.
@@ -144,32 +151,33 @@ func (j *Journal) tables() []*dynamodb.CreateTableInput {
 	}
 }
 
-func (j *Journal) createTable(ctx context.Context, want *dynamodb.CreateTableInput) error {
-	_, err := j.client.CreateTable(ctx, want)
-	var exists *types.ResourceInUseException
-	if err != nil && !errors.As(err, &exists) {
-		return classify(err, *want.TableName)
-	}
-	return j.verifyTable(ctx, want)
-}
-
-// verifyTable waits until a table and its indexes are active and compares their keys.
-func (j *Journal) verifyTable(ctx context.Context, want *dynamodb.CreateTableInput) error {
+// ensureTable compares a table's keys and waits until it and its indexes are active. It makes a
+// missing table if create says so, and describes it again, for DescribeTable is eventually consistent.
+func (j *Journal) ensureTable(ctx context.Context, want *dynamodb.CreateTableInput, create bool) error {
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second),
 		backoff.WithMaxElapsedTime(10*time.Minute),
 	), ctx)
 	return backoff.Retry(func() error {
 		out, err := j.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: want.TableName})
+		var missing *types.ResourceNotFoundException
+		if create && errors.As(err, &missing) {
+			_, err := j.client.CreateTable(ctx, want)
+			var exists *types.ResourceInUseException
+			if err != nil && !errors.As(err, &exists) {
+				return backoff.Permanent(classify(err, *want.TableName))
+			}
+			return errors.New("table is not yet described")
+		}
 		if err != nil {
 			return backoff.Permanent(classify(err, *want.TableName))
 		}
 		if err := compareTable(want, out.Table); err != nil {
 			return backoff.Permanent(err)
 		}
-		if out.Table.TableStatus != types.TableStatusActive && out.Table.TableStatus != types.TableStatusUpdating {
-			return fmt.Errorf("table is %s", out.Table.TableStatus)
+		if status := out.Table.TableStatus; status != types.TableStatusActive && status != types.TableStatusUpdating {
+			return fmt.Errorf("table is %s", status)
 		}
 		for _, index := range out.Table.GlobalSecondaryIndexes {
 			if index.IndexStatus == types.IndexStatusCreating || index.IndexStatus == types.IndexStatusDeleting {
@@ -181,66 +189,79 @@ func (j *Journal) verifyTable(ctx context.Context, want *dynamodb.CreateTableInp
 }
 
 func compareTable(want *dynamodb.CreateTableInput, got *types.TableDescription) error {
-	if keysText(want.KeySchema) != keysText(got.KeySchema) {
-		return &DescriptorMismatchError{Table: *want.TableName, Field: "keys", Stored: keysText(got.KeySchema), Given: keysText(want.KeySchema)}
+	table := *want.TableName
+	given := keysText(want.KeySchema, want.AttributeDefinitions)
+	if stored := keysText(got.KeySchema, got.AttributeDefinitions); stored != given {
+		return &DescriptorMismatchError{Table: table, Field: "keys", Stored: stored, Given: given}
 	}
 	for _, index := range want.GlobalSecondaryIndexes {
-		stored := "no such index"
-		for _, g := range got.GlobalSecondaryIndexes {
-			if *g.IndexName == *index.IndexName {
-				stored = keysText(g.KeySchema)
-				if g.Projection != nil && g.Projection.ProjectionType != types.ProjectionTypeAll {
-					stored += " projecting " + string(g.Projection.ProjectionType)
+		given := keysText(index.KeySchema, want.AttributeDefinitions)
+		i := slices.IndexFunc(got.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
+			return *g.IndexName == *index.IndexName
+		})
+		if i < 0 {
+			return fmt.Errorf("%w: table %q has no index %q: add it with keys %s and all attributes projected, while the table is in use",
+				ErrTableMissing, table, *index.IndexName, given)
+		}
+		g := got.GlobalSecondaryIndexes[i]
+		stored := keysText(g.KeySchema, got.AttributeDefinitions)
+		if g.Projection != nil && g.Projection.ProjectionType != types.ProjectionTypeAll {
+			stored += " projecting " + string(g.Projection.ProjectionType)
+			given += " projecting ALL"
+		}
+		if stored != given {
+			return &DescriptorMismatchError{Table: table, Field: fmt.Sprintf("index %q on", *index.IndexName), Stored: stored, Given: given}
+		}
+	}
+	return nil
+}
+
+// keysText gives keys with their types, such as "(pkey S, skey S)".
+func keysText(schema []types.KeySchemaElement, attributes []types.AttributeDefinition) string {
+	var hash, sort string
+	for _, k := range schema {
+		text := *k.AttributeName
+		for _, a := range attributes {
+			if *a.AttributeName == *k.AttributeName {
+				text += " " + string(a.AttributeType)
+			}
+		}
+		if k.KeyType == types.KeyTypeHash {
+			hash = text
+		} else {
+			sort = ", " + text
+		}
+	}
+	return "(" + hash + sort + ")"
+}
+
+// verifyShards looks at every row of the snapshot table. A sample would not do: of a table made
+// with 16 shards, half of the shards look right with 8.
+func (j *Journal) verifyShards(ctx context.Context) error {
+	a, table := j.config.Attributes, j.config.Tables.Snapshot
+	pages := dynamodb.NewScanPaginator(j.client, &dynamodb.ScanInput{
+		TableName:                &table,
+		ProjectionExpression:     aws.String("#pk, #sk, #aid"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return classify(err, table)
+		}
+		for _, it := range page.Items {
+			id, ok := j.aggregateOf(it)
+			partition, sort := j.keysOf(it)
+			if !ok {
+				return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: sort, Reason: "has no " + a.AggregateID + " that fits its partition"}
+			}
+			if want := j.partitionKey(id); want != partition {
+				return &DescriptorMismatchError{
+					Table: table, Field: fmt.Sprintf("aggregate %s in partition", id), Stored: partition,
+					Given: fmt.Sprintf("%s (resolver %s, %d shards)", want, j.config.Resolver.Name(), j.config.Shards),
 				}
 			}
 		}
-		if given := keysText(index.KeySchema); stored != given {
-			return &DescriptorMismatchError{Table: *want.TableName, Field: fmt.Sprintf("index %q", *index.IndexName), Stored: stored, Given: given}
-		}
 	}
 	return nil
-}
-
-func keysText(schema []types.KeySchemaElement) string {
-	text := ""
-	for _, k := range schema {
-		text += fmt.Sprintf("(%s %s)", *k.AttributeName, k.KeyType)
-	}
-	return text
-}
-
-func (j *Journal) hasEvents(ctx context.Context) (bool, error) {
-	out, err := j.scan(ctx, j.config.Tables.Journal, 1)
-	return len(out) > 0, err
-}
-
-// verifyShards looks at some heads: a wrong resolver or shard count misplaces all
-// but one in Shards of them, so a page is plenty.
-func (j *Journal) verifyShards(ctx context.Context) error {
-	items, err := j.scan(ctx, j.config.Tables.Snapshot, 100)
-	if err != nil {
-		return err
-	}
-	for _, it := range items {
-		id, ok := j.aggregateOf(it)
-		partition, sort := j.keysOf(it)
-		if !ok {
-			return &CorruptItemError{Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort, Reason: "names no aggregate"}
-		}
-		if want := j.partitionKey(id); want != partition {
-			return &DescriptorMismatchError{
-				Table: j.config.Tables.Snapshot, Field: fmt.Sprintf("aggregate %s in shard", id), Stored: partition,
-				Given: fmt.Sprintf("%s (resolver %s, %d shards)", want, j.config.Resolver.Name(), j.config.Shards),
-			}
-		}
-	}
-	return nil
-}
-
-func (j *Journal) scan(ctx context.Context, table string, limit int32) ([]map[string]types.AttributeValue, error) {
-	out, err := j.client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, Limit: &limit, ConsistentRead: aws.Bool(true)})
-	if err != nil {
-		return nil, classify(err, table)
-	}
-	return out.Items, nil
 }

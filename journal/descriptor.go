@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -20,30 +21,30 @@ const (
 	descriptorSort      = "descriptor"
 
 	attrFormat        = "millrace_format"
-	descriptorShards  = "shards"
-	descriptorHash    = "hash"
-	descriptorHeads   = "snapshot_table"
-	descriptorMapping = "attributes"
+	attrShards        = "millrace_shards"
+	attrResolver      = "millrace_resolver"
+	attrSnapshotTable = "millrace_snapshot_table"
+	attrAttributes    = "millrace_attributes"
 )
 
 // descriptor is what every process that uses the same journal must agree on.
 type descriptor struct {
-	Table      string
-	Format     int
-	Hash       string
-	Shards     int
-	Heads      string // two snapshot tables would give one aggregate two heads
-	Attributes Attributes
+	Table         string
+	Format        int
+	Resolver      string
+	Shards        int
+	SnapshotTable string // two would give one aggregate two heads
+	Attributes    Attributes
 }
 
 func describe(c Config) descriptor {
 	return descriptor{
-		Table:      c.Tables.Journal,
-		Format:     formatVersion,
-		Hash:       c.Resolver.Name(),
-		Shards:     c.Shards,
-		Heads:      c.Tables.Snapshot,
-		Attributes: c.Attributes,
+		Table:         c.Tables.Journal,
+		Format:        formatVersion,
+		Resolver:      c.Resolver.Name(),
+		Shards:        c.Shards,
+		SnapshotTable: c.Tables.Snapshot,
+		Attributes:    c.Attributes,
 	}
 }
 
@@ -51,9 +52,9 @@ func describe(c Config) descriptor {
 func (stored descriptor) matches(given descriptor) error {
 	for _, c := range []struct{ field, stored, given string }{
 		{"format version", strconv.Itoa(stored.Format), strconv.Itoa(given.Format)},
-		{"key resolver", stored.Hash, given.Hash},
+		{"key resolver", stored.Resolver, given.Resolver},
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
-		{"snapshot table", strconv.Quote(stored.Heads), strconv.Quote(given.Heads)},
+		{"snapshot table", strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
 		{"attribute names", stored.Attributes.String(), given.Attributes.String()},
 	} {
 		if c.stored != c.given {
@@ -79,7 +80,7 @@ func (j *Journal) descriptorKey() item {
 func (j *Journal) readDescriptor(ctx context.Context) (descriptor, error) {
 	table := j.config.Tables.Journal
 	it, err := j.getItem(ctx, table, j.descriptorKey())
-	if code(err) == "ValidationException" {
+	if isKeyMismatch(err) {
 		return descriptor{}, fmt.Errorf("%w: table %q has no key %q / %q: set Attributes.PartitionKey and SortKey to the names of its keys: %w",
 			ErrDescriptorMismatch, table, j.config.Attributes.PartitionKey, j.config.Attributes.SortKey, err)
 	}
@@ -91,19 +92,33 @@ func (j *Journal) readDescriptor(ctx context.Context) (descriptor, error) {
 			ErrNoDescriptor, table)
 	}
 	d := descriptor{Table: table}
-	format, formatOK := uintOf(it[attrFormat])
-	shards, shardsOK := uintOf(it[descriptorShards])
-	hash, hashOK := stringOf(it[descriptorHash])
-	heads, headsOK := stringOf(it[descriptorHeads])
-	mapping, mappingOK := stringOf(it[descriptorMapping])
-	if !formatOK || !shardsOK || !hashOK || !headsOK || !mappingOK || json.Unmarshal([]byte(mapping), &d.Attributes) != nil {
+	format, ok := uintOf(it[attrFormat])
+	if ok && format > formatVersion {
+		// What else it says is for a later version of this package to read.
+		return descriptor{}, &DescriptorMismatchError{
+			Table: table, Field: "format version", Stored: strconv.FormatUint(format, 10), Given: strconv.Itoa(formatVersion),
+		}
+	}
+	shards, shardsOK := uintOf(it[attrShards])
+	mapping, mappingOK := stringOf(it[attrAttributes])
+	var resolverOK, snapshotOK bool
+	d.Resolver, resolverOK = stringOf(it[attrResolver])
+	d.SnapshotTable, snapshotOK = stringOf(it[attrSnapshotTable])
+	if !ok || !shardsOK || shards == 0 || shards > MaxShards || !resolverOK || !snapshotOK || !mappingOK ||
+		json.Unmarshal([]byte(mapping), &d.Attributes) != nil {
 		return descriptor{}, &CorruptItemError{
 			Table: table, PartitionKey: descriptorPartition, SortKey: descriptorSort,
 			Reason: "is not a descriptor that this version reads",
 		}
 	}
-	d.Format, d.Shards, d.Hash, d.Heads = int(format), int(shards), hash, heads
+	d.Format, d.Shards = int(format), int(shards)
 	return d, nil
+}
+
+// isKeyMismatch knows DynamoDB's text and DynamoDB Local's: the error has no type or code of its own.
+func isKeyMismatch(err error) bool {
+	return code(err) == "ValidationException" &&
+		(strings.Contains(err.Error(), "key element does not match") || strings.Contains(err.Error(), "required keys"))
 }
 
 // writeDescriptor stores the descriptor unless there is one, and then compares.
@@ -111,10 +126,10 @@ func (j *Journal) writeDescriptor(ctx context.Context) error {
 	d := describe(j.config)
 	it := j.descriptorKey()
 	it[attrFormat] = numberValue(d.Format)
-	it[descriptorShards] = numberValue(d.Shards)
-	it[descriptorHash] = stringValue(d.Hash)
-	it[descriptorHeads] = stringValue(d.Heads)
-	it[descriptorMapping] = stringValue(d.Attributes.String())
+	it[attrShards] = numberValue(d.Shards)
+	it[attrResolver] = stringValue(d.Resolver)
+	it[attrSnapshotTable] = stringValue(d.SnapshotTable)
+	it[attrAttributes] = stringValue(d.Attributes.String())
 	table := j.config.Tables.Journal
 	_, err := j.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &table,

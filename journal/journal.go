@@ -34,27 +34,34 @@ type Journal struct {
 // one strongly consistent read, and gives the Journal.
 //
 // Errors: [ErrInvalidConfig], [ErrTableMissing], [ErrNoDescriptor],
-// [ErrDescriptorMismatch], [ErrAccess].
+// [ErrDescriptorMismatch], [ErrCorruptItem], [ErrAccess].
 func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
-	if client == nil {
-		return nil, &ConfigError{Field: "client", Reason: "is nil; pass a *dynamodb.Client"}
-	}
-	if err := config.Validate(); err != nil {
+	j, err := newJournal(client, config)
+	if err != nil {
 		return nil, err
 	}
-	config.setDefaults()
-	j := &Journal{client: client, config: config}
 	stored, err := j.readDescriptor(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if config.Shards == 0 {
+	if j.config.Shards == 0 {
 		j.config.Shards = stored.Shards
 	}
 	if err := stored.matches(describe(j.config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	return j, nil
+}
+
+func newJournal(client Client, config Config) (*Journal, error) {
+	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
+		return nil, &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	return &Journal{client: client, config: config}, nil
 }
 
 // Shards is the number of logical shards of each aggregate type.
