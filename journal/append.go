@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -10,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -22,11 +20,17 @@ const (
 	MaxItemBytes   = 400 << 10 // one item
 	MaxCommitBytes = 4 << 20   // one transaction
 	MaxEvents      = 99        // one transaction has 100 actions, one of which moves the head
+
+	maxTokenBytes = 36         // a ClientRequestToken
+	maxNameBytes  = 64<<10 - 1 // an attribute name, also inside a map
 )
+
+// foreignHeadBytes is left free beside a snapshot for attributes that a foreign writer put on the head.
+const foreignHeadBytes = 1 << 10
 
 // Event is an event to be stored.
 type Event struct {
-	ID       string // at most 400 KB like all of the event; empty for one derived from its place
+	ID       string // empty for one derived from its place
 	Type     string
 	Payload  []byte
 	Metadata aggregate.Metadata
@@ -44,11 +48,14 @@ type Commit struct {
 	Snapshot *Snapshot
 }
 
+// version is that of the head after the commit.
+func (c *Commit) version() uint64 { return c.Expected + uint64(len(c.Events)) }
+
 // Receipt tells what a commit wrote.
 type Receipt struct {
 	CommitID   string
-	Version    uint64 // of the head now
-	OccurredAt time.Time
+	Version    uint64    // of the head now
+	OccurredAt time.Time // of the events, as it is stored: milliseconds, in UTC
 	// SnapshotLeftOut: the snapshot was too large for an item, by DynamoDB's limit of
 	// 400 KB. The events are written all the same; a load replays more of them.
 	SnapshotLeftOut bool
@@ -63,9 +70,10 @@ type Receipt struct {
 // [Config.RetryBudget] or the context ends; it is never written twice.
 //
 // Nothing was written when the error is [ErrConflict], [ErrTooLarge],
-// [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidEvent], aggregate.ErrInvalidID, [ErrThrottled],
-// [ErrTableMissing] or [ErrAccess]. [ErrOutcomeUnknown] leaves it open, also when
-// the context ended in mid-flight: see [Journal.Resolve].
+// [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidEvent], [ErrInvalidConfig],
+// aggregate.ErrInvalidID, [ErrThrottled], [ErrTableMissing], [ErrAccess] or
+// [ErrCorruptItem], nor when it is the context's alone. [ErrOutcomeUnknown] leaves it
+// open, also when the context ended in mid-flight: see [Journal.Resolve].
 func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
 	t, err := j.build(c)
 	if err != nil {
@@ -80,7 +88,8 @@ func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
 
 // Resolve tells whether the commit of an [OutcomeUnknownError] has been written,
 // with one strongly consistent read. False is final only once no request of the
-// commit can be under way any more, which takes seconds.
+// commit can be under way any more, which takes seconds, or once the head has passed
+// [OutcomeUnknownError.First].
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	it, err := j.getItem(ctx, j.config.Tables.Journal, j.key(unknown.ID, unknown.First))
 	if err != nil {
@@ -109,10 +118,18 @@ func (j *Journal) build(c Commit) (*transaction, error) {
 		return nil, &TooManyEventsError{ID: c.Aggregate, Count: n}
 	}
 	t := &transaction{commit: &c, receipt: Receipt{
-		CommitID:   j.config.NewID(),
-		Version:    c.Expected + uint64(len(c.Events)),
-		OccurredAt: j.config.Now(),
+		CommitID: j.config.NewID(),
+		Version:  c.version(),
+		// Not finer than what is stored, so that writer and readers see the same.
+		OccurredAt: time.UnixMilli(j.config.Now().UnixMilli()).UTC(),
 	}}
+	if n := len(t.receipt.CommitID); n == 0 || n > maxTokenBytes {
+		return nil, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("gave %q: an id has 1 to %d characters", t.receipt.CommitID, maxTokenBytes)}
+	}
+	if shard := j.Shard(c.Aggregate); shard < 0 || shard >= j.config.Shards {
+		return nil, &ConfigError{Field: "Resolver", Reason: fmt.Sprintf(
+			"put %s into shard %d of 0 to %d: nobody would tail that", c.Aggregate, shard, j.config.Shards-1)}
+	}
 	items := make([]types.TransactWriteItem, 1, 1+len(c.Events))
 	size := 0
 	for i, e := range c.Events {
@@ -129,18 +146,17 @@ func (j *Journal) build(c Commit) (*transaction, error) {
 			return nil, &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: MaxItemBytes}
 		}
 		size += bytes
-		items = append(items, j.putEvent(it))
+		items = append(items, j.putNew(j.config.Tables.Journal, it))
 	}
-	if size > MaxCommitBytes-headItemSize(c.Aggregate, &Snapshot{}) {
+	head := j.headItem(&c)
+	if bytes := itemSize(head) + foreignHeadBytes; c.Snapshot != nil && (bytes > MaxItemBytes || size+bytes > MaxCommitBytes) {
+		c.Snapshot, t.receipt.SnapshotLeftOut = nil, true
+		head = j.headItem(&c)
+	}
+	if size += itemSize(head); size > MaxCommitBytes {
 		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: size, Limit: MaxCommitBytes}
 	}
-	if c.Snapshot != nil {
-		bytes := headItemSize(c.Aggregate, c.Snapshot)
-		if bytes > MaxItemBytes || size+bytes > MaxCommitBytes {
-			c.Snapshot, t.receipt.SnapshotLeftOut = nil, true
-		}
-	}
-	items[0] = j.writeHead(&c)
+	items[0] = j.writeHead(&c, head)
 	t.input = &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: &t.receipt.CommitID}
 	return t, nil
 }
@@ -155,6 +171,9 @@ func validateEvent(e Event) error {
 		if k == "" {
 			return fmt.Errorf("%w: metadata has an empty key", ErrInvalidEvent)
 		}
+		if len(k) > maxNameBytes {
+			return fmt.Errorf("%w: metadata has a key of %d bytes, DynamoDB allows %d", ErrInvalidEvent, len(k), maxNameBytes)
+		}
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
 			return fmt.Errorf("%w: metadata %q is not UTF-8; put bytes into the payload", ErrInvalidEvent, k)
 		}
@@ -162,149 +181,13 @@ func validateEvent(e Event) error {
 	return nil
 }
 
-// putEvent never overwrites: a stale writer of the event-store-adapter family could.
-func (j *Journal) putEvent(it item) types.TransactWriteItem {
+// putNew never overwrites an item, as a stale writer of the event-store-adapter family may.
+func (j *Journal) putNew(table string, it item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
-		TableName:                           &j.config.Tables.Journal,
+		TableName:                           &table,
 		Item:                                it,
 		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
 		ExpressionAttributeNames:            attributeNames("#pk", j.config.Attributes.PartitionKey),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
-}
-
-// send repeats the transaction until its outcome is known. The SDK's own retries are
-// off here: they would hide whether an attempt may have been written.
-func (j *Journal) send(ctx context.Context, t *transaction) error {
-	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(j.config.RetryBudget),
-	)
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("append to %s, nothing written: %w", t.commit.Aggregate, err)
-	}
-	ambiguous := false
-	for {
-		_, err := j.client.TransactWriteItems(ctx, t.input, once)
-		verdict := j.judge(t, err)
-		switch verdict {
-		case written:
-			return nil
-		case refused:
-			return j.refusal(ctx, t, err)
-		case maybeWritten:
-			ambiguous = true
-		}
-		if ctx.Err() != nil || !sleep(ctx, wait.NextBackOff()) {
-			return j.giveUp(ctx, t, err, ambiguous)
-		}
-	}
-}
-
-type verdict int
-
-const (
-	written      verdict = iota
-	refused              // will never be written: say why
-	notWritten           // this attempt was not; the next may be
-	maybeWritten         // no reply: only the table knows
-)
-
-func (j *Journal) judge(t *transaction, err error) verdict {
-	var canceled *types.TransactionCanceledException
-	switch {
-	case err == nil:
-		return written
-	case errors.As(err, &canceled):
-		for _, reason := range canceled.CancellationReasons {
-			switch aws.ToString(reason.Code) {
-			case "ConditionalCheckFailed", "ValidationError", "ItemCollectionSizeLimitExceeded":
-				return refused
-			}
-		}
-		return notWritten // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded
-	case isThrottle(err):
-		return notWritten
-	case code(err) == "TransactionInProgressException":
-		return maybeWritten
-	case isContext(err):
-		return maybeWritten
-	case isAccess(err), unsent(err) && !isDial(err):
-		return refused
-	case unsent(err):
-		return notWritten
-	}
-	switch code(err) {
-	case "ResourceNotFoundException", "ValidationException", "IdempotentParameterMismatchException", "SerializationException":
-		return refused
-	}
-	return maybeWritten
-}
-
-// refusal explains why a transaction can not be written, unless it turns out that an
-// attempt whose reply was lost did write it. The old item of the first event's row
-// decides that, never the head: a later commit may have moved the head.
-func (j *Journal) refusal(ctx context.Context, t *transaction, err error) error {
-	id := t.commit.Aggregate
-	var canceled *types.TransactionCanceledException
-	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != len(t.input.TransactItems) {
-		return fmt.Errorf("append to %s: %w", id, classify(err, j.config.Tables.Journal))
-	}
-	reasons := canceled.CancellationReasons
-	if commitID, _ := stringOf(reasons[1].Item[attrCommitID]); commitID == t.receipt.CommitID {
-		return nil
-	}
-	failed := func(r types.CancellationReason) bool { return aws.ToString(r.Code) == "ConditionalCheckFailed" }
-	if failed(reasons[0]) {
-		conflict := &ConflictError{ID: id, Expected: t.commit.Expected}
-		if reasons[0].Item != nil {
-			conflict.Actual, _ = uintOf(reasons[0].Item[j.config.Attributes.Version])
-		}
-		return conflict
-	}
-	for i, reason := range reasons[1:] {
-		if failed(reason) {
-			// The head is where it should be and the event's place is taken: the head was
-			// restored from a backup, or an event was written without it.
-			return &CorruptItemError{
-				Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, t.commit.Expected+uint64(i)+1),
-				Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", t.commit.Expected),
-			}
-		}
-	}
-	return fmt.Errorf("append to %s: %w", id, classify(err, j.config.Tables.Journal))
-}
-
-func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool) error {
-	id := t.commit.Aggregate
-	if !ambiguous {
-		if ctx.Err() != nil && !isContext(err) {
-			err = errors.Join(ctx.Err(), err)
-		}
-		return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.config.Tables.Journal))
-	}
-	unknown := &OutcomeUnknownError{ID: id, First: t.commit.Expected + 1, CommitID: t.receipt.CommitID, Err: err}
-	if ctx.Err() == nil {
-		if done, resolveErr := j.Resolve(ctx, unknown); resolveErr == nil && done {
-			return nil
-		}
-	}
-	return unknown
-}
-
-// sleep waits unless the context ends or the backoff says stop; false means give up.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d == backoff.Stop {
-		return false
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

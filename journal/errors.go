@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -34,8 +36,9 @@ var (
 	ErrInvalidEvent = errors.New("invalid event")
 	// ErrCorruptItem: an item of the store is missing or cannot be read.
 	ErrCorruptItem = errors.New("corrupt item")
-	// ErrThrottled: DynamoDB refused for want of capacity, longer than
-	// [Config.RetryBudget]. Nothing was written.
+	// ErrThrottled: DynamoDB refused for want of capacity, or because other transactions
+	// were under way on the same items, longer than [Config.RetryBudget]. Nothing was
+	// written.
 	ErrThrottled = errors.New("throttled")
 	// ErrTableMissing: a table or an index does not exist.
 	ErrTableMissing = errors.New("table or index missing")
@@ -133,28 +136,36 @@ type DescriptorMismatchError struct {
 }
 
 func (e *DescriptorMismatchError) Error() string {
-	return fmt.Sprintf("journal table %q was made with %s %s, and is opened with %s: open it with %s, or make another table",
-		e.Table, e.Field, e.Stored, e.Given, e.Stored)
+	return fmt.Sprintf("table %q was made with %s %s, the config says %s: correct the config, or use another table",
+		e.Table, e.Field, e.Stored, e.Given)
 }
 func (e *DescriptorMismatchError) Is(target error) bool { return target == ErrDescriptorMismatch }
 
-// classify gives the SDK's errors the sentinels of this package. The SDK's error
-// stays in the chain.
+// Explain gives an error of the SDK the sentinels of this package, such as
+// [ErrTableMissing]; the SDK's error stays in the chain. It is for packages that use
+// other tables of the store.
+func Explain(err error, table string) error { return classify(err, table) }
+
 func classify(err error, table string) error {
 	if err == nil {
 		return nil
 	}
 	var missing *types.ResourceNotFoundException
 	switch {
-	case errors.As(err, &missing):
+	case errors.As(err, &missing), isIndexMissing(err):
 		return fmt.Errorf("%w: %q (journal.Create makes what is missing): %w", ErrTableMissing, table, err)
 	case isAccess(err):
 		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
 	case isThrottle(err):
-		return fmt.Errorf("%w: table %q: %w", ErrThrottled, table, err)
+		return fmt.Errorf("%w: table %q: try again later, or give it more capacity: %w", ErrThrottled, table, err)
 	default:
 		return err
 	}
+}
+
+// isIndexMissing goes by DynamoDB's text: the error has no type or code of its own.
+func isIndexMissing(err error) bool {
+	return code(err) == "ValidationException" && strings.Contains(err.Error(), "does not have the specified index")
 }
 
 func isAccess(err error) bool {
@@ -193,7 +204,14 @@ func isThrottle(err error) bool {
 		"TooManyRequestsException", "LimitExceededException":
 		return true
 	}
-	return false
+	var canceled *types.TransactionCanceledException
+	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+		switch aws.ToString(r.Code) {
+		case "ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict":
+			return true
+		}
+		return false
+	})
 }
 
 func code(err error) string {

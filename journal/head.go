@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -83,53 +84,44 @@ func digest(payload []byte) []byte {
 	return sum[:16]
 }
 
+// headItem is the head as a commit leaves it, but for what foreign writers may have added.
+func (j *Journal) headItem(c *Commit) item {
+	a := j.config.Attributes
+	it := j.key(c.Aggregate, 0)
+	it[a.AggregateID] = stringValue(c.Aggregate.String())
+	it[a.SequenceNumber] = numberValue(0)
+	it[a.Version] = numberValue(c.version())
+	it[a.TTL] = numberValue(0)
+	if c.Snapshot != nil {
+		it[a.Payload] = binaryValue(c.Snapshot.Payload)
+		it[attrSnapshotNumber] = numberValue(c.Snapshot.Number)
+		it[attrSnapshotDigest] = binaryValue(digest(c.Snapshot.Payload))
+	}
+	return it
+}
+
 // writeHead is the head's part of a commit: it moves the version under the
 // condition that it is the expected one, and stores the snapshot if there is one.
-func (j *Journal) writeHead(c *Commit) types.TransactWriteItem {
+func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 	a := j.config.Attributes
-	next := c.Expected + uint64(len(c.Events))
 	if c.Expected == 0 {
-		it := j.key(c.Aggregate, 0)
-		it[a.AggregateID] = stringValue(c.Aggregate.String())
-		it[a.SequenceNumber] = numberValue(uint64(0))
-		it[a.Version] = numberValue(next)
-		it[a.TTL] = numberValue(0)
-		if c.Snapshot != nil {
-			it[a.Payload] = binaryValue(c.Snapshot.Payload)
-			it[attrSnapshotNumber] = numberValue(c.Snapshot.Number)
-			it[attrSnapshotDigest] = binaryValue(digest(c.Snapshot.Payload))
-		}
-		condition := "attribute_not_exists(#pk)"
-		return types.TransactWriteItem{Put: &types.Put{
-			TableName:                           &j.config.Tables.Snapshot,
-			Item:                                it,
-			ConditionExpression:                 &condition,
-			ExpressionAttributeNames:            attributeNames("#pk", a.PartitionKey),
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}}
+		return j.putNew(j.config.Tables.Snapshot, head)
 	}
-	update, condition := "SET #v = :next", "#v = :expected"
+	update := "SET #v = :next"
 	names := attributeNames("#v", a.Version)
-	values := item{":next": numberValue(next), ":expected": numberValue(c.Expected)}
+	values := item{":next": head[a.Version], ":expected": numberValue(c.Expected)}
 	if c.Snapshot != nil {
 		update += ", #p = :p, #n = :n, #d = :d"
 		names["#p"], names["#n"], names["#d"] = a.Payload, attrSnapshotNumber, attrSnapshotDigest
-		values[":p"] = binaryValue(c.Snapshot.Payload)
-		values[":n"] = numberValue(c.Snapshot.Number)
-		values[":d"] = binaryValue(digest(c.Snapshot.Payload))
+		values[":p"], values[":n"], values[":d"] = head[a.Payload], head[attrSnapshotNumber], head[attrSnapshotDigest]
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &j.config.Tables.Snapshot,
 		Key:                                 j.key(c.Aggregate, 0),
 		UpdateExpression:                    &update,
-		ConditionExpression:                 &condition,
+		ConditionExpression:                 aws.String("#v = :expected"),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
-}
-
-func headItemSize(id aggregate.ID, s *Snapshot) int {
-	const attributes = 200 // names and numbers of the head, generously
-	return attributes + 3*(len(id.Type)+len(id.Value)+24) + len(s.Payload)
 }

@@ -1,0 +1,183 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// send repeats the transaction until its outcome is known. The SDK's own retries are
+// off here: they would hide whether an attempt may have been written.
+func (j *Journal) send(ctx context.Context, t *transaction) error {
+	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond),
+		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(j.config.RetryBudget),
+	)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("append to %s, nothing written: %w", t.commit.Aggregate, err)
+	}
+	ambiguous := false // an attempt before this one may have been written
+	for {
+		_, err := j.client.TransactWriteItems(ctx, t.input, once)
+		switch judge(err) {
+		case written:
+			return nil
+		case refused:
+			return j.refusal(ctx, t, err, ambiguous)
+		case maybeWritten:
+			ambiguous = true
+		}
+		if !sleep(ctx, wait.NextBackOff()) {
+			return j.giveUp(ctx, t, err, ambiguous)
+		}
+	}
+}
+
+type verdict int
+
+const (
+	written      verdict = iota
+	refused              // this attempt was not, nor will another be: say why
+	notWritten           // this attempt was not; the next may be
+	maybeWritten         // no reply: only the table knows
+)
+
+func judge(err error) verdict {
+	var canceled *types.TransactionCanceledException
+	switch {
+	case err == nil:
+		return written
+	case errors.As(err, &canceled):
+		if slices.ContainsFunc(canceled.CancellationReasons, isFinal) {
+			return refused
+		}
+		return notWritten // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded
+	case isThrottle(err):
+		return notWritten
+	case isContext(err):
+		return maybeWritten
+	case isAccess(err):
+		return refused
+	case isDial(err):
+		return notWritten
+	case unsent(err):
+		return refused
+	}
+	switch code(err) {
+	case "ResourceNotFoundException", "ValidationException", "IdempotentParameterMismatchException", "SerializationException":
+		return refused
+	}
+	return maybeWritten // also TransactionInProgressException: an earlier attempt is under way
+}
+
+func isFinal(r types.CancellationReason) bool {
+	switch aws.ToString(r.Code) {
+	case "ConditionalCheckFailed", "ValidationError", "ItemCollectionSizeLimitExceeded":
+		return true
+	}
+	return false
+}
+
+func conditionFailed(r types.CancellationReason) bool {
+	return aws.ToString(r.Code) == "ConditionalCheckFailed"
+}
+
+// refusal explains why a transaction cannot be written, unless it turns out that an
+// attempt whose reply was lost did write it. The old item of the first event's row
+// tells that, never the head: a later commit may have moved the head.
+func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambiguous bool) error {
+	id := t.commit.Aggregate
+	var reasons []types.CancellationReason
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) && len(canceled.CancellationReasons) == len(t.input.TransactItems) {
+		reasons = canceled.CancellationReasons
+		if commitID, _ := stringOf(reasons[1].Item[attrCommitID]); commitID == t.receipt.CommitID {
+			return nil
+		}
+	}
+	if ambiguous {
+		// DynamoDB does not promise to evaluate all conditions once one has failed. And a
+		// refusal that is not a failed condition says nothing of the attempts before.
+		unknown := t.unknown(err)
+		if done, readErr := j.Resolve(ctx, unknown); done {
+			return nil
+		} else if readErr != nil || !slices.ContainsFunc(reasons, conditionFailed) {
+			return unknown
+		}
+	}
+	for i, reason := range reasons {
+		if !conditionFailed(reason) {
+			continue
+		}
+		if i == 0 {
+			return j.conflict(t.commit, reason.Item)
+		}
+		// The head is where it should be and the event's place is taken: the head was
+		// restored from a backup, or an event was written without it.
+		return &CorruptItemError{
+			Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, t.commit.Expected+uint64(i)),
+			Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", t.commit.Expected),
+		}
+	}
+	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.config.Tables.Journal))
+}
+
+func (j *Journal) conflict(c *Commit, head item) error {
+	conflict := &ConflictError{ID: c.Aggregate, Expected: c.Expected}
+	if head != nil {
+		h, err := j.headOf(c.Aggregate, head)
+		if err != nil {
+			return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+		}
+		conflict.Actual = h.Version
+	}
+	return conflict
+}
+
+func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool) error {
+	if !ambiguous {
+		err = classify(err, j.config.Tables.Journal)
+	}
+	if ctx.Err() != nil && !isContext(err) {
+		err = errors.Join(ctx.Err(), err)
+	}
+	if !ambiguous {
+		return fmt.Errorf("append to %s, nothing written: %w", t.commit.Aggregate, err)
+	}
+	unknown := t.unknown(err)
+	if ctx.Err() == nil {
+		if done, _ := j.Resolve(ctx, unknown); done {
+			return nil
+		}
+	}
+	return unknown
+}
+
+// unknown keeps the SDK's error as it is: the sentinels of this package say that nothing was written.
+func (t *transaction) unknown(err error) *OutcomeUnknownError {
+	return &OutcomeUnknownError{ID: t.commit.Aggregate, First: t.commit.Expected + 1, CommitID: t.receipt.CommitID, Err: err}
+}
+
+// sleep waits unless the context ends or the backoff says stop; false means give up.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d == backoff.Stop || ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
