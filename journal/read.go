@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,14 +48,15 @@ func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) 
 // errStop: the reader of the sequence has had enough.
 var errStop = errors.New("stop")
 
-func (j *Journal) events(ctx context.Context, id aggregate.ID, next, to uint64, yield func(*Record) bool) error {
+func (j *Journal) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
-	// emit passes on what comes in order, and reads by key what was left out before it.
-	emit := func(upTo uint64, r *Record) error {
-		for next < upTo {
-			last := min(upTo-1, next+maxKeys-1)
+	next := max(from, 1)
+	// fill reads by key what is left out before the event of that number.
+	fill := func(number uint64) error {
+		for next < number {
+			last := next + min(number-next, maxKeys) - 1
 			records, err := j.byKey(ctx, id, next, last)
 			if err != nil {
 				return err
@@ -66,16 +68,14 @@ func (j *Journal) events(ctx context.Context, id aggregate.ID, next, to uint64, 
 			}
 			next = last + 1
 		}
-		if r != nil {
-			next++
-			if !yield(r) {
-				return errStop
-			}
-		}
 		return nil
 	}
-	if next+byKeyUpTo > to {
-		return emit(to+1, nil)
+	if to == math.MaxUint64 {
+		to-- // so that there is a number after it; no event has either
+		next = min(next, to)
+	}
+	if next > to || to-next < byKeyUpTo {
+		return fill(to + 1)
 	}
 	a := j.config.Attributes
 	query := &dynamodb.QueryInput{
@@ -104,8 +104,11 @@ func (j *Journal) events(ctx context.Context, id aggregate.ID, next, to uint64, 
 			if r.Number < next {
 				continue
 			}
-			if err := emit(r.Number, r); err != nil {
+			if err := fill(r.Number); err != nil {
 				return err
+			}
+			if next++; !yield(r) {
+				return errStop
 			}
 		}
 		if page.LastEvaluatedKey == nil {
@@ -113,7 +116,7 @@ func (j *Journal) events(ctx context.Context, id aggregate.ID, next, to uint64, 
 		}
 		query.ExclusiveStartKey = page.LastEvaluatedKey
 	}
-	return emit(to+1, nil)
+	return fill(to + 1)
 }
 
 // byKey reads the events from..to, at most maxKeys, strongly consistent.
@@ -240,6 +243,9 @@ func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []ui
 		}
 		var canceled *types.TransactionCanceledException
 		if !errors.As(err, &canceled) || !sleep(ctx, wait.NextBackOff()) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
 			return nil, classify(err, j.config.Tables.Journal)
 		}
 	}

@@ -26,13 +26,14 @@ type Record struct {
 	Number    uint64
 
 	// EventID is what the writer gave. Where there is none, as on events of a foreign
-	// writer, it is derived from Aggregate and Number, so it never changes.
+	// writer, it is derived from Aggregate and Number, so it never changes and is no other
+	// event's.
 	EventID string
 	// EventType is empty on events of a foreign writer.
 	EventType string
 	Payload   []byte
 	Metadata  aggregate.Metadata
-	// OccurredAt has milliseconds.
+	// OccurredAt has milliseconds, in UTC.
 	OccurredAt time.Time
 	// CommitID is empty on events of a foreign writer.
 	CommitID string
@@ -96,7 +97,7 @@ func (j *Journal) recordOf(it item) (*Record, error) {
 	if !ok {
 		return corrupt("has no whole number in " + a.OccurredAt)
 	}
-	r.OccurredAt = time.UnixMilli(millis)
+	r.OccurredAt = time.UnixMilli(millis).UTC()
 	r.EventType, _ = stringOf(it[attrEventType])
 	r.CommitID, _ = stringOf(it[attrCommitID])
 	if r.EventID, ok = stringOf(it[attrEventID]); !ok {
@@ -116,6 +117,8 @@ func (j *Journal) recordOf(it item) (*Record, error) {
 // eventIDs is the namespace of derived event ids. It must never change.
 var eventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
 
+// derivedEventID keeps the type apart from the value by a character that no type has: the sort keys
+// of "user" + "account-x" and "user-account" + "x" are the same.
 func derivedEventID(id aggregate.ID, number uint64) string {
-	return uuid.NewSHA1(eventIDs, []byte(sortKey(id, number))).String()
+	return uuid.NewSHA1(eventIDs, []byte(id.Type+"\x00"+sortKey(id, number))).String()
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -33,8 +34,8 @@ type TailQuery struct {
 	After         Cursor
 	// Until leaves out what occurred later. Zero for no limit.
 	Until time.Time
-	// NumbersOnly leaves payload and metadata out of the reply, which makes it
-	// smaller but not cheaper.
+	// NumbersOnly asks for Aggregate, Number and OccurredAt alone, which makes the
+	// reply smaller but not cheaper.
 	NumbersOnly bool
 }
 
@@ -58,19 +59,23 @@ type TailPage struct {
 func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 	a := j.config.Attributes
 	shard := ShardKey(q.AggregateType, q.Shard)
+	from := q.After.OccurredAt
+	if q.After == (Cursor{}) {
+		from = math.MinInt64 // also what is dated before 1970
+	}
 	input := &dynamodb.QueryInput{
 		TableName:                &j.config.Tables.Journal,
 		IndexName:                &j.config.Indexes.JournalTail,
 		KeyConditionExpression:   aws.String("#pk = :shard AND #at >= :from"),
 		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#at", a.OccurredAt),
 		ExpressionAttributeValues: item{
-			":shard": stringValue(shard), ":from": numberValue(q.After.OccurredAt),
+			":shard": stringValue(shard), ":from": numberValue(from),
 		},
 	}
 	if !q.Until.IsZero() {
 		input.KeyConditionExpression = aws.String("#pk = :shard AND #at BETWEEN :from AND :until")
 		input.ExpressionAttributeValues[":until"] = numberValue(q.Until.UnixMilli())
-		if q.Until.UnixMilli() < q.After.OccurredAt {
+		if q.Until.UnixMilli() < from {
 			return TailPage{Next: q.After}, nil // DynamoDB refuses an empty range
 		}
 	}
@@ -100,6 +105,9 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 		if err != nil {
 			page.Corrupt = append(page.Corrupt, err)
 			continue
+		}
+		if q.NumbersOnly {
+			r.EventID = "" // a derived one may not be the true one
 		}
 		page.Records = append(page.Records, r)
 	}
