@@ -1,0 +1,76 @@
+package repository
+
+import (
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Aggregate is an aggregate as it is after some event. It is yours: no repository keeps any part of it. But
+// [Repository.Save] takes State for what Version events have made of it, so leave changes to events.
+type Aggregate[S any] struct {
+	ID    aggregate.ID
+	State S
+	// Version is the sequence number of the last event, 0 if there is none.
+	Version uint64
+}
+
+// NewAggregate gives an aggregate without events, to be saved under an id that is not taken yet. It makes no
+// request. The error is an [*aggregate.InvalidIDError].
+func (r *Repository[S]) NewAggregate(id string) (Aggregate[S], error) {
+	name, err := r.definition.ID(id)
+	return Aggregate[S]{ID: name}, err
+}
+
+// copyOf gives an aggregate whose state shares no memory with that of a. Only a codec can copy any state, as
+// reflection cannot set unexported fields, and the snapshot codec has to give back what it got anyway.
+func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
+	if a.Version == 0 {
+		return Aggregate[S]{ID: a.ID}, nil // a zero value leads nowhere
+	}
+	if r.flat {
+		return a, nil
+	}
+	copied := Aggregate[S]{ID: a.ID, Version: a.Version}
+	payload, err := r.codec.EncodeSnapshot(SnapshotInfo{Aggregate: a.ID, Number: a.Version, Version: a.Version}, &a.State)
+	if err == nil {
+		_, err = r.codec.DecodeSnapshot(payload, &copied.State)
+	}
+	if err != nil {
+		return Aggregate[S]{}, &UnencodableStateError{ID: a.ID, Version: a.Version, Err: err}
+	}
+	return copied, nil
+}
+
+// check refuses an aggregate that this repository can not have given.
+func (r *Repository[S]) check(a Aggregate[S]) error {
+	if err := a.ID.Validate(); err != nil {
+		return err
+	}
+	if want := r.definition.Type(); a.ID.Type != want {
+		return &aggregate.InvalidIDError{ID: a.ID, Reason: fmt.Sprintf("this repository is for aggregates of type %q: use the one it was loaded with", want)}
+	}
+	return nil
+}
+
+// isFlat tells whether values of a type are copied whole by assignment.
+func isFlat(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return false
+	case reflect.Array:
+		return isFlat(t.Elem())
+	case reflect.Struct:
+		if t == reflect.TypeFor[time.Time]() {
+			return true // its pointer leads to a time zone, which never changes
+		}
+		for i := range t.NumField() {
+			if !isFlat(t.Field(i).Type) {
+				return false
+			}
+		}
+	}
+	return true
+}

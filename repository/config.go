@@ -1,0 +1,62 @@
+package repository
+
+import (
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Config adjusts a [Repository]. The zero value serves most applications.
+type Config struct {
+	// Snapshots chooses the commits that store the state beside their events. Default: [Every](100).
+	Snapshots SnapshotPolicy
+
+	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's codec.
+	SnapshotCodec SnapshotCodec
+
+	// EventType tells the type of a stored event that has none, for tables in which a program of the
+	// event-store-adapter family writes too: the type is somewhere in the payload then. An error, or a type
+	// that the definition lacks, fails the load. Default: such an event fails the load.
+	EventType func(*journal.Record) (string, error)
+
+	// MaxAttempts is how often [Repository.Execute] loads and decides, at most, when other writers are
+	// faster. The pauses between attempts start at about 5 ms, double, and stay at about 100 ms; those of
+	// the default take some 4.5 seconds together. Against one writer who never pauses, an attempt fails about
+	// four times in five, so a number much below the default gives up on aggregates that are merely busy.
+	// Default: 50.
+	MaxAttempts int
+
+	// Logger is told of snapshots that were left out of a commit or could not be used by a load. Default:
+	// none.
+	Logger watermill.LoggerAdapter
+}
+
+func (c *Config) setDefaults() {
+	if c.Snapshots == nil {
+		c.Snapshots = Every(100)
+	}
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = 50
+	}
+	if c.Logger == nil {
+		c.Logger = watermill.NopLogger{}
+	}
+}
+
+// Validate reports the first setting that cannot work, as a [*ConfigError].
+func (c Config) Validate() error {
+	switch policy := c.Snapshots.(type) {
+	case every:
+		if policy < 1 {
+			return &ConfigError{Field: "Snapshots", Reason: "is Every(0): give a number of events, or use Never"}
+		}
+	case SnapshotPolicyFunc:
+		if policy == nil {
+			return &ConfigError{Field: "Snapshots", Reason: "is a nil function: leave it out for Every(100), or use Never"}
+		}
+	}
+	if c.MaxAttempts < 0 {
+		return &ConfigError{Field: "MaxAttempts", Reason: "is negative: leave it 0 for the default, 1 to return every conflict"}
+	}
+	return nil
+}

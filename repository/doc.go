@@ -1,0 +1,64 @@
+// Package repository loads aggregates from the journal, lets decisions run on them and appends the events
+// that follow.
+//
+//	accounts, err := repository.New(j, Accounts, repository.Config{})
+//	...
+//	account, err := accounts.Execute(ctx, "42", Withdraw(30)) // load, decide, append; again on a conflict
+//	account, err = accounts.Load(ctx, "42")                   // the state after all events
+//	account, err = accounts.Save(ctx, account, Withdrawn{30}) // append at the version that was loaded
+//
+// An [Aggregate] is a plain value: an id, a state and a version, which is the sequence number of its last
+// event. A [Repository] is safe for concurrent use; one for each definition and process is enough.
+//
+// # Loading
+//
+// A load reads the head of the aggregate, strongly consistent, and then the events after the snapshot in it:
+// up to 8 by key, more from the aggregate index, whose pages hold 1 MB each. The head says how many there
+// are, so what the index has not caught up with is noticed and read by key. A load gives the state
+// after all of them or an error, never a part.
+//
+// # Deciding
+//
+// [Repository.Execute] makes a decision's events one commit, which is written only if nobody else has
+// written meanwhile. Otherwise the aggregate is loaded again and the decision runs again, after a pause that
+// grows and has a random part. [Config.MaxAttempts] and the context bound this.
+//
+// A decision gets a state of its own. If the state type has maps, slices, pointers or interfaces, which a
+// plain copy would share, it is encoded and decoded for each attempt; a type without them, time.Time apart,
+// costs nothing. What a decision does to its state, then or later, reaches neither what is stored nor what is
+// returned.
+//
+// Events are applied in the form in which they are stored: encoded and decoded again. So the state that
+// Execute and Save return, and the one in a snapshot, are those that a replay gives, also where a codec keeps
+// less than the Go value has; and an event that could not be read back is never written.
+//
+// # Snapshots
+//
+// The state can be stored in the head, beside the events of a commit and in the same transaction, so that
+// loads start there. A [SnapshotPolicy] chooses the commits: [Every], [Never] or a [SnapshotPolicyFunc]. The
+// first commit of an aggregate always stores it; the schema of the tables wants that. Snapshots are only ever a
+// short cut: one that is too large for an item, cannot be encoded or cannot be decoded is reported to
+// [Config.Logger] and left out, and the journal is replayed.
+//
+// DynamoDB bills a write by the size of the whole item, and every commit writes the head. So a state of
+// 10 KB costs each commit of the aggregate 20 write units, whether or not the commit stores it anew.
+//
+// A snapshot outlives the program that wrote it. When the state type gets a field that is computed from
+// old events, or one changes its meaning, old snapshots must not be used any more: put a number for the form
+// of the state into them with a [SnapshotCodec], and let it refuse those with another number.
+//
+// # Tables shared with other programs
+//
+// Programs of the event-store-adapter family may write to the same tables. They store their own form of the
+// state in the head, with the sequence number inside it, and their events carry no type. A [SnapshotCodec] that reads
+// and writes that form, [Config.EventType] and a codec for their events are what it takes to share
+// aggregates with them. Where the codec finds no number in a snapshot that somebody else wrote, the journal is
+// replayed.
+//
+// # Errors
+//
+// The errors of journal and aggregate come through, for errors.Is and errors.As. Those to act on are
+// [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]: with the last, the commit may
+// have been written, so it is never repeated here; [journal.Journal.Resolve] tells. The error of a
+// decision is returned as it is.
+package repository

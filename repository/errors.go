@@ -1,0 +1,67 @@
+package repository
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Sentinels for errors.Is. Most errors are those of the packages journal and aggregate.
+var (
+	// ErrInvalidConfig is the sentinel of [*ConfigError].
+	ErrInvalidConfig = errors.New("invalid repository config")
+	// ErrNilDecision: Execute was given no decision. Nothing was written.
+	ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
+	// ErrUnencodableState is the sentinel of [*UnencodableStateError].
+	ErrUnencodableState = errors.New("unencodable state")
+)
+
+// ConfigError is an [ErrInvalidConfig].
+type ConfigError struct{ Field, Reason string }
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("repository config: %s %s", e.Field, e.Reason)
+}
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
+
+// EventError says which stored event cannot be applied, so that its aggregate cannot be loaded. Err is an
+// [*aggregate.UnknownEventError], an [*aggregate.MalformedEventError] or the error of [Config.EventType].
+type EventError struct {
+	ID     aggregate.ID
+	Number uint64
+	Err    error
+}
+
+func (e *EventError) Error() string { return fmt.Sprintf("event %d of %s: %v", e.Number, e.ID, e.Err) }
+func (e *EventError) Unwrap() error { return e.Err }
+
+// AttemptsError says that other writers were faster each time, [Config.MaxAttempts] times. Nothing was
+// written. Err is the last [*journal.ConflictError].
+type AttemptsError struct {
+	ID       aggregate.ID
+	Attempts int
+	Err      error
+}
+
+func (e *AttemptsError) Error() string {
+	return fmt.Sprintf("execute on %s, nothing written: other writers were faster in all of %d attempts, the last time: %v",
+		e.ID, e.Attempts, e.Err)
+}
+func (e *AttemptsError) Unwrap() error { return e.Err }
+
+// UnencodableStateError is an [ErrUnencodableState]: a state with maps, slices, pointers or interfaces could
+// not be copied, since the snapshot codec fails to encode it or to decode what it has encoded. Nothing was
+// written.
+type UnencodableStateError struct {
+	ID      aggregate.ID
+	Version uint64
+	Err     error
+}
+
+func (e *UnencodableStateError) Error() string {
+	return fmt.Sprintf("copy the state of %s at version %d, nothing written: %v: give the state only what its codec can hold",
+		e.ID, e.Version, e.Err)
+}
+func (e *UnencodableStateError) Unwrap() error        { return e.Err }
+func (e *UnencodableStateError) Is(target error) bool { return target == ErrUnencodableState }

@@ -1,0 +1,138 @@
+package repository_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func openJournal(ctx context.Context) (*journal.Journal, error) {
+	endpoint := dynamolocal.EndpointFromEnv()
+	if endpoint == "" {
+		return nil, errors.New("the examples need DynamoDB Local: make test starts it, and -short leaves them out")
+	}
+	client := dynamolocal.NewClient(endpoint, rand.Text()) // any *dynamodb.Client
+	if err := journal.Create(ctx, client, journal.Config{Shards: 16}); err != nil {
+		return nil, err
+	}
+	return journal.Open(ctx, client, journal.Config{})
+}
+
+func Example() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	account, err := accounts.Execute(ctx, "42", Deposit(100))
+	fmt.Println(account.State, account.Version, err)
+
+	account, err = accounts.Execute(ctx, "42", Withdraw(30))
+	fmt.Println(account.State, account.Version, err)
+
+	_, err = accounts.Execute(ctx, "42", Withdraw(300))
+	fmt.Println(err)
+
+	account, err = accounts.Load(ctx, "42")
+	fmt.Println(account.ID, account.State.Balance, err)
+
+	// Output:
+	// {100} 1 <nil>
+	// {70} 2 <nil>
+	// insufficient funds
+	// account-42 70 <nil>
+}
+
+func ExampleRepository_Save() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	account, _ := accounts.NewAggregate("42")
+	account, err = accounts.Save(ctx, account, Deposited{100}, Withdrawn{30}) // one transaction
+	fmt.Println(account.State, account.Version, err)
+
+	stale := account
+	account, err = accounts.Save(ctx, account, Withdrawn{10})
+	fmt.Println(account.State, account.Version, err)
+
+	_, err = accounts.Save(ctx, stale, Withdrawn{70})
+	fmt.Println(errors.Is(err, journal.ErrConflict), err)
+
+	// Output:
+	// {70} 2 <nil>
+	// {60} 3 <nil>
+	// true save: aggregate account-42 is at version 3, not at 2 as expected: load it again and decide again
+}
+
+func ExampleRepository_Execute_metadata() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	ctx = aggregate.ContextWithMetadata(ctx, aggregate.Metadata{aggregate.CorrelationIDKey: "request-1"})
+	account, err := accounts.Execute(ctx, "42", Deposit(100))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for event, err := range j.Events(ctx, account.ID, 1, account.Version) {
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(event.Number, event.EventType, string(event.Payload), event.Metadata.CorrelationID())
+	}
+
+	// Output: 1 account.deposited.v1 {"Amount":100} request-1
+}
+
+func ExampleEvery() {
+	policy := repository.Every(100)
+	fmt.Println(policy.Due(repository.SnapshotPoint{Before: 98, After: 99}))
+	fmt.Println(policy.Due(repository.SnapshotPoint{Before: 99, After: 102}))
+
+	// Output:
+	// false
+	// true
+}
+
+func ExampleSnapshotPolicyFunc() {
+	// The state is worth keeping once the year is closed.
+	yearly := repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool {
+		return p.EventTypes[len(p.EventTypes)-1] == "account.year_closed.v1"
+	})
+	config := repository.Config{Snapshots: yearly}
+	fmt.Println(config.Validate())
+
+	// Output: <nil>
+}

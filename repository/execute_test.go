@@ -1,0 +1,222 @@
+package repository_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestExecuteDecidesOnTheStateAndAppends(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", Deposit(100))
+	require.NoError(t, err)
+
+	a, err := repo.Execute(t.Context(), "42", Withdraw(30))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 2}, a)
+
+	a, err = repo.Execute(t.Context(), "42", Withdraw(71))
+	assert.Equal(t, ErrInsufficientFunds, err, "the decision's own error, as it is")
+	assert.Zero(t, a)
+}
+
+func TestExecuteGivesANewAggregateTheZeroState(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.baskets(t, repository.Config{})
+	a, err := repo.Execute(t.Context(), "new", func(b Basket) ([]aggregate.Event[Basket], error) {
+		assert.Zero(t, b)
+		return []aggregate.Event[Basket]{Added{"pen", 1}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Basket]{ID: basket("new"), State: Basket{Items: map[string]int{"pen": 1}}, Version: 1}, a)
+}
+
+func TestExecuteWithoutEventsWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	a, err := repo.Execute(t.Context(), "new", always[Account]())
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("new")}, a)
+
+	loaded, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	s.client.Reset()
+	a, err = repo.Execute(t.Context(), "42", always[Account]())
+	require.NoError(t, err)
+	assert.Equal(t, loaded, a)
+	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls())
+}
+
+// compete lets somebody else act just before each of the next n transactions of a store.
+func compete(s store, n int, act func()) {
+	acting := false
+	s.client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
+		if !acting && n > 0 { // act may use the same client
+			acting = true
+			act()
+			acting = false
+			n--
+		}
+		return call.Send(ctx)
+	})
+}
+
+// compete10 is a competitor who deposits 10 on an account.
+func compete10(t *testing.T, s store, n int, id string) {
+	t.Helper()
+	repo := s.accounts(t, repository.Config{})
+	compete(s, n, func() {
+		_, err := repo.Execute(context.Background(), id, Deposit(10))
+		require.NoError(t, err)
+	})
+}
+
+func TestExecuteLoadsAndDecidesAgainAfterAConflict(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	compete10(t, s, 3, "42")
+
+	var seen []int
+	a, err := repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
+		seen = append(seen, a.Balance)
+		return []aggregate.Event[Account]{Deposited{a.Balance}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []int{1, 11, 21, 31}, seen, "each attempt decides on the state of its time")
+	assert.Equal(t, 62, a.State.Balance)
+	assert.EqualValues(t, 5, a.Version)
+	assert.Len(t, s.records(t, account("42")), 5)
+}
+
+func TestExecuteDecidesAgainWhenAnotherCreatesTheAggregate(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	compete10(t, s, 1, "42")
+
+	a, err := repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
+		return []aggregate.Event[Account]{Deposited{1 + a.Balance}}, nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{21}, Version: 2}, a)
+}
+
+func TestExecuteGivesUpAfterMaxAttempts(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{MaxAttempts: 3})
+	compete10(t, s, 100, "42")
+
+	attempts := 0
+	a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+		attempts++
+		return deposits(1), nil
+	})
+	var gaveUp *repository.AttemptsError
+	require.ErrorAs(t, err, &gaveUp)
+	assert.Equal(t, 3, gaveUp.Attempts)
+	assert.Equal(t, 3, attempts)
+	var conflict *journal.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 2, Actual: 3}, *conflict)
+	assert.ErrorContains(t, err, "3 attempts")
+	assert.Zero(t, a)
+	assert.Len(t, s.records(t, account("42")), 3, "the competitor's")
+}
+
+func TestExecuteStopsWhenTheContextEndsBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{MaxAttempts: 1000})
+	compete10(t, s, 1000, "42")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	attempts := 0
+	s.client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
+		out, err := call.Send(ctx)
+		if attempts == 2 && err != nil {
+			cancel()
+		}
+		return out, err
+	})
+	_, err := repo.Execute(ctx, "42", func(Account) ([]aggregate.Event[Account], error) {
+		attempts++
+		return deposits(1), nil
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+	assert.ErrorIs(t, err, journal.ErrConflict)
+	assert.Equal(t, 2, attempts)
+}
+
+func TestExecuteTakesAConflictFromADecisionForARefusal(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	attempts, refusal := 0, &journal.ConflictError{ID: account("other")}
+	_, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+		attempts++
+		return nil, refusal
+	})
+	assert.Equal(t, refusal, err)
+	assert.Equal(t, 1, attempts)
+}
+
+func TestWritersThatRaceLeaveNoGapAndNoRepeat(t *testing.T) {
+	t.Parallel()
+	const writers, commands = 2, 500
+	s := setup(t)
+	var all sync.WaitGroup
+	for w := range writers {
+		repo := open(t, s.client).accounts(t, repository.Config{MaxAttempts: 1000, Snapshots: repository.Every(10)})
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for n := range commands {
+				_, err := repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
+					return []aggregate.Event[Account]{Noted{fmt.Sprintf("%d/%d on %d", w, n, a.Balance)}, Deposited{1}}[:1+n%2], nil
+				})
+				if !assert.NoError(t, err) {
+					return
+				}
+			}
+		}()
+	}
+	all.Wait()
+
+	// records checks the numbers. Each command shows once, and saw the balance that the events before it made.
+	records := s.records(t, account("42"))
+	assert.Len(t, records, writers*commands*3/2)
+	balance, last := 0, map[int]int{0: -1, 1: -1}
+	for _, r := range records {
+		event, err := Accounts.Decode(r.EventType, r.Payload)
+		require.NoError(t, err)
+		noted, ok := event.(Noted)
+		if !ok {
+			balance++
+			continue
+		}
+		var w, n, saw int
+		_, err = fmt.Sscanf(noted.Text, "%d/%d on %d", &w, &n, &saw)
+		require.NoError(t, err)
+		require.Equal(t, last[w]+1, n, "writer %d at event %d", w, r.Number)
+		require.Equal(t, balance, saw, "writer %d at event %d", w, r.Number)
+		last[w] = n
+	}
+	assert.Equal(t, map[int]int{0: commands - 1, 1: commands - 1}, last)
+}

@@ -1,0 +1,170 @@
+package repository_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	j := &journal.Journal{} // New makes no request
+	for name, test := range map[string]struct {
+		journal    *journal.Journal
+		definition aggregate.Definition[Account]
+		config     repository.Config
+		is         error
+		text       string
+	}{
+		"no journal":        {nil, Accounts, repository.Config{}, repository.ErrInvalidConfig, "journal.Open"},
+		"no definition":     {j, aggregate.Definition[Account]{}, repository.Config{}, aggregate.ErrInvalidDefinition, "aggregate.Define"},
+		"faulty definition": {j, aggregate.Define[Account]("", Deposited{}), repository.Config{}, aggregate.ErrInvalidDefinition, "type is empty"},
+		"every no events":   {j, Accounts, repository.Config{Snapshots: repository.Every(0)}, repository.ErrInvalidConfig, "Every(0)"},
+		"nil function": {
+			j, Accounts,
+			repository.Config{Snapshots: repository.SnapshotPolicyFunc(nil)},
+			repository.ErrInvalidConfig, "nil function",
+		},
+		"negative attempts": {j, Accounts, repository.Config{MaxAttempts: -1}, repository.ErrInvalidConfig, "MaxAttempts is negative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo, err := repository.New(test.journal, test.definition, test.config)
+			require.ErrorIs(t, err, test.is)
+			assert.ErrorContains(t, err, test.text)
+			assert.Nil(t, repo)
+		})
+	}
+}
+
+func TestIDsThatCannotBeKeysAreRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	for name, id := range map[string]string{
+		"empty": "", "not UTF-8": "\xff", "too long": strings.Repeat("x", 1024),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := repo.Load(t.Context(), id)
+			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			_, err = repo.Execute(t.Context(), id, Deposit(1))
+			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			_, err = repo.NewAggregate(id)
+			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			_, err = repo.Save(t.Context(), repository.Aggregate[Account]{ID: account(id)}, Deposited{1})
+			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+		})
+	}
+	_, err := repo.Save(t.Context(), repository.Aggregate[Account]{ID: basket("42")}, Deposited{1})
+	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	assert.ErrorContains(t, err, `for aggregates of type "account"`)
+	assert.Empty(t, s.client.Calls())
+}
+
+// Unreadable can be written and not read back.
+type Unreadable struct{}
+
+func (Unreadable) EventType() string            { return "account.unreadable.v1" }
+func (Unreadable) Apply(*Account)               {}
+func (*Unreadable) UnmarshalJSON([]byte) error  { return errors.New("cannot be read") }
+func (Unreadable) MarshalJSON() ([]byte, error) { return []byte(`{}`), nil }
+
+var _ json.Unmarshaler = (*Unreadable)(nil)
+
+// Undefined is not in the definition.
+type Undefined struct{}
+
+func (Undefined) EventType() string { return "account.undefined.v1" }
+func (Undefined) Apply(*Account)    {}
+
+func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := newRepository(t, s, aggregate.Define[Account]("account", Deposited{}, Noted{}, Unreadable{}), repository.Config{})
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	s.client.Reset()
+
+	long := Noted{strings.Repeat("x", 400<<10)}
+	for name, test := range map[string]struct {
+		events []aggregate.Event[Account]
+		is     error
+		text   string
+	}{
+		"nil":          {[]aggregate.Event[Account]{Deposited{1}, nil}, aggregate.ErrUnencodableEvent, "event 2 of the commit"},
+		"nil pointer":  {[]aggregate.Event[Account]{(*Deposited)(nil)}, aggregate.ErrUnencodableEvent, "event 1 of the commit"},
+		"a pointer":    {[]aggregate.Event[Account]{&Deposited{1}}, aggregate.ErrUnencodableEvent, "*repository_test.Deposited"},
+		"undefined":    {[]aggregate.Event[Account]{Undefined{}}, aggregate.ErrUnknownEvent, "account.undefined.v1"},
+		"unreadable":   {[]aggregate.Event[Account]{Unreadable{}}, aggregate.ErrMalformedEvent, "could not be read back"},
+		"not UTF-8":    {[]aggregate.Event[Account]{Noted{"\xff"}}, aggregate.ErrUnencodableEvent, "UTF-8"},
+		"one too many": {deposits(100), journal.ErrTooManyEvents, "100 events"},
+		"too large":    {[]aggregate.Event[Account]{long}, journal.ErrTooLarge, "account-42"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := repo.Execute(t.Context(), "42", always(test.events...))
+			require.ErrorIs(t, err, test.is)
+			assert.ErrorContains(t, err, test.text)
+			same, err := repo.Save(t.Context(), a, test.events...)
+			require.ErrorIs(t, err, test.is)
+			assert.ErrorContains(t, err, test.text)
+			assert.Equal(t, a, same)
+		})
+	}
+	assert.Zero(t, s.client.Calls()[faults.TransactWriteItems])
+}
+
+func TestANilDecisionIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", nil)
+	require.ErrorIs(t, err, repository.ErrNilDecision)
+	assert.Empty(t, s.client.Calls())
+}
+
+// Ratio can come to a state that JSON cannot hold.
+type Ratio struct {
+	Sum, Count float64
+	Mean       []float64
+}
+
+type Measured struct{ Sum, Count int }
+
+func (Measured) EventType() string { return "ratio.measured.v1" }
+func (e Measured) Apply(r *Ratio) {
+	r.Sum, r.Count = r.Sum+float64(e.Sum), r.Count+float64(e.Count)
+	r.Mean = []float64{r.Sum / r.Count}
+}
+
+func TestAStateThatCannotBeCopiedIsAnErrorAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	log := &logger{}
+	repo := newRepository(t, s, aggregate.Define[Ratio]("ratio", Measured{}), repository.Config{Logger: log})
+	a, err := repo.Execute(t.Context(), "42", always[Ratio](Measured{0, 0}))
+	require.NoError(t, err, "the journal can be replayed without a snapshot")
+	log.assertReports(t, "Snapshot left out", "NaN")
+	s.client.Reset()
+
+	var unencodable *repository.UnencodableStateError
+	_, err = repo.Execute(t.Context(), "42", always[Ratio](Measured{1, 1}))
+	require.ErrorAs(t, err, &unencodable)
+	require.ErrorIs(t, err, repository.ErrUnencodableState)
+	assert.Equal(t, a.ID, unencodable.ID)
+	_, err = repo.Save(t.Context(), a, Measured{1, 1})
+	require.ErrorIs(t, err, repository.ErrUnencodableState)
+	assert.Zero(t, s.client.Calls()[faults.TransactWriteItems])
+
+	a, err = repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.True(t, math.IsNaN(a.State.Mean[0]))
+}

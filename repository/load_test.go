@@ -1,0 +1,271 @@
+package repository_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestLoadGivesTheStateAfterAllEvents(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", always[Account](Deposited{100}, Withdrawn{30}))
+	require.NoError(t, err)
+
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 2}, a)
+}
+
+func TestLoadOfAnAggregateWithoutEventsSaysNotFound(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+
+	a, err := repo.Load(t.Context(), "42")
+	var missing *journal.NotFoundError
+	require.ErrorAs(t, err, &missing)
+	assert.Equal(t, account("42"), missing.ID)
+	assert.Zero(t, a)
+}
+
+func TestLoadKeepsAggregatesApartWhoseIDsReadTheSame(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	users := newRepository(t, s, aggregate.Define[Account]("user", Deposited{}), repository.Config{Snapshots: repository.Never})
+	userAccounts := newRepository(t, s, aggregate.Define[Account]("user-account", Deposited{}), repository.Config{Snapshots: repository.Never})
+	_, err := users.Execute(t.Context(), "account-7", always(deposits(20)...))
+	require.NoError(t, err)
+	_, err = userAccounts.Execute(t.Context(), "7", always(deposits(30)...))
+	require.NoError(t, err)
+
+	a, err := users.Load(t.Context(), "account-7")
+	require.NoError(t, err)
+	assert.Equal(t, 20, a.State.Balance)
+	a, err = userAccounts.Load(t.Context(), "7")
+	require.NoError(t, err)
+	assert.Equal(t, 30, a.State.Balance)
+}
+
+func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+	const events = 1500
+	a, err := repo.NewAggregate("42")
+	require.NoError(t, err)
+	for a.Version < events {
+		commit := make([]aggregate.Event[Account], 0, journal.MaxEvents)
+		for n := a.Version; n < events && len(commit) < cap(commit); n++ {
+			if n%3 == 0 {
+				commit = append(commit, Deposited{int(n)})
+				continue
+			}
+			commit = append(commit, Noted{strings.Repeat("x", 1536)}) // with these, the average is 1 KB
+		}
+		a, err = repo.Save(t.Context(), a, commit...)
+		require.NoError(t, err)
+	}
+	want := 0
+	for n := 0; n < events; n += 3 {
+		want += n
+	}
+
+	s.client.Reset()
+	a, err = repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.EqualValues(t, events, a.Version)
+	assert.Equal(t, want, a.State.Balance)
+	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1, faults.Query: 2}, s.client.Calls(), "1.5 MB are two pages")
+}
+
+func TestLoadTakesOneGetItemAndTheEventsAfterTheSnapshot(t *testing.T) {
+	t.Parallel()
+	type calls = map[faults.Operation]int
+	for name, test := range map[string]struct {
+		policy repository.SnapshotPolicy
+		want   calls
+	}{
+		"none":               {repository.Every(1), calls{faults.GetItem: 1}},
+		"one":                {repository.Every(19), calls{faults.GetItem: 2}},
+		"a few, by key":      {repository.Every(12), calls{faults.GetItem: 1, faults.BatchGetItem: 1}},
+		"more, by the index": {repository.Every(11), calls{faults.GetItem: 1, faults.Query: 1}},
+		"all, by the index":  {repository.Never, calls{faults.GetItem: 1, faults.Query: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			repo := s.accounts(t, repository.Config{Snapshots: test.policy})
+			a, err := repo.NewAggregate("42")
+			require.NoError(t, err)
+			for range 20 {
+				a, err = repo.Save(t.Context(), a, Deposited{1})
+				require.NoError(t, err)
+			}
+			s.client.Reset()
+
+			a, err = repo.Load(t.Context(), "42")
+			require.NoError(t, err)
+			assert.Equal(t, 20, a.State.Balance)
+			assert.Equal(t, test.want, s.client.Calls())
+		})
+	}
+}
+
+func TestLoadReadsByKeyWhatTheIndexHasNotCaughtUpWith(t *testing.T) {
+	t.Parallel()
+	for name, hidden := range map[string]func(sortKey string) bool{
+		"the last events":      func(k string) bool { return k >= "account-42-35" && len(k) == len("account-42-35") },
+		"events in the middle": func(k string) bool { return k == "account-42-7" || k == "account-42-20" || k == "account-42-21" },
+		"all events":           func(string) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+			_, err := repo.Execute(t.Context(), "42", always(deposits(40)...))
+			require.NoError(t, err)
+			hits := 0
+			s.client.Inject(faults.Query, faults.HideFromIndex("journal-aid-index", func(item map[string]types.AttributeValue) bool {
+				hide := hidden(item["skey"].(*types.AttributeValueMemberS).Value)
+				if hide {
+					hits++
+				}
+				return hide
+			}))
+
+			a, err := repo.Load(t.Context(), "42")
+			require.NoError(t, err)
+			assert.Equal(t, 40, a.State.Balance)
+			assert.EqualValues(t, 40, a.Version)
+			assert.Positive(t, hits, "the index must have been asked")
+		})
+	}
+}
+
+func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+	_, err := repo.Execute(t.Context(), "42", always(deposits(40)...))
+	require.NoError(t, err)
+	remove := func(table, sortKey string) {
+		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &table,
+			Key: map[string]types.AttributeValue{
+				"pkey": &types.AttributeValueMemberS{Value: journal.ShardKey("account", s.journal.Shard(account("42")))},
+				"skey": &types.AttributeValueMemberS{Value: sortKey},
+			},
+		})
+		require.NoError(t, err)
+	}
+
+	// The event vanishes between the read of the head and that of the events.
+	s.client.Inject(faults.Query, faults.Times(1, faults.Before(func() { remove("journal", "account-42-40") })))
+	a, err := repo.Load(t.Context(), "42")
+	var corrupt *journal.CorruptItemError
+	require.ErrorAs(t, err, &corrupt)
+	assert.Equal(t, "account-42-40", corrupt.SortKey)
+	assert.Zero(t, a)
+
+	remove("snapshot", "account-42-0")
+	_, err = repo.Load(t.Context(), "42")
+	assert.ErrorIs(t, err, journal.ErrNotFound)
+}
+
+func TestLoadNamesTheEventItCannotApply(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{1}))
+	require.NoError(t, err)
+
+	for name, test := range map[string]struct {
+		definition aggregate.Definition[Account]
+		number     uint64
+		is         error
+	}{
+		"unknown":   {aggregate.Define[Account]("account", Deposited{}), 2, aggregate.ErrUnknownEvent},
+		"malformed": {Accounts.WithCodec(refusing{aggregate.JSON}), 1, aggregate.ErrMalformedEvent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, err := newRepository(t, s, test.definition, repository.Config{Snapshots: repository.Never}).Load(t.Context(), "42")
+			var event *repository.EventError
+			require.ErrorAs(t, err, &event)
+			assert.Equal(t, account("42"), event.ID)
+			assert.Equal(t, test.number, event.Number)
+			assert.ErrorIs(t, err, test.is)
+			assert.ErrorContains(t, err, "of account-42")
+			assert.Zero(t, a)
+		})
+	}
+}
+
+// refusing is a codec that can read nothing.
+type refusing struct{ aggregate.Codec }
+
+func (refusing) Unmarshal([]byte, any) error { return errors.New("unreadable") }
+
+func TestLoadAsksForTheTypeOfAnEventThatHasNone(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	s.peerWrites(t, account("42"), 2, `{"Amount":5}`, `{}`)
+
+	_, err = s.accounts(t, repository.Config{}).Load(t.Context(), "42")
+	require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
+
+	a, err := s.accounts(t, repository.Config{
+		EventType: func(r *journal.Record) (string, error) {
+			assert.EqualValues(t, 2, r.Number, "events that have a type need no other")
+			return "account.deposited.v1", nil
+		},
+	}).Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, 6, a.State.Balance)
+
+	illegible := errors.New("illegible")
+	_, err = s.accounts(t, repository.Config{
+		EventType: func(*journal.Record) (string, error) { return "", illegible },
+	}).Load(t.Context(), "42")
+	require.ErrorIs(t, err, illegible)
+	assert.ErrorContains(t, err, "event 2 of account-42")
+}
+
+func TestEventsCarryIDsAndTheMetadataOfTheContext(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	ids := 0
+	j, err := journal.Open(t.Context(), s.client, journal.Config{NewID: func() string {
+		ids++
+		return fmt.Sprint("id ", ids)
+	}})
+	require.NoError(t, err)
+	repo, err := repository.New(j, Accounts, repository.Config{})
+	require.NoError(t, err)
+	ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{aggregate.CorrelationIDKey: "request-1"})
+	_, err = repo.Execute(ctx, "42", always[Account](Deposited{1}, Deposited{2}))
+	require.NoError(t, err)
+
+	records := s.records(t, account("42"))
+	require.Len(t, records, 2)
+	for _, r := range records {
+		assert.Equal(t, "account.deposited.v1", r.EventType)
+		assert.Equal(t, aggregate.Metadata{"correlation_id": "request-1"}, r.Metadata)
+		assert.Regexp(t, "^id ", r.EventID, "it comes from the journal's NewID")
+	}
+	assert.NotEqual(t, records[0].EventID, records[1].EventID)
+	assert.JSONEq(t, `{"Amount":2}`, string(records[1].Payload))
+	assert.Equal(t, records[0].CommitID, records[1].CommitID, "they are one commit")
+}

@@ -1,0 +1,147 @@
+package repository_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// The next transaction, or the next few, go wrong, and all the same there is one commit in the end.
+func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault    faults.Fault
+		requests int
+	}{
+		"the reply is lost":                {faults.Times(1, faults.LoseReply()), 2},
+		"the reply is lost three times":    {faults.Times(3, faults.LoseReply()), 4},
+		"another transaction is under way": {faults.Times(3, faults.TransactionConflict()), 4},
+		"DynamoDB throttles":               {faults.Times(3, faults.Throttle()), 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			repo := s.accounts(t, repository.Config{})
+			_, err := repo.Execute(t.Context(), "42", Deposit(100))
+			require.NoError(t, err)
+			s.client.Inject(faults.TransactWriteItems, test.fault)
+			s.client.Reset()
+
+			decisions := 0
+			a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+				decisions++
+				return []aggregate.Event[Account]{Withdrawn{10}, Withdrawn{20}}, nil
+			})
+			require.NoError(t, err)
+			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, a)
+			assert.Equal(t, 1, decisions)
+			assert.Equal(t, test.requests, s.client.Calls()[faults.TransactWriteItems])
+			assert.Len(t, s.records(t, account("42")), 3)
+		})
+	}
+}
+
+func TestACommitWhoseReplyWasLostIsRecognizedUnderALaterOne(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	first := true
+	s.client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
+		if !first {
+			return call.Send(ctx)
+		}
+		first = false
+		_, err := faults.LoseReply()(ctx, call)
+		_, otherErr := repo.Execute(context.Background(), "42", Deposit(1000))
+		require.NoError(t, otherErr)
+		return nil, err
+	})
+
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1}, a)
+	assert.Len(t, s.records(t, account("42")), 2)
+}
+
+func TestAContextThatEndsInMidFlightLeavesTheOutcomeToBeResolved(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault   func(context.CancelFunc) faults.Fault
+		written bool
+	}{
+		"before the request arrives": {faults.CancelBefore, false},
+		"before the reply arrives":   {faults.CancelAfter, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			repo := s.accounts(t, repository.Config{})
+			_, err := repo.Execute(t.Context(), "42", Deposit(100))
+			require.NoError(t, err)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			s.client.Inject(faults.TransactWriteItems, test.fault(cancel))
+
+			decisions := 0
+			a, err := repo.Execute(ctx, "42", func(Account) ([]aggregate.Event[Account], error) {
+				decisions++
+				return deposits(3), nil
+			})
+			var unknown *journal.OutcomeUnknownError
+			require.ErrorAs(t, err, &unknown)
+			require.ErrorIs(t, err, context.Canceled)
+			assert.Zero(t, a)
+			assert.Equal(t, 1, decisions, "it must not be tried again")
+
+			written, err := s.journal.Resolve(t.Context(), unknown)
+			require.NoError(t, err)
+			assert.Equal(t, test.written, written)
+			records := s.records(t, account("42"))
+			assert.Equal(t, test.written, len(records) == 4, "%d events", len(records))
+		})
+	}
+}
+
+func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	a, err := repo.Execute(t.Context(), "42", Deposit(100))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.client.Reset()
+
+	same, err := repo.Save(ctx, a, Deposited{1})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+	assert.Equal(t, a, same)
+	_, err = repo.Load(ctx, "42")
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = repo.Execute(ctx, "42", Deposit(1))
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Zero(t, s.client.Calls()[faults.TransactWriteItems])
+}
+
+func TestThrottlingThatDoesNotEndIsAnErrorAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	j, err := journal.Open(t.Context(), s.client, journal.Config{RetryBudget: time.Nanosecond})
+	require.NoError(t, err)
+	repo, err := repository.New(j, Accounts, repository.Config{})
+	require.NoError(t, err)
+	remove := s.client.Inject(faults.TransactWriteItems, faults.Throttle())
+	_, err = repo.Execute(t.Context(), "42", Deposit(1))
+	require.ErrorIs(t, err, journal.ErrThrottled)
+	remove()
+	_, err = repo.Load(t.Context(), "42")
+	assert.ErrorIs(t, err, journal.ErrNotFound)
+}

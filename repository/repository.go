@@ -1,0 +1,47 @@
+package repository
+
+import (
+	"reflect"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps nothing in
+// memory between calls and is safe for concurrent use.
+type Repository[S any] struct {
+	journal    *journal.Journal
+	definition aggregate.Definition[S]
+	config     Config
+	codec      SnapshotCodec
+	newEventID func() string
+	flat       bool // a plain copy of S shares nothing with the original
+}
+
+// New makes a repository. It makes no requests. Event ids come from the NewID of the journal's config.
+//
+// Errors: [*ConfigError], [*aggregate.DefinitionError].
+func New[S any](j *journal.Journal, definition aggregate.Definition[S], config Config) (*Repository[S], error) {
+	if j == nil {
+		return nil, &ConfigError{Field: "the journal", Reason: "is nil: open one with journal.Open"}
+	}
+	if err := definition.Validate(); err != nil {
+		return nil, err
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	codec := config.SnapshotCodec
+	if codec == nil {
+		codec = stateOnly{definition.Codec()}
+	}
+	return &Repository[S]{
+		journal:    j,
+		definition: definition,
+		config:     config,
+		codec:      codec,
+		newEventID: j.Config().NewID,
+		flat:       isFlat(reflect.TypeFor[S]()),
+	}, nil
+}

@@ -1,0 +1,203 @@
+package repository_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestSaveAppendsAtTheVersionThatWasLoaded(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	a, err := repo.NewAggregate("42")
+	require.NoError(t, err)
+	a, err = repo.Save(t.Context(), a, Deposited{100})
+	require.NoError(t, err)
+	a, err = repo.Save(t.Context(), a, Withdrawn{10}, Withdrawn{20})
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, a)
+
+	loaded, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, a, loaded)
+}
+
+func TestSaveIsOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5)})
+	a, err := repo.NewAggregate("42")
+	require.NoError(t, err)
+	for _, events := range []int{1, 10, 1, 99} {
+		s.client.Reset()
+		a, err = repo.Save(t.Context(), a, deposits(events)...)
+		require.NoError(t, err)
+		assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 1}, s.client.Calls(), "%d events", events)
+	}
+}
+
+func TestSaveReturnsAConflictAndTheAggregateAsItWas(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.baskets(t, repository.Config{})
+	mine, err := repo.Execute(t.Context(), "42", always[Basket](Added{"pen", 1}))
+	require.NoError(t, err)
+	_, err = repo.Execute(t.Context(), "42", always[Basket](Added{"ink", 1}))
+	require.NoError(t, err)
+	s.client.Reset()
+
+	after, err := repo.Save(t.Context(), mine, Removed{"pen"})
+	var conflict *journal.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	assert.Equal(t, journal.ConflictError{ID: basket("42"), Expected: 1, Actual: 2}, *conflict)
+	assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 1}, s.client.Calls(), "a conflict is not tried again")
+	want := repository.Aggregate[Basket]{ID: basket("42"), State: Basket{Items: map[string]int{"pen": 1}}, Version: 1}
+	assert.Equal(t, want, after)
+	assert.Equal(t, want, mine, "what was given must not change")
+}
+
+func TestSaveOfANewAggregateFailsIfItExists(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	a, err := repo.NewAggregate("42")
+	require.NoError(t, err)
+	_, err = repo.Save(t.Context(), a, Deposited{1})
+	assert.ErrorIs(t, err, journal.ErrConflict)
+}
+
+func TestSaveChangesNothingThatTheCallerHolds(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).baskets(t, repository.Config{})
+	text := func(s string) *string { return &s }
+	first, err := repo.Execute(t.Context(), "42", always[Basket](Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{text("X")}))
+	require.NoError(t, err)
+	want := Basket{Items: map[string]int{"pen": 1}, Labels: []string{"a"}, Coupon: text("X")}
+	require.Equal(t, want, first.State)
+
+	labels, code := []string{"b"}, text("Y")
+	second, err := repo.Save(t.Context(), first, Added{"pen", 1}, &Labelled{labels}, CouponGiven{code})
+	require.NoError(t, err)
+	assert.Equal(t, want, first.State, "the aggregate of before")
+	assert.Equal(t, Basket{Items: map[string]int{"pen": 2}, Labels: []string{"old"}, Coupon: text("XY")}, second.State)
+}
+
+func TestReturnedStateDoesNotShareMemoryWithEvents(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).baskets(t, repository.Config{})
+	labels, code := []string{"a"}, "X"
+	a, err := repo.Execute(t.Context(), "42", always[Basket](&Labelled{labels}, CouponGiven{&code}))
+	require.NoError(t, err)
+
+	labels[0], code = "changed", "changed"
+	assert.Equal(t, []string{"a"}, a.State.Labels)
+	assert.Equal(t, "X", *a.State.Coupon)
+}
+
+func TestSaveWithoutEventsDoesNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	s.client.Reset()
+	same, err := repo.Save(t.Context(), a)
+	require.NoError(t, err)
+	assert.Equal(t, a, same)
+	assert.Empty(t, s.client.Calls())
+}
+
+func TestSaveStartsANewAggregateWithTheZeroState(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	a, err := repo.Save(t.Context(), repository.Aggregate[Account]{ID: account("42"), State: Account{1_000_000}}, Deposited{1})
+	require.NoError(t, err)
+	assert.Equal(t, 1, a.State.Balance, "no event has led to a million")
+}
+
+// A decision must not change what its state leads to. One that does harms nobody but itself.
+func TestADecisionThatChangesItsStateHarmsNothing(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]repository.SnapshotPolicy{
+		"from a snapshot": repository.Every(1), "by replay": repository.Never,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			repo := s.baskets(t, repository.Config{Snapshots: policy})
+			coupon := "X"
+			before, err := repo.Execute(t.Context(), "42",
+				always[Basket](Added{"pen", 1}, Added{"ink", 2}, &Labelled{[]string{"a"}}, CouponGiven{&coupon}))
+			require.NoError(t, err)
+
+			var kept []Basket
+			ruin := func(b Basket) {
+				delete(b.Items, "pen")
+				b.Items["stolen"] = 100
+				b.Labels[0] = "ruined"
+				*b.Coupon = "ruined"
+			}
+			spoil := func(events ...aggregate.Event[Basket]) aggregate.Decision[Basket] {
+				return func(b Basket) ([]aggregate.Event[Basket], error) {
+					require.Equal(t, before.State, b, "each attempt gets the state as it is stored")
+					ruin(b)
+					kept = append(kept, b)
+					return events, nil
+				}
+			}
+
+			a, err := repo.Execute(t.Context(), "42", spoil())
+			require.NoError(t, err)
+			require.Equal(t, before, a, "without events it is returned as loaded")
+
+			compete(s, 2, func() {
+				_, err := repo.Execute(t.Context(), "42", always[Basket](Removed{"what is not there"}))
+				require.NoError(t, err)
+			})
+			a, err = repo.Execute(t.Context(), "42", spoil(Added{"cap", 1}))
+			require.NoError(t, err)
+			require.Len(t, kept, 4, "one decision without events, three attempts at the other")
+			for _, b := range kept {
+				b.Items["later"] = 100
+				ruin(b)
+			}
+			want := Basket{Items: map[string]int{"pen": 1, "ink": 2, "cap": 1}, Labels: []string{"a"}, Coupon: &coupon}
+			assert.Equal(t, want, a.State)
+			loaded, err := repo.Load(t.Context(), "42")
+			require.NoError(t, err)
+			assert.Equal(t, want, loaded.State)
+		})
+	}
+}
+
+// Lossy forgets on purpose what JSON does not keep.
+type Lossy struct{ Sum, Hidden int }
+
+type LossyAdded struct {
+	N      int
+	Hidden int `json:"-"`
+}
+
+func (LossyAdded) EventType() string { return "lossy.added.v1" }
+func (e LossyAdded) Apply(l *Lossy)  { l.Sum += e.N; l.Hidden += e.Hidden }
+
+func TestReturnedStateIsTheOneThatAReplayGives(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	definition := aggregate.Define[Lossy]("lossy", LossyAdded{})
+	a, err := newRepository(t, s, definition, repository.Config{}).Execute(t.Context(), "42", always[Lossy](LossyAdded{1, 1}))
+	require.NoError(t, err)
+	for _, policy := range []repository.SnapshotPolicy{repository.Never, repository.Every(1)} {
+		loaded, err := newRepository(t, s, definition, repository.Config{Snapshots: policy}).Load(t.Context(), "42")
+		require.NoError(t, err)
+		assert.Equal(t, a, loaded)
+	}
+}

@@ -1,0 +1,260 @@
+package repository_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// The examples need DynamoDB Local, and an example cannot skip itself as a test can.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if testing.Short() && dynamolocal.EndpointFromEnv() == "" && flag.Lookup("test.skip").Value.String() == "" {
+		_ = flag.Set("test.skip", "^Example")
+	}
+	os.Exit(m.Run())
+}
+
+// Account is an aggregate whose state is copied by assignment.
+type Account struct{ Balance int }
+
+type Deposited struct{ Amount int }
+
+func (Deposited) EventType() string  { return "account.deposited.v1" }
+func (e Deposited) Apply(a *Account) { a.Balance += e.Amount }
+
+type Withdrawn struct{ Amount int }
+
+func (Withdrawn) EventType() string  { return "account.withdrawn.v1" }
+func (e Withdrawn) Apply(a *Account) { a.Balance -= e.Amount }
+
+// Noted has a payload as long as a test wants.
+type Noted struct{ Text string }
+
+func (Noted) EventType() string { return "account.noted.v1" }
+func (Noted) Apply(*Account)    {}
+
+var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{}, Noted{})
+
+var ErrInsufficientFunds = errors.New("insufficient funds")
+
+func Deposit(amount int) aggregate.Decision[Account] {
+	return func(Account) ([]aggregate.Event[Account], error) {
+		return []aggregate.Event[Account]{Deposited{amount}}, nil
+	}
+}
+
+func Withdraw(amount int) aggregate.Decision[Account] {
+	return func(a Account) ([]aggregate.Event[Account], error) {
+		if a.Balance < amount {
+			return nil, ErrInsufficientFunds
+		}
+		return []aggregate.Event[Account]{Withdrawn{amount}}, nil
+	}
+}
+
+// Basket is an aggregate whose state has a map, a slice and a pointer.
+type Basket struct {
+	Items  map[string]int
+	Labels []string
+	Coupon *string
+}
+
+type Added struct {
+	Item  string
+	Count int
+}
+
+func (Added) EventType() string { return "basket.added.v1" }
+func (e Added) Apply(b *Basket) {
+	if b.Items == nil {
+		b.Items = map[string]int{}
+	}
+	b.Items[e.Item] += e.Count
+}
+
+type Removed struct{ Item string }
+
+func (Removed) EventType() string { return "basket.removed.v1" }
+func (e Removed) Apply(b *Basket) { delete(b.Items, e.Item) }
+
+// Labelled keeps the event's own slice in the state, and changes the one that is there.
+type Labelled struct{ Labels []string }
+
+func (*Labelled) EventType() string { return "basket.labelled.v1" }
+func (e *Labelled) Apply(b *Basket) {
+	if len(b.Labels) > 0 {
+		b.Labels[0] = "old"
+		return
+	}
+	b.Labels = e.Labels
+}
+
+type CouponGiven struct{ Code *string }
+
+func (CouponGiven) EventType() string { return "basket.coupon_given.v1" }
+func (e CouponGiven) Apply(b *Basket) {
+	if b.Coupon != nil {
+		*b.Coupon += *e.Code
+		return
+	}
+	b.Coupon = e.Code
+}
+
+var Baskets = aggregate.Define[Basket]("basket", Added{}, Removed{}, &Labelled{}, CouponGiven{})
+
+func always[S any](events ...aggregate.Event[S]) aggregate.Decision[S] {
+	return func(S) ([]aggregate.Event[S], error) { return events, nil }
+}
+
+func deposits(n int) []aggregate.Event[Account] {
+	return slices.Repeat([]aggregate.Event[Account]{Deposited{1}}, n)
+}
+
+// store is a journal of the test's own.
+type store struct {
+	client  *faults.Client
+	journal *journal.Journal
+}
+
+func setup(t *testing.T) store {
+	t.Helper()
+	client := dynamolocaltest.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
+	return open(t, client)
+}
+
+// open opens a store once more, as another process does.
+func open(t *testing.T, client journal.Client) store {
+	t.Helper()
+	counted := faults.New(client)
+	j, err := journal.Open(t.Context(), counted, journal.Config{})
+	require.NoError(t, err)
+	counted.Reset()
+	return store{client: counted, journal: j}
+}
+
+func (s store) accounts(t *testing.T, config repository.Config) *repository.Repository[Account] {
+	t.Helper()
+	return newRepository(t, s, Accounts, config)
+}
+
+func (s store) baskets(t *testing.T, config repository.Config) *repository.Repository[Basket] {
+	t.Helper()
+	return newRepository(t, s, Baskets, config)
+}
+
+func newRepository[S any](t *testing.T, s store, d aggregate.Definition[S], config repository.Config) *repository.Repository[S] {
+	t.Helper()
+	repo, err := repository.New(s.journal, d, config)
+	require.NoError(t, err)
+	return repo
+}
+
+// snapshotNumber is the event after which the snapshot in the head was taken.
+func (s store) snapshotNumber(t *testing.T, id aggregate.ID) uint64 {
+	t.Helper()
+	head, err := s.journal.Head(t.Context(), id)
+	require.NoError(t, err)
+	require.NotNil(t, head.Snapshot, "the head must carry a snapshot")
+	return head.Snapshot.Number
+}
+
+// records are all events of an aggregate, which must be numbered from 1 up to the head's version.
+func (s store) records(t *testing.T, id aggregate.ID) (records []*journal.Record) {
+	t.Helper()
+	head, err := s.journal.Head(t.Context(), id)
+	require.NoError(t, err)
+	for r, err := range s.journal.Events(t.Context(), id, 1, head.Version) {
+		require.NoError(t, err)
+		records = append(records, r)
+		require.EqualValues(t, len(records), r.Number)
+	}
+	require.Len(t, records, int(head.Version))
+	return records
+}
+
+func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
+func basket(value string) aggregate.ID  { return aggregate.ID{Type: "basket", Value: value} }
+
+// peerWrites does what a program of the event-store-adapter family does: it puts an event without the attributes
+// that are ours, moves the head, and puts its own form of the state there.
+func (s store) peerWrites(t *testing.T, id aggregate.ID, number uint64, event, state string) {
+	t.Helper()
+	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	count := func(v uint64) types.AttributeValue {
+		return &types.AttributeValueMemberN{Value: strconv.FormatUint(v, 10)}
+	}
+	key := func(n uint64) map[string]types.AttributeValue {
+		return map[string]types.AttributeValue{
+			"pkey": text(journal.ShardKey(id.Type, s.journal.Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, n)),
+		}
+	}
+	item := key(number)
+	maps.Copy(item, map[string]types.AttributeValue{
+		"aid": text(id.String()), "seq_nr": count(number), "payload": text(event), "occurred_at": count(1),
+	})
+	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("journal"), Item: item})
+	require.NoError(t, err)
+	_, err = s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String("snapshot"), Key: key(0),
+		UpdateExpression:         aws.String("SET #p = :p, #v = :v, #n = :n"),
+		ExpressionAttributeNames: map[string]string{"#p": "payload", "#v": "version", "#n": "seq_nr"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":p": &types.AttributeValueMemberB{Value: []byte(state)}, ":v": count(number), ":n": count(0),
+		},
+	})
+	require.NoError(t, err)
+}
+
+// logger keeps what is reported as an error.
+type logger struct {
+	watermill.NopLogger
+	mu     sync.Mutex
+	errors []string
+}
+
+func (l *logger) Error(msg string, err error, fields watermill.LogFields) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errors = append(l.errors, fmt.Sprintf("%s: %v %v", msg, err, fields))
+}
+
+func (l *logger) assertReports(t *testing.T, parts ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if assert.Len(t, l.errors, 1, "one report") {
+		for _, part := range parts {
+			assert.Contains(t, l.errors[0], part)
+		}
+	}
+}
+
+func (l *logger) assertSilent(t *testing.T) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	assert.Empty(t, strings.Join(l.errors, "\n"), "nothing was to be reported")
+}

@@ -1,0 +1,366 @@
+package repository_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestTheFirstCommitStoresTheStateWhateverThePolicy(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for name, policy := range map[string]repository.SnapshotPolicy{
+		"default":  nil,
+		"never":    repository.Never,
+		"every":    repository.Every(1000),
+		"function": repository.SnapshotPolicyFunc(func(repository.SnapshotPoint) bool { return false }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo := s.accounts(t, repository.Config{Snapshots: policy})
+			_, err := repo.Execute(t.Context(), name, always(deposits(3)...))
+			require.NoError(t, err)
+			_, err = repo.Execute(t.Context(), name, always(deposits(3)...))
+			require.NoError(t, err)
+
+			head, err := s.journal.Head(t.Context(), account(name))
+			require.NoError(t, err)
+			assert.EqualValues(t, 6, head.Version)
+			require.NotNil(t, head.Snapshot)
+			assert.EqualValues(t, 3, head.Snapshot.Number)
+			assert.JSONEq(t, `{"Balance":3}`, string(head.Snapshot.Payload))
+		})
+	}
+}
+
+func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	type commit struct{ events, snapshot int } // how many events, and where the snapshot is afterwards
+	for name, test := range map[string]struct {
+		policy  repository.SnapshotPolicy
+		commits []commit
+	}{
+		"every 1":   {repository.Every(1), []commit{{1, 1}, {1, 2}, {3, 5}}},
+		"every 5":   {repository.Every(5), []commit{{3, 3}, {1, 3}, {2, 6}, {3, 6}, {1, 10}, {12, 22}, {2, 22}, {1, 25}}},
+		"every 100": {repository.Every(100), []commit{{1, 1}, {98, 1}, {2, 101}, {98, 101}, {1, 200}}},
+		"the default is every 100": {nil, []commit{
+			{1, 1}, {98, 1}, {2, 101}, {98, 101}, {1, 200},
+		}},
+		"a function": {
+			repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool { return p.After-p.Before == 2 }),
+			[]commit{{1, 1}, {1, 1}, {2, 4}, {3, 4}, {2, 9}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo := s.accounts(t, repository.Config{Snapshots: test.policy})
+			a, err := repo.NewAggregate(name)
+			require.NoError(t, err)
+			for _, c := range test.commits {
+				a, err = repo.Save(t.Context(), a, deposits(c.events)...)
+				require.NoError(t, err)
+				require.EqualValues(t, c.snapshot, s.snapshotNumber(t, a.ID), "at version %d", a.Version)
+				loaded, err := repo.Load(t.Context(), name)
+				require.NoError(t, err)
+				require.Equal(t, a, loaded)
+				require.EqualValues(t, loaded.Version, loaded.State.Balance)
+			}
+		})
+	}
+}
+
+func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
+	t.Parallel()
+	var seen []repository.SnapshotPoint
+	repo := setup(t).accounts(t, repository.Config{
+		Snapshots: repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool {
+			seen = append(seen, p)
+			return false
+		}),
+	})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{2}))
+	require.NoError(t, err)
+	assert.Equal(t, []repository.SnapshotPoint{{
+		Aggregate: account("42"), Before: 1, After: 3, EventTypes: []string{"account.deposited.v1", "account.withdrawn.v1"},
+	}}, seen, "it is not asked about the first commit")
+}
+
+func TestNeverIgnoresTheSnapshotsThatThereAre(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{Snapshots: repository.Every(1)}).Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	log := &logger{}
+	a, err := s.accounts(t, repository.Config{Snapshots: repository.Never, SnapshotCodec: refusingSnapshots{}, Logger: log}).
+		Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, 3, a.State.Balance)
+	log.assertSilent(t)
+}
+
+// refusingSnapshots is a codec that can neither write nor read.
+type refusingSnapshots struct{}
+
+func (refusingSnapshots) EncodeSnapshot(repository.SnapshotInfo, any) ([]byte, error) {
+	return nil, errors.New("unwritable")
+}
+
+func (refusingSnapshots) DecodeSnapshot(_ []byte, state any) (uint64, error) {
+	state.(*Account).Balance = 1_000_000 // what was decoded before the error counts for nothing
+	return 1, errors.New("unreadable")
+}
+
+func TestASnapshotThatCannotBeDecodedIsReportedAndTheJournalReplayed(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	log := &logger{}
+	a, err := s.accounts(t, repository.Config{SnapshotCodec: refusingSnapshots{}, Logger: log}).Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, a)
+	log.assertReports(t, "Snapshot ignored", "unreadable", "account-42")
+}
+
+func TestASnapshotThatCannotBeEncodedIsReportedAndTheCommitWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	log := &logger{}
+	repo := s.accounts(t, repository.Config{SnapshotCodec: refusingSnapshots{}, Logger: log})
+	a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	assert.Equal(t, 3, a.State.Balance)
+	log.assertReports(t, "Snapshot left out", "unwritable", "account-42")
+	head, err := s.journal.Head(t.Context(), a.ID)
+	require.NoError(t, err)
+	assert.Nil(t, head.Snapshot)
+	loaded, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, a, loaded)
+}
+
+// Diary grows beyond what an item can hold.
+type Diary struct{ Pages []string }
+
+type PageWritten struct{ Text string }
+
+func (PageWritten) EventType() string { return "diary.page_written.v1" }
+func (e PageWritten) Apply(d *Diary)  { d.Pages = append(d.Pages, e.Text) }
+
+func TestASnapshotThatIsTooLargeIsReportedAndTheCommitWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	log := &logger{}
+	repo := newRepository(t, s, aggregate.Define[Diary]("diary", PageWritten{}), repository.Config{Snapshots: repository.Every(1), Logger: log})
+	page := func(n int) aggregate.Event[Diary] {
+		return PageWritten{strings.Repeat(fmt.Sprint(n), 150<<10)}
+	}
+	a, err := repo.Execute(t.Context(), "42", always(page(1), page(2)))
+	require.NoError(t, err)
+	log.assertSilent(t)
+	a, err = repo.Save(t.Context(), a, page(3))
+	require.NoError(t, err)
+	log.assertReports(t, "Snapshot left out", "too large", "diary-42")
+	assert.EqualValues(t, 2, s.snapshotNumber(t, a.ID), "the one of before still serves")
+
+	loaded, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, a, loaded)
+	assert.Len(t, loaded.State.Pages, 3)
+}
+
+func TestAHeadWithoutASnapshotIsNoObstacle(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.journal.Append(t.Context(), journal.Commit{
+		Aggregate: account("42"), Events: []journal.Event{{Type: "account.deposited.v1", Payload: []byte(`{"Amount":5}`)}},
+	})
+	require.NoError(t, err)
+	log := &logger{}
+	a, err := s.accounts(t, repository.Config{Logger: log}).Execute(t.Context(), "42", Withdraw(2))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 2}, a)
+	log.assertSilent(t)
+}
+
+// peerCodec writes states as a program does that shares the tables: with id, number and version inside.
+type peerCodec struct{}
+
+type peerState struct {
+	ID      string          `json:"id"`
+	SeqNr   uint64          `json:"seq_nr"`
+	Version uint64          `json:"version"`
+	State   json.RawMessage `json:"state"`
+}
+
+func (peerCodec) EncodeSnapshot(info repository.SnapshotInfo, state any) ([]byte, error) {
+	raw, err := json.Marshal(state)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(peerState{ID: info.Aggregate.Value, SeqNr: info.Number, Version: info.Version, State: raw})
+}
+
+func (peerCodec) DecodeSnapshot(payload []byte, state any) (uint64, error) {
+	var stored peerState
+	if err := json.Unmarshal(payload, &stored); err != nil {
+		return 0, err
+	}
+	return stored.SeqNr, json.Unmarshal(stored.State, state)
+}
+
+func depositedByPeer(*journal.Record) (string, error) { return "account.deposited.v1", nil }
+
+func TestASnapshotCodecIsToldWhatItWrites(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}, Snapshots: repository.Every(1)})
+	a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	head, err := s.journal.Head(t.Context(), a.ID)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"id":"42","seq_nr":3,"version":3,"state":{"Balance":3}}`, string(head.Snapshot.Payload))
+}
+
+func TestASnapshotOfAnotherProgramServesIfTheCodecFindsItsNumber(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	log := &logger{}
+	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}, EventType: depositedByPeer, Logger: log})
+	_, err := repo.Execute(t.Context(), "42", always(deposits(30)...))
+	require.NoError(t, err)
+	s.peerWrites(t, account("42"), 31, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
+	s.client.Reset()
+
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{35}, Version: 31}, a)
+	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls(), "no event is after it")
+
+	// One that the other program did not renew with its last event.
+	s.peerWrites(t, account("42"), 32, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
+	a, err = repo.Execute(t.Context(), "42", Withdraw(1))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{39}, Version: 33}, a)
+	log.assertSilent(t)
+}
+
+func TestASnapshotThatCannotBePlacedIsIgnored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		codec  repository.SnapshotCodec
+		state  string
+		report string
+	}{
+		"another program's, without a number": {nil, `{"Balance":1000}`, "no sequence number"},
+		"another program's, undecodable":      {nil, `[]`, "decode the state"},
+		"beyond the head":                     {peerCodec{}, `{"seq_nr":5,"state":{"Balance":1000}}`, "of event 5, but the head is at 4"},
+		"our own with another number":         {wrongNumber{}, "", "of event 2, but it was stored with event 3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			log := &logger{}
+			repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, EventType: depositedByPeer, Logger: log, Snapshots: repository.Every(5)})
+			_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
+			require.NoError(t, err)
+			want := 3
+			if test.state != "" {
+				s.peerWrites(t, account("42"), 4, `{"Amount":7}`, test.state)
+				want = 10
+			}
+
+			a, err := repo.Load(t.Context(), "42")
+			require.NoError(t, err)
+			assert.Equal(t, want, a.State.Balance)
+			log.assertReports(t, "Snapshot ignored", test.report, "account-42")
+			if test.state == "" {
+				return
+			}
+			a, err = repo.Save(t.Context(), a, Deposited{1})
+			require.NoError(t, err)
+			assert.EqualValues(t, 5, s.snapshotNumber(t, a.ID), "the next snapshot is ours again")
+		})
+	}
+}
+
+// wrongNumber is a codec with a mistake.
+type wrongNumber struct{ peerCodec }
+
+func (c wrongNumber) DecodeSnapshot(payload []byte, state any) (uint64, error) {
+	number, err := c.peerCodec.DecodeSnapshot(payload, state)
+	return number - 1, err
+}
+
+// Touched is an event of any aggregate, without an effect.
+type Touched[S any] struct{}
+
+func (Touched[S]) EventType() string { return "touched.v1" }
+func (Touched[S]) Apply(*S)          {}
+
+// countingCodec counts the states it encodes.
+type countingCodec struct {
+	aggregate.Codec
+	encoded *atomic.Int32
+}
+
+func (c countingCodec) EncodeSnapshot(_ repository.SnapshotInfo, state any) ([]byte, error) {
+	c.encoded.Add(1)
+	return c.Marshal(state)
+}
+
+func (c countingCodec) DecodeSnapshot(payload []byte, state any) (uint64, error) {
+	return 0, c.Unmarshal(payload, state)
+}
+
+func TestOnlyStatesThatLeadElsewhereAreEncodedToCopyThem(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for name, test := range map[string]struct {
+		copies func(*testing.T, store, string) int
+		want   int
+	}{
+		"a number":            {copies[int], 0},
+		"a flat struct":       {copies[struct{ A string }], 0},
+		"arrays and times":    {copies[struct{ A [3]struct{ T time.Time } }], 0},
+		"a map":               {copies[map[string]int], 1},
+		"a slice":             {copies[struct{ A []byte }], 1},
+		"a pointer":           {copies[struct{ A *int }], 1},
+		"an interface":        {copies[struct{ A any }], 1},
+		"a slice in an array": {copies[struct{ A [2]struct{ B []int } }], 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, test.want, test.copies(t, s, name))
+		})
+	}
+}
+
+// copies is how many states are encoded by a Save, and by an Execute, that store no snapshot.
+func copies[S any](t *testing.T, s store, id string) int {
+	t.Helper()
+	codec := countingCodec{aggregate.JSON, new(atomic.Int32)}
+	repo := newRepository(t, s, aggregate.Define[S]("thing", Touched[S]{}), repository.Config{SnapshotCodec: codec})
+	a, err := repo.Execute(t.Context(), id, always[S](Touched[S]{}))
+	require.NoError(t, err)
+	codec.encoded.Store(0)
+	_, err = repo.Save(t.Context(), a, Touched[S]{})
+	require.NoError(t, err)
+	bySave := codec.encoded.Swap(0)
+	_, err = repo.Execute(t.Context(), id, always[S](Touched[S]{}))
+	require.NoError(t, err)
+	assert.Equal(t, bySave, codec.encoded.Load())
+	return int(bySave)
+}
