@@ -239,7 +239,7 @@ func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 
 func TestAProjectionThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func() (*projection.Projection, error){
+	for name, build := range map[string]func() (*projection.Projection, error){
 		"no client": func() (*projection.Projection, error) { return projection.New(nil, projection.Config{}, sum) },
 		"empty reaction": func() (*projection.Projection, error) {
 			return projection.New(&dynamodb.Client{}, projection.Config{}, projection.Reaction{})
@@ -257,7 +257,7 @@ func TestAProjectionThatCannotWorkIsRefused(t *testing.T) {
 			return projection.New(&dynamodb.Client{}, projection.Config{}, onInterface)
 		},
 	} {
-		_, err := make()
+		_, err := build()
 		require.ErrorIs(t, err, projection.ErrInvalidConfig, name)
 	}
 }

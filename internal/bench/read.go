@@ -116,7 +116,7 @@ func (b *bench) tailBare(ctx context.Context, topic string, want int) error {
 	for _, n := range counts {
 		sum += n
 	}
-	return errors.Join(append(errs, expect(sum, want))...)
+	return errors.Join(errors.Join(errs...), expect(sum, want))
 }
 
 func (b *bench) subscribe(ctx context.Context, topic, group string) (<-chan *message.Message, func(), error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrFenced: another member of the group has taken over.
+// ErrFenced means that another member of the group has taken over.
 var ErrFenced = errors.New("fenced: another member of the consumer group has taken over")
 
 // Attributes of the rows.
