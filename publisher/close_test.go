@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -50,9 +51,32 @@ func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
 	for range 3 {
 		require.NoError(t, receive(t, closed, "Close"))
 	}
-	assert.Len(t, result, 1, "when Close returns, Publish has")
 	require.NoError(t, receive(t, result, "Publish"))
 	assert.EqualValues(t, 100, s.version(order1))
+}
+
+func TestCloseWaitsForAPublishThatHasOnlyBegun(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	p := s.publisher(publisher.Config{AggregateID: func(string, *message.Message) (string, error) {
+		close(begun)
+		<-goOn
+		return "1", nil
+	}})
+	result := async(p, "order", message.NewMessage("1", nil))
+	receive(t, begun, "Publish to begin")
+
+	closed := make(chan error, 1)
+	go func() { closed <- p.Close() }()
+	eventually(t, func() bool {
+		return errors.Is(p.Publish("order"), publisher.ErrPublisherClosed)
+	}, "Close has begun")
+	close(goOn)
+
+	require.NoError(t, receive(t, result, "Publish"))
+	require.NoError(t, receive(t, closed, "Close"))
+	assert.EqualValues(t, 1, s.version(order1))
 }
 
 func TestCloseCutsOffWhatTakesTooLong(t *testing.T) {
@@ -68,7 +92,9 @@ func TestCloseCutsOffWhatTakesTooLong(t *testing.T) {
 
 	require.ErrorIs(t, p.Close(), publisher.ErrCloseTimeout)
 
-	require.ErrorIs(t, receive(t, inFlight, "Publish in flight"), journal.ErrOutcomeUnknown)
+	err = receive(t, inFlight, "Publish in flight")
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	require.NotErrorIs(t, err, publisher.ErrPublisherClosed, "which means that nothing was written")
 	err = receive(t, waiting, "Publish that waited")
 	require.ErrorIs(t, err, publisher.ErrPublisherClosed)
 	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)

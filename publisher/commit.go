@@ -58,7 +58,8 @@ func (p *Publisher) drain(s *stream) {
 	}
 }
 
-// take makes a commit of what waits at the head of the queue. It returns nil when nothing does.
+// take makes a commit of what waits at the head of the queue, one run of each batch. It returns nil when
+// nothing waits.
 func (p *Publisher) take(s *stream) *commit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,8 +84,8 @@ func (p *Publisher) take(s *stream) *commit {
 		c.batches = append(c.batches, b)
 		b.inFlight = true
 		events, bytes = events+r.len(), bytes+r.bytes
-		if c.expected != nil || b.next+1 < len(b.runs) {
-			break // the rest of a batch comes before the batches behind it
+		if c.expected != nil {
+			break
 		}
 	}
 	return c
@@ -201,7 +202,7 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 // there, and one whose place others have taken is a conflict. As long as the place is free the commit may
 // still come, and the outcome stays unknown.
 func (p *Publisher) resolve(s *stream, unknown *journal.OutcomeUnknownError) error {
-	ctx, cancel := context.WithTimeout(p.ctx, min(resolveFor, p.config.CommitTimeout))
+	ctx, cancel := context.WithTimeout(p.ctx, p.resolveFor)
 	defer cancel()
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(20*time.Millisecond),

@@ -34,8 +34,8 @@ type Config struct {
 	Concurrency int
 
 	// CommitTimeout bounds one commit, with all its repetitions after conflicts, throttling and lost
-	// replies; see also journal.Config.RetryBudget. When a reply stays lost, up to 5 seconds more (and no
-	// more than CommitTimeout) go into finding out what has become of the commit. Default: 30 seconds.
+	// replies; see also journal.Config.RetryBudget. When a reply stays lost, up to 5 seconds more go into
+	// finding out what has become of the commit. Default: 30 seconds.
 	CommitTimeout time.Duration
 
 	// CachedStreams is how many aggregates that nobody is publishing to are remembered with their

@@ -96,8 +96,8 @@ func TestAnExpectationHasACommitOfItsOwn(t *testing.T) {
 	receive(t, arrived, "the first commit")
 	var results []<-chan error
 	for i, msgs := range [][]*message.Message{
-		messagesTo(order1, "a", 2), expecting(messagesTo(order1, "b", 2), 3), messagesTo(order1, "c", 2),
-		expecting(messagesTo(order1, "d", 2), 3), // too late
+		messagesTo(order1, "a", 2), expecting(messagesTo(order1, "b", 2), 3),
+		expecting(messagesTo(order1, "late", 2), 3), messagesTo(order1, "c", 2),
 	} {
 		results = append(results, async(p, "order", msgs...))
 		eventually(t, func() bool { return p.Waiting(order1) == i+1 }, "%d batches wait", i+1)
@@ -109,7 +109,7 @@ func TestAnExpectationHasACommitOfItsOwn(t *testing.T) {
 	require.NoError(t, receive(t, first, "Publish"))
 	for i, result := range results {
 		err := receive(t, result, "Publish")
-		if i == 3 {
+		if i == 2 {
 			require.ErrorIs(t, err, journal.ErrConflict)
 			continue
 		}

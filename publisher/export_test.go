@@ -1,6 +1,13 @@
 package publisher
 
-import "github.com/millrace-dev/millrace/aggregate"
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// ResolveFor sets how long a commit whose reply was lost is looked for.
+func (p *Publisher) ResolveFor(d time.Duration) { p.resolveFor = d }
 
 // Waiting is how many batches wait for an aggregate's next commit.
 func (p *Publisher) Waiting(id aggregate.ID) int {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -140,7 +141,8 @@ func TestACommitOfUnknownOutcomeWhosePlaceIsTakenIsRepeated(t *testing.T) {
 func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
-	p := s.publisher(publisher.Config{CommitTimeout: 300 * time.Millisecond})
+	p := s.publisher(publisher.Config{})
+	p.ResolveFor(100 * time.Millisecond)
 	s.wire.set(func(w *wire) {
 		w.onWrite = func(_ context.Context, n int) error {
 			if n == 2 {
@@ -168,13 +170,15 @@ func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
 func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{})
-	p := s.publisher(publisher.Config{CommitTimeout: 200 * time.Millisecond})
+	p := s.publisher(publisher.Config{CommitTimeout: 3 * time.Second})
 	rival := s.another()
-	version := uint64(0)
 	s.wire.set(func(w *wire) {
-		w.onWrite = func(context.Context, int) error { // somebody else is always faster
-			_, err := rival.Append(context.Background(), journal.Commit{Aggregate: order1, Expected: version, Events: []journal.Event{{}}})
-			version++
+		w.onWrite = func(ctx context.Context, n int) error { // somebody else is always faster
+			_, err := rival.Append(context.Background(), journal.Commit{Aggregate: order1, Expected: uint64(n - 1), Events: []journal.Event{{}}})
+			if n == 5 {
+				<-ctx.Done()
+				return ctx.Err()
+			}
 			return err
 		}
 	})
@@ -185,6 +189,29 @@ func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
 	assert.ErrorContains(t, err, "CommitTimeout")
 	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
 	assert.Greater(t, len(s.wire.sent()), 1, "it must have tried again")
+}
+
+func TestAnAggregateThatWasDeletedBeginsAgain(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{})
+	require.NoError(t, p.Publish("order", messagesTo(order1, "old", 3)...))
+	for _, table := range []string{"journal", "snapshot"} {
+		items, err := s.client.Scan(context.Background(), &dynamodb.ScanInput{TableName: &table})
+		require.NoError(t, err)
+		for _, item := range items.Items {
+			if _, ok := item["aid"]; ok {
+				_, err := s.client.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{
+					TableName: &table, Key: map[string]types.AttributeValue{"pkey": item["pkey"], "skey": item["skey"]},
+				})
+				require.NoError(t, err)
+			}
+		}
+	}
+
+	require.NoError(t, p.Publish("order", messagesTo(order1, "new", 2)...))
+
+	assert.Equal(t, []string{"new0", "new1"}, s.payloads(order1))
 }
 
 func TestATextNamesThreeAggregatesAndCountsTheRest(t *testing.T) {

@@ -21,6 +21,8 @@ type Publisher struct {
 	publishes sync.WaitGroup // calls of Publish
 	drains    sync.WaitGroup // goroutines, one for each stream with a queue
 
+	resolveFor time.Duration
+
 	closing  sync.Once
 	closeErr error
 
@@ -44,11 +46,13 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Publisher{
-		config:  config,
-		logger:  logger.With(watermill.LogFields{"publisher_stream": config.StreamID}),
-		ctx:     ctx,
-		cancel:  cancel,
-		streams: newStreams(config.CachedStreams),
+		config: config,
+		logger: logger.With(watermill.LogFields{"publisher_stream": config.StreamID}),
+		ctx:    ctx,
+		cancel: cancel,
+
+		resolveFor: resolveFor,
+		streams:    newStreams(config.CachedStreams),
 	}, nil
 }
 

@@ -19,13 +19,13 @@ import (
 
 // store is an empty journal of a test's own.
 type store struct {
-	t      *testing.T
+	t      testing.TB
 	client *dynamodb.Client
 	wire   *wire
 	*journal.Journal
 }
 
-func newStore(t *testing.T, config journal.Config) *store {
+func newStore(t testing.TB, config journal.Config) *store {
 	t.Helper()
 	client := dynamolocaltest.Client(t)
 	config.Shards = 4
@@ -134,7 +134,7 @@ func indexes(from, to int) []int {
 // eventually waits for what another goroutine is about to do.
 func eventually(t *testing.T, condition func() bool, what string, args ...any) {
 	t.Helper()
-	require.Eventually(t, condition, 20*time.Second, time.Millisecond, append([]any{what}, args...)...)
+	require.Eventually(t, condition, time.Minute, time.Millisecond, append([]any{what}, args...)...)
 }
 
 // receive waits for what a goroutine sends.
@@ -143,7 +143,7 @@ func receive[T any](t *testing.T, c <-chan T, what string) T {
 	select {
 	case v := <-c:
 		return v
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "waited in vain for "+what)
 		panic("unreachable")
 	}
