@@ -100,7 +100,7 @@ func (j *Journal) recordOf(it item) (*Record, error) {
 	r.OccurredAt = time.UnixMilli(millis).UTC()
 	r.EventType, _ = stringOf(it[attrEventType])
 	r.CommitID, _ = stringOf(it[attrCommitID])
-	if r.EventID, ok = stringOf(it[attrEventID]); !ok {
+	if r.EventID, _ = stringOf(it[attrEventID]); r.EventID == "" {
 		r.EventID = derivedEventID(r.Aggregate, r.Number)
 	}
 	if m, ok := it[attrMetadata].(*types.AttributeValueMemberM); ok {

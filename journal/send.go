@@ -128,7 +128,7 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 			Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", t.commit.Expected),
 		}
 	}
-	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.config.Tables.Journal))
+	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.config.Tables.Journal+" or "+j.config.Tables.Snapshot))
 }
 
 func (j *Journal) conflict(c *Commit, head item) error {
@@ -145,7 +145,7 @@ func (j *Journal) conflict(c *Commit, head item) error {
 
 func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool) error {
 	if !ambiguous {
-		err = classify(err, j.config.Tables.Journal)
+		err = classify(err, j.config.Tables.Journal+" or "+j.config.Tables.Snapshot)
 	}
 	if ctx.Err() != nil && !isContext(err) {
 		err = errors.Join(ctx.Err(), err)
