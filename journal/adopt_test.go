@@ -1,0 +1,226 @@
+package journal_test
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// document is the config for tables made to the letter of the schema document, whose tables say ser_nr.
+var document = journal.Config{Shards: 16, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}
+
+// foreignTables makes a journal and a snapshot table as an application of the event-store-adapter family
+// has them, with the given indexes on the journal.
+func foreignTables(t *testing.T, client *dynamodb.Client, c journal.Config, indexes ...types.GlobalSecondaryIndex) {
+	t.Helper()
+	for table, indexes := range map[string][]types.GlobalSecondaryIndex{
+		c.Tables.Journal:  indexes,
+		c.Tables.Snapshot: {index("snapshot-aid-index", "aid", "ser_nr", types.ProjectionTypeAll)},
+	} {
+		kinds := map[string]types.ScalarAttributeType{"pkey": "S", "skey": "S"}
+		for _, x := range indexes {
+			for _, k := range x.KeySchema {
+				kinds[*k.AttributeName] = map[string]types.ScalarAttributeType{"pkey": "S", "aid": "S", "ser_nr": "N", "occurred_at": "N"}[*k.AttributeName]
+			}
+		}
+		var attributes []types.AttributeDefinition
+		for name, kind := range kinds {
+			attributes = append(attributes, types.AttributeDefinition{AttributeName: &name, AttributeType: kind})
+		}
+		_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: &table, AttributeDefinitions: attributes, KeySchema: keys("pkey", "skey"),
+			BillingMode: types.BillingModePayPerRequest, GlobalSecondaryIndexes: indexes,
+		})
+		require.NoError(t, err)
+	}
+}
+
+func keys(hash, sort string) []types.KeySchemaElement {
+	return []types.KeySchemaElement{{AttributeName: &hash, KeyType: types.KeyTypeHash}, {AttributeName: &sort, KeyType: types.KeyTypeRange}}
+}
+
+func index(name, hash, sort string, projection types.ProjectionType) types.GlobalSecondaryIndex {
+	return types.GlobalSecondaryIndex{IndexName: &name, KeySchema: keys(hash, sort), Projection: &types.Projection{ProjectionType: projection}}
+}
+
+var (
+	aidIndex  = index("journal-aid-index", "aid", "ser_nr", types.ProjectionTypeAll)
+	tailIndex = index("journal-tail-index", "pkey", "occurred_at", types.ProjectionTypeAll)
+)
+
+// foreignAggregate writes an aggregate of some events as a member of the family in Go does.
+func foreignAggregate(t *testing.T, client *dynamodb.Client, c journal.Config, value string, n int) {
+	t.Helper()
+	id, partition := user(value), journal.ShardKey("user-account", journal.FNV1a.Shard(user(value), 16))
+	put := func(table string, n int, rest item) {
+		it := item{
+			"pkey": text(partition), "skey": text(fmt.Sprintf("%s-%d", id, n)), "aid": text(id.String()), "ser_nr": number(int64(n)),
+			"payload": binary(fmt.Sprint(n)),
+		}
+		maps.Copy(it, rest)
+		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it})
+		require.NoError(t, err)
+	}
+	for i := 1; i <= n; i++ {
+		put(c.Tables.Journal, i, item{"occurred_at": number(1_600_000_000_000)})
+	}
+	head := item{"version": number(int64(n)), "ttl": number(0), "payload": binary("state")}
+	put(c.Tables.Snapshot, 0, head)
+	put(c.Tables.Snapshot, n, head) // the redundant one
+}
+
+func TestAnAdoptedJournalGoesOnWhereTheOtherApplicationStopped(t *testing.T) {
+	t.Parallel()
+	client, config := database(t), ownTables(document)
+	foreignTables(t, client, config, aidIndex, tailIndex)
+	for i := range 20 {
+		foreignAggregate(t, client, config, fmt.Sprint(i), 12)
+	}
+	_, err := journal.Open(t.Context(), client, config)
+	require.ErrorIs(t, err, journal.ErrNoDescriptor, "nothing is taken over by accident")
+	require.ErrorIs(t, journal.Create(t.Context(), client, config), journal.ErrNoDescriptor)
+
+	require.NoError(t, journal.Adopt(t.Context(), client, config))
+	require.NoError(t, journal.Adopt(t.Context(), client, config), "it may be called again")
+
+	j, err := journal.Open(t.Context(), client, config)
+	require.NoError(t, err)
+	head, err := j.Head(t.Context(), user("7"))
+	require.NoError(t, err)
+	assert.Equal(t, journal.Head{Aggregate: user("7"), Version: 12, Snapshot: &journal.Snapshot{Payload: []byte("state")}}, head)
+	_, err = j.Append(t.Context(), journal.Commit{Aggregate: user("7"), Expected: 12, Events: events(13, 1)})
+	require.NoError(t, err)
+	records, err := read(t, j, user("7"), 1, 13)
+	require.NoError(t, err)
+	requireNumbers(t, records, 1, 13)
+	page, err := j.Tail(t.Context(), journal.TailQuery{AggregateType: "user-account", Shard: j.Shard(user("7"))})
+	require.NoError(t, err)
+	assert.Empty(t, page.Corrupt)
+	assert.NotEmpty(t, page.Records)
+}
+
+func TestAdoptRefusesAWrongResolverOrShardCount(t *testing.T) {
+	t.Parallel()
+	client, config := database(t), ownTables(document)
+	foreignTables(t, client, config, aidIndex, tailIndex)
+	for i := range 40 {
+		foreignAggregate(t, client, config, fmt.Sprint(i), 1)
+	}
+	for name, change := range map[string]func(*journal.Config){
+		"half the shards": func(c *journal.Config) { c.Shards = 8 }, // half of the shards look right
+		"one shard less":  func(c *journal.Config) { c.Shards = 15 },
+		"more shards":     func(c *journal.Config) { c.Shards = 64 },
+		"another hash":    func(c *journal.Config) { c.Resolver = shifted{} },
+	} {
+		wrong := config
+		change(&wrong)
+
+		err := journal.Adopt(t.Context(), client, wrong)
+
+		var mismatch *journal.DescriptorMismatchError
+		require.ErrorIs(t, err, journal.ErrDescriptorMismatch, name)
+		require.ErrorAs(t, err, &mismatch, name)
+		assert.ErrorContains(t, err, "was made with aggregate user-account-", name)
+		assert.ErrorContains(t, err, fmt.Sprintf("%d shards", wrong.Shards), name)
+	}
+	_, err := journal.Open(t.Context(), client, config)
+	assert.ErrorIs(t, err, journal.ErrNoDescriptor, "nothing was stored")
+}
+
+// One partition with more rows than a page of a scan shows must not hide the others.
+func TestAdoptLooksAtAllSnapshots(t *testing.T) {
+	t.Parallel()
+	client, config := database(t), ownTables(document)
+	foreignTables(t, client, config, aidIndex, tailIndex)
+	for _, value := range []string{"2", "4", "5", "7", "8"} { // in shards below 8, which look right either way
+		foreignAggregate(t, client, config, value, 1)
+	}
+	foreignAggregate(t, client, config, "1", 1) // in shard 12
+	meddled := &meddler{Client: client}
+	meddled.scan = func(_ int, in *dynamodb.ScanInput, send func() (*dynamodb.ScanOutput, error)) (*dynamodb.ScanOutput, error) {
+		in.Limit = aws.Int32(1)
+		return send()
+	}
+	wrong := config
+	wrong.Shards = 8
+
+	assert.ErrorIs(t, journal.Adopt(t.Context(), meddled, wrong), journal.ErrDescriptorMismatch)
+	assert.NoError(t, journal.Adopt(t.Context(), meddled, config))
+}
+
+// shifted is a resolver that puts every aggregate one shard further.
+type shifted struct{}
+
+func (shifted) Name() string { return "shifted" }
+func (shifted) Shard(id aggregate.ID, shards int) int {
+	return (journal.FNV1a.Shard(id, shards) + 1) % shards
+}
+
+func TestAdoptRefusesTablesThatLackSomething(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		make   func(t *testing.T, client *dynamodb.Client, config journal.Config)
+		number string // name of its attribute in the config
+		want   error
+		text   string
+	}{
+		"no tables": {func(*testing.T, *dynamodb.Client, journal.Config) {}, "ser_nr", journal.ErrTableMissing, "journal.Create makes what is missing"},
+		"no tail index": {
+			func(t *testing.T, client *dynamodb.Client, config journal.Config) {
+				foreignTables(t, client, config, aidIndex)
+			}, "ser_nr",
+			journal.ErrTableMissing, `has no index "journal-tail-index": add it with keys (pkey S, occurred_at N) and all attributes`,
+		},
+		"no aggregate index": {
+			func(t *testing.T, client *dynamodb.Client, config journal.Config) {
+				foreignTables(t, client, config, tailIndex)
+			}, "ser_nr",
+			journal.ErrTableMissing, `no index "journal-aid-index"`,
+		},
+		"an index of keys only": {
+			func(t *testing.T, client *dynamodb.Client, config journal.Config) {
+				foreignTables(t, client, config, aidIndex, index("journal-tail-index", "pkey", "occurred_at", types.ProjectionTypeKeysOnly))
+			}, "ser_nr",
+			journal.ErrDescriptorMismatch, "(pkey S, occurred_at N) projecting KEYS_ONLY, the config says (pkey S, occurred_at N) projecting ALL",
+		},
+		"another name of the number": {
+			func(t *testing.T, client *dynamodb.Client, config journal.Config) {
+				foreignTables(t, client, config, aidIndex, tailIndex)
+			}, "seq_nr",
+			journal.ErrDescriptorMismatch, "(aid S, ser_nr N), the config says (aid S, seq_nr N)",
+		},
+		"a snapshot that names no aggregate": {
+			func(t *testing.T, client *dynamodb.Client, config journal.Config) {
+				foreignTables(t, client, config, aidIndex, tailIndex)
+				_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{
+					TableName: &config.Tables.Snapshot, Item: item{"pkey": text("user-account-1"), "skey": text("what")},
+				})
+				require.NoError(t, err)
+			}, "ser_nr",
+			journal.ErrCorruptItem, `item "user-account-1" / "what" of table "snapshot-`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, config := database(t), ownTables(document)
+			c.make(t, client, config)
+			config.Attributes.SequenceNumber = c.number
+
+			err := journal.Adopt(t.Context(), client, config)
+
+			require.ErrorIs(t, err, c.want)
+			assert.ErrorContains(t, err, c.text)
+			_, err = journal.Open(t.Context(), client, config)
+			assert.Error(t, err, "nothing was stored")
+		})
+	}
+}

@@ -1,0 +1,357 @@
+package journal_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestAppendNumbersEventsFromOneOn(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		first, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, first.Version)
+		assert.Equal(t, time.UnixMilli(1_700_000_000_000).UTC(), first.OccurredAt)
+		s.clock.advance(time.Hour)
+		second, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: first.Version, Events: events(2, 2)})
+		require.NoError(t, err)
+		assert.EqualValues(t, 3, second.Version)
+		assert.Equal(t, time.Hour, second.OccurredAt.Sub(first.OccurredAt))
+		assert.NotEqual(t, first.CommitID, second.CommitID)
+
+		records, err := read(t, s.Journal, user("1"), 1, 3)
+		require.NoError(t, err)
+		requireNumbers(t, records, 1, 3)
+		assert.Equal(t, []string{first.CommitID, second.CommitID, second.CommitID},
+			[]string{records[0].CommitID, records[1].CommitID, records[2].CommitID})
+		head, err := s.Head(t.Context(), user("1"))
+		require.NoError(t, err)
+		assert.EqualValues(t, 3, head.Version)
+	})
+}
+
+func TestACommitIsOneRoundTrip(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		client := &meddler{Client: s.client}
+		j := s.through(t, client)
+		client.calls = nil
+		for n := range 3 {
+			_, err := j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: uint64(n * 10), Events: events(1, 10)})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, map[string]int{"transact": 3}, client.calls)
+	})
+}
+
+func TestACommitHoldsUpTo99Events(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, journal.MaxEvents)})
+		require.NoError(t, err)
+		records, err := read(t, s.Journal, user("1"), 1, 99)
+		require.NoError(t, err)
+		requireNumbers(t, records, 1, 99)
+	})
+}
+
+func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		event := func(e journal.Event) []journal.Event { return []journal.Event{{Type: "fine"}, e} }
+		for name, c := range map[string]struct {
+			commit journal.Commit
+			want   error
+			texts  []string
+		}{
+			"no aggregate type": {journal.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the type is empty"}},
+			"no id":             {journal.Commit{Aggregate: user(""), Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the value is empty"}},
+			"an id too long": {
+				journal.Commit{Aggregate: user(strings.Repeat("x", 1_000)), Events: events(1, 1)},
+				aggregate.ErrInvalidID,
+				[]string{"make 1013 bytes, the limit is 1003", "shorten the value by 10"},
+			},
+			"no events": {journal.Commit{Aggregate: user("1")}, journal.ErrNoEvents, []string{"user-account-1"}},
+			"100 events": {
+				journal.Commit{Aggregate: user("1"), Events: events(1, 100)},
+				journal.ErrTooManyEvents,
+				[]string{"user-account-1", "100 events in one commit", "99 events", "split the decision"},
+			},
+			"an event over 400 KB": {
+				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Type: "large", Payload: make([]byte, 400<<10)})},
+				journal.ErrTooLarge,
+				[]string{"user-account-1", `event 2 of the commit, "large"`, "409600", "store a reference"},
+			},
+			"a commit over 4 MB": {
+				journal.Commit{Aggregate: user("1"), Events: repeat(11, journal.Event{Payload: make([]byte, 390_000)})},
+				journal.ErrTooLarge,
+				[]string{"user-account-1", "the commit has 429", "4194304", "split the commit"},
+			},
+			"an event id that is not UTF-8": {
+				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{ID: "\xff"})},
+				journal.ErrInvalidEvent,
+				[]string{"user-account-1", "event 2 of the commit", `"\xff"`, "not UTF-8"},
+			},
+			"an event type that is not UTF-8": {
+				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Type: "\xff"})},
+				journal.ErrInvalidEvent,
+				[]string{"event 2 of the commit", "not UTF-8"},
+			},
+			"metadata that is not UTF-8": {
+				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Metadata: aggregate.Metadata{"key": "\xff"}})},
+				journal.ErrInvalidEvent,
+				[]string{`metadata "key" is not UTF-8`, "put bytes into the payload"},
+			},
+			"metadata with an empty key": {
+				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Metadata: aggregate.Metadata{"": "value"}})},
+				journal.ErrInvalidEvent,
+				[]string{"metadata has an empty key"},
+			},
+			"metadata with a key over 64 KB": {
+				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Metadata: aggregate.Metadata{strings.Repeat("k", 1<<16): "value"}})},
+				journal.ErrInvalidEvent,
+				[]string{"a key of 65536 bytes, DynamoDB allows 65535"},
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				client := &meddler{Client: s.client}
+				j := s.through(t, client)
+				client.calls = nil
+
+				_, err := j.Append(t.Context(), c.commit)
+
+				require.ErrorIs(t, err, c.want)
+				for _, text := range c.texts {
+					assert.ErrorContains(t, err, text)
+				}
+				assert.Empty(t, client.calls, "nothing is sent")
+			})
+		}
+	})
+}
+
+func repeat(n int, e journal.Event) []journal.Event {
+	list := make([]journal.Event, n)
+	for i := range list {
+		list[i] = e
+	}
+	return list
+}
+
+func TestACommitUpToTheLimitOf4MBIsWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	size, err := s.EventSize(user("1"), journal.Event{})
+	require.NoError(t, err)
+	payload := make([]byte, journal.MaxEventsBytes/11-size)
+
+	_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: repeat(11, journal.Event{Payload: payload})})
+
+	require.NoError(t, err)
+	records, err := read(t, s.Journal, user("1"), 1, 11)
+	require.NoError(t, err)
+	assert.Len(t, records, 11)
+}
+
+func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		small, large := []byte("state"), make([]byte, journal.MaxItemBytes)
+		for n, c := range []struct {
+			snapshot *journal.Snapshot
+			leftOut  bool
+			want     *journal.Snapshot
+		}{
+			{&journal.Snapshot{Number: 1, Payload: large}, true, nil},
+			{&journal.Snapshot{Number: 2, Payload: small}, false, &journal.Snapshot{Number: 2, Payload: small}},
+			{&journal.Snapshot{Number: 3, Payload: large}, true, &journal.Snapshot{Number: 2, Payload: small}},
+			{&journal.Snapshot{Number: 4, Payload: large[:408_000]}, false, &journal.Snapshot{Number: 4, Payload: large[:408_000]}},
+		} {
+			receipt, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: uint64(n), Events: events(n+1, 1), Snapshot: c.snapshot})
+			require.NoError(t, err)
+			assert.Equal(t, c.leftOut, receipt.SnapshotLeftOut)
+			head, err := s.Head(t.Context(), user("1"))
+			require.NoError(t, err)
+			assert.EqualValues(t, n+1, head.Version)
+			assert.Equal(t, c.want, head.Snapshot)
+		}
+	})
+}
+
+func TestASnapshotThatMakesTheCommitTooLargeIsLeftOut(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	receipt, err := s.Append(t.Context(), journal.Commit{
+		Aggregate: user("1"),
+		Events:    repeat(10, journal.Event{Payload: make([]byte, 400_000)}),
+		Snapshot:  &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
+	})
+	require.NoError(t, err)
+	assert.True(t, receipt.SnapshotLeftOut)
+}
+
+func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 3)
+		for _, expected := range []uint64{0, 1, 2, 4, 1 << 63} {
+			_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: expected, Events: events(1, 2)})
+
+			var conflict *journal.ConflictError
+			require.ErrorIs(t, err, journal.ErrConflict)
+			require.ErrorAs(t, err, &conflict)
+			assert.Equal(t, journal.ConflictError{ID: user("1"), Expected: expected, Actual: 3}, *conflict)
+			assert.EqualError(t, err, fmt.Sprintf(
+				"aggregate user-account-1 is at version 3, not at %d as expected: load it again and decide again", expected))
+		}
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("2"), Expected: 1, Events: events(2, 1)})
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		assert.Equal(t, journal.ConflictError{ID: user("2"), Expected: 1, Actual: 0}, *conflict, "an aggregate that does not exist")
+
+		assert.Len(t, s.scan(t, s.Config().Tables.Journal), 1+3, "the descriptor and the events before")
+		assert.Len(t, s.scan(t, s.Config().Tables.Snapshot), 1)
+	})
+}
+
+func TestAnEventThatStandsWhereTheHeadSaysThereIsNoneIsNotOverwritten(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c := s.Config()
+		s.write(t, user("1"), 1, 1)
+		stray := s.foreignEvent(user("1"), 3, text("stray"), 5)
+		s.put(t, c.Tables.Journal, stray)
+
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 3)})
+
+		var corrupt *journal.CorruptItemError
+		require.ErrorAs(t, err, &corrupt)
+		assert.Equal(t, journal.CorruptItemError{
+			Table: c.Tables.Journal, PartitionKey: "user-account-1", SortKey: "user-account-1-3",
+			Reason: "exists although the head of its aggregate is at version 1",
+		}, *corrupt)
+		assert.Equal(t, stray, s.get(t, c.Tables.Journal, s.keyOf(user("1"), 3)))
+		assert.Empty(t, s.get(t, c.Tables.Journal, s.keyOf(user("1"), 2)))
+	})
+}
+
+func TestACommitIDThatDynamoDBWouldNotTakeIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	for _, id := range []string{"", strings.Repeat("x", 37)} {
+		j := s.through(t, s.client, func(c *journal.Config) { c.NewID = func() string { return id } })
+
+		_, err := j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+
+		require.ErrorIs(t, err, journal.ErrInvalidConfig)
+		assert.ErrorContains(t, err, "NewID gave")
+	}
+	s.requireNothingWritten(t, user("1"))
+}
+
+func TestTwoWritersThatRaceAThousandTimesLeaveNeitherGapNorRepeat(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	const races = 1_000
+	var wins, conflicts [2]int
+	var wg sync.WaitGroup
+	for writer := range wins {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			version := uint64(0)
+			for version < races {
+				receipt, err := s.Append(t.Context(), journal.Commit{
+					Aggregate: user("1"), Expected: version,
+					Events: []journal.Event{{ID: fmt.Sprint(version + 1), Payload: fmt.Append(nil, version+1), Type: fmt.Sprint(writer)}},
+				})
+				var conflict *journal.ConflictError
+				switch {
+				case err == nil:
+					wins[writer]++
+					version = receipt.Version
+				case assert.ErrorAs(t, err, &conflict):
+					conflicts[writer]++
+					if !assert.Greater(t, conflict.Actual, version, "a conflict that is none") {
+						return
+					}
+					version = conflict.Actual
+				default:
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	t.Logf("wins %v, conflicts %v", wins, conflicts)
+
+	head, err := s.Head(t.Context(), user("1"))
+	require.NoError(t, err)
+	assert.EqualValues(t, races, head.Version)
+	assert.Equal(t, races, wins[0]+wins[1], "each number was given away once")
+	records, err := read(t, s.Journal, user("1"), 1, races)
+	require.NoError(t, err)
+	requireNumbers(t, records, 1, races)
+	byWriter := map[string]int{}
+	for _, r := range records {
+		byWriter[r.EventType]++
+	}
+	assert.Equal(t, map[string]int{"0": wins[0], "1": wins[1]}, byWriter, "and to the one that was told so")
+	assert.Len(t, s.scan(t, s.Config().Tables.Journal), 1+races, "and there is nothing else")
+}
+
+func TestManyWritersWhoseRepliesAreLostNowAndThenLeaveNeitherGapNorRepeat(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		const writers, each = 4, 25
+		var calls atomic.Int64
+		j := s.through(t, s.onWire("TransactWriteItems", func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
+			switch calls.Add(1) % 5 {
+			case 0:
+				_, _ = send()
+				return nil, errConnectionLost
+			case 3:
+				return nil, errConnectionLost
+			default:
+				return send()
+			}
+		}))
+		var wg sync.WaitGroup
+		for writer := range writers {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				version := uint64(0)
+				for n := 0; n < each; {
+					receipt, err := j.Append(t.Context(), journal.Commit{
+						Aggregate: user("1"), Expected: version, Events: []journal.Event{{ID: fmt.Sprintf("%d/%d", writer, n)}},
+					})
+					var conflict *journal.ConflictError
+					switch {
+					case err == nil:
+						version = receipt.Version
+						n++
+					case assert.ErrorAs(t, err, &conflict):
+						version = conflict.Actual
+					default:
+						return
+					}
+				}
+			}()
+		}
+		wg.Wait()
+
+		records, err := read(t, s.Journal, user("1"), 1, writers*each)
+		require.NoError(t, err)
+		seen := map[string]bool{}
+		for _, r := range records {
+			seen[r.EventID] = true
+		}
+		assert.Len(t, seen, writers*each, "each event once")
+		_, err = read(t, s.Journal, user("1"), writers*each+1, writers*each+1)
+		assert.ErrorIs(t, err, journal.ErrCorruptItem, "and no more")
+	})
+}

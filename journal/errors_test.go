@@ -1,0 +1,287 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// sentinels are all of the package, so that a test can say which an error is, and which it is not.
+var sentinels = []error{
+	journal.ErrNotFound, journal.ErrConflict, journal.ErrOutcomeUnknown, journal.ErrTooLarge, journal.ErrTooManyEvents,
+	journal.ErrNoEvents, journal.ErrInvalidEvent, journal.ErrCorruptItem, journal.ErrThrottled, journal.ErrTableMissing,
+	journal.ErrAccess, journal.ErrNoDescriptor, journal.ErrDescriptorMismatch, journal.ErrInvalidConfig,
+}
+
+// assertOnly wants an error to be one sentinel, or none where want is nil, and no other.
+func assertOnly(t *testing.T, err, want error) {
+	t.Helper()
+	for _, sentinel := range sentinels {
+		assert.Equal(t, errors.Is(want, sentinel), errors.Is(err, sentinel), "%v is %v", err, sentinel)
+	}
+}
+
+func TestEveryTypedErrorIsItsSentinelAndSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("connection lost")
+	for _, c := range []struct {
+		err  error
+		want error
+		text string
+	}{
+		{&journal.ConfigError{Field: "Shards", Reason: "is 0: choose"}, journal.ErrInvalidConfig, "journal config: Shards is 0: choose"},
+		{&journal.NotFoundError{ID: user("1")}, journal.ErrNotFound, `aggregate "1" of type "user-account" has no events`},
+		{
+			&journal.ConflictError{ID: user("1"), Expected: 2, Actual: 3}, journal.ErrConflict,
+			"aggregate user-account-1 is at version 3, not at 2 as expected: load it again and decide again",
+		},
+		{
+			&journal.OutcomeUnknownError{ID: user("1"), First: 4, CommitID: "c", Err: cause}, journal.ErrOutcomeUnknown,
+			"append to user-account-1: commit c from event 4 on may or may not have been written, resolve it before repeating the command: connection lost",
+		},
+		{
+			&journal.TooLargeError{ID: user("1"), What: "the commit", Size: 2, Limit: 1}, journal.ErrTooLarge,
+			"append to user-account-1: the commit has 2 bytes, DynamoDB allows 1: keep large data elsewhere and store a reference, or split the commit",
+		},
+		{
+			&journal.TooManyEventsError{ID: user("1"), Count: 100}, journal.ErrTooManyEvents,
+			"append to user-account-1: 100 events in one commit, one transaction holds the head and 99 events: split the decision",
+		},
+		{
+			&journal.CorruptItemError{Table: "journal", PartitionKey: "p", SortKey: "s", Reason: "is missing"}, journal.ErrCorruptItem,
+			`item "p" / "s" of table "journal" is missing: restore it from a backup or correct it by hand`,
+		},
+		{
+			&journal.DescriptorMismatchError{Table: "journal", Field: "shard count", Stored: "7", Given: "8"}, journal.ErrDescriptorMismatch,
+			`table "journal" was made with shard count 7, the config says 8: correct the config, or use another table`,
+		},
+	} {
+		assertOnly(t, fmt.Errorf("wrapped: %w", c.err), c.want)
+		assert.EqualError(t, c.err, c.text)
+	}
+	assert.ErrorIs(t, &journal.OutcomeUnknownError{Err: cause}, cause)
+}
+
+// call is one way to use a journal.
+type call struct {
+	name      string
+	operation string // that it sends to DynamoDB
+	table     func(journal.Tables) string
+	do        func(ctx context.Context, j *journal.Journal) error
+}
+
+func inJournal(tables journal.Tables) string  { return tables.Journal }
+func inSnapshot(tables journal.Tables) string { return tables.Snapshot }
+
+var allCalls = []call{
+	{"Append", "TransactWriteItems", func(tables journal.Tables) string { return tables.Journal + " or " + tables.Snapshot }, func(ctx context.Context, j *journal.Journal) error {
+		_, err := j.Append(ctx, one("1"))
+		return err
+	}},
+	{"Head", "GetItem", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		_, err := j.Head(ctx, user("1"))
+		return err
+	}},
+	{"Events by key", "BatchGetItem", inJournal, func(ctx context.Context, j *journal.Journal) error { return firstError(ctx, j, 2) }},
+	{"Events by index", "Query", inJournal, func(ctx context.Context, j *journal.Journal) error { return firstError(ctx, j, 20) }},
+	{"Tail", "Query", inJournal, func(ctx context.Context, j *journal.Journal) error {
+		_, err := j.Tail(ctx, journal.TailQuery{AggregateType: "user-account"})
+		return err
+	}},
+	{"Resolve", "GetItem", inJournal, func(ctx context.Context, j *journal.Journal) error {
+		_, err := j.Resolve(ctx, &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: "c"})
+		return err
+	}},
+	{"Open", "GetItem", inJournal, func(ctx context.Context, j *journal.Journal) error {
+		_, err := journal.Open(ctx, j.Client(), j.Config())
+		return err
+	}},
+}
+
+func firstError(ctx context.Context, j *journal.Journal, to uint64) error {
+	for _, err := range j.Events(ctx, user("1"), 1, to) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestEveryCallNamesWhatDynamoDBRefused(t *testing.T) {
+	for code, want := range map[string]error{
+		"AccessDeniedException":                  journal.ErrAccess,
+		"UnrecognizedClientException":            journal.ErrAccess,
+		"ExpiredTokenException":                  journal.ErrAccess,
+		"InvalidSignatureException":              journal.ErrAccess,
+		"MissingAuthenticationTokenException":    journal.ErrAccess,
+		"ResourceNotFoundException":              journal.ErrTableMissing,
+		"ThrottlingException":                    journal.ErrThrottled,
+		"ProvisionedThroughputExceededException": journal.ErrThrottled,
+		"RequestLimitExceeded":                   journal.ErrThrottled,
+		"ValidationException":                    nil,
+	} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			for _, c := range allCalls {
+				opened := false
+				client := offline(func(operation string) (*http.Response, error) {
+					if !opened {
+						return descriptorReply()
+					}
+					assert.Equal(t, c.operation, operation, c.name)
+					return refuse(http.StatusBadRequest, code, "")
+				})
+				j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: time.Nanosecond})
+				require.NoError(t, err)
+				opened = true
+
+				err = c.do(t.Context(), j)
+
+				require.Error(t, err, c.name)
+				assertOnly(t, err, want)
+				assert.ErrorContains(t, err, "says the test", "DynamoDB's own words")
+				var sdk interface{ ErrorCode() string }
+				require.ErrorAs(t, err, &sdk, c.name)
+				assert.Equal(t, code, sdk.ErrorCode())
+				if want != nil {
+					assert.ErrorContains(t, err, fmt.Sprintf("%q", c.table(j.Config().Tables)), c.name)
+				}
+			}
+		})
+	}
+}
+
+// offline is a client whose requests are answered here, and not repeated by the SDK.
+func offline(answer func(operation string) (*http.Response, error)) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), RetryMaxAttempts: 1,
+		HTTPClient: answering(answer),
+	})
+}
+
+type answering func(operation string) (*http.Response, error)
+
+func (a answering) Do(r *http.Request) (*http.Response, error) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	return a(operation)
+}
+
+// descriptorReply is the reply to the read of the descriptor of a journal with default names.
+func descriptorReply() (*http.Response, error) {
+	return reply(http.StatusOK, `{"Item":{"millrace_format":{"N":"1"},"millrace_shards":{"N":"7"},"millrace_resolver":{"S":"fnv1a-64"},`+
+		`"millrace_snapshot_table":{"S":"snapshot"},"millrace_attributes":{"S":"{\"PartitionKey\":\"pkey\",\"SortKey\":\"skey\",`+
+		`\"AggregateID\":\"aid\",\"SequenceNumber\":\"seq_nr\",\"Payload\":\"payload\",\"OccurredAt\":\"occurred_at\",`+
+		`\"Version\":\"version\",\"TTL\":\"ttl\"}"}}}`), nil
+}
+
+func TestARefusedCommitIsSentOnce(t *testing.T) {
+	for _, code := range []string{"AccessDeniedException", "ResourceNotFoundException", "ValidationException", "ExpiredTokenException"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, journal.Config{})
+			sent := 0
+			j := s.through(t, s.onWire("TransactWriteItems", func(call int, _ func() (*http.Response, error)) (*http.Response, error) {
+				sent = call
+				return refuse(http.StatusBadRequest, code, "")
+			}))
+
+			_, err := j.Append(t.Context(), one("1"))
+
+			require.Error(t, err)
+			assert.Equal(t, 1, sent)
+			assert.ErrorContains(t, err, "append to user-account-1, nothing written")
+			s.requireNothingWritten(t, user("1"))
+		})
+	}
+}
+
+func TestACommitWithoutCredentialsIsNotSent(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	failing := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) { o.Credentials = noCredentials{} })
+	client := &meddler{Client: s.client}
+	client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+		return failing.TransactWriteItems(t.Context(), in)
+	}
+
+	_, err := s.through(t, client).Append(t.Context(), one("1"))
+
+	assertOnly(t, err, journal.ErrAccess)
+	assert.ErrorContains(t, err, "the vault is closed")
+	assert.ErrorContains(t, err, "check the credentials")
+	assert.Equal(t, 1, client.calls["transact"])
+}
+
+// Nothing listens on port 1, so the request has certainly not arrived.
+func TestACommitThatFindsNobodyListeningIsNotUnknown(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	nobody := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://127.0.0.1:1") })
+	client := &meddler{Client: s.client}
+	client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+		return nobody.TransactWriteItems(t.Context(), in)
+	}
+
+	_, err := s.through(t, client, impatient).Append(t.Context(), one("1"))
+
+	assertOnly(t, err, nil)
+	assert.ErrorContains(t, err, "nothing written")
+	assert.ErrorContains(t, err, "connection refused")
+}
+
+func TestAMissingTableOrIndexIsNamed(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c := s.Config()
+		j := s.through(t, s.client, func(c *journal.Config) {
+			c.Indexes.JournalTail, c.Indexes.JournalAggregate = "no-tail", "no-aggregates"
+		})
+		_, err := j.Tail(t.Context(), journal.TailQuery{AggregateType: "user-account"})
+		assertOnly(t, err, journal.ErrTableMissing)
+		assert.ErrorContains(t, err, "no-tail")
+		err = firstError(t.Context(), j, 20)
+		assertOnly(t, err, journal.ErrTableMissing)
+		assert.ErrorContains(t, err, "no-aggregates")
+
+		_, err = s.client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: &c.Tables.Snapshot})
+		require.NoError(t, err)
+		_, err = s.Append(t.Context(), one("1"))
+		assertOnly(t, err, journal.ErrTableMissing)
+		assert.ErrorContains(t, err, c.Tables.Snapshot)
+		_, err = s.Head(t.Context(), user("1"))
+		assertOnly(t, err, journal.ErrTableMissing)
+		assert.ErrorContains(t, err, fmt.Sprintf("%q", c.Tables.Snapshot))
+	})
+}
+
+func TestAnAggregateWithoutEventsIsNotFound(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		_, err := s.Head(t.Context(), user("1"))
+		assertOnly(t, err, journal.ErrNotFound)
+		var missing *journal.NotFoundError
+		require.ErrorAs(t, err, &missing)
+		assert.Equal(t, user("1"), missing.ID)
+	})
+}
+
+func TestExplainKeepsWhatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	plain := errors.New("plain")
+	assert.NoError(t, journal.Explain(nil, "table"))
+	assert.Equal(t, plain, journal.Explain(plain, "table"))
+	err := journal.Explain(&types.ResourceNotFoundException{}, "positions")
+	assertOnly(t, err, journal.ErrTableMissing)
+	assert.ErrorContains(t, err, `"positions"`)
+}

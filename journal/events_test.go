@@ -1,0 +1,256 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestEventsReadsPastThePageOf1MB(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		const n = 1_500
+		for from := 1; from <= n; from += 75 {
+			list := events(from, 75)
+			for i := range list {
+				list[i].Payload = bytes.Repeat(list[i].Payload[:1], 1<<10)
+			}
+			_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
+			require.NoError(t, err)
+		}
+		client := &meddler{Client: s.client}
+		j := s.through(t, client)
+		client.calls = nil
+
+		records, err := read(t, j, user("1"), 1, n)
+
+		require.NoError(t, err)
+		require.Len(t, records, n)
+		for i, r := range records {
+			require.EqualValues(t, i+1, r.Number)
+			require.Equal(t, bytes.Repeat([]byte(strconv.Itoa(i + 1)[:1]), 1<<10), r.Payload)
+		}
+		assert.Equal(t, map[string]int{"query": 2}, client.calls, "two pages of the index and nothing else")
+	})
+}
+
+func TestEventsGivesAnyRangeOfTheHistory(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 30)
+		s.write(t, user("2"), 1, 30)
+		for _, r := range [][2]int{{1, 30}, {1, 1}, {30, 30}, {1, 8}, {1, 9}, {22, 30}, {23, 30}, {5, 25}} {
+			records, err := read(t, s.Journal, user("1"), uint64(r[0]), uint64(r[1]))
+			require.NoError(t, err)
+			requireNumbers(t, records, r[0], r[1])
+		}
+		records, err := read(t, s.Journal, user("1"), 0, 3)
+		require.NoError(t, err)
+		requireNumbers(t, records, 1, 3) // there is no event 0
+	})
+}
+
+func TestEventsReadsAFewByKeyAndMoreFromTheIndex(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	s.write(t, user("1"), 1, 30)
+	client := &meddler{Client: s.client}
+	j := s.through(t, client)
+	for to, want := range map[uint64]map[string]int{
+		1: {"get": 1}, 2: {"batchGet": 1}, 8: {"batchGet": 1}, 9: {"query": 1}, 30: {"query": 1},
+	} {
+		client.calls = nil
+		_, err := read(t, j, user("1"), 1, to)
+		require.NoError(t, err)
+		assert.Equal(t, want, client.calls, "events 1 to %d", to)
+	}
+}
+
+func TestAnEmptyRangeGivesNothingAndAsksForNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	client := &meddler{Client: s.client}
+	j := s.through(t, client)
+	client.calls = nil
+	for _, r := range [][2]uint64{{0, 0}, {1, 0}, {5, 4}, {math.MaxUint64, 1}} {
+		records, err := read(t, j, user("1"), r[0], r[1])
+		require.NoError(t, err)
+		assert.Empty(t, records)
+	}
+	assert.Empty(t, client.calls)
+}
+
+func TestEventsThatDoNotExistAreAnErrorHoweverManyAreAskedFor(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 12)
+		for name, r := range map[string][2]uint64{
+			"one more":       {1, 13},
+			"by key":         {10, 13},
+			"all there may":  {1, math.MaxUint64},
+			"the last of it": {math.MaxUint64, math.MaxUint64},
+		} {
+			_, err := read(t, s.Journal, user("1"), r[0], r[1])
+			assert.ErrorIs(t, err, journal.ErrCorruptItem, name)
+		}
+	})
+}
+
+func TestEventsOfAnInvalidIDAreAnError(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	_, err := read(t, s.Journal, user(""), 1, 2)
+	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	_, err = s.Head(t.Context(), user(""))
+	assert.ErrorIs(t, err, aggregate.ErrInvalidID)
+}
+
+func TestAMissingEventIsAnErrorWithItsKeys(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for value, c := range map[string]struct{ missing, n int }{"by-key": {2, 3}, "by-index": {15, 20}, "many": {3, 120}} {
+			id, table := user(value), s.Config().Tables.Journal
+			s.write(t, id, 1, c.n)
+			s.remove(t, table, s.keyOf(id, c.missing))
+			if value == "many" {
+				for n := 4; n <= 110; n++ {
+					s.remove(t, table, s.keyOf(id, n))
+				}
+			}
+
+			records, err := read(t, s.Journal, id, 1, uint64(c.n))
+
+			var corrupt *journal.CorruptItemError
+			require.ErrorIs(t, err, journal.ErrCorruptItem, value)
+			require.ErrorAs(t, err, &corrupt)
+			assert.Equal(t, table, corrupt.Table)
+			assert.Equal(t, journal.ShardKey(id.Type, s.Shard(id)), corrupt.PartitionKey)
+			assert.Equal(t, fmt.Sprintf("%s-%d", id, c.missing), corrupt.SortKey)
+			assert.ErrorContains(t, err, fmt.Sprintf("read events 1 to %d of %s", c.n, id))
+			assert.ErrorContains(t, err, "restore it from a backup")
+			assert.Less(t, len(records), c.missing, "nothing after the gap")
+		}
+	})
+}
+
+func TestACorruptEventIsAnErrorWithItsKeys(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for name, c := range map[string]struct {
+			change func(a journal.Attributes) item
+			text   string
+		}{
+			"no payload":            {func(a journal.Attributes) item { return item{a.Payload: nil} }, "has no binary or text in "},
+			"a payload of no bytes": {func(a journal.Attributes) item { return item{a.Payload: number(1)} }, "has no binary or text in "},
+			"no time":               {func(a journal.Attributes) item { return item{a.OccurredAt: nil} }, "has no whole number in "},
+			"a fraction of a time": {func(a journal.Attributes) item {
+				return item{a.OccurredAt: &types.AttributeValueMemberN{Value: "1.5"}}
+			}, "has no whole number in "},
+			"another number":      {func(a journal.Attributes) item { return item{a.SequenceNumber: number(99)} }, "does not fit its aggregate and sequence number 99"},
+			"no number":           {func(a journal.Attributes) item { return item{a.SequenceNumber: nil} }, "has no sequence number from 1 on in "},
+			"a negative number":   {func(a journal.Attributes) item { return item{a.SequenceNumber: number(-1)} }, "has no sequence number from 1 on in "},
+			"another aggregate":   {func(a journal.Attributes) item { return item{a.AggregateID: text("order-1")} }, " that fits its partition"},
+			"no aggregate":        {func(a journal.Attributes) item { return item{a.AggregateID: nil} }, " that fits its partition"},
+			"metadata of numbers": {func(journal.Attributes) item { return item{"metadata": metadata(number(1))} }, `has metadata "key" that is not text`},
+		} {
+			t.Run(name, func(t *testing.T) {
+				table, id := s.Config().Tables.Journal, user(name)
+				s.write(t, id, 1, 20)
+				s.change(t, table, s.keyOf(id, 3), c.change(s.Config().Attributes))
+				for _, to := range []uint64{4, 20} { // by key and by index
+					records, err := read(t, s.Journal, id, 1, to)
+
+					var corrupt *journal.CorruptItemError
+					require.ErrorAs(t, err, &corrupt)
+					assert.ErrorIs(t, err, journal.ErrCorruptItem)
+					assert.ErrorContains(t, err, fmt.Sprintf("item %q / %q of table %q", journal.ShardKey(id.Type, s.Shard(id)), id.String()+"-3", table))
+					assert.ErrorContains(t, err, c.text)
+					assert.Less(t, len(records), 3)
+				}
+			})
+		}
+	})
+}
+
+func metadata(value types.AttributeValue) types.AttributeValue {
+	return &types.AttributeValueMemberM{Value: item{"key": value}}
+}
+
+func TestAReaderThatStopsEarlyCausesNoFurtherReads(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 200)
+		client := &meddler{Client: s.client}
+		client.query = func(_ int, in *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+			in.Limit = aws.Int32(50)
+			out, err := send()
+			if err == nil && in.ExclusiveStartKey == nil {
+				out.Items = s.hide(out.Items, func(n int) bool { return n > 20 && n < 30 })
+			}
+			return out, err
+		}
+		j := s.through(t, client)
+		for stop, want := range map[int]map[string]int{
+			1: {"query": 1}, 20: {"query": 1}, 25: {"query": 1, "batchGet": 1}, 50: {"query": 1, "batchGet": 1}, 60: {"query": 2, "batchGet": 1},
+		} {
+			client.calls = nil
+			seen := 0
+			for r, err := range j.Events(t.Context(), user("1"), 1, 200) {
+				require.NoError(t, err)
+				seen++
+				require.EqualValues(t, seen, r.Number)
+				if seen == stop {
+					break
+				}
+			}
+			assert.Equal(t, stop, seen)
+			assert.Equal(t, want, client.calls, "stopped after event %d", stop)
+		}
+	})
+}
+
+func TestAContextThatEndsWhileEventsAreReadEndsThemWithItsError(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 40)
+		s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), 35))
+		for name, stopAt := range map[string]string{"in the index": "query", "by key": "batchGet", "while waiting for an absent event": "get"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			client := &meddler{Client: s.client}
+			j := s.through(t, client)
+			if stopAt == "query" {
+				client.query = func(_ int, _ *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+					cancel()
+					return send()
+				}
+			}
+			client.getItem = func(_ int, _ *dynamodb.GetItemInput, send func() (*dynamodb.GetItemOutput, error)) (*dynamodb.GetItemOutput, error) {
+				out, err := send()
+				cancel()
+				return out, err
+			}
+			client.batchGet = func(_ int, _ *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
+				cancel()
+				return send()
+			}
+			from := uint64(1)
+			if stopAt == "batchGet" {
+				from = 34
+			}
+
+			var last error
+			for _, last = range j.Events(ctx, user("1"), from, 40) {
+				continue
+			}
+
+			require.ErrorIs(t, last, context.Canceled, name)
+			assert.NotErrorIs(t, last, journal.ErrCorruptItem, name)
+			cancel()
+		}
+	})
+}

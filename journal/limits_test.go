@@ -1,0 +1,105 @@
+package journal
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+)
+
+// open makes a journal in a database of its own.
+func open(t *testing.T) *Journal {
+	t.Helper()
+	client := dynamolocaltest.Client(t)
+	require.NoError(t, Create(t.Context(), client, Config{Shards: 4}))
+	j, err := Open(t.Context(), client, Config{})
+	require.NoError(t, err)
+	return j
+}
+
+func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
+	t.Parallel()
+	j := open(t)
+	id := aggregate.ID{Type: "order", Value: "1"}
+	size := itemSize(j.itemOf(&Record{
+		Aggregate: id, Number: 1, EventType: "large", OccurredAt: time.Now(), CommitID: strings.Repeat("c", 36),
+	}))
+
+	_, err := j.Append(t.Context(), Commit{Aggregate: id, Events: []Event{{Type: "large", Payload: make([]byte, MaxItemBytes-size)}}})
+	require.NoError(t, err)
+
+	_, err = j.Append(t.Context(), Commit{Aggregate: id, Expected: 1, Events: []Event{{Type: "large", Payload: make([]byte, MaxItemBytes-size+1)}}})
+	var large *TooLargeError
+	require.ErrorAs(t, err, &large)
+	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: MaxItemBytes + 1, Limit: MaxItemBytes}, *large)
+}
+
+// A write unit is a KB, begun or full: an item that fills KBs exactly by our count would cost one more
+// if DynamoDB counted a single byte more.
+func TestItemSizeIsNotLessThanDynamoDBCounts(t *testing.T) {
+	t.Parallel()
+	j := open(t)
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		for n := range 40 {
+			slack := n % 2 * 48
+			it := j.itemOf(randomRecord(r))
+			payload := it["payload"].(*types.AttributeValueMemberB)
+			payload.Value = make([]byte, len(payload.Value)+1024-itemSize(it)%1024+slack)
+
+			out, err := j.client.PutItem(t.Context(), &dynamodb.PutItemInput{
+				TableName: &j.config.Tables.Journal, Item: it, ReturnConsumedCapacity: types.ReturnConsumedCapacityIndexes,
+			})
+
+			require.NoError(t, err)
+			size, units := itemSize(it), int(*out.ConsumedCapacity.Table.CapacityUnits)
+			if slack == 0 {
+				assert.LessOrEqual(t, units, size/1024, "seed %d, item %d of %d bytes by our count: %s", seed, n, size, dump(it))
+			} else {
+				assert.Greater(t, units, size/1024, "seed %d, item %d: our count of %d bytes is far too high: %s", seed, n, size, dump(it))
+			}
+		}
+	}
+}
+
+func randomRecord(r *rand.Rand) *Record {
+	letters := []rune("abcäß€😀")
+	text := func(most int) string {
+		s := make([]rune, r.IntN(most))
+		for i := range s {
+			s[i] = letters[r.IntN(len(letters))]
+		}
+		return string(s)
+	}
+	record := &Record{
+		Aggregate: aggregate.ID{Type: "t" + text(20), Value: "v" + text(60)},
+		Number:    r.Uint64() >> r.IntN(64), EventID: text(40), EventType: text(40),
+		OccurredAt: time.UnixMilli(r.Int64() >> r.IntN(64)), CommitID: text(36), Payload: make([]byte, r.IntN(5_000)),
+	}
+	for range r.IntN(5) {
+		if record.Metadata == nil {
+			record.Metadata = aggregate.Metadata{}
+		}
+		record.Metadata["k"+text(20)] = text(100)
+	}
+	return record
+}
+
+func dump(it item) string {
+	text := ""
+	for name, value := range it {
+		if name != "payload" {
+			text += fmt.Sprintf(" %s=%+v", name, value)
+		}
+	}
+	return text
+}

@@ -1,0 +1,353 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// one is a commit of one event to a new aggregate.
+func one(value string) journal.Commit {
+	return journal.Commit{Aggregate: user(value), Events: events(1, 1)}
+}
+
+// requireWrittenOnce wants the commit's event in the store, and what came after up to a version.
+func (s store) requireWrittenOnce(t *testing.T, value string, receipt journal.Receipt, version int) {
+	t.Helper()
+	head, err := s.Head(t.Context(), user(value))
+	require.NoError(t, err)
+	require.EqualValues(t, version, head.Version)
+	records, err := read(t, s.Journal, user(value), 1, uint64(version))
+	require.NoError(t, err)
+	requireNumbers(t, records, 1, version)
+	require.Equal(t, receipt.CommitID, records[0].CommitID)
+	require.Empty(t, s.get(t, s.Config().Tables.Journal, s.keyOf(user(value), version+1)))
+}
+
+// DynamoDB, like DynamoDB Local, remembers the token of a transaction for ten minutes and answers a repetition
+// as it answered the first.
+func TestALostReplyIsSuccessOnce(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		sent := 0
+		j := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {
+			if sent = call; call == 1 {
+				return lose(t, send)
+			}
+			return send()
+		}))
+
+		receipt, err := j.Append(t.Context(), one("1"))
+
+		require.NoError(t, err)
+		assert.Equal(t, 2, sent)
+		assert.EqualValues(t, 1, receipt.Version)
+		s.requireWrittenOnce(t, "1", receipt, 1)
+	})
+}
+
+// What a repetition meets once DynamoDB has forgotten the token: its own events.
+func TestALostReplyIsSuccessAlsoWhenTheTokenIsForgotten(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for name, evaluatesAll := range map[string]bool{"all conditions are evaluated": true, "only the first false condition is": false} {
+			t.Run(name, func(t *testing.T) {
+				client := &meddler{Client: s.client}
+				client.transact = func(call int, in *dynamodb.TransactWriteItemsInput, send func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+					if call == 1 {
+						_, err := send()
+						assert.NoError(t, err)
+						// Another writer commits before the repetition: the head does not show the first any more.
+						s.write(t, user(name), 2, 1)
+						return nil, errConnectionLost
+					}
+					out, err := s.withoutToken(t, in)
+					var canceled *types.TransactionCanceledException
+					if !evaluatesAll && errors.As(err, &canceled) {
+						canceled.CancellationReasons[1] = types.CancellationReason{Code: aws.String("None")}
+					}
+					return out, err
+				}
+				j := s.through(t, client)
+
+				receipt, err := j.Append(t.Context(), one(name))
+
+				require.NoError(t, err)
+				assert.EqualValues(t, 1, receipt.Version)
+				s.requireWrittenOnce(t, name, receipt, 2)
+			})
+		}
+	})
+}
+
+// A client that repeats requests by itself gets to see its own events too.
+func TestACommitThatTheClientSentTwiceIsSuccess(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		client := &meddler{Client: s.client}
+		client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, send func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+			_, err := send()
+			assert.NoError(t, err)
+			return s.withoutToken(t, in)
+		}
+		j := s.through(t, client)
+		client.calls = nil
+
+		receipt, err := j.Append(t.Context(), one("1"))
+
+		require.NoError(t, err)
+		s.requireWrittenOnce(t, "1", receipt, 1)
+		assert.Equal(t, map[string]int{"transact": 1}, client.calls, "the refusal itself tells")
+	})
+}
+
+// withoutToken sends a transaction as one that DynamoDB has not seen before.
+func (s store) withoutToken(t *testing.T, in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
+	t.Helper()
+	repetition := *in
+	repetition.ClientRequestToken = nil
+	return s.client.TransactWriteItems(t.Context(), &repetition)
+}
+
+func TestALostReplyOfATransactionThatLostARaceIsAConflict(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {
+			if call == 1 {
+				s.write(t, user("1"), 1, 1)
+				return nil, errConnectionLost
+			}
+			return send()
+		}))
+
+		_, err := j.Append(t.Context(), one("1"))
+
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		assert.EqualValues(t, 1, conflict.Actual)
+	})
+}
+
+func TestARequestThatNeverArrivedIsSentAgain(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {
+			if call <= 2 {
+				return nil, errConnectionLost
+			}
+			return send()
+		}))
+
+		receipt, err := j.Append(t.Context(), one("1"))
+
+		require.NoError(t, err)
+		s.requireWrittenOnce(t, "1", receipt, 1)
+	})
+}
+
+func TestARefusalAfterALostReplyLeavesTheOutcomeOpenUnlessTheTableTells(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for name, c := range map[string]struct {
+			arrived bool // the attempt whose reply was lost
+			refusal func() (*http.Response, error)
+		}{
+			"written, then no access":     {true, func() (*http.Response, error) { return refuse(http.StatusBadRequest, "AccessDeniedException", "") }},
+			"not written, then no access": {false, func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ExpiredTokenException", "") }},
+			"written, then invalid":       {true, func() (*http.Response, error) { return cancelTransaction("ValidationError") }},
+			"not written, then invalid":   {false, func() (*http.Response, error) { return cancelTransaction("ValidationError") }},
+		} {
+			t.Run(name, func(t *testing.T) {
+				j := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {
+					switch {
+					case call > 1:
+						return c.refusal()
+					case c.arrived:
+						return lose(t, send)
+					default:
+						return nil, errConnectionLost
+					}
+				}))
+
+				receipt, err := j.Append(t.Context(), one(name))
+
+				if c.arrived {
+					require.NoError(t, err)
+					s.requireWrittenOnce(t, name, receipt, 1)
+					return
+				}
+				require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+				assert.NotErrorIs(t, err, journal.ErrAccess, "which would say that nothing was written")
+			})
+		}
+	})
+}
+
+func TestWhatAnotherTransactionOrThrottlingHoldsUpIsSentAgain(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for name, answer := range map[string]func() (*http.Response, error){
+			"another transaction on the head": func() (*http.Response, error) { return cancelTransaction("TransactionConflict") },
+			"a throttled transaction":         func() (*http.Response, error) { return cancelTransaction("ThrottlingError") },
+			"no throughput left":              func() (*http.Response, error) { return cancelTransaction("ProvisionedThroughputExceeded") },
+			"a throttled request": func() (*http.Response, error) {
+				return refuse(http.StatusBadRequest, "ThrottlingException", "")
+			},
+			"a throttled table": func() (*http.Response, error) {
+				return refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException", "")
+			},
+			"the first attempt under way": func() (*http.Response, error) {
+				return refuse(http.StatusBadRequest, "TransactionInProgressException", "")
+			},
+			"a fault of the service": func() (*http.Response, error) {
+				return refuse(http.StatusInternalServerError, "InternalServerError", "")
+			},
+			"no service for a moment": func() (*http.Response, error) { return refuse(http.StatusServiceUnavailable, "ServiceUnavailable", "") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				j := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {
+					if call <= 3 {
+						return answer()
+					}
+					return send()
+				}))
+
+				receipt, err := j.Append(t.Context(), one(name))
+
+				require.NoError(t, err)
+				s.requireWrittenOnce(t, name, receipt, 1)
+			})
+		}
+	})
+}
+
+func TestThrottlingBeyondTheBudgetIsAnErrorAndNothingIsWritten(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for name, answer := range map[string]func() (*http.Response, error){
+			"another transaction on the head": func() (*http.Response, error) { return cancelTransaction("TransactionConflict") },
+			"a throttled transaction":         func() (*http.Response, error) { return cancelTransaction("ThrottlingError") },
+			"a throttled request":             func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				j := s.through(t, s.onWire("TransactWriteItems", func(int, func() (*http.Response, error)) (*http.Response, error) {
+					return answer()
+				}), impatient)
+
+				_, err := j.Append(t.Context(), one(name))
+
+				require.ErrorIs(t, err, journal.ErrThrottled)
+				require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+				assert.ErrorContains(t, err, fmt.Sprintf("append to %s, nothing written", user(name)))
+				assert.ErrorContains(t, err, s.Config().Tables.Journal)
+				s.requireNothingWritten(t, user(name))
+			})
+		}
+	})
+}
+
+func TestAnOutcomeThatStaysUnknownUntilTheBudgetEndsIsReadFromTheTable(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.onWire("TransactWriteItems", func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
+			return lose(t, send)
+		}), impatient)
+
+		receipt, err := j.Append(t.Context(), one("1"))
+
+		require.NoError(t, err)
+		s.requireWrittenOnce(t, "1", receipt, 1)
+	})
+}
+
+func TestACommitOfAContextThatHasEndedIsNotSent(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+
+		_, err := s.Append(ctx, one("1"))
+
+		require.ErrorIs(t, err, context.Canceled)
+		assert.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+		assert.ErrorContains(t, err, "append to user-account-1, nothing written")
+		s.requireNothingWritten(t, user("1"))
+	})
+}
+
+func TestAContextThatEndsBetweenAttemptsThatWereRefusedLeavesNothingWritten(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		ctx, cancel := context.WithCancel(t.Context())
+		j := s.through(t, s.onWire("TransactWriteItems", func(call int, _ func() (*http.Response, error)) (*http.Response, error) {
+			if call == 2 {
+				cancel()
+			}
+			return cancelTransaction("ThrottlingError")
+		}), func(c *journal.Config) { c.RetryBudget = time.Hour })
+
+		_, err := j.Append(ctx, one("1"))
+
+		require.ErrorIs(t, err, context.Canceled)
+		require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+		assert.ErrorIs(t, err, journal.ErrThrottled, "what it was waiting for")
+		assert.ErrorContains(t, err, "append to user-account-1, nothing written")
+		s.requireNothingWritten(t, user("1"))
+	})
+}
+
+func TestAContextThatEndsInMidFlightLeavesAnOutcomeThatCanBeResolved(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for name, arrives := range map[string]bool{"after the request arrived": true, "before": false} {
+			t.Run(name, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				j := s.through(t, s.onWire("TransactWriteItems", func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
+					if arrives {
+						_, _ = lose(t, send)
+					}
+					cancel()
+					return nil, ctx.Err()
+				}))
+				commit := one(name)
+				commit.Events = events(1, 3)
+
+				_, err := j.Append(ctx, commit)
+
+				var unknown *journal.OutcomeUnknownError
+				require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+				require.ErrorIs(t, err, context.Canceled)
+				require.ErrorAs(t, err, &unknown)
+				assert.Equal(t, user(name), unknown.ID)
+				assert.EqualValues(t, 1, unknown.First)
+				assert.ErrorContains(t, err, "commit "+unknown.CommitID+" from event 1 on")
+				assert.ErrorContains(t, err, "resolve it before repeating")
+				written, err := s.Resolve(t.Context(), unknown)
+				require.NoError(t, err)
+				assert.Equal(t, arrives, written)
+
+				// A later commit changes nothing about it.
+				if arrives {
+					s.write(t, user(name), 4, 1)
+				} else {
+					s.write(t, user(name), 1, 4)
+				}
+				written, err = s.Resolve(t.Context(), unknown)
+				require.NoError(t, err)
+				assert.Equal(t, arrives, written)
+			})
+		}
+	})
+}
+
+func TestResolveThatCannotReadIsAnError(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	written, err := s.Resolve(ctx, &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: "commit"})
+
+	require.ErrorIs(t, err, context.Canceled)
+	assert.False(t, written)
+	assert.ErrorContains(t, err, "resolve commit commit")
+}

@@ -1,0 +1,222 @@
+package journal_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+type item = map[string]types.AttributeValue
+
+// renamed uses words that DynamoDB reserves wherever there are some, so that a name which an
+// expression holds as it is fails.
+var renamed = journal.Config{
+	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
+	Attributes: journal.Attributes{
+		PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
+		Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "ttl",
+	},
+}
+
+// database is one for all stores: DynamoDB Local keeps six threads for each that it has ever seen.
+func database(t *testing.T) *dynamodb.Client {
+	t.Helper()
+	endpoint := dynamolocaltest.Endpoint(t)
+	once.Do(func() { shared = dynamolocal.NewClient(endpoint, rand.Text()) })
+	return shared
+}
+
+var (
+	once   sync.Once
+	shared *dynamodb.Client
+	stores atomic.Int64
+)
+
+// ownTables gives a config tables that no other test has.
+func ownTables(c journal.Config) journal.Config {
+	n := stores.Add(1)
+	c.Tables = journal.Tables{
+		Journal: fmt.Sprintf("journal-%d", n), Snapshot: fmt.Sprintf("snapshot-%d", n), Checkpoint: fmt.Sprintf("checkpoint-%d", n),
+	}
+	return c
+}
+
+// store is an empty journal with tables of its own.
+type store struct {
+	*journal.Journal
+	client *dynamodb.Client
+	clock  *clock
+}
+
+// clock stands still unless a test moves it, so all events have one time.
+type clock struct{ millis atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.UnixMilli(c.millis.Load()) }
+func (c *clock) advance(d time.Duration) { c.millis.Add(d.Milliseconds()) }
+
+func setup(t *testing.T, config journal.Config) store {
+	t.Helper()
+	s := store{client: database(t), clock: &clock{}}
+	config = ownTables(config)
+	s.clock.millis.Store(1_700_000_000_000)
+	config.Now = s.clock.now
+	if config.Shards == 0 {
+		config.Shards = 7
+	}
+	require.NoError(t, journal.Create(t.Context(), s.client, config))
+	var err error
+	s.Journal, err = journal.Open(t.Context(), s.client, config)
+	require.NoError(t, err)
+	return s
+}
+
+// eachSchema runs a test with default and with other names.
+func eachSchema(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	t.Parallel()
+	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, setup(t, config))
+		})
+	}
+}
+
+// through opens the journal with another client.
+func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) *journal.Journal {
+	t.Helper()
+	config := s.Config()
+	for _, c := range change {
+		c(&config)
+	}
+	j, err := journal.Open(t.Context(), client, config)
+	require.NoError(t, err)
+	return j
+}
+
+// impatient makes Append give up at the first failure.
+func impatient(c *journal.Config) { c.RetryBudget = time.Nanosecond }
+
+func user(value string) aggregate.ID { return aggregate.ID{Type: "user-account", Value: value} }
+
+// events makes n events with the payloads "first", "first+1" and so on.
+func events(first, n int) []journal.Event {
+	list := make([]journal.Event, n)
+	for i := range list {
+		list[i] = journal.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
+	}
+	return list
+}
+
+// write appends n events in full commits, each with its number as payload.
+func (s store) write(t *testing.T, id aggregate.ID, from, n int) {
+	t.Helper()
+	for n > 0 {
+		count := min(n, journal.MaxEvents)
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
+		require.NoError(t, err)
+		from, n = from+count, n-count
+	}
+}
+
+// read collects what j gives of an aggregate's events.
+func read(t *testing.T, j *journal.Journal, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
+	t.Helper()
+	var records []*journal.Record
+	for r, err := range j.Events(t.Context(), id, from, to) {
+		if err != nil {
+			assert.Nil(t, r, "an error comes without a record")
+			return records, err
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+// requireNumbers wants the records from..to, written by write, in order and each once.
+func requireNumbers(t *testing.T, records []*journal.Record, from, to int) {
+	t.Helper()
+	require.Len(t, records, max(to-from+1, 0))
+	for i, r := range records {
+		require.EqualValues(t, from+i, r.Number)
+		require.Equal(t, fmt.Sprint(from+i), string(r.Payload))
+	}
+}
+
+func (s store) requireNothingWritten(t *testing.T, id aggregate.ID) {
+	t.Helper()
+	_, err := s.Head(t.Context(), id)
+	require.ErrorIs(t, err, journal.ErrNotFound, "no head")
+	require.Empty(t, s.get(t, s.Config().Tables.Journal, s.keyOf(id, 1)), "no event")
+}
+
+func (s store) scan(t *testing.T, table string) []item {
+	t.Helper()
+	out, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	require.NoError(t, err)
+	require.Nil(t, out.LastEvaluatedKey)
+	return out.Items
+}
+
+func (s store) key(partition, sort string) item {
+	a := s.Config().Attributes
+	return item{a.PartitionKey: text(partition), a.SortKey: text(sort)}
+}
+
+func (s store) keyOf(id aggregate.ID, number int) item {
+	return s.key(journal.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
+}
+
+// get reads an item as it is.
+func (s store) get(t *testing.T, table string, key item) item {
+	t.Helper()
+	out, err := s.client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
+	require.NoError(t, err)
+	return out.Item
+}
+
+// put writes an item behind the journal's back.
+func (s store) put(t *testing.T, table string, it item) {
+	t.Helper()
+	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it})
+	require.NoError(t, err)
+}
+
+// change overwrites attributes of an item behind the journal's back; nil removes one.
+func (s store) change(t *testing.T, table string, key, attributes item) {
+	t.Helper()
+	it := s.get(t, table, key)
+	require.NotEmpty(t, it)
+	for name, value := range attributes {
+		if it[name] = value; value == nil {
+			delete(it, name)
+		}
+	}
+	s.put(t, table, it)
+}
+
+func (s store) remove(t *testing.T, table string, key item) {
+	t.Helper()
+	_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: key})
+	require.NoError(t, err)
+}
+
+func text(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+func number(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
+}
+func binary(v string) types.AttributeValue { return &types.AttributeValueMemberB{Value: []byte(v)} }

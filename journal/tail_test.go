@@ -1,0 +1,280 @@
+package journal_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// tailOf asks for the tail of the shard in which an aggregate lies.
+func (s store) tailOf(id aggregate.ID) journal.TailQuery {
+	return journal.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)}
+}
+
+func tail(t *testing.T, j *journal.Journal, q journal.TailQuery) journal.TailPage {
+	t.Helper()
+	page, err := j.Tail(t.Context(), q)
+	require.NoError(t, err)
+	return page
+}
+
+func places(records []*journal.Record) []string {
+	list := make([]string, len(records))
+	for i, r := range records {
+		list[i] = fmt.Sprintf("%s/%d", r.Aggregate.Value, r.Number)
+	}
+	return list
+}
+
+func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		// 1 and n2 are in one shard, 2 is in another.
+		require.Equal(t, s.Shard(user("1")), s.Shard(user("n2")))
+		require.NotEqual(t, s.Shard(user("1")), s.Shard(user("2")))
+		for n := range 3 {
+			for _, value := range []string{"1", "2", "n2"} {
+				s.clock.advance(time.Millisecond)
+				s.write(t, user(value), n+1, 1)
+			}
+		}
+		// Another type that has a shard of the same number.
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
+		require.NoError(t, err)
+
+		page := tail(t, s.Journal, s.tailOf(user("1")))
+
+		assert.Equal(t, []string{"1/1", "n2/1", "1/2", "n2/2", "1/3", "n2/3"}, places(page.Records))
+		assert.False(t, page.More)
+		assert.Empty(t, page.Corrupt)
+		assert.Equal(t, journal.CursorAfter(page.Records[5]), page.Next)
+		whole, err := read(t, s.Journal, user("1"), 1, 3)
+		require.NoError(t, err)
+		assert.Equal(t, whole[2], page.Records[4], "a record of the tail is that of the table")
+	})
+}
+
+func TestAnEmptyTailKeepsItsPlace(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for _, after := range []journal.Cursor{{}, journal.CursorAt(s.clock.now()), {OccurredAt: 5, SortKey: "user-account-1-1"}} {
+			page := tail(t, s.Journal, journal.TailQuery{AggregateType: "user-account", Shard: 1, After: after})
+			assert.Equal(t, journal.TailPage{Records: []*journal.Record{}, Next: after}, page)
+		}
+	})
+}
+
+func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		const n = 1_500 // of 1 KB, more than a page
+		payload := make([]byte, 1<<10)
+		for from := 0; from < n; from += 75 {
+			_, err := s.Append(t.Context(), journal.Commit{
+				Aggregate: user("1"), Expected: uint64(from), Events: repeat(75, journal.Event{Payload: payload}),
+			})
+			require.NoError(t, err)
+			if from%300 == 0 {
+				s.clock.advance(time.Millisecond) // 300 events to a millisecond
+			}
+		}
+		seen := map[uint64]int{}
+		var sizes []int
+		q := s.tailOf(user("1"))
+		for {
+			page := tail(t, s.Journal, q)
+			size := 0
+			for _, r := range page.Records {
+				seen[r.Number]++
+				size += r.Size()
+			}
+			sizes = append(sizes, size)
+			assert.Less(t, size, 2<<20)
+			q.After = page.Next
+			if !page.More {
+				break
+			}
+		}
+
+		assert.Len(t, seen, n)
+		for number, times := range seen {
+			require.Equal(t, 1, times, "event %d", number)
+		}
+		assert.Len(t, sizes, 2, "pages")
+		assert.Empty(t, tail(t, s.Journal, q).Records, "nothing is left")
+
+		s.clock.advance(time.Millisecond)
+		s.write(t, user("n2"), 1, 1)
+		assert.Equal(t, []string{"n2/1"}, places(tail(t, s.Journal, q).Records), "what came since")
+	})
+}
+
+func TestTheTailGoesOnAfterAnyEventOfAMillisecond(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for _, value := range []string{"1", "n2"} { // one shard, and the clock stands still
+			s.write(t, user(value), 1, 12)
+		}
+		all := tail(t, s.Journal, s.tailOf(user("1"))).Records
+		require.Len(t, all, 24)
+		for i, r := range all {
+			q := s.tailOf(user("1"))
+			q.After = journal.CursorAfter(r)
+
+			rest := tail(t, s.Journal, q)
+
+			require.Equal(t, places(all[i+1:]), places(rest.Records), "after %s", places(all[i:i+1]))
+		}
+		q := s.tailOf(user("1"))
+		q.After = journal.CursorAt(s.clock.now())
+		assert.Equal(t, places(all), places(tail(t, s.Journal, q).Records), "from the beginning of the millisecond")
+		q.After = journal.CursorAt(s.clock.now().Add(time.Millisecond))
+		assert.Empty(t, tail(t, s.Journal, q).Records)
+	})
+}
+
+func TestTheTailEndsWhereItIsToldTo(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		start := s.clock.now()
+		for n := range 5 {
+			s.write(t, user("1"), n+1, 1)
+			s.clock.advance(time.Second)
+		}
+		for until, want := range map[time.Duration]int{
+			-time.Millisecond: 0, 0: 1, 999 * time.Millisecond: 1, time.Second: 2, time.Second + 999*time.Microsecond: 2, time.Hour: 5,
+		} {
+			q := s.tailOf(user("1"))
+			q.Until = start.Add(until)
+			page := tail(t, s.Journal, q)
+			assert.Len(t, page.Records, want, "until %s", until)
+		}
+		q := s.tailOf(user("1"))
+		q.After, q.Until = journal.CursorAt(start.Add(time.Second)), start.Add(3*time.Second)
+		assert.Equal(t, []string{"1/2", "1/3", "1/4"}, places(tail(t, s.Journal, q).Records))
+	})
+}
+
+// DynamoDB refuses a range whose end is before its beginning.
+func TestATailThatEndsBeforeItBeginsIsEmptyAndNotAskedFor(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	client := &meddler{Client: s.client}
+	j := s.through(t, client)
+	client.calls = nil
+	after := journal.CursorAt(s.clock.now())
+
+	page := tail(t, j, journal.TailQuery{AggregateType: "user-account", After: after, Until: s.clock.now().Add(-time.Millisecond)})
+
+	assert.Equal(t, journal.TailPage{Next: after}, page)
+	assert.Empty(t, client.calls)
+}
+
+func TestATailOfNumbersOnlyLeavesTheRestOut(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: []journal.Event{
+			{ID: "event", Type: "registered", Payload: []byte("payload"), Metadata: aggregate.Metadata{"k": "v"}},
+		}})
+		require.NoError(t, err)
+		q := s.tailOf(user("1"))
+		q.NumbersOnly = true
+
+		page := tail(t, s.Journal, q)
+
+		assert.Equal(t, []*journal.Record{{
+			Aggregate: user("1"), Number: 1, OccurredAt: time.UnixMilli(1_700_000_000_000).UTC(), Payload: []byte{},
+		}}, page.Records)
+		assert.Equal(t, journal.CursorAfter(page.Records[0]), page.Next)
+	})
+}
+
+func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c := s.Config()
+		for n := range 5 {
+			s.write(t, user("1"), n+1, 1)
+			s.clock.advance(time.Millisecond)
+		}
+		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 2), item{c.Attributes.Payload: nil})
+		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 3), item{c.Attributes.AggregateID: nil})
+		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 5), item{c.Attributes.SequenceNumber: number(0)})
+
+		page := tail(t, s.Journal, s.tailOf(user("1")))
+
+		assert.Equal(t, []string{"1/1", "1/4"}, places(page.Records))
+		require.Len(t, page.Corrupt, 3)
+		for i, number := range []int{2, 3, 5} {
+			var corrupt *journal.CorruptItemError
+			require.ErrorAs(t, page.Corrupt[i], &corrupt)
+			assert.Equal(t, fmt.Sprintf("user-account-1-%d", number), corrupt.SortKey)
+		}
+		assert.Equal(t, journal.Cursor{OccurredAt: 1_700_000_000_004, SortKey: "user-account-1-5"}, page.Next, "after the corrupt one too")
+		q := s.tailOf(user("1"))
+		q.After = page.Next
+		assert.Empty(t, tail(t, s.Journal, q).Corrupt)
+	})
+}
+
+func TestEventsOfAnyTimeAreInTheTail(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		table := s.Config().Tables.Journal
+		for n, at := range []int64{-86_400_000, 0, 999, 1_600_000_000_000_000_000} { // before 1970, JavaScript's, nanoseconds
+			s.put(t, table, s.foreignEvent(user("1"), n+1, binary("x"), at))
+		}
+		s.write(t, user("n2"), 1, 1)
+
+		page := tail(t, s.Journal, s.tailOf(user("1")))
+		assert.Equal(t, []string{"1/1", "1/2", "1/3", "n2/1", "1/4"}, places(page.Records))
+		assert.Equal(t, journal.Cursor{OccurredAt: 1_600_000_000_000_000_000, SortKey: "user-account-1-4"}, page.Next)
+
+		q := s.tailOf(user("1"))
+		q.Until = s.clock.now()
+		page = tail(t, s.Journal, q)
+		assert.Equal(t, []string{"1/1", "1/2", "1/3", "n2/1"}, places(page.Records), "without those of the future")
+		assert.Equal(t, journal.CursorAfter(page.Records[3]), page.Next, "which do not drag the cursor along")
+	})
+}
+
+func TestTheShardsTogetherHoldEveryEventOnce(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		var want, got []string
+		for i := range 30 {
+			s.write(t, user(fmt.Sprint(i)), 1, 2)
+			want = append(want, fmt.Sprintf("%d/1", i), fmt.Sprintf("%d/2", i))
+		}
+		for shard := range s.Shards() {
+			got = append(got, places(tail(t, s.Journal, journal.TailQuery{AggregateType: "user-account", Shard: shard}).Records)...)
+		}
+		slices.Sort(want)
+		slices.Sort(got)
+		assert.Equal(t, want, got)
+	})
+}
+
+// A page that a filter or a limit left empty may still not be the last one.
+func TestAPageMayBeEmptyAndNotTheLast(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	s.write(t, user("1"), 1, 4)
+	client := &meddler{Client: s.client}
+	client.query = func(call int, in *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+		in.Limit = aws.Int32(2)
+		out, err := send()
+		if call == 1 {
+			out.Items = nil
+		}
+		return out, err
+	}
+	j := s.through(t, client)
+	all := tail(t, s.Journal, s.tailOf(user("1"))).Records
+
+	page := tail(t, j, s.tailOf(user("1")))
+
+	assert.Empty(t, page.Records)
+	assert.True(t, page.More)
+	assert.Equal(t, journal.CursorAfter(all[1]), page.Next)
+}
