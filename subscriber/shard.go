@@ -53,14 +53,11 @@ func newShard(s *session, number int) *shard {
 // start takes the shard over: its cursor, and what the former owner left behind.
 func (sh *shard) start(ctx context.Context) error {
 	s := sh.session
-	cursor, err := s.checkpoint.ClaimCursor(ctx, sh.key, s.lease.Epoch)
+	progress, err := s.checkpoint.Progress(ctx, sh.key)
 	if err != nil {
 		return err
 	}
-	behind, err := s.checkpoint.Behind(ctx, sh.key)
-	if err != nil {
-		return err
-	}
+	cursor, behind := progress.Cursor, progress.Behind
 	for id, head := range behind {
 		// The cursor has passed whatever came since it was listed, so the head itself
 		// has to tell how far the aggregate goes.

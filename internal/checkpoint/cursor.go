@@ -25,29 +25,55 @@ type Shard struct {
 
 func (k Shard) partition() string { return k.Group + "/" + journal.ShardKey(k.Topic, k.Number) }
 
-// ClaimCursor stamps the epoch on the shard's cursor and gives it: every event that
-// occurred before it is acked, or its aggregate is on the list of those behind. The beginning
-// of time where there is none yet.
-func (s *Store) ClaimCursor(ctx context.Context, k Shard, epoch uint64) (time.Time, error) {
-	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
-		Key:                       s.key(k.partition(), "cursor"),
-		UpdateExpression:          expression("SET #e = :e"),
-		ConditionExpression:       expression(notNewer),
-		ExpressionAttributeNames:  names(),
-		ExpressionAttributeValues: item{":e": number(epoch)},
-	})
-	if err != nil {
-		return time.Time{}, fmt.Errorf("claim cursor of %s: %w", k.partition(), err)
-	}
-	return time.UnixMilli(int64(uintOf(row[attrCursor]))), nil
+// cursorRow is the sort key of the cursor. It sorts just after the list of those behind, so
+// that one query reads both and nothing else.
+const cursorRow = "cursor"
+
+// Progress is what a member that takes over a shard has to know.
+type Progress struct {
+	// Cursor: every event that occurred before it is acked, or its aggregate is on the list of those
+	// behind. The beginning of 1970 where there is none yet.
+	Cursor time.Time
+	// Behind are the aggregates that the cursor has passed unfinished, with the highest event numbers
+	// known when they were listed.
+	Behind map[aggregate.ID]uint64
 }
 
-// SaveCursor moves a claimed cursor.
+// Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. Nothing is
+// stamped: what a former owner may still write is as true as what it wrote before.
+func (s *Store) Progress(ctx context.Context, k Shard) (Progress, error) {
+	progress := Progress{Cursor: time.UnixMilli(0), Behind: map[aggregate.ID]uint64{}}
+	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+		TableName:              &s.table,
+		ConsistentRead:         aws.Bool(true),
+		KeyConditionExpression: expression("#pk = :pk AND #sk BETWEEN :behind AND :cursor"),
+		ExpressionAttributeNames: map[string]string{
+			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
+		},
+		ExpressionAttributeValues: item{":pk": text(k.partition()), ":behind": text(behindPrefix), ":cursor": text(cursorRow)},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return Progress{}, fmt.Errorf("read progress of %s: %w", k.partition(), s.explain(err))
+		}
+		for _, row := range page.Items {
+			if value, ok := strings.CutPrefix(textOf(row[s.keys.SortKey]), behindPrefix); ok {
+				progress.Behind[aggregate.ID{Type: k.Topic, Value: value}] = uintOf(row[attrHead])
+			} else {
+				progress.Cursor = time.UnixMilli(int64(uintOf(row[attrCursor])))
+			}
+		}
+	}
+	return progress, nil
+}
+
+// SaveCursor moves the cursor, and keeps former owners from moving it.
 func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor time.Time) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
-		Key:                       s.key(k.partition(), "cursor"),
-		UpdateExpression:          expression("SET #c = :c"),
-		ConditionExpression:       expression("#e = :e"),
+		Key:                       s.key(k.partition(), cursorRow),
+		UpdateExpression:          expression("SET #e = :e, #c = :c"),
+		ConditionExpression:       expression(notNewer),
 		ExpressionAttributeNames:  names("#c", attrCursor),
 		ExpressionAttributeValues: item{":e": number(epoch), ":c": number(cursor.UnixMilli())},
 	})
@@ -92,30 +118,4 @@ func (s *Store) UnlistBehind(ctx context.Context, group string, id aggregate.ID,
 		return fmt.Errorf("take %s off the list of those behind: %w", id, err)
 	}
 	return nil
-}
-
-// Behind gives the shard's list of those behind: aggregates and the highest event numbers
-// known of them.
-func (s *Store) Behind(ctx context.Context, k Shard) (map[aggregate.ID]uint64, error) {
-	behind := map[aggregate.ID]uint64{}
-	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
-		TableName:              &s.table,
-		ConsistentRead:         aws.Bool(true),
-		KeyConditionExpression: expression("#pk = :pk AND begins_with(#sk, :prefix)"),
-		ExpressionAttributeNames: map[string]string{
-			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
-		},
-		ExpressionAttributeValues: item{":pk": text(k.partition()), ":prefix": text(behindPrefix)},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, s.explain(err)
-		}
-		for _, row := range page.Items {
-			value := strings.TrimPrefix(textOf(row[s.keys.SortKey]), behindPrefix)
-			behind[aggregate.ID{Type: k.Topic, Value: value}] = uintOf(row[attrHead])
-		}
-	}
-	return behind, nil
 }
