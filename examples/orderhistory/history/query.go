@@ -1,0 +1,99 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// Page is a part of a consumer's order history, newest first.
+type Page struct {
+	Orders []Order `json:"orders"`
+	// NextToken leads to the next page, empty on the last.
+	NextToken string `json:"nextPageToken,omitempty"`
+}
+
+// maxKey is DynamoDB's limit for a partition key, in bytes.
+const maxKey = 2048
+
+// minRead is how many orders are read at a time where most may be filtered out again.
+const minRead = 100
+
+// FindOrderHistory gives a page of the orders of a consumer, from the index, which is eventually
+// consistent. DynamoDB counts what it reads before it filters; so that a page is full as long as there are orders
+// for it, this reads on until it has them. A page that is not the last costs a read of one order
+// more, which tells that there is one.
+//
+// Errors: [ErrInvalidFilter], [ErrInvalidPageToken], journal.ErrThrottled.
+func (d *DAO) FindOrderHistory(ctx context.Context, consumerID string, filter Filter) (Page, error) {
+	if n := len(consumerID); n == 0 || n > maxKey {
+		return Page{}, &FilterError{"consumer", fmt.Sprintf("has %d bytes, not 1 to %d", n, maxKey)}
+	}
+	f, err := filter.checked()
+	if err != nil {
+		return Page{}, err
+	}
+	query := d.query(consumerID, f)
+	if f.PageToken != "" {
+		last, err := d.readPageToken(consumerID, f)
+		if err != nil {
+			return Page{}, err
+		}
+		query.ExclusiveStartKey = last.item(consumerID)
+	}
+	page := Page{Orders: []Order{}} // not null in JSON
+	for {
+		out, err := d.client.Query(ctx, query)
+		if err != nil {
+			return Page{}, d.explain("find orders of "+consumerID, err)
+		}
+		for _, item := range out.Items {
+			if len(page.Orders) == f.PageSize {
+				last := page.Orders[f.PageSize-1]
+				page.NextToken = d.pageToken(consumerID, f, lastKey{last.OrderID, last.CreationTime.UnixMilli()})
+				return page, nil
+			}
+			page.Orders = append(page.Orders, orderOf(item))
+		}
+		if out.LastEvaluatedKey == nil {
+			return page, nil
+		}
+		query.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+func (d *DAO) query(consumerID string, f Filter) *dynamodb.QueryInput {
+	q := &dynamodb.QueryInput{
+		TableName:              &d.table,
+		IndexName:              aws.String(Index),
+		ScanIndexForward:       aws.Bool(false),
+		Limit:                  aws.Int32(int32(f.PageSize + 1)),
+		KeyConditionExpression: aws.String("#consumer = :consumer AND #time BETWEEN :since AND :until"),
+		ExpressionAttributeNames: map[string]string{
+			"#consumer": attrConsumerID, "#time": attrCreationTime,
+		},
+		ExpressionAttributeValues: attributes{
+			":consumer": text(consumerID), ":since": number(f.since()), ":until": number(f.until() - 1),
+		},
+	}
+	var conditions []string
+	if f.Status != "" {
+		conditions = append(conditions, "#status = :status")
+		q.ExpressionAttributeNames["#status"] = attrStatus
+		q.ExpressionAttributeValues[":status"] = text(f.Status)
+	}
+	for i, word := range f.words() {
+		conditions = append(conditions, fmt.Sprintf("(contains(#restaurant, :w%d) OR contains(#lines, :w%d))", i, i))
+		q.ExpressionAttributeNames["#restaurant"] = attrRestaurantKeywords
+		q.ExpressionAttributeNames["#lines"] = attrLineKeywords
+		q.ExpressionAttributeValues[fmt.Sprintf(":w%d", i)] = text(word)
+	}
+	if conditions != nil {
+		q.FilterExpression = aws.String(strings.Join(conditions, " AND "))
+		q.Limit = aws.Int32(max(minRead, *q.Limit))
+	}
+	return q
+}
