@@ -1,0 +1,64 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// consumerGroup names what the positions in the journal belong to. A group with another name would start at
+// the beginning.
+const consumerGroup = "order-history"
+
+// Consumer brings the history up to date with the events of the orders, as long as it runs. Of several
+// consumers one works and the others stand by.
+type Consumer struct {
+	router     *message.Router
+	subscriber *subscriber.Subscriber
+	projection *projection.Projection
+}
+
+// NewConsumer makes a consumer. Journal and ConsumerGroup of the config are filled in.
+func (s *Service) NewConsumer(
+	config subscriber.Config, logger watermill.LoggerAdapter, middleware ...message.HandlerMiddleware,
+) (*Consumer, error) {
+	config.Journal, config.ConsumerGroup = s.Journal, consumerGroup
+	sub, err := subscriber.NewSubscriber(config, logger)
+	if err != nil {
+		return nil, err
+	}
+	view, err := projection.New(s.client, projection.Config{}, s.History.Reactions()...)
+	if err != nil {
+		return nil, err
+	}
+	router, err := message.NewRouter(message.RouterConfig{}, logger)
+	if err != nil {
+		return nil, err
+	}
+	router.AddMiddleware(middleware...)
+	router.AddConsumerHandler("order-history", order.Definition.Type(), sub, view.Handle)
+	return &Consumer{router: router, subscriber: sub, projection: view}, nil
+}
+
+// Run consumes until the context ends or Close is called.
+func (c *Consumer) Run(ctx context.Context) error { return c.router.Run(ctx) }
+
+// Running is closed once Run has begun to consume.
+func (c *Consumer) Running() <-chan struct{} { return c.router.Running() }
+
+// Close ends Run, and returns when the last handler is done and its position stored.
+func (c *Consumer) Close() error {
+	// The subscriber first, as it lets handlers finish what they have. The router would cancel them.
+	return errors.Join(c.subscriber.Close(), c.router.Close())
+}
+
+// Stats tells what the consumer has done so far.
+func (c *Consumer) Stats() (subscriber.Stats, projection.Stats) {
+	return c.subscriber.Stats(), c.projection.Stats()
+}
