@@ -1,0 +1,75 @@
+// Command orderhistory is an order service with a CQRS view: commands go to event sourced aggregates, and a view in
+// DynamoDB that follows their events answers queries.
+//
+//	go run ./examples/orderhistory [serve]    serve the REST API
+//	go run ./examples/orderhistory story      run the whole once and check every order
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/examples/orderhistory/story"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "orderhistory:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	command := "serve"
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		command, args = args[0], args[1:]
+	}
+	flags := flag.NewFlagSet("orderhistory "+command, flag.ContinueOnError)
+	flags.SetOutput(log)
+	switch command {
+	case "serve":
+		address := flags.String("listen", "127.0.0.1:8080", "address of the REST API")
+		if err := parse(flags, args); err != nil {
+			return err
+		}
+		client, err := dynamo.Client(ctx)
+		if err != nil {
+			return err
+		}
+		return serve(ctx, client, *address, out, log)
+	case "story":
+		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
+		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "decides what happens")
+		flags.IntVar(&config.Orders, "orders", 300, "how many orders are placed")
+		if err := parse(flags, args); err != nil {
+			return err
+		}
+		client, err := dynamo.Client(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = story.Run(ctx, client, config)
+		return err
+	default:
+		return fmt.Errorf("there is no command %q, only serve and story", command)
+	}
+}
+
+func parse(flags *flag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("%s takes no argument %q", flags.Name(), flags.Arg(0))
+	}
+	return err
+}
