@@ -26,7 +26,7 @@ func TestASubscriberKilledOrClosedAtRandomPointsLosesNothingAndKeepsTheOrder(t *
 }
 
 func restarts(t *testing.T, random *rand.Rand) {
-	const aggregates, rounds = 8, 12
+	const aggregates, rounds = 8, 8
 	client := create(t, 4)
 	writer := open(t, client)
 	written := make([]int, aggregates)
@@ -48,12 +48,12 @@ func restarts(t *testing.T, random *rand.Rand) {
 		}
 		p := &process{Client: client}
 		config := quick(open(t, p))
-		config.LeaseDuration = 150 * time.Millisecond
+		config.LeaseDuration = 500 * time.Millisecond
 		config.CommitInterval = time.Duration(1+random.IntN(50)) * time.Millisecond
 		config.BehindAfter = time.Duration(1+random.IntN(100)) * time.Millisecond
 		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
 		config.CloseTimeout = time.Millisecond
-		config.BufferBytes = 1 << (10 + random.IntN(10))
+		config.BufferBytes = 1 << (12 + random.IntN(10))
 		sub, messages := subscribe(t, config)
 
 		last, hanging := round == rounds-1, 0

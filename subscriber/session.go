@@ -170,7 +170,11 @@ func (s *session) isStopping() bool {
 }
 
 // streamBytes is how much one stream may hold in memory: so little that handlers which hang in all
-// lanes but one leave half of the buffer to the rest.
-func (s *session) streamBytes() int { return s.config.BufferBytes / (2 * s.config.MaxInFlight) }
+// lanes but one leave half of the buffer to the rest. Less than some events would make reading them dear.
+func (s *session) streamBytes() int {
+	return max(minStreamBytes, s.config.BufferBytes/(2*s.config.MaxInFlight))
+}
+
+const minStreamBytes = 16 << 10
 
 func (s *session) now() time.Time { return s.journal.Config().Now() }

@@ -194,7 +194,7 @@ func TestAnAggregateThatOutgrowsTheBufferIsReadFromTheJournal(t *testing.T) {
 	j := setup(t, 1)
 	write(t, j, "big", 0, 1200)
 	config := quick(j)
-	config.BufferBytes = 128 << 10 // a stream may hold 1 KB of that: a few events
+	config.BufferBytes = 64 << 10 // a stream may hold 16 KB: some dozens of the events
 	sub, messages := subscribe(t, config)
 
 	assert.True(t, slices.Equal(expect("big", 1, 1200), receiveAll(t, messages, 1200)), "all events in order")
