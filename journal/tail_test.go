@@ -73,15 +73,15 @@ func TestAnEmptyTailKeepsItsPlace(t *testing.T) {
 
 func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		const n = 1_500 // of 1 KB, more than a page
-		payload := make([]byte, 1<<10)
-		for from := 0; from < n; from += 75 {
+		const n = 350 // of 4 KB, more than a page
+		payload := make([]byte, 4<<10)
+		for from := 0; from < n; from += 50 {
 			_, err := s.Append(t.Context(), journal.Commit{
-				Aggregate: user("1"), Expected: uint64(from), Events: repeat(75, journal.Event{Payload: payload}),
+				Aggregate: user("1"), Expected: uint64(from), Events: repeat(50, journal.Event{Payload: payload}),
 			})
 			require.NoError(t, err)
-			if from%300 == 0 {
-				s.clock.advance(time.Millisecond) // 300 events to a millisecond
+			if from%100 == 0 {
+				s.clock.advance(time.Millisecond) // 100 events to a millisecond
 			}
 		}
 		seen := map[uint64]int{}
