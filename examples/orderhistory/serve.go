@@ -42,7 +42,7 @@ func serve(ctx context.Context, client *dynamodb.Client, address string, out, lo
 		return err
 	}
 	server := &http.Server{
-		Handler:           http.TimeoutHandler(api.New(api.Config{Orders: s.Orders, History: s.History, Logger: logger}), 30*time.Second, ""),
+		Handler:           api.New(api.Config{Orders: s.Orders, History: s.History, Logger: logger}),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}

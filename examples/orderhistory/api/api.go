@@ -71,9 +71,15 @@ func New(config Config) http.Handler {
 	return s
 }
 
+// requestTimeout bounds what one request does. It is longer than the journal tries again when it is throttled.
+const requestTimeout = 30 * time.Second
+
 // handle serves what a function replies, or the problem that it has.
 func (s *server) handle(pattern string, reply func(*http.Request) (reply, error)) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		defer cancel()
+		r = r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		answer, err := reply(r)
 		if err != nil {

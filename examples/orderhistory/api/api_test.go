@@ -135,6 +135,7 @@ func TestABadFilterIsABadRequestWithTheReason(t *testing.T) {
 		"pagesize=1":                        "pagesize is not one of",
 		"status=APPROVED&status=CANCELLED":  "status is given more than once",
 		"pageToken=tomorrow":                "invalid page token",
+		"keyword=%zz":                       "the query cannot be read",
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()

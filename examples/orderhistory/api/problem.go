@@ -60,7 +60,7 @@ func (s *server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	case is(context.DeadlineExceeded):
 		status, detail = http.StatusGatewayTimeout, "the database did not answer in time, try again"
 	}
-	if status >= http.StatusInternalServerError && r.Context().Err() == nil {
+	if status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) { // the client is there
 		s.Logger.Error("Request failed", "method", r.Method, "path", r.URL.Path, "status", status, "error", err)
 	}
 	writeProblem(w, status, detail)

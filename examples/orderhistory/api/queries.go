@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -29,7 +30,10 @@ var parameters = []string{"status", "keyword", "since", "until", "pageSize", "pa
 
 // filterOf refuses what it does not know: a misspelt filter would show too much.
 func filterOf(r *http.Request) (filter history.Filter, err error) {
-	query := r.URL.Query()
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return filter, &requestError{"the query cannot be read: " + err.Error()}
+	}
 	for name, values := range query {
 		if !slices.Contains(parameters, name) {
 			return filter, &history.FilterError{Field: name, Reason: fmt.Sprintf("is not one of %q", parameters)}
