@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -52,11 +51,9 @@ func (c *Consumer) Run(ctx context.Context) error { return c.router.Run(ctx) }
 // Running is closed once Run has begun to consume.
 func (c *Consumer) Running() <-chan struct{} { return c.router.Running() }
 
-// Close ends Run, and returns when the last handler is done and its position stored.
-func (c *Consumer) Close() error {
-	// The subscriber first, as it lets handlers finish what they have. The router would cancel them.
-	return errors.Join(c.subscriber.Close(), c.router.Close())
-}
+// Close ends Run, and returns when the handlers are done and the lease is released. Watermill's router cancels what
+// handlers are at: their events come again, to the next consumer, and have their effect once all the same.
+func (c *Consumer) Close() error { return c.router.Close() }
 
 // Stats tells what the consumer has done so far.
 func (c *Consumer) Stats() (subscriber.Stats, projection.Stats) {

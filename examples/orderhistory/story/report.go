@@ -55,7 +55,7 @@ func (r *Report) print(out io.Writer) {
 	row("delivered", "%d messages: %d, %d after a restart, %d after a crash",
 		r.delivered(), r.Delivered[0], r.Delivered[1], r.Delivered[2])
 	if r.Applied < r.Committed {
-		row("applied", "%d, and %d whose reply the crash cut off", r.Applied, r.Committed-r.Applied)
+		row("applied", "%d, and %d whose reply a restart cut off", r.Applied, r.Committed-r.Applied)
 	} else {
 		row("applied", "%d", r.Applied)
 	}
