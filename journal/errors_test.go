@@ -229,7 +229,9 @@ func TestACommitWithoutCredentialsIsNotSent(t *testing.T) {
 func TestACommitThatFindsNobodyListeningIsNotUnknown(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	nobody := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) { o.BaseEndpoint = aws.String("http://127.0.0.1:1") })
+	nobody := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) {
+		o.BaseEndpoint, o.RetryMaxAttempts = aws.String("http://127.0.0.1:1"), 1
+	})
 	client := &meddler{Client: s.client}
 	client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
 		return nobody.TransactWriteItems(t.Context(), in)
