@@ -88,7 +88,7 @@ type Config struct {
 	// PollInterval is the pause after which a shard whose tail is read to the end is looked at
 	// again. It grows while nothing comes, up to MaxPollInterval, and is the latency
 	// of events that other processes commit. A look costs half a read unit for each
-	// shard. Defaults: 50 ms and 1 second.
+	// shard. Defaults: 100 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
 	// TrailingDelay is how much later a second look is taken at the same stretch of
@@ -109,8 +109,8 @@ type Config struct {
 	// another. Default: 10 seconds; at least 100 ms.
 	LeaseDuration time.Duration
 
-	// CloseTimeout is how long Close waits for handlers to ack or nack what they
-	// have. Default: 5 seconds.
+	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after the end
+	// of Subscribe's context. Then the contexts of their messages end. Default: 5 seconds.
 	CloseTimeout time.Duration
 
 	// Unmarshaler makes the messages. Default: UUID = event id, raw payload, metadata as
@@ -134,7 +134,7 @@ func (c *Config) setDefaults() {
 		}
 	}
 	duration(&c.NackResendSleep, 100*time.Millisecond)
-	duration(&c.PollInterval, 50*time.Millisecond)
+	duration(&c.PollInterval, 100*time.Millisecond)
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
 	duration(&c.TrailingDelay, 10*time.Second)
 	duration(&c.CommitInterval, time.Second)

@@ -25,10 +25,14 @@ const (
 // something makes it wait, or others have waited long enough (again).
 func (s *session) serve(st *stream) (again bool) {
 	if !st.claimed {
-		acked, err := s.config.Positions.Claim(s.messageCtx, s.config.ConsumerGroup, st.id, s.lease.Epoch)
-		if err != nil {
-			s.fail(st, fmt.Errorf("claim: %w", err))
-			return false
+		acked := uint64(0)
+		if !st.shard.untouched() {
+			var err error
+			if acked, err = s.config.Positions.Claim(s.messageCtx, s.config.ConsumerGroup, st.id, s.lease.Epoch); err != nil {
+				s.fail(st, err)
+				return false
+			}
+			s.stats.claims.Add(1)
 		}
 		st.shard.claim(st, acked)
 	}
@@ -149,6 +153,15 @@ func (s *session) delay(st *stream, pause time.Duration) {
 		s.lanes.run(st)
 	}
 	time.AfterFunc(max(0, pause), resume)
+}
+
+// untouched tells that no position of the shard that is not in memory can have been stored: this is the
+// first term of the group's lease, and no stream was forgotten. Then there is nothing to claim, which
+// spares a new group that reads all of history a write for each aggregate.
+func (sh *shard) untouched() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.session.firstTerm && !sh.forgetful
 }
 
 func (sh *shard) claim(st *stream, acked uint64) {

@@ -21,8 +21,8 @@
 //
 // UUID is the event id, the payload the raw event. Metadata is the event's own, with name (the event
 // type, as Watermill's cqrs.JSONMarshaler has it), aggregate_id, aggregate_type, sequence_number and
-// occurred_at added. [RecordFromContext] and [AggregateFromContext] give the same typed. The context ends with the
-// ack or nack, with Subscribe's context, and with Close.
+// occurred_at added. [RecordFromContext] and [AggregateFromContext] give the same typed. The context has the values of Subscribe's; it ends with
+// the ack or nack, when the lease is lost, and [Config.CloseTimeout] after Close or the end of Subscribe's context.
 //
 // # How it works
 //
@@ -55,7 +55,7 @@
 // In DynamoDB's units, for one group and topic: half a read unit a look at each shard, so
 // Shards/2 a second while idle with default settings; one read unit for each 4 KB of events, half on each look;
 // one read unit for an event of this process's own commits (it is read by key); one write unit for the first
-// event of an aggregate under a lease, and one for each aggregate that got further in a
+// event of an aggregate under a lease (none in the first term of a new group), and one for each aggregate that got further in a
 // CommitInterval; one write unit each 5 seconds for the cursor of a shard that moves; the lease one write
 // unit each quarter of [Config.LeaseDuration], and a member that stands by ten read units in it.
 package subscriber

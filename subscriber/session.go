@@ -21,6 +21,9 @@ type session struct {
 	checkpoint *checkpoint.Store
 	topic      string
 	lease      checkpoint.Lease
+	// firstTerm: nobody has ever held the lease before, so the checkpoint table has
+	// nothing of this group and topic.
+	firstTerm bool
 	logger     watermill.LoggerAdapter
 	stats      *counters
 	out        chan<- *message.Message
@@ -29,8 +32,9 @@ type session struct {
 	lanes  *lanes
 	budget *budget
 
-	// messageCtx is the parent of the messages' contexts. It ends with Subscribe's
-	// context, or when the session abandons what is out: an ack that comes later does not count.
+	// messageCtx is the parent of the messages' contexts. It has the values of Subscribe's context, and
+	// ends when the session abandons what is out: an ack that comes later does not count. It
+	// does not end with Subscribe's context, or each graceful stop would cut off handlers in mid-work.
 	messageCtx    context.Context
 	cancelMessage context.CancelFunc
 	abandoned     chan struct{}
@@ -54,7 +58,9 @@ func newSession(sub *subscription, lease checkpoint.Lease) *session {
 		budget:   &budget{free: sub.config.BufferBytes},
 		stopping: make(chan struct{}), fenced: make(chan struct{}), abandoned: make(chan struct{}),
 	}
-	s.messageCtx, s.cancelMessage = context.WithCancel(sub.ctx)
+	_, own := s.config.Positions.(*checkpoint.Store)
+	s.firstTerm = own && lease.Epoch == 1
+	s.messageCtx, s.cancelMessage = context.WithCancel(context.WithoutCancel(sub.ctx))
 	s.lanes = &lanes{max: sub.config.MaxInFlight, serve: s.serve}
 	for n := range s.journal.Shards() {
 		s.shards = append(s.shards, newShard(s, n))

@@ -36,6 +36,7 @@ type shard struct {
 	settled    int64 // trail, in milliseconds, for the flusher
 	saved      int64 // the stored cursor
 	caughtUp   bool  // the first look has reached the end of the tail
+	forgetful  bool  // streams were forgotten
 }
 
 // maxIdleStreams bounds what a shard remembers of aggregates that have nothing to
@@ -53,6 +54,9 @@ func newShard(s *session, number int) *shard {
 // start takes the shard over: its cursor, and what the former owner left behind.
 func (sh *shard) start(ctx context.Context) error {
 	s := sh.session
+	if s.firstTerm {
+		return nil // there was no former owner
+	}
 	progress, err := s.checkpoint.Progress(ctx, sh.key)
 	if err != nil {
 		return err
@@ -282,6 +286,7 @@ func (sh *shard) forget() {
 		_, unfinished := sh.unfinished[st]
 		if st.state == idle && !dirty && !unfinished {
 			delete(sh.streams, value)
+			sh.forgetful = true
 		}
 	}
 }

@@ -410,6 +410,27 @@ func TestTheContextOfAMessageEndsWithItsAckAndCarriesTheValuesOfSubscribe(t *tes
 	}
 }
 
+func TestTheEndOfTheContextLetsHandlersFinish(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 2)
+	write(t, j, "x", 0, 2)
+	config := quick(j)
+	config.CloseTimeout = patience
+	sub := newSubscriber(t, config)
+	ctx, cancel := context.WithCancel(t.Context())
+	messages, err := sub.Subscribe(ctx, topic)
+	require.NoError(t, err)
+	msg := receive(t, messages)
+	cancel()
+	require.NoError(t, msg.Context().Err(), "the handler may go on")
+	msg.Ack()
+	_, open := <-messages
+	assert.False(t, open)
+
+	_, messages = subscribe(t, quick(j))
+	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1), "its ack counts")
+}
+
 func TestTheEndOfTheContextEndsTheSubscriptionAlone(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 2)

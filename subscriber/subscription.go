@@ -113,7 +113,8 @@ func (s *subscription) hold(ctx context.Context, lease checkpoint.Lease, asOf ti
 			case err == nil:
 				expiry.Reset(time.Until(asOf.Add(s.config.LeaseDuration)))
 			case !session.lost(err):
-				s.complain(ctx, "Cannot renew the lease, will try again", err)
+				// Not an error yet: it holds for most of its duration still.
+				s.logger.Info("Cannot renew the lease, will try again", watermill.LogFields{"err": err})
 			}
 		}
 	}

@@ -96,8 +96,8 @@ func (b *bench) tail(ctx context.Context) error {
 			return took, err
 		},
 	)
-	fmt.Printf("# tail: %d events delivered, %d positions written (and %d claimed), %d events read by aggregate\n",
-		stats.Delivered, stats.Positions, aggregates, stats.Fetched)
+	fmt.Printf("# tail: %d events delivered, %d positions written and %d claimed, %d events read by aggregate\n",
+		stats.Delivered, stats.Positions, stats.Claims, stats.Fetched)
 	return err
 }
 

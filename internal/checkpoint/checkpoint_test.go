@@ -103,6 +103,20 @@ func TestAPositionBelongsToTheNewestEpoch(t *testing.T) {
 	assert.Zero(t, position)
 }
 
+func TestAFirstPositionNeedsNoClaimAndYieldsToOne(t *testing.T) {
+	t.Parallel()
+	s := setup(t, false)
+	require.NoError(t, s.Advance(t.Context(), group, id, 1, 0, 5))
+	require.ErrorIs(t, s.Advance(t.Context(), group, id, 1, 0, 7), checkpoint.ErrFenced, "there is a position already")
+	require.NoError(t, s.Advance(t.Context(), group, id, 1, 5, 7))
+
+	other := aggregate.ID{Type: "account", Value: "other"}
+	_, err := s.Claim(t.Context(), group, other, 2)
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Advance(t.Context(), group, other, 1, 0, 1), checkpoint.ErrFenced, "a newer epoch has claimed it")
+	require.NoError(t, s.Advance(t.Context(), group, other, 2, 0, 1))
+}
+
 func TestACursorBelongsToTheNewestEpoch(t *testing.T) {
 	t.Parallel()
 	s := setup(t, false)

@@ -58,17 +58,19 @@ func (s *Store) Advance(ctx context.Context, group string, id aggregate.ID, epoc
 }
 
 // AdvanceItem is Advance as a part of the caller's transaction. Where its condition
-// is false, Reached tells from the old item whether it was done before.
+// is false, Reached tells from the old item whether it was done before. From 0 it
+// needs no claim: it makes the row, unless a newer epoch was there first.
 func (s *Store) AdvanceItem(group string, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem {
-	condition, values := "#e = :e AND #p = :from", item{":e": number(epoch), ":from": number(from), ":to": number(to)}
+	update, condition := "SET #p = :to", "#e = :e AND #p = :from"
+	values := item{":e": number(epoch), ":from": number(from), ":to": number(to)}
 	if from == 0 {
-		condition = "#e = :e AND attribute_not_exists(#p)"
+		update, condition = "SET #p = :to, #e = :e", notNewer+" AND attribute_not_exists(#p)"
 		delete(values, ":from")
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &s.table,
 		Key:                                 s.positionKey(group, id),
-		UpdateExpression:                    expression("SET #p = :to"),
+		UpdateExpression:                    &update,
 		ConditionExpression:                 &condition,
 		ExpressionAttributeNames:            names("#p", attrPosition),
 		ExpressionAttributeValues:           values,
