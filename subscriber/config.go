@@ -88,7 +88,7 @@ type Config struct {
 	// PollInterval is the pause after which a shard whose tail is read to the end is looked at
 	// again. It grows while nothing comes, up to MaxPollInterval, and is the latency
 	// of events that other processes commit. A look costs half a read unit for each
-	// shard. Defaults: 100 ms and 1 second.
+	// shard. Defaults: 200 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
 	// TrailingDelay is how much later a second look is taken at the same stretch of
@@ -134,7 +134,7 @@ func (c *Config) setDefaults() {
 		}
 	}
 	duration(&c.NackResendSleep, 100*time.Millisecond)
-	duration(&c.PollInterval, 100*time.Millisecond)
+	duration(&c.PollInterval, 200*time.Millisecond)
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
 	duration(&c.TrailingDelay, 10*time.Second)
 	duration(&c.CommitInterval, time.Second)

@@ -103,8 +103,6 @@ func (s *session) deliver(st *stream, r *journal.Record) (acked bool, err error)
 		s.stats.delivered.Add(1)
 	case <-s.stopping:
 		return false, nil
-	case <-s.messageCtx.Done():
-		return false, nil
 	}
 
 	select {
