@@ -1,4 +1,3 @@
-//nolint:revive // what EventType and Apply are stands at aggregate.Event
 package order
 
 import "github.com/millrace-dev/millrace/aggregate"

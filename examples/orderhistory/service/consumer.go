@@ -51,8 +51,8 @@ func (c *Consumer) Run(ctx context.Context) error { return c.router.Run(ctx) }
 // Running is closed once Run has begun to consume.
 func (c *Consumer) Running() <-chan struct{} { return c.router.Running() }
 
-// Close ends Run, and returns when the handlers are done and the lease is released. Watermill's router cancels what
-// handlers are at: their events come again, to the next consumer, and have their effect once all the same.
+// Close ends Run. It returns when the handlers have finished what they are at, positions are stored and the lease
+// is released, so the next consumer goes on at once.
 func (c *Consumer) Close() error { return c.router.Close() }
 
 // Stats tells what the consumer has done so far.
