@@ -6,6 +6,7 @@ import "github.com/millrace-dev/millrace/aggregate"
 type Event = aggregate.Event[Order]
 
 // What happens to an order, from its beginning to its delivery or its end before that.
+
 type (
 	Created  struct{ Details }
 	Approved struct{} // the restaurant takes the order
