@@ -5,19 +5,23 @@ import "github.com/millrace-dev/millrace/aggregate"
 // Event is anything that happens to an order.
 type Event = aggregate.Event[Order]
 
-// What happens to an order, from its beginning to its delivery or its end before that.
-
 type (
-	Created  struct{ Details }
-	Approved struct{} // the restaurant takes the order
-	Revised  struct { // all lines are replaced
+	// Created is an order's beginning: a consumer has placed it.
+	Created struct{ Details }
+	// Approved means that the restaurant takes the order.
+	Approved struct{}
+	// Revised replaces all lines.
+	Revised struct {
 		Lines Lines `json:"lines"`
 	}
+	// Cancelled ends an order that nobody has picked up.
 	Cancelled struct {
 		Reason string `json:"reason,omitempty"`
 	}
-	PickedUp  struct{} // the courier has the food
-	Delivered struct{} // the consumer has it
+	// PickedUp means that the courier has the food.
+	PickedUp struct{}
+	// Delivered means that the consumer has it.
+	Delivered struct{}
 )
 
 // The names under which events are stored stay the same for good.
