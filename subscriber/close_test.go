@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -25,8 +27,11 @@ func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
 		receive(t, messages) // never answered
 		require.NoError(t, sub.Close())
 	}
-	eventually(t, "all goroutines end", func() bool {
+	if !assert.Eventually(t, func() bool {
 		idle()
 		return runtime.NumGoroutine() <= before
-	})
+	}, patience, 10*time.Millisecond, "all goroutines end") {
+		stacks := make([]byte, 1<<20)
+		t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
+	}
 }

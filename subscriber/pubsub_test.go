@@ -49,5 +49,6 @@ func pubSub(t *testing.T, j *journal.Journal, group string) (message.Publisher, 
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: group, CloseTimeout: time.Second}, testLogger(t))
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = sub.Close() }) // TestPublishSubscribeInOrder leaves some open
 	return pub, sub
 }

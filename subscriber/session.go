@@ -24,9 +24,9 @@ type session struct {
 	// firstTerm: nobody has ever held the lease before, so the checkpoint table has
 	// nothing of this group and topic.
 	firstTerm bool
-	logger     watermill.LoggerAdapter
-	stats      *counters
-	out        chan<- *message.Message
+	logger    watermill.LoggerAdapter
+	stats     *counters
+	out       chan<- *message.Message
 
 	shards []*shard
 	lanes  *lanes

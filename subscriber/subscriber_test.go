@@ -424,11 +424,14 @@ func TestTheEndOfTheContextLetsHandlersFinish(t *testing.T) {
 	cancel()
 	require.NoError(t, msg.Context().Err(), "the handler may go on")
 	msg.Ack()
-	_, open := <-messages
-	assert.False(t, open)
-
+	acked := 1
+	for msg := range messages { // one more, if the ack was faster than the news of the end
+		msg.Ack()
+		acked++
+	}
+	write(t, j, "x", 2, 1)
 	_, messages = subscribe(t, quick(j))
-	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1), "its ack counts")
+	assert.Equal(t, expect("x", acked+1, acked+1), receiveAll(t, messages, 1), "all acks count")
 }
 
 func TestTheEndOfTheContextEndsTheSubscriptionAlone(t *testing.T) {
