@@ -119,11 +119,18 @@ type Config struct {
 
 	// Positions keeps the positions. Default: the journal's checkpoint table.
 	Positions PositionStore
+
+	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that was
+	// forgotten costs a write unit when it has a new event.
+	idleStreams int
 }
 
 func (c *Config) setDefaults() {
 	if c.MaxInFlight == 0 {
 		c.MaxInFlight = 64
+	}
+	if c.idleStreams == 0 {
+		c.idleStreams = 10_000
 	}
 	if c.BufferBytes == 0 {
 		c.BufferBytes = 32 << 20

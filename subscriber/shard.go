@@ -39,10 +39,6 @@ type shard struct {
 	forgetful  bool  // streams were forgotten
 }
 
-// maxIdleStreams bounds what a shard remembers of aggregates that have nothing to
-// do. One that was forgotten costs a write unit when it has a new event.
-const maxIdleStreams = 10_000
-
 func newShard(s *session, number int) *shard {
 	return &shard{
 		session: s, number: number,
@@ -279,7 +275,7 @@ func (sh *shard) settle(st *stream) {
 // forget drops streams that have nothing to do, once there are many.
 func (sh *shard) forget() {
 	for value, st := range sh.streams {
-		if len(sh.streams) <= maxIdleStreams {
+		if len(sh.streams) <= sh.session.config.idleStreams {
 			return
 		}
 		_, dirty := sh.dirty[st]

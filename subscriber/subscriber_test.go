@@ -201,6 +201,23 @@ func TestAnAggregateThatOutgrowsTheBufferIsReadFromTheJournal(t *testing.T) {
 	assert.Positive(t, sub.Stats().Fetched)
 }
 
+func TestAnAggregateThatWasForgottenGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	sub, messages := subscribe(t, subscriber.WithIdleStreams(quick(j), 2))
+	for round := range 3 {
+		for i := range 10 {
+			id := fmt.Sprint("a", i)
+			write(t, j, id, round, 1)
+			assert.Equal(t, expect(id, round+1, round+1), receiveAll(t, messages, 1))
+		}
+		eventually(t, "positions are stored, so that streams can be forgotten", func() bool {
+			return sub.Stats().Positions >= uint64((round+1)*10)
+		})
+	}
+	assert.Positive(t, sub.Stats().Claims, "some were forgotten")
+}
+
 func TestPositionsOutliveASubscriber(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 4)
