@@ -58,7 +58,8 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 // Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type,
 // [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	if err := sub.check(ctx, topic); err != nil {
+	seen, err := sub.check(ctx, topic)
+	if err != nil {
 		return nil, fmt.Errorf("subscribe to %q: %w", topic, err)
 	}
 	sub.mu.Lock()
@@ -72,7 +73,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	go func() {
 		defer sub.running.Done()
 		defer cancel()
-		s.run(work)
+		s.run(work, seen)
 	}()
 	go func() {
 		defer sub.running.Done()
@@ -89,7 +90,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 // topic that can be none, a missing table, missing access. There is nothing else to
 // prepare: a group starts at the beginning of the journal, whenever it first subscribes.
 func (sub *Subscriber) SubscribeInitialize(topic string) error {
-	if err := sub.check(context.Background(), topic); err != nil {
+	if _, err := sub.check(context.Background(), topic); err != nil {
 		return fmt.Errorf("initialize subscription to %q: %w", topic, err)
 	}
 	return nil
@@ -112,14 +113,13 @@ func (sub *Subscriber) Close() error {
 	return nil
 }
 
-// check makes one round trip.
-func (sub *Subscriber) check(ctx context.Context, topic string) error {
+// check reads the lease, which shows whether the table is there, with one round trip.
+func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Lease, error) {
 	if topic == "" {
-		return ErrEmptyTopic
+		return checkpoint.Lease{}, ErrEmptyTopic
 	}
 	if _, err := aggregate.NewID(topic, "x"); err != nil {
-		return err
+		return checkpoint.Lease{}, err
 	}
-	_, err := sub.checkpoint.ReadLease(ctx, checkpoint.LeaseKey{Group: sub.config.ConsumerGroup, Topic: topic})
-	return err
+	return sub.checkpoint.ReadLease(ctx, checkpoint.LeaseKey{Group: sub.config.ConsumerGroup, Topic: topic})
 }

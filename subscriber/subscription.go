@@ -41,43 +41,40 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 }
 
 // run works until ctx ends, and closes the output.
-func (s *subscription) run(ctx context.Context) {
+func (s *subscription) run(ctx context.Context, seen checkpoint.Lease) {
 	defer close(s.out)
-	for {
-		lease, asOf, ok := s.acquire(ctx)
+	for ctx.Err() == nil {
+		lease, asOf, ok := s.acquire(ctx, seen)
 		if !ok {
 			return
 		}
 		s.logger.Debug("Took the lease", watermill.LogFields{"epoch": lease.Epoch})
 		s.hold(ctx, lease, asOf)
+		seen = lease
 	}
 }
 
 // acquire waits for the lease: until its owner released it, or has not shown a sign of
-// life for LeaseDuration by this process's clock.
-func (s *subscription) acquire(ctx context.Context) (lease checkpoint.Lease, asOf time.Time, ok bool) {
-	var seen checkpoint.Lease
-	var since time.Time
-	for ; ctx.Err() == nil; s.pause(ctx, s.config.LeaseDuration/10) {
-		asOf = time.Now()
+// life for LeaseDuration by this process's clock. Seen is the lease as it was just now.
+func (s *subscription) acquire(ctx context.Context, seen checkpoint.Lease) (lease checkpoint.Lease, asOf time.Time, ok bool) {
+	since := time.Now()
+	for ctx.Err() == nil {
+		if seen.Owner == "" || time.Since(since) >= s.config.LeaseDuration {
+			asOf = time.Now()
+			lease, err := s.checkpoint.TakeLease(ctx, s.key, s.owner, seen)
+			if err == nil {
+				return lease, asOf, true
+			}
+			if !errors.Is(err, ErrFenced) {
+				s.complain(ctx, "Cannot take the lease, will try again", err)
+			}
+		}
+		s.pause(ctx, s.config.LeaseDuration/10)
 		now, err := s.checkpoint.ReadLease(ctx, s.key)
 		if err != nil {
 			s.complain(ctx, "Cannot read the lease, will try again", err)
-			continue
-		}
-		if now != seen || since.IsZero() {
+		} else if now != seen {
 			seen, since = now, time.Now()
-		}
-		if now.Owner != "" && time.Since(since) < s.config.LeaseDuration {
-			continue
-		}
-		asOf = time.Now()
-		lease, err := s.checkpoint.TakeLease(ctx, s.key, s.owner, now)
-		if err == nil {
-			return lease, asOf, true
-		}
-		if !errors.Is(err, ErrFenced) {
-			s.complain(ctx, "Cannot take the lease, will try again", err)
 		}
 	}
 	return lease, asOf, false

@@ -160,3 +160,13 @@ func BenchmarkEvent(b *testing.B) {
 		envelope.Event(msg)
 	}
 }
+
+func TestTheTimeIsRFC3339WithMilliseconds(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 10_000 {
+		at := time.UnixMilli(random.Int64N(4_000_000_000_000) - 1_000_000_000_000)
+		text := envelope.Message(record(journal.Event{}, aggregate.ID{Type: "t", Value: "v"}, 1, at)).Metadata["occurred_at"]
+		require.Equal(t, at.UTC().Format("2006-01-02T15:04:05.000Z07:00"), text)
+	}
+}

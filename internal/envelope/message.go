@@ -2,14 +2,22 @@ package envelope
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// occurredAtLayout is RFC 3339 with exactly three digits, so that the texts sort as the times do.
-const occurredAtLayout = "2006-01-02T15:04:05.000Z07:00"
+// occurredAt is RFC 3339 in UTC with exactly three digits, so that the texts sort as the times do. The time
+// package is several times faster with the layout that it knows, which has no digits.
+func occurredAt(t time.Time) string {
+	t = t.UTC()
+	text := t.AppendFormat(make([]byte, 0, 32), time.RFC3339)
+	millis := t.Nanosecond() / int(time.Millisecond)
+	text[len(text)-1] = '.' // where the Z of UTC stood
+	return string(append(text, byte('0'+millis/100), byte('0'+millis/10%10), byte('0'+millis%10), 'Z'))
+}
 
 // smallMap is how many entries Go's maps hold before they grow.
 const smallMap = 8
@@ -33,6 +41,6 @@ func Message(r *journal.Record) *message.Message {
 	msg.Metadata[AggregateIDKey] = r.Aggregate.Value
 	msg.Metadata[AggregateTypeKey] = r.Aggregate.Type
 	msg.Metadata[SequenceNumberKey] = strconv.FormatUint(r.Number, 10)
-	msg.Metadata[OccurredAtKey] = r.OccurredAt.UTC().Format(occurredAtLayout)
+	msg.Metadata[OccurredAtKey] = occurredAt(r.OccurredAt)
 	return msg
 }
