@@ -67,6 +67,19 @@ func (c *laggingClient) Query(ctx context.Context, in *dynamodb.QueryInput, opts
 	return out, err
 }
 
+// stubbornClient fails to update one row of the checkpoint table.
+type stubbornClient struct {
+	journal.Client
+	sortKey string
+}
+
+func (c *stubbornClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if in.Key["skey"].(*types.AttributeValueMemberS).Value == c.sortKey {
+		return nil, errors.New("this row cannot be written now")
+	}
+	return c.Client.UpdateItem(ctx, in, opts...)
+}
+
 // process is the client of a process that can be killed: from then on no request of it
 // reaches DynamoDB.
 type process struct {

@@ -102,6 +102,25 @@ func receiveWithin(t *testing.T, messages <-chan *message.Message, maybeNone boo
 	}
 }
 
+func TestTheCursorDoesNotPassAnAckThatCouldNotBeStored(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	config := quick(open(t, &stubbornClient{Client: client, sortKey: "position/x"}))
+	config.TrailingDelay = time.Millisecond
+	write(t, j, "x", 0, 1)
+	first, messages := subscribe(t, config)
+	receiveAll(t, messages, 1)
+	for i := range 20 { // later in time, so that the cursor has somewhere to go
+		write(t, j, "y", i, 1)
+		receiveAll(t, messages, 1)
+	}
+	require.NoError(t, first.Close())
+
+	_, messages = subscribe(t, quick(j))
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+}
+
 func TestAMemberThatIsKilledIsReplacedWithinTheLease(t *testing.T) {
 	t.Parallel()
 	client := create(t, 2)
