@@ -43,7 +43,8 @@ type Config struct {
 
 	// RetryBudget is how long [Journal.Append] repeats a transaction that
 	// DynamoDB throttled, that met another transaction, or whose reply was lost.
-	// The context's deadline ends it earlier. Default: 15 seconds.
+	// The context's deadline ends it earlier. Default: 5 seconds; those who tail the journal expect
+	// it to be well below their TrailingDelay.
 	RetryBudget time.Duration
 
 	// Now is the clock that dates events. Default: time.Now.
@@ -105,7 +106,7 @@ func (c *Config) setDefaults() {
 		c.Resolver = FNV1a
 	}
 	if c.RetryBudget == 0 {
-		c.RetryBudget = 15 * time.Second
+		c.RetryBudget = 5 * time.Second
 	}
 	if c.Now == nil {
 		c.Now = time.Now

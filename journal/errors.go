@@ -118,8 +118,11 @@ func (e *TooManyEventsError) Error() string {
 }
 func (e *TooManyEventsError) Is(target error) bool { return target == ErrTooManyEvents }
 
-// CorruptItemError is an [ErrCorruptItem] and names the item by its keys.
+// CorruptItemError is an [ErrCorruptItem] and names the item by its keys. Of an event whose place can still be
+// told, Aggregate and Number are set.
 type CorruptItemError struct {
+	Aggregate                    aggregate.ID
+	Number                       uint64
 	Table, PartitionKey, SortKey string
 	Reason                       string
 }

@@ -75,21 +75,27 @@ func (j *Journal) itemOf(r *Record) item {
 
 func (j *Journal) recordOf(it item) (*Record, error) {
 	a := j.config.Attributes
+	r := &Record{}
 	corrupt := func(reason string) (*Record, error) {
 		partition, sort := j.keysOf(it)
-		return nil, &CorruptItemError{Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
+		err := &CorruptItemError{Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
+		if r.Number > 0 {
+			err.Aggregate, err.Number = r.Aggregate, r.Number
+		}
+		return nil, err
 	}
-	r := &Record{}
-	var ok bool
-	if r.Aggregate, ok = j.aggregateOf(it); !ok {
+	id, ok := j.aggregateOf(it)
+	if !ok {
 		return corrupt("has no " + a.AggregateID + " that fits its partition")
 	}
-	if r.Number, ok = uintOf(it[a.SequenceNumber]); !ok || r.Number == 0 {
+	number, ok := uintOf(it[a.SequenceNumber])
+	if !ok || number == 0 {
 		return corrupt("has no sequence number from 1 on in " + a.SequenceNumber)
 	}
-	if _, sort := j.keysOf(it); sort != sortKey(r.Aggregate, r.Number) {
-		return corrupt("has a sort key that does not fit its aggregate and sequence number " + strconv.FormatUint(r.Number, 10))
+	if _, sort := j.keysOf(it); sort != sortKey(id, number) {
+		return corrupt("has a sort key that does not fit its aggregate and sequence number " + strconv.FormatUint(number, 10))
 	}
+	r.Aggregate, r.Number = id, number
 	if r.Payload, ok = bytesOf(it[a.Payload]); !ok {
 		return corrupt("has no binary or text in " + a.Payload)
 	}

@@ -16,7 +16,7 @@ import (
 // send repeats the transaction until its outcome is known. The SDK's own retries are
 // off here: they would hide whether an attempt may have been written.
 func (j *Journal) send(ctx context.Context, t *transaction) error {
-	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+	start := time.Now()
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMaxInterval(time.Second),
@@ -27,7 +27,7 @@ func (j *Journal) send(ctx context.Context, t *transaction) error {
 	}
 	ambiguous := false // an attempt before this one may have been written
 	for {
-		_, err := j.client.TransactWriteItems(ctx, t.input, once)
+		err := j.attempt(ctx, t, time.Until(start.Add(j.config.RetryBudget)))
 		switch judge(err) {
 		case written:
 			return nil
@@ -41,6 +41,18 @@ func (j *Journal) send(ctx context.Context, t *transaction) error {
 		}
 	}
 }
+
+// attempt sends the transaction once. A connection that hangs must not outlast the budget: events are
+// dated when the commit is built, and those who tail the journal reckon with it.
+func (j *Journal) attempt(ctx context.Context, t *transaction, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
+	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+	_, err := j.client.TransactWriteItems(ctx, t.input, once)
+	return err
+}
+
+const minAttempt = time.Second
 
 type verdict int
 

@@ -2,8 +2,10 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -17,6 +19,7 @@ import (
 type Cursor struct {
 	OccurredAt int64  // milliseconds since 1970
 	SortKey    string // of the event just before
+	exact      string // its time as it is stored, where that is no whole number
 }
 
 // CursorAt is before all events of the time's millisecond.
@@ -42,8 +45,8 @@ type TailQuery struct {
 // TailPage is a page of a shard's tail, in the order of the events' time.
 type TailPage struct {
 	Records []*Record
-	// Corrupt are the items that cannot be read as records: [*CorruptItemError].
-	Corrupt []error
+	// Corrupt are the items that cannot be read as records.
+	Corrupt []*CorruptItemError
 	// Next is after the last item of the page.
 	Next Cursor
 	// More: there is another page now.
@@ -91,6 +94,9 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 			a.SortKey:      stringValue(q.After.SortKey),
 			a.OccurredAt:   numberValue(q.After.OccurredAt),
 		}
+		if q.After.exact != "" {
+			input.ExclusiveStartKey[a.OccurredAt] = &types.AttributeValueMemberN{Value: q.After.exact}
+		}
 	}
 	out, err := j.client.Query(ctx, input)
 	if err != nil {
@@ -103,7 +109,10 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 		}
 		r, err := j.recordOf(it)
 		if err != nil {
-			page.Corrupt = append(page.Corrupt, err)
+			var corrupt *CorruptItemError
+			if errors.As(err, &corrupt) {
+				page.Corrupt = append(page.Corrupt, corrupt)
+			}
 			continue
 		}
 		if q.NumbersOnly {
@@ -120,10 +129,18 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 }
 
 func (j *Journal) cursorOf(it map[string]types.AttributeValue, otherwise Cursor) Cursor {
-	at, ok := intOf(it[j.config.Attributes.OccurredAt])
+	value := it[j.config.Attributes.OccurredAt]
 	_, sort := j.keysOf(it)
+	if at, ok := intOf(value); ok && sort != "" {
+		return Cursor{OccurredAt: at, SortKey: sort}
+	}
+	n, ok := value.(*types.AttributeValueMemberN)
 	if !ok || sort == "" {
 		return otherwise
 	}
-	return Cursor{OccurredAt: at, SortKey: sort}
+	at, err := strconv.ParseFloat(n.Value, 64) // a foreign writer's
+	if err != nil {
+		return otherwise
+	}
+	return Cursor{OccurredAt: int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2)))), SortKey: sort, exact: n.Value}
 }

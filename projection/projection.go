@@ -92,6 +92,9 @@ func (p *Projection) Stats() Stats {
 // codec and the reaction, and the SDK's. After an error nothing is written, unless
 // the reply was lost; that shows when the message comes again, and does no harm.
 func (p *Projection) Handle(msg *message.Message) error {
+	if msg == nil {
+		return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
+	}
 	ctx := msg.Context()
 	record, ok := subscriber.RecordFromContext(ctx)
 	position, okPosition := subscriber.PositionFromContext(ctx)
@@ -164,7 +167,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 				switch {
 				case !failed(reasons[n+1]):
 					keep = append(keep, i)
-				case !writes[i].idempotent:
+				case !writes[i].done(reasons[n+1]):
 					return backoff.Permanent(&ConditionError{
 						Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Write: i,
 					})

@@ -2,6 +2,7 @@ package projection
 
 import (
 	"regexp"
+	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -14,6 +15,10 @@ import (
 type Write struct {
 	item       types.TransactWriteItem
 	idempotent bool
+	// Of an IdempotentUpdate: only an item that has this event, or a later one, makes its false condition mean
+	// that there is nothing to do.
+	source string
+	number uint64
 }
 
 // Put writes a whole item.
@@ -52,10 +57,11 @@ func (w Write) table() string {
 
 // IdempotentUpdate is an update that an event makes at most once, and never after a later
 // event of the same aggregate: the item records the number of the aggregate's last event that
-// updated it, in the attribute named by [SourceAttribute]. It is Idempotent: an older
-// event leaves the item alone, and the position moves on.
+// updated it, in the attribute named by [SourceAttribute]. An older event leaves the item alone,
+// and the position moves on.
 //
-// A condition that u has already must hold as well. Each source aggregate takes one
+// A condition that u has already must hold as well; where it is false the event is not
+// older, and the error is a [ConditionError]. Each source aggregate takes one
 // attribute of about its id's length in the item.
 func IdempotentUpdate(u types.Update, event *journal.Record) Write {
 	const name, value = "#millrace_source", ":millrace_number"
@@ -79,7 +85,23 @@ func IdempotentUpdate(u types.Update, event *journal.Record) Write {
 		condition += " AND (" + *u.ConditionExpression + ")"
 	}
 	u.ConditionExpression = &condition
-	return Update(u).Idempotent()
+	u.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	w := Update(u).Idempotent()
+	w.source, w.number = SourceAttribute(event.Aggregate), event.Number
+	return w
+}
+
+// done tells from the reason why the write's condition is false whether there is nothing to do.
+func (w Write) done(reason types.CancellationReason) bool {
+	if w.source == "" {
+		return w.idempotent
+	}
+	last, ok := reason.Item[w.source].(*types.AttributeValueMemberN)
+	if !ok {
+		return false
+	}
+	number, err := strconv.ParseUint(last.Value, 10, 64)
+	return err == nil && number >= w.number
 }
 
 // setClause finds the SET clause of an update expression. SET is a reserved word, so an

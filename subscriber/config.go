@@ -93,7 +93,8 @@ type Config struct {
 
 	// TrailingDelay is how much later a second look is taken at the same stretch of
 	// the tail, because its index is eventually consistent and the clocks of writers
-	// differ. It must be longer than both together; an event that shows up later
+	// differ. It must be longer than both together and than the time that writers repeat a commit
+	// (journal.Config.RetryBudget), since events are dated when the commit is made; an event that shows up later
 	// still is only found once its aggregate gets another event. Default: 10 seconds.
 	TrailingDelay time.Duration
 
@@ -123,6 +124,8 @@ type Config struct {
 	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that was
 	// forgotten costs a write unit when it has a new event.
 	idleStreams int
+	// cursorInterval: a cursor is written less often than positions, as it only saves a restart some reading.
+	cursorInterval time.Duration
 }
 
 func (c *Config) setDefaults() {
@@ -145,6 +148,7 @@ func (c *Config) setDefaults() {
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
 	duration(&c.TrailingDelay, 10*time.Second)
 	duration(&c.CommitInterval, time.Second)
+	duration(&c.cursorInterval, 5*time.Second)
 	duration(&c.BehindAfter, 30*time.Second)
 	duration(&c.LeaseDuration, 10*time.Second)
 	duration(&c.CloseTimeout, 5*time.Second)

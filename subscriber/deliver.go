@@ -76,10 +76,10 @@ func (s *session) nextRecord(st *stream) (*journal.Record, error) {
 			if err != nil {
 				return nil, err
 			}
-			records = append(records, r)
-			if size += r.Size(); size > s.streamBytes() {
+			if size += r.Size(); size > s.streamBytes() && len(records) > 0 {
 				break
 			}
+			records = append(records, r)
 		}
 		s.stats.fetched.Add(uint64(len(records)))
 		st.shard.fill(st, records)
@@ -143,7 +143,7 @@ func (s *session) delay(st *stream, pause time.Duration) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st.state = delayed
-	st.keepFirst()
+	st.drop() // any number of streams may wait
 	resume := func() {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()

@@ -1,5 +1,13 @@
 package subscriber
 
+import "time"
+
+// WithCursorInterval is a config that writes cursors more often.
+func WithCursorInterval(c Config, d time.Duration) Config {
+	c.cursorInterval = d
+	return c
+}
+
 // WithIdleStreams is a config whose shards remember few aggregates that have nothing to do.
 func WithIdleStreams(c Config, n int) Config {
 	c.idleStreams = n

@@ -156,8 +156,18 @@ func transact(ctx context.Context, client journal.Client, advance subscriber.Adv
 	return err
 }
 
-// corrupt takes the payload off an event.
+// corrupt gives an event a payload that is none.
 func corrupt(t *testing.T, client journal.Client, sortKey string) {
+	t.Helper()
+	setPayload(t, client, sortKey, &types.AttributeValueMemberN{Value: "1"})
+}
+
+func repair(t *testing.T, client journal.Client, sortKey, payload string) {
+	t.Helper()
+	setPayload(t, client, sortKey, &types.AttributeValueMemberB{Value: []byte(payload)})
+}
+
+func setPayload(t *testing.T, client journal.Client, sortKey string, payload types.AttributeValue) {
 	t.Helper()
 	_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
 		TableName: aws.String("journal"),
@@ -165,7 +175,8 @@ func corrupt(t *testing.T, client journal.Client, sortKey string) {
 			"pkey": &types.AttributeValueMemberS{Value: "account-0"},
 			"skey": &types.AttributeValueMemberS{Value: sortKey},
 		},
-		UpdateExpression: aws.String("REMOVE payload"),
+		UpdateExpression:          aws.String("SET payload = :p"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": payload},
 	})
 	require.NoError(t, err)
 }

@@ -9,15 +9,13 @@ import (
 const (
 	// flushWriters is how many rows are written side by side.
 	flushWriters = 16
-	// A cursor is written less often than positions: it only saves a restart some reading.
-	cursorInterval = 5 * time.Second
 )
 
 // flushing writes positions and cursors until ctx ends. A flush under way is not cut off.
 func (s *session) flushing(ctx, writing context.Context) {
 	ticker := time.NewTicker(s.config.CommitInterval)
 	defer ticker.Stop()
-	cursors := time.Now().Add(cursorInterval)
+	cursors := time.Now().Add(s.config.cursorInterval)
 	for {
 		select {
 		case <-ctx.Done():
@@ -27,7 +25,7 @@ func (s *session) flushing(ctx, writing context.Context) {
 		due := time.Now().After(cursors)
 		s.flush(writing, due)
 		if due {
-			cursors = time.Now().Add(cursorInterval)
+			cursors = time.Now().Add(s.config.cursorInterval)
 		}
 	}
 }
@@ -56,7 +54,9 @@ func (s *session) flush(ctx context.Context, cursors bool) {
 
 // flushPosition writes a stream's position, unless a handler's own transaction did.
 func (s *session) flushPosition(ctx context.Context, st *stream) error {
-	st.position.mu.Lock()
+	if !st.position.mu.TryLock() {
+		return nil // a handler is committing it, for as long as that may take; the stream stays dirty
+	}
 	defer st.position.mu.Unlock()
 	stored, acked := st.position.stored.Load(), st.shard.ackedOf(st)
 	if acked > stored {
@@ -161,7 +161,9 @@ func (sh *shard) setListed(st *stream, listed bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st.listed = listed
-	if !listed && st.drained() {
+	if listed {
+		sh.unfinished[st] = struct{}{} // also if it was finished meanwhile, so that it is taken off again
+	} else if st.drained() {
 		delete(sh.unfinished, st)
 	}
 }

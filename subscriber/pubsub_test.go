@@ -42,7 +42,7 @@ func TestWatermillSuiteInNewGroups(t *testing.T) {
 	)
 }
 
-// pubSub leaves all settings at their defaults.
+// pubSub leaves all settings at their defaults, but for the time that Close waits for messages nobody answers.
 func pubSub(t *testing.T, j *journal.Journal, group string) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	pub, err := publisher.NewPublisher(publisher.Config{Journal: j}, testLogger(t))

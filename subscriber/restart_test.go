@@ -54,6 +54,7 @@ func restarts(t *testing.T, random *rand.Rand) {
 		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
 		config.CloseTimeout = time.Millisecond
 		config.BufferBytes = 1 << (12 + random.IntN(10))
+		config = subscriber.WithCursorInterval(config, time.Duration(1+random.IntN(100))*time.Millisecond)
 		sub, messages := subscribe(t, config)
 
 		last, hanging := round == rounds-1, 0

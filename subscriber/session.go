@@ -107,18 +107,14 @@ func (s *session) run(ctx context.Context) {
 	if s.isFenced() {
 		s.abandon()
 	}
+	// Handlers have time to ack what they have.
+	timeout := time.AfterFunc(s.config.CloseTimeout, s.abandon)
+	defer timeout.Stop()
 	workers.Wait()
-	s.awaitHandlers()
+	s.lanes.wait()
 	if !s.isFenced() {
 		s.flush(context.WithoutCancel(ctx), true)
 	}
-}
-
-// awaitHandlers gives handlers time to ack what they have.
-func (s *session) awaitHandlers() {
-	timer := time.AfterFunc(s.config.CloseTimeout, s.abandon)
-	defer timer.Stop()
-	s.lanes.wait()
 }
 
 func (s *session) abandon() {
@@ -175,8 +171,9 @@ func (s *session) isStopping() bool {
 	}
 }
 
-// streamBytes is how much one stream may hold in memory: so little that handlers which hang in all
-// lanes but one leave half of the buffer to the rest. Less than some events would make reading them dear.
+// streamBytes is how much one stream may hold in memory, beside a single event of any size: so little that
+// handlers which hang in all lanes but one leave a part of the buffer to the rest. Less than some events would
+// make reading them dear.
 func (s *session) streamBytes() int {
 	return max(minStreamBytes, s.config.BufferBytes/(2*s.config.MaxInFlight))
 }

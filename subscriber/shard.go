@@ -120,7 +120,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 		}
 		before := s.now()
 		horizon := before.Add(-s.config.TrailingDelay)
-		page, err := s.journal.Tail(ctx, journal.TailQuery{
+		page, err := sh.tail(ctx, journal.TailQuery{
 			AggregateType: s.topic, Shard: sh.number, After: sh.live,
 			// A time far ahead must not drag the cursor past all that is to come.
 			Until: before.Add(s.config.TrailingDelay),
@@ -159,7 +159,7 @@ func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
 	}
 	until := min(horizon.UnixMilli(), sh.live.OccurredAt)
 	for until >= sh.trail.OccurredAt {
-		page, err := s.journal.Tail(ctx, journal.TailQuery{
+		page, err := sh.tail(ctx, journal.TailQuery{
 			AggregateType: s.topic, Shard: sh.number, After: sh.trail, Until: time.UnixMilli(until), NumbersOnly: true,
 		})
 		if err != nil {
@@ -182,12 +182,27 @@ func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
 	return nil
 }
 
-// report logs items of the tail that are no records. Their aggregates, if they can be told at all,
-// stop at the gap.
-func (sh *shard) report(corrupt []error) {
+// tail bounds one read, so that a dead connection does not stall the shard.
+func (sh *shard) tail(ctx context.Context, q journal.TailQuery) (journal.TailPage, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return sh.session.journal.Tail(ctx, q)
+}
+
+const readTimeout = 30 * time.Second
+
+// report logs items of the tail that are no records. Where an item still tells its place, its aggregate
+// hears of it and stops there until it is mended; else the gap stops it.
+func (sh *shard) report(corrupt []*journal.CorruptItemError) {
 	for _, err := range corrupt {
 		sh.session.stats.corrupt.Add(1)
-		sh.session.logger.Error("Passed over an item of the journal that is not an event", err, watermill.LogFields{"shard": sh.number})
+		sh.session.logger.Error("An item of the journal is not an event that can be read", err, watermill.LogFields{"shard": sh.number})
+		if err.Number > 0 {
+			// Its time may be what is corrupt. That of what is settled so far is early enough.
+			sh.hear([]*journal.Record{{
+				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(sh.trail.OccurredAt),
+			}})
+		}
 	}
 }
 
@@ -201,7 +216,7 @@ func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
 		if st.claimed && r.Number <= st.acked {
 			sh.session.stats.duplicates.Add(1)
 		}
-		st.offer(r, st.bufferBytes < room && st.state != delayed)
+		st.offer(r, (len(st.buffer) == 0 || st.bufferBytes+r.Size() <= room) && st.state != delayed)
 		sh.schedule(st)
 	}
 	sh.settled = sh.trail.OccurredAt
@@ -252,9 +267,9 @@ func (sh *shard) schedule(st *stream) {
 	if st.drained() {
 		return
 	}
+	sh.unfinished[st] = struct{}{}
 	if st.pending.IsZero() {
 		st.pending = time.Now()
-		sh.unfinished[st] = struct{}{}
 	}
 	if st.state == idle {
 		st.state = active

@@ -134,17 +134,6 @@ func (s *stream) dropFirst() {
 	s.shard.session.budget.give(size)
 }
 
-// keepFirst forgets all but the event that comes next.
-func (s *stream) keepFirst() {
-	if len(s.buffer) < 2 {
-		return
-	}
-	first := s.buffer[0]
-	s.drop()
-	s.buffer, s.bufferBytes = []*journal.Record{first}, first.Size()
-	s.shard.session.budget.take(s.bufferBytes)
-}
-
 // drop forgets what is buffered; it is read from the journal when its turn comes.
 func (s *stream) drop() {
 	s.shard.session.budget.give(s.bufferBytes)

@@ -58,6 +58,9 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 // Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type,
 // [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
+	if sub.isClosed() {
+		return nil, ErrSubscriberClosed
+	}
 	seen, err := sub.check(ctx, topic)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %q: %w", topic, err)
@@ -94,6 +97,12 @@ func (sub *Subscriber) SubscribeInitialize(topic string) error {
 		return fmt.Errorf("initialize subscription to %q: %w", topic, err)
 	}
 	return nil
+}
+
+func (sub *Subscriber) isClosed() bool {
+	sub.mu.Lock()
+	defer sub.mu.Unlock()
+	return sub.closed
 }
 
 // Stats gives the counts of all subscriptions.

@@ -345,6 +345,48 @@ func TestACorruptItemBlocksItsOwnAggregateOnly(t *testing.T) {
 	}
 }
 
+func TestACorruptLastEventOfHistoryIsNotPassedOver(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	config := quick(j)
+	config.TrailingDelay = time.Nanosecond // the first look at history is the last
+	write(t, j, "bad", 0, 1)
+	corrupt(t, client, "account-bad-1")
+	write(t, j, "good", 0, 1)
+	sub, messages := subscribe(t, config)
+	assert.Equal(t, expect("good", 1, 1), receiveAll(t, messages, 1))
+	eventually(t, "the aggregate is blocked", func() bool { return sub.Stats().Failures > 0 })
+	repair(t, client, "account-bad-1", "bad/1")
+	assert.Equal(t, expect("bad", 1, 1), receiveAll(t, messages, 1))
+}
+
+func TestMoreNackedEventsThanTheBufferHoldsLeaveRoomForTheRest(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	for i := range 5 {
+		_, err := j.Append(t.Context(), journal.Commit{
+			Aggregate: account(fmt.Sprint("poison", i)), Events: []journal.Event{{Type: "large", Payload: make([]byte, 30_000)}},
+		})
+		require.NoError(t, err)
+	}
+	config := quick(j)
+	config.BufferBytes, config.MaxInFlight = 100_000, 2
+	_, messages := subscribe(t, config)
+	for nacks := 0; ; nacks++ {
+		msg := receive(t, messages)
+		if string(msg.Payload) == "good/1" {
+			msg.Ack()
+			return
+		}
+		require.Less(t, nacks, 10_000, "the other aggregate never comes")
+		msg.Nack()
+		if nacks == 20 {
+			write(t, j, "good", 0, 1)
+		}
+	}
+}
+
 func TestAnUnmarshalerThatFailsBlocksItsOwnAggregateOnly(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
@@ -406,6 +448,30 @@ func TestCloseDoesNotWaitForEverForAHandler(t *testing.T) {
 
 	_, messages = subscribe(t, quick(j))
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+}
+
+func TestCloseCutsOffAHandlerThatIsCommittingItsPosition(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	config := quick(open(t, &stubbornClient{Client: client, sortKey: "position/x"}))
+	config.CloseTimeout = 50 * time.Millisecond
+	write(t, config.Journal, "x", 0, 2)
+	sub, messages := subscribe(t, config)
+	receiveAll(t, messages, 1) // the flusher keeps trying to store this one
+	msg := receive(t, messages)
+	position, ok := subscriber.PositionFromContext(msg.Context())
+	require.True(t, ok)
+	committing, committed := make(chan struct{}), make(chan error)
+	go func() {
+		committed <- position.Commit(msg.Context(), func(ctx context.Context, _ subscriber.Advance) error {
+			close(committing)
+			<-ctx.Done() // a connection that hangs
+			return ctx.Err()
+		})
+	}()
+	<-committing
+	require.NoError(t, sub.Close())
+	require.ErrorIs(t, <-committed, context.Canceled)
 }
 
 func TestTheContextOfAMessageEndsWithItsAckAndCarriesTheValuesOfSubscribe(t *testing.T) {

@@ -85,13 +85,13 @@ func (s *subscription) acquire(ctx context.Context, seen checkpoint.Lease) (leas
 func (s *subscription) hold(ctx context.Context, lease checkpoint.Lease, asOf time.Time) {
 	session := newSession(s, lease)
 	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		session.run(ctx)
-	}()
 	// The lease is renewed to the end of the session, which may be after that of ctx.
 	renew, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+	go func() {
+		defer close(done)
+		defer cancel()
+		session.run(ctx)
+	}()
 	beat := time.NewTicker(s.config.LeaseDuration / 4)
 	defer beat.Stop()
 	expiry := time.AfterFunc(time.Until(asOf.Add(s.config.LeaseDuration)), func() { session.lost(ErrFenced) })
@@ -118,9 +118,7 @@ func (s *subscription) hold(ctx context.Context, lease checkpoint.Lease, asOf ti
 }
 
 func (s *subscription) release(ctx context.Context, session *session) {
-	if session.isFenced() {
-		return
-	}
+	// Also after a loss of the lease that was none, such as one's own: then nobody has to wait for its end.
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	if err := s.checkpoint.ReleaseLease(end, s.key, session.lease); err != nil && !errors.Is(err, ErrFenced) {
