@@ -25,7 +25,8 @@
 // The position orders the events of one aggregate. An item that takes updates from
 // several (an order and its delivery, say), or from several groups, is updated with
 // [IdempotentUpdate]: the item records for each source aggregate the number of the last event
-// that updated it, and an older event changes nothing.
+// that updated it, and an older event changes nothing. A condition of the caller's own that is false is still an
+// error.
 //
 // # Cost
 //

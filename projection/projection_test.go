@@ -170,6 +170,19 @@ func TestAnOlderEventOfASourceChangesNothingInAnItem(t *testing.T) {
 	assert.Equal(t, number(2), out.Item[projection.SourceAttribute(account("order"))])
 }
 
+func TestAFalseConditionOfTheCallersInAnIdempotentUpdateIsNotTakenForAnOlderEvent(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, Deposited{1})
+	p := newProjection(t, w.client, projection.On(func(_ context.Context, _ Deposited, r *journal.Record) ([]projection.Write, error) {
+		u := add("not there", 1)
+		u.ConditionExpression = aws.String("attribute_exists(id)")
+		return []projection.Write{projection.IdempotentUpdate(u, r)}, nil
+	}))
+	require.ErrorIs(t, w.handleNext(p.Handle), projection.ErrCondition)
+	assert.Zero(t, p.Stats().Dropped)
+}
+
 func TestAnIdempotentUpdateKeepsTheCallersExpressions(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
