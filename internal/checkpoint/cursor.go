@@ -46,7 +46,7 @@ func (s *Store) Progress(ctx context.Context, k Shard) (Progress, error) {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:              &s.table,
 		ConsistentRead:         aws.Bool(true),
-		KeyConditionExpression: expression("#pk = :pk AND #sk BETWEEN :behind AND :cursor"),
+		KeyConditionExpression: aws.String("#pk = :pk AND #sk BETWEEN :behind AND :cursor"),
 		ExpressionAttributeNames: map[string]string{
 			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
 		},
@@ -72,8 +72,8 @@ func (s *Store) Progress(ctx context.Context, k Shard) (Progress, error) {
 func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor time.Time) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
-		UpdateExpression:          expression("SET #e = :e, #c = :c"),
-		ConditionExpression:       expression(notNewer),
+		UpdateExpression:          aws.String("SET #e = :e, #c = :c"),
+		ConditionExpression:       aws.String(notNewer),
 		ExpressionAttributeNames:  names("#c", attrCursor),
 		ExpressionAttributeValues: item{":e": number(epoch), ":c": number(cursor.UnixMilli())},
 	})
@@ -88,8 +88,8 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor ti
 func (s *Store) ListBehind(ctx context.Context, group string, id aggregate.ID, epoch, head uint64) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(s.shardPartition(group, id), behindPrefix+id.Value),
-		UpdateExpression:          expression("SET #e = :e, #h = :h"),
-		ConditionExpression:       expression(notNewer),
+		UpdateExpression:          aws.String("SET #e = :e, #h = :h"),
+		ConditionExpression:       aws.String(notNewer),
 		ExpressionAttributeNames:  names("#h", attrHead),
 		ExpressionAttributeValues: item{":e": number(epoch), ":h": number(head)},
 	})
@@ -104,7 +104,7 @@ func (s *Store) UnlistBehind(ctx context.Context, group string, id aggregate.ID,
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName:                 &s.table,
 		Key:                       s.key(s.shardPartition(group, id), behindPrefix+id.Value),
-		ConditionExpression:       expression(notNewer),
+		ConditionExpression:       aws.String(notNewer),
 		ExpressionAttributeNames:  names(),
 		ExpressionAttributeValues: item{":e": number(epoch)},
 	})

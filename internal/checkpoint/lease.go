@@ -40,15 +40,15 @@ func (s *Store) ReadLease(ctx context.Context, k LeaseKey) (Lease, error) {
 func (s *Store) TakeLease(ctx context.Context, k LeaseKey, owner string, seen Lease) (Lease, error) {
 	in := &dynamodb.UpdateItemInput{
 		Key:                      s.leaseKey(k),
-		UpdateExpression:         expression("SET #o = :o, #e = :next, #b = :zero"),
-		ConditionExpression:      expression("attribute_not_exists(#e)"),
+		UpdateExpression:         aws.String("SET #o = :o, #e = :next, #b = :zero"),
+		ConditionExpression:      aws.String("attribute_not_exists(#e)"),
 		ExpressionAttributeNames: names("#o", attrOwner, "#b", attrBeat),
 		ExpressionAttributeValues: item{
 			":o": text(owner), ":next": number(seen.Epoch + 1), ":zero": number(uint64(0)),
 		},
 	}
 	if seen.Epoch > 0 {
-		in.ConditionExpression = expression("#e = :e AND #b = :b")
+		in.ConditionExpression = aws.String("#e = :e AND #b = :b")
 		in.ExpressionAttributeValues[":e"] = number(seen.Epoch)
 		in.ExpressionAttributeValues[":b"] = number(seen.Beat)
 	}
@@ -64,8 +64,8 @@ func (s *Store) TakeLease(ctx context.Context, k LeaseKey, owner string, seen Le
 func (s *Store) RenewLease(ctx context.Context, k LeaseKey, held Lease) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                      s.leaseKey(k),
-		UpdateExpression:         expression("ADD #b :one"),
-		ConditionExpression:      expression("#o = :o AND #e = :e"),
+		UpdateExpression:         aws.String("ADD #b :one"),
+		ConditionExpression:      aws.String("#o = :o AND #e = :e"),
 		ExpressionAttributeNames: names("#o", attrOwner, "#b", attrBeat),
 		ExpressionAttributeValues: item{
 			":o": text(held.Owner), ":e": number(held.Epoch), ":one": number(uint64(1)),
@@ -78,8 +78,8 @@ func (s *Store) RenewLease(ctx context.Context, k LeaseKey, held Lease) error {
 func (s *Store) ReleaseLease(ctx context.Context, k LeaseKey, held Lease) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.leaseKey(k),
-		UpdateExpression:          expression("REMOVE #o"),
-		ConditionExpression:       expression("#o = :o AND #e = :e"),
+		UpdateExpression:          aws.String("REMOVE #o"),
+		ConditionExpression:       aws.String("#o = :o AND #e = :e"),
 		ExpressionAttributeNames:  names("#o", attrOwner),
 		ExpressionAttributeValues: item{":o": text(held.Owner), ":e": number(held.Epoch)},
 	})

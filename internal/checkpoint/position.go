@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -27,8 +28,8 @@ func (s *Store) positionKey(group string, id aggregate.ID) item {
 func (s *Store) Claim(ctx context.Context, group string, id aggregate.ID, epoch uint64) (uint64, error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.positionKey(group, id),
-		UpdateExpression:          expression("SET #e = :e"),
-		ConditionExpression:       expression(notNewer),
+		UpdateExpression:          aws.String("SET #e = :e"),
+		ConditionExpression:       aws.String(notNewer),
 		ExpressionAttributeNames:  names(),
 		ExpressionAttributeValues: item{":e": number(epoch)},
 	})

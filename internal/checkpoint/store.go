@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -106,5 +105,3 @@ func names(pairs ...string) map[string]string {
 	}
 	return m
 }
-
-func expression(s string) *string { return aws.String(s) }
