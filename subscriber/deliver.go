@@ -144,6 +144,7 @@ func (s *session) delay(st *stream, pause time.Duration) {
 	defer sh.mu.Unlock()
 	st.state = delayed
 	st.drop() // any number of streams may wait
+	st.cautious = true
 	resume := func() {
 		sh.mu.Lock()
 		defer sh.mu.Unlock()
@@ -194,7 +195,7 @@ func (sh *shard) ack(st *stream, number uint64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st.acked = number
-	st.failures = 0
+	st.failures, st.cautious = 0, false
 	if st.position.stored.Load() < number {
 		sh.dirty[st] = struct{}{}
 	}

@@ -38,6 +38,9 @@ type stream struct {
 	bufferBytes int
 
 	failures int // in a row, of reading or decoding
+	// cautious: the stream was put off, so only its next event is read: a handler that nacks for ever must
+	// not have all that follows read again each time, nor a corrupt event withhold those before it.
+	cautious bool
 
 	position position
 }
@@ -93,6 +96,9 @@ func (s *stream) next() (r *journal.Record, from, to uint64) {
 		return nil, 0, 0
 	}
 	from, to = s.acked+1, min(s.head, s.acked+readAhead)
+	if s.cautious {
+		to = from
+	}
 	if len(s.buffer) > 0 {
 		if s.buffer[0].Number == from {
 			return s.buffer[0], 0, 0

@@ -361,6 +361,22 @@ func TestACorruptLastEventOfHistoryIsNotPassedOver(t *testing.T) {
 	assert.Equal(t, expect("bad", 1, 1), receiveAll(t, messages, 1))
 }
 
+func TestACorruptEventWithholdsNoneBeforeItAndANackReadsOneEventAgain(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	write(t, j, "x", 0, 30)
+	corrupt(t, client, "account-x-30")
+	sub, messages := subscribe(t, quick(j))
+	for range 10 {
+		msg := receive(t, messages)
+		require.Equal(t, "x/1", string(msg.Payload))
+		msg.Nack()
+	}
+	assert.LessOrEqual(t, sub.Stats().Fetched, uint64(10))
+	assert.True(t, slices.Equal(expect("x", 1, 29), receiveAll(t, messages, 29)))
+}
+
 func TestMoreNackedEventsThanTheBufferHoldsLeaveRoomForTheRest(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
