@@ -187,7 +187,6 @@ func (sh *shard) next(st *stream) (r *journal.Record, from, to uint64) {
 func (sh *shard) fill(st *stream, records []*journal.Record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	st.failures = 0
 	st.fill(records)
 }
 

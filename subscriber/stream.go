@@ -37,7 +37,7 @@ type stream struct {
 	buffer      []*journal.Record
 	bufferBytes int
 
-	failures int // in a row, of reading or decoding
+	failures int // since the last ack, of reading or decoding
 	// cautious: the stream was put off, so only its next event is read: a handler that nacks for ever must
 	// not have all that follows read again each time, nor a corrupt event withhold those before it.
 	cautious bool
