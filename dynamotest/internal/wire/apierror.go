@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"errors"
+	"net/http"
+	"reflect"
+
+	"github.com/aws/smithy-go"
+)
+
+// namespace is that of DynamoDB's own errors.
+const namespace = "com.amazonaws.dynamodb.v20120810#"
+
+// namespaces are those of the errors that come from the framework below DynamoDB.
+var namespaces = map[string]string{
+	"ValidationException":            "com.amazon.coral.validate#",
+	"ThrottlingException":            "com.amazon.coral.availability#",
+	"AccessDeniedException":          "com.amazon.coral.service#",
+	"IncompleteSignatureException":   "com.amazon.coral.service#",
+	"InternalFailure":                "com.amazon.coral.service#",
+	"MissingAuthenticationToken":     "com.amazon.coral.service#",
+	"ExpiredTokenException":          "com.amazon.coral.service#",
+	"SerializationException":         "com.amazon.coral.service#",
+	"ServiceUnavailableException":    "com.amazon.coral.availability#",
+	"UnknownOperationException":      "com.amazon.coral.service#",
+	"UnrecognizedClientException":    "com.amazon.coral.service#",
+	"RequestEntityTooLargeException": "com.amazon.coral.service#",
+}
+
+// EncodeError gives the status and the body of a reply that is an error: one of the SDK's types, or another
+// smithy.APIError. What is neither is DynamoDB's InternalServerError.
+func EncodeError(err error) (status int, body []byte) {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		api = &smithy.GenericAPIError{Code: "InternalServerError", Message: err.Error(), Fault: smithy.FaultServer}
+	}
+	code := api.ErrorCode()
+	prefix, ok := namespaces[code]
+	if !ok {
+		prefix = namespace
+	}
+	body = append(body, `{"__type":`...)
+	body = appendString(body, prefix+code)
+	if v := reflect.ValueOf(api); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Elem().FieldByName("ErrorCodeOverride").IsValid() {
+		members := appendStructure(nil, v.Elem())
+		if len(members) > len("{}") {
+			body = append(body, ',')
+		}
+		body = append(body, members[1:]...)
+	} else {
+		body = append(body, `,"message":`...)
+		body = appendString(body, api.ErrorMessage())
+		body = append(body, '}')
+	}
+	return statusOf(api), body
+}
+
+func statusOf(err smithy.APIError) int {
+	switch {
+	case err.ErrorCode() == "ServiceUnavailable" || err.ErrorCode() == "ServiceUnavailableException":
+		return http.StatusServiceUnavailable
+	case err.ErrorFault() == smithy.FaultServer || err.ErrorCode() == "InternalServerError":
+		return http.StatusInternalServerError
+	default:
+		return http.StatusBadRequest
+	}
+}
