@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Encryption and table class are kept and described, and change nothing.
+
+func (c *constraints) class(class types.TableClass) {
+	oneOf(c, "tableClass", class, types.TableClassStandard, types.TableClassStandardInfrequentAccess)
+}
+
+func (c *constraints) encryption(s *types.SSESpecification) {
+	if s != nil {
+		oneOf(c, "sSESpecification.sSEType", s.SSEType, types.SSETypeAes256, types.SSETypeKms)
+	}
+}
+
+func checkEncryption(s *types.SSESpecification) error {
+	switch {
+	case s == nil:
+		return nil
+	case s.SSEType == types.SSETypeAes256:
+		// Source: API Reference, SSESpecification: "Server-side encryption type. The only supported value is: KMS".
+		return invalid("SSEType AES256 is not supported")
+	case s.KMSMasterKeyId != nil && !aws.ToBool(s.Enabled):
+		return invalid("KMSMasterKeyId cannot be specified when Enabled is false")
+	}
+	return nil
+}
+
+func copyOfEncryption(s *types.SSESpecification) *types.SSESpecification {
+	if s == nil || !aws.ToBool(s.Enabled) {
+		return nil // AWS owns the key, and tells nothing of it
+	}
+	copied := &types.SSESpecification{Enabled: aws.Bool(true), SSEType: types.SSETypeKms}
+	if s.KMSMasterKeyId != nil {
+		copied.KMSMasterKeyId = aws.String(*s.KMSMasterKeyId)
+	}
+	return copied
+}
+
+func describeEncryption(s *types.SSESpecification) *types.SSEDescription {
+	if s == nil {
+		return nil
+	}
+	key := aws.ToString(s.KMSMasterKeyId)
+	switch {
+	case key == "":
+		key = kmsPrefix + "alias/aws/dynamodb"
+	case strings.HasPrefix(key, "alias/"):
+		key = kmsPrefix + key
+	case !isARN(key):
+		key = kmsPrefix + "key/" + key
+	}
+	return &types.SSEDescription{Status: types.SSEStatusEnabled, SSEType: types.SSETypeKms, KMSMasterKeyArn: &key}
+}
+
+const kmsPrefix = "arn:aws:kms:" + region + ":" + account + ":"
