@@ -4,6 +4,7 @@
 package number
 
 import (
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -37,10 +38,12 @@ func Parse(text string) (Number, error) {
 	}
 	mantissa, exponent := rest, 0
 	if at := strings.IndexAny(rest, "eE"); at >= 0 {
-		var err error
-		if exponent, err = strconv.Atoi(rest[at+1:]); err != nil || len(rest)-at > 10 {
+		// Java's BigDecimal, which the service reads numbers with, takes this range of exponents.
+		wide, err := strconv.ParseInt(rest[at+1:], 10, 64)
+		if err != nil || wide < -math.MaxInt32 || wide > math.MaxInt32 {
 			return Number{}, notANumber(text)
 		}
+		exponent = int(wide)
 		mantissa = rest[:at]
 	}
 	whole, fraction, _ := strings.Cut(mantissa, ".")
