@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+)
+
+// UpdateTimeToLive says which attribute tells when an item expires, or that none does any more. It holds at
+// once, and can be said as often as one likes; DynamoDB takes up to an hour, in which it refuses a second time.
+func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.UpdateTimeToLiveOutput, error) {
+	if err := checkTableName(in.TableName); err != nil {
+		return nil, err
+	}
+	if err := checkTimeToLive(in.TimeToLiveSpecification); err != nil {
+		return nil, err
+	}
+	t, err := db.named(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	if db.lock(t) != nil {
+		return nil, tableNotFound(t.name)
+	}
+	defer t.mu.Unlock()
+	spec := in.TimeToLiveSpecification
+	if err := t.setTimeToLive(*spec.AttributeName, *spec.Enabled); err != nil {
+		return nil, err
+	}
+	return &dynamodb.UpdateTimeToLiveOutput{TimeToLiveSpecification: &types.TimeToLiveSpecification{
+		AttributeName: aws.String(*spec.AttributeName), Enabled: aws.Bool(*spec.Enabled),
+	}}, nil
+}
+
+func checkTimeToLive(spec *types.TimeToLiveSpecification) error {
+	var c constraints
+	if c.required("timeToLiveSpecification", spec != nil) {
+		c.text("timeToLiveSpecification.attributeName", spec.AttributeName, 1, maxKeyAttribute)
+		c.required("timeToLiveSpecification.enabled", spec.Enabled != nil)
+	}
+	return c.err()
+}
+
+func (t *table) setTimeToLive(attribute string, enabled bool) error {
+	switch {
+	case !enabled && t.expiry == nil:
+		return apierror.Validation("TimeToLive is already disabled")
+	case t.expiry != nil && t.expiry.attribute != attribute:
+		return apierror.Validation("TimeToLive is active on a different AttributeName: current AttributeName is %s", t.expiry.attribute)
+	case enabled && t.expiry != nil:
+		return apierror.Validation("TimeToLive is already enabled")
+	case enabled:
+		t.expiry = newExpiry(strings.Clone(attribute))
+		t.indexExpiry()
+	default:
+		t.expiry = nil
+	}
+	return nil
+}
+
+// DescribeTimeToLive tells which attribute says when an item expires.
+func (db *Database) DescribeTimeToLive(in *dynamodb.DescribeTimeToLiveInput) (*dynamodb.DescribeTimeToLiveOutput, error) {
+	t, err := db.named(in.TableName)
+	if err != nil {
+		return nil, err
+	}
+	if db.rlock(t) != nil {
+		return nil, tableNotFound(t.name)
+	}
+	defer t.mu.RUnlock()
+	d := &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled}
+	if t.expiry != nil {
+		d.TimeToLiveStatus = types.TimeToLiveStatusEnabled
+		d.AttributeName = aws.String(t.expiry.attribute)
+	}
+	return &dynamodb.DescribeTimeToLiveOutput{TimeToLiveDescription: d}, nil
+}
