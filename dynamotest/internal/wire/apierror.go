@@ -21,6 +21,7 @@ var namespaces = map[string]string{
 	"MissingAuthenticationToken":     "com.amazon.coral.service#",
 	"ExpiredTokenException":          "com.amazon.coral.service#",
 	"SerializationException":         "com.amazon.coral.service#",
+	"ServiceUnavailable":             "com.amazon.coral.availability#",
 	"ServiceUnavailableException":    "com.amazon.coral.availability#",
 	"UnknownOperationException":      "com.amazon.coral.service#",
 	"UnrecognizedClientException":    "com.amazon.coral.service#",
@@ -41,18 +42,21 @@ func EncodeError(err error) (status int, body []byte) {
 	}
 	body = append(body, `{"__type":`...)
 	body = appendString(body, prefix+code)
-	if v := reflect.ValueOf(api); v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Elem().FieldByName("ErrorCodeOverride").IsValid() {
-		members := appendStructure(nil, v.Elem())
-		if len(members) > len("{}") {
+	if v := reflect.ValueOf(api); isModelled(v) {
+		members := appendStructure(nil, v.Elem())[len("{"):]
+		if string(members) != "}" {
 			body = append(body, ',')
 		}
-		body = append(body, members[1:]...)
-	} else {
-		body = append(body, `,"message":`...)
-		body = appendString(body, api.ErrorMessage())
-		body = append(body, '}')
+		return statusOf(api), append(body, members...)
 	}
-	return statusOf(api), body
+	body = append(body, `,"message":`...)
+	body = appendString(body, api.ErrorMessage())
+	return statusOf(api), append(body, '}')
+}
+
+// isModelled tells whether an error is one of the SDK's types, which may have more than a message.
+func isModelled(v reflect.Value) bool {
+	return v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Elem().FieldByName("ErrorCodeOverride").IsValid()
 }
 
 func statusOf(err smithy.APIError) int {

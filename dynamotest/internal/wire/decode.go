@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/base64"
 	"math"
 	"reflect"
@@ -179,10 +180,11 @@ func (r *reader) binary() []byte {
 		r.fail("Base64 encoded length is expected a multiple of 4 bytes but found: %d", len(text))
 		return nil
 	}
+	padding := len(text) - len(bytes.TrimRight(text, "="))
 	out := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(out, text)
-	if err != nil {
-		r.fail("Invalid Base64: %s", err)
+	if err != nil || n != len(out)-padding { // the package passes over line ends
+		r.fail("Invalid Base64 character")
 		return nil
 	}
 	return out[:n]
@@ -241,11 +243,11 @@ func (r *reader) numeral(target string) []byte {
 // mismatch fails for a value of another type than the target, which is empty for structures, maps and lists.
 func (r *reader) mismatch(target string) {
 	c := r.peek()
-	switch {
-	case c == '{':
+	switch c {
+	case '{':
 		r.fail("Start of structure or map found where not expected.")
 		return
-	case c == '[':
+	case '[':
 		r.fail("Start of list found where not expected")
 		return
 	}

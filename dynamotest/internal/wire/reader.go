@@ -144,7 +144,8 @@ func (r *reader) text() []byte {
 
 // escaped reads on from the first escape of a string that began at start.
 func (r *reader) escaped(start, escape int) []byte {
-	out := append(r.unescaped[:0], r.data[start:escape]...)
+	out := r.unescaped[:0]
+	out = append(out, r.data[start:escape]...)
 	for i := escape; i < len(r.data); {
 		switch c := r.data[i]; {
 		case c == '"':

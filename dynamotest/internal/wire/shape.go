@@ -2,6 +2,7 @@ package wire
 
 import (
 	"reflect"
+	"strings"
 	"sync"
 )
 
@@ -19,6 +20,21 @@ type field struct {
 // unsent are the fields that never travel.
 var unsent = map[string]bool{"ResultMetadata": true, "ErrorCodeOverride": true}
 
+// nameOf is the name of a field on the wire: its own, but for some of errors.
+func nameOf(t reflect.Type, field string) string {
+	switch t.Name() {
+	case "ThrottlingReason", "ThrottlingException":
+		return strings.ToLower(field[:1]) + field[1:]
+	case "IdempotentParameterMismatchException", "InvalidEndpointException", "TransactionCanceledException",
+		"TransactionInProgressException": // those that came later
+		return field
+	}
+	if field == "Message" && reflect.PointerTo(t).Implements(reflect.TypeFor[error]()) {
+		return "message"
+	}
+	return field
+}
+
 var shapes sync.Map // reflect.Type -> *shape
 
 func shapeOf(t reflect.Type) *shape {
@@ -31,10 +47,7 @@ func shapeOf(t reflect.Type) *shape {
 		if !f.IsExported() || unsent[f.Name] {
 			continue
 		}
-		name := f.Name
-		if name == "Message" && reflect.PointerTo(t).Implements(reflect.TypeFor[error]()) {
-			name = "message"
-		}
+		name := nameOf(t, f.Name)
 		s.index[name] = i
 		s.fields = append(s.fields, field{index: i, name: `"` + name + `":`})
 	}
