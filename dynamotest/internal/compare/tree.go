@@ -1,0 +1,179 @@
+package compare
+
+import (
+	"encoding/hex"
+	"fmt"
+	"reflect"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// A tree is a request or a reply in a form that can be compared and printed: maps with string keys, slices,
+// and leaves that are strings. What is not set is left out; what is set and empty is not.
+type tree = any
+
+// ignored are the fields that differ between any two databases, or that DynamoDB Local is not held to:
+// names and times that a table is given, sizes that DynamoDB updates every six hours, statuses that pass,
+// and the capacity consumed, which is tested by DynamoDB's published rules instead.
+var ignored = map[string]bool{
+	"ResultMetadata": true, "ConsumedCapacity": true, "SizeEstimateRangeGB": true,
+	"TableArn": true, "TableId": true, "IndexArn": true,
+	"CreationDateTime": true, "LastUpdateToPayPerRequestDateTime": true, "LastIncreaseDateTime": true, "LastDecreaseDateTime": true,
+	"TableSizeBytes": true, "IndexSizeBytes": true, "ItemCount": true,
+	"TableStatus": true, "IndexStatus": true, "Backfilling": true,
+}
+
+// unordered are the fields whose order says nothing.
+var unordered = map[string]bool{
+	"AttributeDefinitions": true, "GlobalSecondaryIndexes": true, "LocalSecondaryIndexes": true, "NonKeyAttributes": true,
+}
+
+// comparableTree returns the value without what is ignored.
+func comparableTree(v any) tree { return toTree(reflect.ValueOf(v), ignored) }
+
+// textOf returns the whole value as text close to JSON.
+func textOf(v any) string {
+	return textOfTree(toTree(reflect.ValueOf(v), map[string]bool{"ResultMetadata": true}))
+}
+
+func toTree(v reflect.Value, without map[string]bool) tree {
+	if !v.IsValid() {
+		return nil
+	}
+	if value, ok := v.Interface().(types.AttributeValue); ok {
+		return canonical(value)
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return nil
+		}
+		return toTree(v.Elem(), without)
+	case reflect.Struct:
+		if t, ok := v.Interface().(time.Time); ok {
+			return t.String()
+		}
+		out := map[string]tree{}
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if !field.IsExported() || without[field.Name] || v.Field(i).IsZero() {
+				continue
+			}
+			sub := toTree(v.Field(i), without)
+			if list, ok := sub.([]tree); ok && unordered[field.Name] {
+				sortTrees(list)
+			}
+			out[field.Name] = sub
+		}
+		return out
+	case reflect.Map:
+		out := map[string]tree{}
+		for _, key := range v.MapKeys() {
+			out[key.String()] = toTree(v.MapIndex(key), without)
+		}
+		return out
+	case reflect.Slice:
+		out := make([]tree, v.Len())
+		for i := range out {
+			out[i] = toTree(v.Index(i), without)
+		}
+		return out
+	case reflect.String:
+		return strconv.Quote(v.String())
+	}
+	return fmt.Sprint(v.Interface())
+}
+
+func sortTrees(list []tree) {
+	sort.SliceStable(list, func(i, j int) bool { return textOfTree(list[i]) < textOfTree(list[j]) })
+}
+
+// textOfTree is the tree as one line.
+func textOfTree(t tree) string {
+	switch t := t.(type) {
+	case map[string]tree:
+		fields := make([]string, 0, len(t))
+		for name, v := range t {
+			fields = append(fields, name+": "+textOfTree(v))
+		}
+		sort.Strings(fields)
+		return "{" + strings.Join(fields, ", ") + "}"
+	case []tree:
+		elements := make([]string, len(t))
+		for i, v := range t {
+			elements[i] = textOfTree(v)
+		}
+		return "[" + strings.Join(elements, ", ") + "]"
+	case nil:
+		return "null"
+	}
+	return fmt.Sprint(t)
+}
+
+// canonical is the value as text, the members of its sets in order. Of a long
+// string only the start and the length are kept, which is all that the generator varies.
+func canonical(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return "S:" + quoted(v.Value)
+	case *types.AttributeValueMemberN:
+		return "N:" + v.Value
+	case *types.AttributeValueMemberB:
+		return "B:" + binary(v.Value)
+	case *types.AttributeValueMemberBOOL:
+		return strconv.FormatBool(v.Value)
+	case *types.AttributeValueMemberNULL:
+		return "NULL:" + strconv.FormatBool(v.Value)
+	case *types.AttributeValueMemberL:
+		elements := make([]string, len(v.Value))
+		for i, e := range v.Value {
+			elements[i] = canonical(e)
+		}
+		return "[" + strings.Join(elements, " ") + "]"
+	case *types.AttributeValueMemberM:
+		fields := make([]string, 0, len(v.Value))
+		for name, e := range v.Value {
+			fields = append(fields, strconv.Quote(name)+":"+canonical(e))
+		}
+		sort.Strings(fields)
+		return "{" + strings.Join(fields, " ") + "}"
+	case *types.AttributeValueMemberSS:
+		members := make([]string, len(v.Value))
+		for i, m := range v.Value {
+			members[i] = quoted(m)
+		}
+		return set("SS", members)
+	case *types.AttributeValueMemberNS:
+		return set("NS", append([]string(nil), v.Value...))
+	case *types.AttributeValueMemberBS:
+		members := make([]string, len(v.Value))
+		for i, m := range v.Value {
+			members[i] = binary(m)
+		}
+		return set("BS", members)
+	}
+	return fmt.Sprintf("%T", v)
+}
+
+func set(kind string, members []string) string {
+	sort.Strings(members)
+	return kind + "(" + strings.Join(members, " ") + ")"
+}
+
+func binary(b []byte) string {
+	if len(b) > 100 {
+		return hex.EncodeToString(b[:10]) + "...(" + strconv.Itoa(len(b)) + " bytes)"
+	}
+	return hex.EncodeToString(b)
+}
+
+func quoted(s string) string {
+	if len(s) > 200 {
+		return strconv.Quote(s[:20]) + "...(" + strconv.Itoa(len(s)) + " bytes)"
+	}
+	return strconv.Quote(s)
+}
