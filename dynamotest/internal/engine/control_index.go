@@ -122,6 +122,8 @@ func parseProjection(p *types.Projection) (types.Projection, error) {
 		return types.Projection{}, invalid("ProjectionType is INCLUDE, but NonKeyAttributes is not specified")
 	case p.ProjectionType != types.ProjectionTypeInclude && p.NonKeyAttributes != nil:
 		return types.Projection{}, invalid("ProjectionType is %s, but NonKeyAttributes is specified", p.ProjectionType)
+	case hasTwice(p.NonKeyAttributes):
+		return types.Projection{}, attributeTwice()
 	}
 	return copyOfProjection(*p), nil
 }

@@ -112,6 +112,8 @@ func unsupportedInCreateTable(in *dynamodb.CreateTableInput) error {
 		return unsupported("ResourcePolicy")
 	case in.StreamSpecification != nil && aws.ToBool(in.StreamSpecification.StreamEnabled):
 		return unsupported("StreamSpecification")
+	case in.StreamSpecification != nil && in.StreamSpecification.StreamViewType != "":
+		return invalid("StreamViewType is specified, but StreamEnabled is false")
 	case len(in.Tags) > 0:
 		return unsupported("Tags")
 	case len(in.VectorIndexes) > 0:

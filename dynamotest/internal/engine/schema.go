@@ -90,17 +90,28 @@ func checkDefinitions(definitions []types.AttributeDefinition, table keySchema, 
 	if len(indexes) == 0 && len(names) != len(used) {
 		return invalid("Number of attributes in KeySchema does not exactly match number of attributes defined in AttributeDefinitions")
 	}
-	seen := make(map[string]bool, len(names))
-	for _, name := range names {
-		if seen[name] {
-			return invalid("Duplicate AttributeName in AttributeDefinitions: %s", name)
-		}
-		seen[name] = true
+	if hasTwice(names) {
+		return attributeTwice()
 	}
 	if len(names) != len(used) {
 		return invalid("Some AttributeDefinitions are not used. AttributeDefinitions: %s, keys used: %s", listed(names), listed(used))
 	}
 	return nil
+}
+
+func hasTwice(names []string) bool {
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if seen[name] {
+			return true
+		}
+		seen[name] = true
+	}
+	return false
+}
+
+func attributeTwice() error {
+	return apierror.Validation("Cannot have two attributes with the same name")
 }
 
 // namesInUse are the attributes of all keys, each once.
