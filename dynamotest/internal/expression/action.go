@@ -1,0 +1,208 @@
+package expression
+
+import (
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/number"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// change is what the action does to an item.
+func (a *action) change(item value.Item) (change, error) {
+	if !canWrite(a.target, item) {
+		return change{}, invalidPath()
+	}
+	switch a.section {
+	case tokenRemove:
+		return change{kind: remove}, nil
+	case tokenSet:
+		v, err := a.newValue(item)
+		return change{kind: put, value: v}, err
+	case tokenAdd:
+		v, err := add(a.target.in(item), a.left.value)
+		return change{kind: put, value: v}, err
+	default:
+		return without(a.target.in(item), a.left.value)
+	}
+}
+
+// canWrite tells whether there is a map or list for the last element of a path to be in.
+func canWrite(target path, item value.Item) bool {
+	last := len(target) - 1
+	if last == 0 {
+		return true
+	}
+	switch target[:last].in(item).(type) {
+	case *types.AttributeValueMemberM:
+		return !target[last].isIndex()
+	case *types.AttributeValueMemberL:
+		return target[last].isIndex()
+	default:
+		return false
+	}
+}
+
+// newValue is the right-hand side of SET.
+func (a *action) newValue(item value.Item) (types.AttributeValue, error) {
+	left, err := a.left.newValue(item)
+	if err != nil || a.operator == tokenEnd {
+		return left, err
+	}
+	one, err := numberIn(left)
+	if err != nil {
+		return nil, err
+	}
+	right, err := a.right.newValue(item)
+	if err != nil {
+		return nil, err
+	}
+	two, err := numberIn(right)
+	if err != nil {
+		return nil, err
+	}
+	calculate := number.Add
+	if a.operator == tokenMinus {
+		calculate = number.Sub
+	}
+	result, err := calculate(one, two)
+	if err != nil {
+		return nil, err
+	}
+	return &types.AttributeValueMemberN{Value: result.String()}, nil
+}
+
+// newValue is an operand of SET. Other than in a condition it must be there.
+func (o operand) newValue(item value.Item) (types.AttributeValue, error) {
+	switch {
+	case o.path != nil:
+		v := o.path.in(item)
+		if v == nil {
+			return nil, missingAttribute()
+		}
+		return v, nil
+	case o.call == nil:
+		return o.value, nil
+	case o.call.function == ifNotExists:
+		if v := o.call.operands[0].path.in(item); v != nil {
+			return v, nil
+		}
+		return o.call.operands[1].newValue(item)
+	default:
+		return appended(o.call.operands, item)
+	}
+}
+
+// appended is what list_append gives.
+func appended(lists []operand, item value.Item) (types.AttributeValue, error) {
+	var all []types.AttributeValue
+	for _, o := range lists {
+		v, err := o.newValue(item)
+		if err != nil {
+			return nil, err
+		}
+		list, ok := v.(*types.AttributeValueMemberL)
+		if !ok {
+			return nil, wrongOperand()
+		}
+		all = append(all, list.Value...)
+	}
+	return &types.AttributeValueMemberL{Value: all}, nil
+}
+
+func numberIn(v types.AttributeValue) (number.Number, error) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return number.Number{}, wrongOperand()
+	}
+	return number.Parse(n.Value)
+}
+
+// add is what ADD makes of a value, which is nil where there is none: a sum or a union of sets.
+func add(v, operand types.AttributeValue) (types.AttributeValue, error) {
+	if v == nil {
+		return operand, nil
+	}
+	switch operand := operand.(type) {
+	case *types.AttributeValueMemberN:
+		one, err := numberIn(v)
+		if err != nil {
+			return nil, err
+		}
+		two, err := numberIn(operand)
+		if err != nil {
+			return nil, err
+		}
+		sum, err := number.Add(one, two)
+		return &types.AttributeValueMemberN{Value: sum.String()}, err
+	case *types.AttributeValueMemberSS:
+		if v, ok := v.(*types.AttributeValueMemberSS); ok {
+			return &types.AttributeValueMemberSS{Value: union(v.Value, operand.Value, has)}, nil
+		}
+	case *types.AttributeValueMemberNS:
+		if v, ok := v.(*types.AttributeValueMemberNS); ok {
+			return &types.AttributeValueMemberNS{Value: union(v.Value, operand.Value, has)}, nil
+		}
+	case *types.AttributeValueMemberBS:
+		if v, ok := v.(*types.AttributeValueMemberBS); ok {
+			return &types.AttributeValueMemberBS{Value: union(v.Value, operand.Value, hasBytes)}, nil
+		}
+	}
+	return nil, wrongOperand()
+}
+
+// without is what DELETE makes of a value, which is nil where there is none. A set that has lost all its
+// elements is removed, for there are no empty sets.
+func without(v, operand types.AttributeValue) (change, error) {
+	if v == nil {
+		return change{}, nil
+	}
+	var rest types.AttributeValue
+	left := 0
+	switch v := v.(type) {
+	case *types.AttributeValueMemberSS:
+		if operand, ok := operand.(*types.AttributeValueMemberSS); ok {
+			set := difference(v.Value, operand.Value, has)
+			rest, left = &types.AttributeValueMemberSS{Value: set}, len(set)
+		}
+	case *types.AttributeValueMemberNS:
+		if operand, ok := operand.(*types.AttributeValueMemberNS); ok {
+			set := difference(v.Value, operand.Value, has)
+			rest, left = &types.AttributeValueMemberNS{Value: set}, len(set)
+		}
+	case *types.AttributeValueMemberBS:
+		if operand, ok := operand.(*types.AttributeValueMemberBS); ok {
+			set := difference(v.Value, operand.Value, hasBytes)
+			rest, left = &types.AttributeValueMemberBS{Value: set}, len(set)
+		}
+	}
+	switch {
+	case rest == nil:
+		return change{}, wrongOperand()
+	case left == 0:
+		return change{kind: remove}, nil
+	default:
+		return change{kind: put, value: rest}, nil
+	}
+}
+
+func union[E any](a, b []E, has func([]E, E) bool) []E {
+	out := slices.Clone(a)
+	for _, e := range b {
+		if !has(a, e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func difference[E any](a, b []E, has func([]E, E) bool) []E {
+	out := make([]E, 0, len(a))
+	for _, e := range a {
+		if !has(b, e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package expression
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// Limits of placeholders.
+const (
+	maxPlaceholder   = 255   // bytes, with the # or :
+	maxAttributeName = 65535 // bytes
+)
+
+// Attributes are the placeholders of one request, which all its expressions share. It notes which of them
+// were used, so parse the expressions of a request one after the other.
+type Attributes struct {
+	names      map[string]string
+	values     value.Item
+	usedNames  []string
+	usedValues []string
+}
+
+// NewAttributes takes a request's ExpressionAttributeNames and ExpressionAttributeValues; nil is a parameter
+// that was not given.
+func NewAttributes(names map[string]string, values value.Item) *Attributes {
+	return &Attributes{names: names, values: values}
+}
+
+// RefuseNames is what a request without any expression has to ask: names are an error then.
+func (a *Attributes) RefuseNames() error {
+	if a.names == nil {
+		return nil
+	}
+	return apierror.Validation("ExpressionAttributeNames can only be specified when using expressions")
+}
+
+// RefuseValues is what a request without any expression that may use values has to ask, after RefuseNames:
+// values are an error then. The kinds are the parameters that are missing, in the order of DynamoDB's
+// message: ConditionExpression for PutItem and DeleteItem, UpdateExpression and ConditionExpression for
+// UpdateItem, FilterExpression and KeyConditionExpression for Query, FilterExpression for Scan.
+func (a *Attributes) RefuseValues(kinds ...string) error {
+	if a.values == nil {
+		return nil
+	}
+	missing := strings.Join(kinds, " and ") + " is null"
+	if len(kinds) > 1 {
+		missing = strings.Join(kinds, " and ") + " are null"
+	}
+	return apierror.Validation("ExpressionAttributeValues can only be specified when using expressions: %s", missing)
+}
+
+// Validate checks the placeholders themselves, for a request that has expressions. It is to be asked before
+// they are parsed. The values behind the placeholders are checked elsewhere.
+func (a *Attributes) Validate() error {
+	if a.names == nil && a.values == nil {
+		return nil
+	}
+	if a.names != nil {
+		if err := a.validateNames(); err != nil {
+			return err
+		}
+	}
+	if a.values != nil {
+		return a.validateValues()
+	}
+	return nil
+}
+
+func (a *Attributes) validateNames() error {
+	if len(a.names) == 0 {
+		return apierror.Validation("ExpressionAttributeNames must not be empty")
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.names)) {
+		name := a.names[key]
+		switch {
+		case key == "":
+			return apierror.Validation("ExpressionAttributeNames contains invalid key: The expression attribute map contains an empty key;")
+		case len(key) > maxPlaceholder:
+			return apierror.Validation("ExpressionAttributeNames contains invalid key: The expression attribute map contains a key that is too long; size of key: %d", len(key))
+		case !isPlaceholder(key, tokenNameRef):
+			return apierror.Validation("ExpressionAttributeNames contains invalid key: Syntax error; key: \"%s\"", key)
+		case name == "":
+			return apierror.Validation("ExpressionAttributeNames contains invalid value: Empty attribute name for key %s", key)
+		case len(name) > maxAttributeName:
+			return apierror.Validation("ExpressionAttributeNames contains invalid value: Attribute name is too large, must be less than 65536 bytes for key %s", key)
+		}
+	}
+	return nil
+}
+
+func (a *Attributes) validateValues() error {
+	if len(a.values) == 0 {
+		return apierror.Validation("ExpressionAttributeValues must not be empty")
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.values)) {
+		switch {
+		case key == "":
+			return apierror.Validation("ExpressionAttributeValues contains invalid key: The expression attribute map contains an empty key;")
+		case len(key) > maxPlaceholder:
+			return apierror.Validation("ExpressionAttributeValues contains invalid key: The expression attribute map contains a key that is too long;")
+		case !isPlaceholder(key, tokenValueRef):
+			return apierror.Validation("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", key)
+		}
+	}
+	return nil
+}
+
+// isPlaceholder tells whether a text is one token of the kind; space around it is let through, although
+// nothing can use such a placeholder.
+func isPlaceholder(text string, kind tokenKind) bool {
+	t := scan(text, 0)
+	return t.kind == kind && scan(text, t.end).kind == tokenEnd
+}
+
+// CheckUsed refuses placeholders that no expression has used. It is to be asked after all of them were
+// parsed.
+func (a *Attributes) CheckUsed() error {
+	if len(a.usedNames) < len(a.names) {
+		return apierror.Validation("Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}", unused(a.names, a.usedNames))
+	}
+	if len(a.usedValues) < len(a.values) {
+		return apierror.Validation("Value provided in ExpressionAttributeValues unused in expressions: keys: {%s}", unused(a.values, a.usedValues))
+	}
+	return nil
+}
+
+func unused[V any](all map[string]V, used []string) string {
+	keys := slices.Sorted(maps.Keys(all))
+	return strings.Join(slices.DeleteFunc(keys, func(key string) bool { return slices.Contains(used, key) }), ", ")
+}
+
+func (a *Attributes) name(ref string) (string, bool) {
+	name, ok := a.names[ref]
+	if ok && !slices.Contains(a.usedNames, ref) {
+		a.usedNames = append(a.usedNames, ref)
+	}
+	return name, ok
+}
+
+func (a *Attributes) value(ref string) (types.AttributeValue, bool) {
+	v, ok := a.values[ref]
+	if ok && !slices.Contains(a.usedValues, ref) {
+		a.usedValues = append(a.usedValues, ref)
+	}
+	return v, ok
+}

@@ -1,0 +1,175 @@
+package expression
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// function is what the parser knows of a function.
+type function struct {
+	name      string
+	operands  int
+	inUpdate  bool // for update expressions; others are for conditions
+	asOperand bool // may be an operand; others are a condition or, in an update, a whole value
+	asWhole   bool // may be a condition or a whole value
+}
+
+var (
+	attributeExists    = &function{name: "attribute_exists", operands: 1, asWhole: true}
+	attributeNotExists = &function{name: "attribute_not_exists", operands: 1, asWhole: true}
+	attributeType      = &function{name: "attribute_type", operands: 2, asWhole: true}
+	beginsWith         = &function{name: "begins_with", operands: 2, asWhole: true}
+	contains           = &function{name: "contains", operands: 2, asWhole: true}
+	size               = &function{name: "size", operands: 1, asOperand: true}
+	ifNotExists        = &function{name: "if_not_exists", operands: 2, inUpdate: true, asOperand: true, asWhole: true}
+	listAppend         = &function{name: "list_append", operands: 2, inUpdate: true, asWhole: true}
+)
+
+// lookUp gives nil for what is no function. Names of functions are case-sensitive.
+func lookUp(name string) *function {
+	switch name {
+	case attributeExists.name:
+		return attributeExists
+	case attributeNotExists.name:
+		return attributeNotExists
+	case attributeType.name:
+		return attributeType
+	case beginsWith.name:
+		return beginsWith
+	case contains.name:
+		return contains
+	case size.name:
+		return size
+	case ifNotExists.name:
+		return ifNotExists
+	case listAppend.name:
+		return listAppend
+	default:
+		return nil
+	}
+}
+
+// call reads a call, whose name is the token and whose parenthesis is the next one.
+func (p *parser) call(asOperand bool) *call {
+	c := &call{at: p.token}
+	name := p.text(c.at)
+	f, inUpdate := lookUp(name), p.kind == updateKind
+	switch {
+	case f == nil:
+		p.failEarly(c.at, "Invalid function name; function: %s", name)
+	case f.inUpdate && !inUpdate:
+		p.failEarly(c.at, "The function is not allowed in a condition expression; function: %s", name)
+	case !f.inUpdate && inUpdate:
+		p.failEarly(c.at, "The function is not allowed in an update expression; function: %s", name)
+	default:
+		c.function = f
+		if asOperand && !f.asOperand {
+			p.misplaced(c)
+		}
+	}
+	p.operators++
+	p.advance()
+	p.advance()
+	c.operands = make([]operand, 0, 2)
+	for {
+		c.operands = append(c.operands, p.operand())
+		if !p.accept(tokenComma) {
+			break
+		}
+	}
+	p.expect(tokenClose)
+	p.checkCall(c.function, c.operands)
+	return c
+}
+
+func (p *parser) misplaced(c *call) {
+	p.failEarly(c.at, "The function is not allowed to be used this way in an expression; function: %s", c.function.name)
+}
+
+// checkCall checks what a function is called with.
+func (p *parser) checkCall(f *function, operands []operand) {
+	if f == nil || p.syntax != nil {
+		return
+	}
+	if len(operands) != f.operands {
+		p.failLate("Incorrect number of operands for operator or function; operator or function: %s, number of operands: %d", f.name, len(operands))
+		return
+	}
+	switch f {
+	case attributeExists, attributeNotExists, ifNotExists:
+		if operands[0].path == nil {
+			p.failLate("Operator or function requires a document path; operator or function: %s", f.name)
+		}
+	case attributeType:
+		p.checkAttributeType(operands)
+	case beginsWith:
+		p.checkTypes(f.name, operands, "S", "B")
+		p.checkDistinct(f.name, operands)
+	case contains:
+		p.checkDistinct(f.name, operands)
+	case size:
+		p.checkTypes(f.name, operands, "S", "B", "SS", "NS", "BS", "L", "M")
+	case listAppend:
+		p.checkTypes(f.name, operands, "L")
+	}
+}
+
+func (p *parser) checkAttributeType(operands []operand) {
+	p.checkDistinct(attributeType.name, operands)
+	switch v := operands[1].value.(type) {
+	case *types.AttributeValueMemberS:
+		if !isTypeName(v.Value) {
+			p.failLate("Invalid attribute type name found; type: %s, valid types: {N,BS,L,B,NULL,M,S,SS,NS,BOOL}", v.Value)
+		}
+	default:
+		found := operands[1].typeName()
+		if found == "" { // what is in an attribute cannot be checked here, so DynamoDB wants a value
+			found = "{N,BS,L,B,NULL,M,S,SS,NS,BOOL}"
+		}
+		p.wrongType(attributeType.name, found)
+	}
+}
+
+func isTypeName(name string) bool {
+	switch name {
+	case "S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS":
+		return true
+	default:
+		return false
+	}
+}
+
+// checkTypes refuses operands of other types, where the type is known.
+func (p *parser) checkTypes(operator string, operands []operand, allowed ...string) {
+operands:
+	for _, o := range operands {
+		name := o.typeName()
+		if name == "" {
+			continue
+		}
+		for _, other := range allowed {
+			if name == other {
+				continue operands
+			}
+		}
+		p.wrongType(operator, name)
+		return
+	}
+}
+
+func (p *parser) wrongType(operator, name string) {
+	p.failLate("Incorrect operand type for operator or function; operator or function: %s, operand type: %s", operator, name)
+}
+
+// checkDistinct refuses an attribute that is compared with itself.
+func (p *parser) checkDistinct(operator string, operands []operand) {
+	first := operands[0].path
+	if first == nil {
+		return
+	}
+	for _, o := range operands[1:] {
+		if first.equal(o.path) {
+			p.failLate("The first operand must be distinct from the remaining operands for this operator or function; operator: %s, first operand: %s", operator, first)
+			return
+		}
+	}
+}

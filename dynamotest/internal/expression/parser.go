@@ -1,0 +1,212 @@
+package expression
+
+import (
+	"strconv"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+)
+
+// parser reads the tokens of one expression and notes what is wrong with it. DynamoDB finds the faults in
+// several passes; here they are found in one, and noted by the pass that would have found them.
+type parser struct {
+	kind       string
+	source     string
+	attributes *Attributes
+
+	previous, token, next token
+	first                 bool // token is the first one
+
+	syntax    error // ends the parsing
+	group     token // the last parentheses that were closed: where they are
+	redundant bool  // parentheses
+	early     error // the first one in the text of reserved words, misplaced functions and huge indexes
+	earlyAt   int
+	late      error // the first one, operands before their operator, of all others
+	operators int
+
+	elements []element // of the paths, which are slices of it
+}
+
+func (p *parser) start(kind, source string, attributes *Attributes) error {
+	p.kind, p.source, p.attributes = kind, source, attributes
+	switch {
+	case source == "":
+		return p.invalid("The expression can not be empty;")
+	case len(source) > maxSize:
+		return p.invalid("Expression size has exceeded the maximum allowed size; expression size: %d", len(source))
+	}
+	p.token = scan(source, 0)
+	p.next = scan(source, p.token.end)
+	p.first = true
+	return nil
+}
+
+// finish gives the worst fault, if any.
+func (p *parser) finish() error {
+	if err := p.finishEarly(); err != nil {
+		return err
+	}
+	return p.finishLate()
+}
+
+func (p *parser) finishEarly() error {
+	switch {
+	case p.syntax != nil:
+		return p.syntax
+	case p.redundant:
+		return p.invalid("The expression has redundant parentheses;")
+	default:
+		return p.early
+	}
+}
+
+func (p *parser) finishLate() error {
+	if p.late == nil && p.operators > maxOperators {
+		return p.invalid("The expression contains too many operators; operator count: %d", maxOperators+1)
+	}
+	return p.late
+}
+
+func (p *parser) advance() {
+	p.previous, p.token = p.token, p.next
+	p.next = scan(p.source, p.token.end)
+	p.first = false
+}
+
+// accept reads a token of the kind, if it is the next one.
+func (p *parser) accept(kind tokenKind) bool {
+	if p.token.kind != kind {
+		return false
+	}
+	p.advance()
+	return true
+}
+
+// expect reads a token of the kind; another one is a fault of syntax.
+func (p *parser) expect(kind tokenKind) {
+	if !p.accept(kind) {
+		p.unexpected()
+	}
+}
+
+func (p *parser) text(t token) string { return p.source[t.start:t.end] }
+
+// unexpected notes that the token is a fault of syntax. To end the parsing it makes everything after it end
+// of text, which no loop goes on at.
+func (p *parser) unexpected() {
+	if p.syntax == nil {
+		from, to := p.previous.start, p.next.end
+		if p.first {
+			from = 0
+		}
+		if p.next.kind == tokenEnd || p.token.kind == tokenEnd {
+			to = len(p.source)
+		}
+		text := p.text(p.token)
+		if p.token.kind == tokenEnd {
+			text = "<EOF>"
+		}
+		p.syntax = p.invalid("Syntax error; token: \"%s\", near: \"%s\"", text, p.source[from:to])
+	}
+	end := token{kind: tokenEnd, start: len(p.source), end: len(p.source)}
+	p.token, p.next = end, end
+}
+
+func (p *parser) invalid(format string, args ...any) error {
+	return apierror.Validation("Invalid "+p.kind+": "+format, args...)
+}
+
+func (p *parser) failEarly(at token, format string, args ...any) {
+	if p.early == nil || at.start < p.earlyAt {
+		p.early, p.earlyAt = p.invalid(format, args...), at.start
+	}
+}
+
+func (p *parser) failLate(format string, args ...any) {
+	if p.late == nil {
+		p.late = p.invalid(format, args...)
+	}
+}
+
+// path reads a document path. Its names are resolved by resolve.
+func (p *parser) path() path {
+	if p.elements == nil {
+		p.elements = make([]element, 0, 8)
+	}
+	from := len(p.elements)
+	p.name()
+	for {
+		switch {
+		case p.accept(tokenDot):
+			p.name()
+		case p.accept(tokenOpenIndex):
+			p.index()
+			p.expect(tokenCloseIndex)
+		default:
+			return path(p.elements[from:len(p.elements):len(p.elements)])
+		}
+	}
+}
+
+func (p *parser) name() {
+	switch p.token.kind {
+	case tokenName:
+		word := p.text(p.token)
+		if isReserved(word) {
+			p.failEarly(p.token, "Attribute name is a reserved keyword; reserved keyword: %s", word)
+		}
+		p.elements = append(p.elements, element{name: word, index: -1})
+		p.advance()
+	case tokenNameRef:
+		p.elements = append(p.elements, element{name: p.text(p.token), index: -1})
+		p.advance()
+	default:
+		p.unexpected()
+	}
+}
+
+func (p *parser) index() {
+	text := p.text(p.token)
+	if p.token.kind == tokenNumber {
+		index, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || index > maxIndex {
+			p.failEarly(p.token, "List index is not within the allowable range; index: [%s]", text)
+		}
+		p.elements = append(p.elements, element{index: int(index)})
+	}
+	p.expect(tokenNumber)
+}
+
+// resolve puts the names for the placeholders in a path.
+func (p *parser) resolve(path path) {
+	if len(path) > maxDepth {
+		p.failLate("The document path has too many nesting levels; nesting levels: %d", len(path))
+	}
+	for i, e := range path {
+		if e.isIndex() || e.name[0] != '#' {
+			continue
+		}
+		name, ok := p.attributes.name(e.name)
+		if !ok {
+			p.failLate("An expression attribute name used in the document path is not defined; attribute name: %s", e.name)
+			return
+		}
+		path[i].name = name
+	}
+}
+
+// separate tells whether a path goes with the ones after it in the expression. DynamoDB looks at the last
+// one first.
+func (p *parser) separate(one path, others []path) error {
+	for _, two := range others {
+		switch one.relationTo(two) {
+		case apart:
+			continue
+		case overlaps:
+			return p.invalid("Two document paths overlap with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", one, two)
+		case conflicts:
+			return p.invalid("Two document paths conflict with each other; must remove or rewrite one of these paths; path one: %s, path two: %s", one, two)
+		}
+	}
+	return nil
+}

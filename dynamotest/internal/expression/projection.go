@@ -1,0 +1,54 @@
+package expression
+
+import (
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// Projection is a projection expression.
+type Projection struct {
+	tree tree
+}
+
+// ParseProjection reads a projection expression: document paths with commas between them.
+func ParseProjection(source string, a *Attributes) (*Projection, error) {
+	var p parser
+	if err := p.start("ProjectionExpression", source, a); err != nil {
+		return nil, err
+	}
+	paths := make([]path, 0, 4)
+	for {
+		paths = append(paths, p.path())
+		if !p.accept(tokenComma) {
+			break
+		}
+	}
+	p.expect(tokenEnd)
+	if err := p.finishEarly(); err != nil {
+		return nil, err
+	}
+	if err := p.settle(paths); err != nil {
+		return nil, err
+	}
+	return &Projection{tree: newTree(paths)}, nil
+}
+
+// settle resolves paths and checks that each has its own place. DynamoDB begins with the last one.
+func (p *parser) settle(paths []path) error {
+	for i := len(paths) - 1; i >= 0; i-- {
+		p.resolve(paths[i])
+		if p.late != nil {
+			return p.late
+		}
+		if err := p.separate(paths[i], paths[i+1:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Apply gives what the projection selects of an item. What is nested stays so, in maps and lists that have
+// nothing else; elements of a list keep their order and leave no gaps.
+func (p *Projection) Apply(item value.Item) value.Item { return p.tree.projectItem(item) }
+
+// Attributes are the names of the attributes that the projection selects, in whole or in part, each once.
+func (p *Projection) Attributes() []string { return p.tree.names() }

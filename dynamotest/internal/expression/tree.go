@@ -1,0 +1,173 @@
+package expression
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// tree is a set of document paths none of which is a part of another.
+type tree struct {
+	branches []branch // those of a list are in the order of its indexes
+}
+
+type branch struct {
+	element element
+	leaf    int // of the path that ends here its number; -1 where none does
+	tree    tree
+}
+
+const noLeaf = -1
+
+func newTree(paths []path) tree {
+	var t tree
+	for i, p := range paths {
+		t.add(p, i)
+	}
+	t.sort()
+	return t
+}
+
+func (t *tree) add(p path, leaf int) {
+	i := slices.IndexFunc(t.branches, func(b branch) bool { return b.element == p[0] })
+	if i < 0 {
+		i = len(t.branches)
+		t.branches = append(t.branches, branch{element: p[0], leaf: noLeaf})
+	}
+	if len(p) == 1 {
+		t.branches[i].leaf = leaf
+		return
+	}
+	t.branches[i].tree.add(p[1:], leaf)
+}
+
+func (t *tree) sort() {
+	slices.SortStableFunc(t.branches, func(a, b branch) int { return cmp.Compare(a.element.index, b.element.index) })
+	for i := range t.branches {
+		t.branches[i].tree.sort()
+	}
+}
+
+// names are those of the attributes that the paths begin with.
+func (t *tree) names() []string {
+	names := make([]string, len(t.branches))
+	for i, b := range t.branches {
+		names[i] = b.element.name
+	}
+	return names
+}
+
+// project gives what the paths lead to, with the maps and lists around it; elements of lists move together.
+// It is nil where they lead to nothing.
+func (t *tree) project(v types.AttributeValue) types.AttributeValue {
+	var list []types.AttributeValue
+	var item value.Item
+	for _, b := range t.branches {
+		found := b.element.in(v)
+		if found != nil && b.leaf == noLeaf {
+			found = b.tree.project(found)
+		}
+		switch {
+		case found == nil:
+		case b.element.isIndex():
+			list = append(list, found)
+		default:
+			if item == nil {
+				item = make(value.Item, len(t.branches))
+			}
+			item[b.element.name] = found
+		}
+	}
+	switch {
+	case list != nil:
+		return &types.AttributeValueMemberL{Value: list}
+	case item != nil:
+		return &types.AttributeValueMemberM{Value: item}
+	default:
+		return nil
+	}
+}
+
+// projectItem is project for an item; the result is never nil.
+func (t *tree) projectItem(item value.Item) value.Item {
+	if m, ok := t.project(&types.AttributeValueMemberM{Value: item}).(*types.AttributeValueMemberM); ok {
+		return m.Value
+	}
+	return value.Item{}
+}
+
+// change is what becomes of what a path leads to.
+type change struct {
+	kind  changeKind
+	value types.AttributeValue
+}
+
+type changeKind uint8
+
+const (
+	keep changeKind = iota
+	put
+	remove
+)
+
+// write gives a copy of a map or list with changes made to it, one for each path. The paths must lead to
+// where something can be written.
+func (t *tree) write(v types.AttributeValue, changes []change) types.AttributeValue {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberM:
+		return &types.AttributeValueMemberM{Value: t.writeMap(v.Value, changes)}
+	case *types.AttributeValueMemberL:
+		return &types.AttributeValueMemberL{Value: t.writeList(v.Value, changes)}
+	default:
+		return v
+	}
+}
+
+func (t *tree) writeMap(m value.Item, changes []change) value.Item {
+	out := make(value.Item, len(m)+len(t.branches))
+	maps.Copy(out, m)
+	for _, b := range t.branches {
+		name := b.element.name
+		if b.leaf == noLeaf {
+			out[name] = b.tree.write(out[name], changes)
+			continue
+		}
+		switch c := changes[b.leaf]; c.kind {
+		case put:
+			out[name] = c.value
+		case remove:
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+// writeList writes to the elements as they are numbered before; what is put behind the last one is appended,
+// in the order of the indexes.
+func (t *tree) writeList(list []types.AttributeValue, changes []change) []types.AttributeValue {
+	out := slices.Clone(list)
+	removed := false
+	for _, b := range t.branches {
+		i := b.element.index
+		if b.leaf == noLeaf {
+			out[i] = b.tree.write(out[i], changes)
+			continue
+		}
+		switch c := changes[b.leaf]; {
+		case c.kind == put && i < len(list):
+			out[i] = c.value
+		case c.kind == put:
+			out = append(out, c.value)
+		case c.kind == remove && i < len(list):
+			out[i], removed = nil, true
+		}
+	}
+	if removed {
+		out = slices.DeleteFunc(out, func(v types.AttributeValue) bool { return v == nil })
+	}
+	return out
+}
