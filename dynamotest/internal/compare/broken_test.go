@@ -109,7 +109,7 @@ func TestADifferenceIsReproducedInFewOperations(t *testing.T) {
 	}), Explain: explained}
 	result := NewResult()
 	for seed := *firstSeed; len(result.Differences) == 0; seed++ {
-		require.NoError(t, runner.Run(t.Context(), NewWorld(seed, 100), result))
+		require.NoError(t, runner.Run(t.Context(), NewWorld(seed, 30), result))
 	}
 	d := runner.Minimise(t.Context(), result.Differences[0])
 	assert.Len(t, d.World.Operations, 3, "a table, an item, a read of it:\n%s", d)

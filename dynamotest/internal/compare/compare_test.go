@@ -20,6 +20,7 @@ import (
 
 var (
 	operations = flag.Int("compare.operations", 20_000, "how many operations to compare, at least")
+	itself     = flag.Int("compare.itself", 3_000, "how many operations to compare DynamoDB Local with itself by")
 	firstSeed  = flag.Uint64("compare.seed", 1, "the seed of the first world; the next has the next one")
 	length     = flag.Int("compare.length", 300, "how many operations a world has after its tables are made")
 	patience   = flag.Duration("compare.patience", 2*time.Minute, "how long to look for short reproductions of all differences")
@@ -35,7 +36,7 @@ func TestSameAsDynamoDBLocal(t *testing.T) {
 // what is compared is what DynamoDB promises.
 func TestDynamoDBLocalIsTheSameAsItself(t *testing.T) {
 	runner := &Runner{Left: local(t), Right: local(t), Explain: nothingKnown}
-	result := run(t, runner, 3_000)
+	result := run(t, runner, *itself)
 	report(t, runner, result)
 
 	c := result.Coverage

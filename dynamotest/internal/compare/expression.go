@@ -120,10 +120,10 @@ func (e *expression) condition(levels int) string {
 			return "(" + e.condition(levels-1) + ")"
 		}
 	}
-	comparable := pick(e.dice, "S", "S", "N", "N", "B")
+	ordered := pick(e.dice, "S", "S", "N", "N", "B")
 	switch weighted(e.dice, 30, 8, 8, 16, 10, 6, 6, 8, 8) {
 	case 0:
-		kind := comparable
+		kind := ordered
 		if e.chance(300) {
 			kind = pick(e.dice, kinds...)
 		}
@@ -133,13 +133,13 @@ func (e *expression) condition(levels int) string {
 		}
 		return e.path(kind) + " " + comparator + " " + e.operand(kind)
 	case 1:
-		return e.operand(comparable) + e.keyword(" BETWEEN ") + e.ascending(comparable)
+		return e.operand(ordered) + e.keyword(" BETWEEN ") + e.ascending(ordered)
 	case 2:
-		list := e.operand(comparable)
+		list := e.operand(ordered)
 		for range e.IntN(3) {
-			list += ", " + e.operand(comparable)
+			list += ", " + e.operand(ordered)
 		}
-		return e.path(comparable) + e.keyword(" IN ") + "(" + list + ")"
+		return e.path(ordered) + e.keyword(" IN ") + "(" + list + ")"
 	case 3:
 		return "attribute_exists(" + e.path(pick(e.dice, kinds...)) + ")"
 	case 4:
@@ -163,7 +163,7 @@ func (e *expression) condition(levels int) string {
 
 // ascending returns the bounds of a BETWEEN, mostly in the order that DynamoDB asks for.
 func (e *expression) ascending(kind string) string {
-	low, high := "", ""
+	var low, high string
 	switch {
 	case e.chance(200):
 		low, high = e.operand(kind), e.operand(kind)

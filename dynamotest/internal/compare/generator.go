@@ -261,8 +261,13 @@ func (g *generator) scan(t *table) Operation {
 		o.Segments = 1 + g.IntN(4)
 	case g.chance(30):
 		wrong := [][2]*int32{
-			{aws.Int32(2), aws.Int32(2)}, {aws.Int32(0), nil}, {nil, aws.Int32(3)}, {aws.Int32(-1), aws.Int32(2)},
-			{aws.Int32(0), aws.Int32(0)}, {aws.Int32(0), aws.Int32(1_000_001)}, {aws.Int32(5), aws.Int32(2)},
+			{aws.Int32(2), aws.Int32(2)},
+			{aws.Int32(0), nil},
+			{nil, aws.Int32(3)},
+			{aws.Int32(-1), aws.Int32(2)},
+			{aws.Int32(0), aws.Int32(0)},
+			{aws.Int32(0), aws.Int32(1_000_001)},
+			{aws.Int32(5), aws.Int32(2)},
 		}[g.IntN(7)]
 		in.Segment, in.TotalSegments = wrong[0], wrong[1]
 	case g.chance(15):

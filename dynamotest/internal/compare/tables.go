@@ -10,7 +10,7 @@ import (
 
 func (g *generator) tableOperation() Operation {
 	t := g.anyTable()
-	switch weighted(g.dice, 25, 20, 10, 8, 12, 12, 13) {
+	switch weighted(g.dice, 25, 14, 12, 8, 14, 12, 15) {
 	case 0:
 		return Operation{Input: &dynamodb.DescribeTableInput{TableName: &t.name}}
 	case 1:
@@ -114,7 +114,7 @@ func (g *generator) createTable(t *table) Operation {
 // updateTable adds or removes an index, changes how the table is paid for, or asks for what cannot be.
 func (g *generator) updateTable(t *table) Operation {
 	in := &dynamodb.UpdateTableInput{TableName: &t.name}
-	switch weighted(g.dice, 40, 25, 10, 10, 5, 5) {
+	switch weighted(g.dice, 30, 20, 15, 15, 10, 10) {
 	case 0:
 		x := g.newGlobalIndex(t, "global"+strconv.Itoa(g.IntN(4)))
 		if !g.chance(150) {
@@ -124,6 +124,7 @@ func (g *generator) updateTable(t *table) Operation {
 				x.hash, x.sort = t.sort, pick(g.dice, attribute{}, t.hash)
 			}
 		}
+		x.added = true
 		known := false
 		for _, other := range t.indexes {
 			known = known || other.name == x.name
@@ -142,6 +143,9 @@ func (g *generator) updateTable(t *table) Operation {
 		name := "global" + strconv.Itoa(g.IntN(3))
 		for i, x := range t.indexes {
 			if x.name == name {
+				if x.added { // DynamoDB Local takes forever to remove it
+					return g.updateTable(t)
+				}
 				t.indexes = append(t.indexes[:i:i], t.indexes[i+1:]...)
 				break
 			}

@@ -55,6 +55,7 @@ type index struct {
 	hash, sort attribute
 	projection types.ProjectionType
 	include    []string
+	added      bool // to a table that was there
 }
 
 // indexable are the attributes that items usually have with a type that a key may have.
