@@ -19,7 +19,7 @@ type indexAction struct {
 func (c *constraints) actions(at string, updates []types.GlobalSecondaryIndexUpdate) []indexAction {
 	actions := make([]indexAction, 0, len(updates))
 	for i, u := range updates {
-		at := member(at, i)
+		at := element(at, i)
 		if u.Update != nil {
 			c.name(at+".update.indexName", u.Update.IndexName)
 			c.throughput(at+".update.provisionedThroughput", u.Update.ProvisionedThroughput)

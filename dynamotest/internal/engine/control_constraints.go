@@ -95,8 +95,8 @@ func listed[T ~string](list []T) string {
 	return b.String()
 }
 
-// member is the path of an element of a list. DynamoDB counts from one.
-func member(list string, i int) string {
+// element is the path of an element of a list. DynamoDB counts from one.
+func element(list string, i int) string {
 	return list + "." + strconv.Itoa(i+1) + ".member"
 }
 

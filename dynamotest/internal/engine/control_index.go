@@ -63,9 +63,11 @@ func (c *constraints) projection(at string, p *types.Projection) {
 	if p.NonKeyAttributes == nil {
 		return
 	}
-	c.length(at+".nonKeyAttributes", "'"+listed(p.NonKeyAttributes)+"'", len(p.NonKeyAttributes), 1, maxNonKeyAttributes)
+	if len(p.NonKeyAttributes) == 0 {
+		c.refuse(at+".nonKeyAttributes", "'[]'", "have length greater than or equal to 1")
+	}
 	for i, name := range p.NonKeyAttributes {
-		c.text(member(at+".nonKeyAttributes", i), &name, 1, maxKeyAttribute)
+		c.text(element(at+".nonKeyAttributes", i), &name, 1, maxKeyAttribute)
 	}
 }
 

@@ -88,11 +88,11 @@ func checkCreateTable(in *dynamodb.CreateTableInput) ([]indexSpec, error) {
 	specs := make([]indexSpec, 0, len(in.LocalSecondaryIndexes)+len(in.GlobalSecondaryIndexes))
 	for i, ix := range in.LocalSecondaryIndexes {
 		specs = append(specs, localSpec(ix))
-		c.index(member("localSecondaryIndexes", i), specs[len(specs)-1])
+		c.index(element("localSecondaryIndexes", i), specs[len(specs)-1])
 	}
 	for i, ix := range in.GlobalSecondaryIndexes {
 		specs = append(specs, globalSpec(ix))
-		c.index(member("globalSecondaryIndexes", i), specs[len(specs)-1])
+		c.index(element("globalSecondaryIndexes", i), specs[len(specs)-1])
 	}
 	c.class(in.TableClass)
 	c.encryption(in.SSESpecification)

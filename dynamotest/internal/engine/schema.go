@@ -15,7 +15,7 @@ const maxKeyAttribute = 255
 
 func (c *constraints) attributes(at string, definitions []types.AttributeDefinition) {
 	for i, d := range definitions {
-		at := member(at, i)
+		at := element(at, i)
 		c.text(at+".attributeName", d.AttributeName, 1, maxKeyAttribute)
 		if c.required(at+".attributeType", d.AttributeType != "") {
 			oneOf(c, at+".attributeType", d.AttributeType, types.ScalarAttributeTypeB, types.ScalarAttributeTypeN, types.ScalarAttributeTypeS)
@@ -30,7 +30,7 @@ func (c *constraints) key(at string, schema []types.KeySchemaElement, most int) 
 	}
 	c.length(at, "'"+describeKey(schema)+"'", len(schema), 1, most)
 	for i, e := range schema {
-		at := member(at, i)
+		at := element(at, i)
 		c.text(at+".attributeName", e.AttributeName, 1, maxKeyAttribute)
 		if c.required(at+".keyType", e.KeyType != "") {
 			oneOf(c, at+".keyType", e.KeyType, types.KeyTypeHash, types.KeyTypeRange)
