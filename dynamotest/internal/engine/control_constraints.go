@@ -38,10 +38,10 @@ func (c *constraints) required(at string, given bool) bool {
 	return given
 }
 
-// text wants a string with a length in bounds.
-func (c *constraints) text(at string, value *string, low, high int) {
+// text wants a string of at least so many bytes, and at most as many as any name of a table, index or key has.
+func (c *constraints) text(at string, value *string, least int) {
 	if c.required(at, value != nil) {
-		c.length(at, "'"+*value+"'", len(*value), low, high)
+		c.length(at, "'"+*value+"'", len(*value), least, maxName)
 	}
 }
 
@@ -56,7 +56,7 @@ func (c *constraints) length(at, value string, length, low, high int) {
 
 // name wants the name of an index.
 func (c *constraints) name(at string, value *string) {
-	c.text(at, value, minName, maxName)
+	c.text(at, value, minName)
 	if value != nil && !consistsOfNameCharacters(*value) {
 		c.refuse(at, "'"+*value+"'", "satisfy regular expression pattern: "+namePattern)
 	}

@@ -67,7 +67,7 @@ func (c *constraints) projection(at string, p *types.Projection) {
 		c.refuse(at+".nonKeyAttributes", "'[]'", "have length greater than or equal to 1")
 	}
 	for i, name := range p.NonKeyAttributes {
-		c.text(element(at+".nonKeyAttributes", i), &name, 1, maxKeyAttribute)
+		c.text(element(at+".nonKeyAttributes", i), &name, 1)
 	}
 }
 

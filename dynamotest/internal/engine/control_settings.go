@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Encryption and table class are kept and described, and change nothing.
+// Streams are refused. Encryption and table class are kept and described, and change nothing.
 
 func (c *constraints) class(class types.TableClass) {
 	oneOf(c, "tableClass", class, types.TableClassStandard, types.TableClassStandardInfrequentAccess)
@@ -16,6 +16,12 @@ func (c *constraints) class(class types.TableClass) {
 func (c *constraints) encryption(s *types.SSESpecification) {
 	if s != nil {
 		oneOf(c, "sSESpecification.sSEType", s.SSEType, types.SSETypeAes256, types.SSETypeKms)
+	}
+}
+
+func (c *constraints) stream(s *types.StreamSpecification) {
+	if s != nil {
+		c.required("streamSpecification.streamEnabled", s.StreamEnabled != nil)
 	}
 }
 

@@ -96,6 +96,7 @@ func checkCreateTable(in *dynamodb.CreateTableInput) ([]indexSpec, error) {
 	}
 	c.class(in.TableClass)
 	c.encryption(in.SSESpecification)
+	c.stream(in.StreamSpecification)
 	if err := c.err(); err != nil {
 		return nil, err
 	}

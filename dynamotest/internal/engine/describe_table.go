@@ -35,7 +35,7 @@ func tableNotFound(name string) error {
 	return notFound("Requested resource not found: Table: %s not found", name)
 }
 
-// describe wants t.mu held. Indexes are described as busy as the table.
+// describe wants t.mu held. A table that is being created creates its indexes too.
 func (t *table) describe(status types.TableStatus) *types.TableDescription {
 	d := &types.TableDescription{
 		AttributeDefinitions:      copyOfAttributes(t.settings.attributes),

@@ -6,7 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// Lengths of the names of tables and indexes. Source: API Reference, CreateTable.
+// Lengths of the names of tables and indexes. Those of key and projected attributes have the same maximum.
+// Source: Developer Guide, "Quotas in Amazon DynamoDB", naming rules.
 const (
 	minName = 3
 	maxName = 255

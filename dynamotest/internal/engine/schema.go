@@ -9,14 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// maxKeyAttribute is how many bytes the name of a key attribute has at most.
-// Source: Developer Guide, "Quotas in Amazon DynamoDB", naming rules.
-const maxKeyAttribute = 255
-
 func (c *constraints) attributes(at string, definitions []types.AttributeDefinition) {
 	for i, d := range definitions {
 		at := element(at, i)
-		c.text(at+".attributeName", d.AttributeName, 1, maxKeyAttribute)
+		c.text(at+".attributeName", d.AttributeName, 1)
 		if c.required(at+".attributeType", d.AttributeType != "") {
 			oneOf(c, at+".attributeType", d.AttributeType, types.ScalarAttributeTypeB, types.ScalarAttributeTypeN, types.ScalarAttributeTypeS)
 		}
@@ -31,7 +27,7 @@ func (c *constraints) key(at string, schema []types.KeySchemaElement, most int) 
 	c.length(at, "'"+describeKey(schema)+"'", len(schema), 1, most)
 	for i, e := range schema {
 		at := element(at, i)
-		c.text(at+".attributeName", e.AttributeName, 1, maxKeyAttribute)
+		c.text(at+".attributeName", e.AttributeName, 1)
 		if c.required(at+".keyType", e.KeyType != "") {
 			oneOf(c, at+".keyType", e.KeyType, types.KeyTypeHash, types.KeyTypeRange)
 		}

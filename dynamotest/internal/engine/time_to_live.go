@@ -39,7 +39,7 @@ func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynam
 func checkTimeToLive(spec *types.TimeToLiveSpecification) error {
 	var c constraints
 	if c.required("timeToLiveSpecification", spec != nil) {
-		c.text("timeToLiveSpecification.attributeName", spec.AttributeName, 1, maxKeyAttribute)
+		c.text("timeToLiveSpecification.attributeName", spec.AttributeName, 1)
 		c.required("timeToLiveSpecification.enabled", spec.Enabled != nil)
 	}
 	return c.err()

@@ -44,6 +44,7 @@ func checkUpdateTable(in *dynamodb.UpdateTableInput) ([]indexAction, error) {
 	c.throughput("provisionedThroughput", in.ProvisionedThroughput)
 	c.class(in.TableClass)
 	c.encryption(in.SSESpecification)
+	c.stream(in.StreamSpecification)
 	actions := c.actions("globalSecondaryIndexUpdates", in.GlobalSecondaryIndexUpdates)
 	if err := c.err(); err != nil {
 		return nil, err
