@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -175,7 +175,7 @@ func TestCreateRefusesExistingTablesOfAnotherShape(t *testing.T) {
 
 func TestCreateRefusesConfigsThatCannotWork(t *testing.T) {
 	t.Parallel()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	for name, c := range map[string]struct {
 		client journal.Client
 		config journal.Config

@@ -230,7 +230,7 @@ func TestACommitThatFindsNobodyListeningIsNotUnknown(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
 	nobody := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) {
-		o.BaseEndpoint, o.RetryMaxAttempts = aws.String("http://127.0.0.1:1"), 1
+		o.BaseEndpoint, o.RetryMaxAttempts, o.HTTPClient = aws.String("http://127.0.0.1:1"), 1, &http.Client{}
 	})
 	client := &meddler{Client: s.client}
 	client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -26,7 +26,7 @@ var (
 // The examples build on each other and need a DynamoDB: run as one test, they stay right.
 func TestTheExamplesWork(t *testing.T) {
 	t.Parallel()
-	client = dynamolocaltest.Client(t)
+	client = testdb.Client(t)
 	for _, example := range []func(){ExampleCreate, ExampleOpen, ExampleJournal_Append, ExampleJournal_Events, ExampleJournal_Tail, ExampleJournal_Watch} {
 		example()
 	}

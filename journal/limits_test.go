@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 // open makes a journal in a database of its own.
 func open(t *testing.T) *Journal {
 	t.Helper()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	require.NoError(t, Create(t.Context(), client, Config{Shards: 4}))
 	j, err := Open(t.Context(), client, Config{})
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -32,9 +33,12 @@ var renamed = journal.Config{
 	},
 }
 
-// database is one for all stores: DynamoDB Local keeps six threads for each that it has ever seen.
+// database is one for all stores of DynamoDB Local, which keeps six threads for each that it has ever seen.
 func database(t *testing.T) *dynamodb.Client {
 	t.Helper()
+	if !testdb.IsLocal() {
+		return testdb.Client(t)
+	}
 	endpoint := dynamolocaltest.Endpoint(t)
 	once.Do(func() { shared = dynamolocal.NewClient(endpoint, rand.Text()) })
 	return shared

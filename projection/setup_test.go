@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -52,7 +52,7 @@ type world struct {
 // setup makes a journal and a read model of totals.
 func setup(t *testing.T) *world {
 	t.Helper()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
 	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName:            aws.String(table),

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -27,7 +27,7 @@ type store struct {
 
 func newStore(t testing.TB, config journal.Config) *store {
 	t.Helper()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	config.Shards = 4
 	require.NoError(t, journal.Create(context.Background(), client, config))
 	w := &wire{Client: client}

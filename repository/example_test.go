@@ -2,22 +2,17 @@ package repository_test
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
 func openJournal(ctx context.Context) (*journal.Journal, error) {
-	endpoint := dynamolocal.EndpointFromEnv()
-	if endpoint == "" {
-		return nil, errors.New("the examples need DynamoDB Local: make test starts it, and -short leaves them out")
-	}
-	client := dynamolocal.NewClient(endpoint, rand.Text()) // any *dynamodb.Client
+	client := dynamotest.Open().Client() // any *dynamodb.Client
 	if err := journal.Create(ctx, client, journal.Config{Shards: 16}); err != nil {
 		return nil, err
 	}

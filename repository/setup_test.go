@@ -2,10 +2,8 @@ package repository_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,21 +18,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
-
-// The examples need DynamoDB Local, and an example cannot skip itself as a test can.
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() && dynamolocal.EndpointFromEnv() == "" && flag.Lookup("test.skip").Value.String() == "" {
-		_ = flag.Set("test.skip", "^Example")
-	}
-	os.Exit(m.Run())
-}
 
 // Account is an aggregate whose state is copied by assignment.
 type Account struct{ Balance int }
@@ -140,7 +128,7 @@ type store struct {
 
 func setup(t *testing.T) store {
 	t.Helper()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
 	return open(t, client)
 }

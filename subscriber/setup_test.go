@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -33,7 +33,7 @@ func setup(t *testing.T, shards int) *journal.Journal {
 
 func create(t *testing.T, shards int) journal.Client {
 	t.Helper()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
 	return client
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 // patience bounds a failing test and is no claim about speed.
@@ -40,7 +40,7 @@ func (b *terminal) String() string {
 
 func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 	t.Parallel()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out, log terminal
@@ -81,7 +81,7 @@ func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 	t.Parallel()
-	err := serve(t.Context(), dynamolocaltest.Client(t), "127.0.0.1:-1", io.Discard, io.Discard)
+	err := serve(t.Context(), testdb.Client(t), "127.0.0.1:-1", io.Discard, io.Discard)
 	assert.Error(t, err)
 }
 

@@ -7,13 +7,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 )
 
 // It takes the place of the process's standard output, so it cannot run in parallel.
 func TestTheProgramPrintsWhatHappened(t *testing.T) {
-	dynamolocaltest.Endpoint(t) // which the program finds by itself
 	stdout := os.Stdout
 	defer func() { os.Stdout = stdout }()
 	read, write, err := os.Pipe()

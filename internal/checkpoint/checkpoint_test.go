@@ -12,7 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -27,7 +27,7 @@ var (
 // setup opens a store whose updates lose every reply but take effect, where lossy is true.
 func setup(t *testing.T, lossy bool) *checkpoint.Store {
 	t.Helper()
-	var client journal.Client = dynamolocaltest.Client(t)
+	var client journal.Client = testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
 	if lossy {
 		client = &repeating{client}

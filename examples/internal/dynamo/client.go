@@ -16,15 +16,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/logging"
+
+	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// EndpointEnv names the environment variable with the URL of a DynamoDB Local. Without it the usual
-// configuration of AWS programs counts: environment, ~/.aws, the role of the machine.
+// EndpointEnv names the environment variable that chooses the DynamoDB: the URL of a DynamoDB Local, or [AWS].
+// Without it there is one in the process, whose tables are gone when the process ends.
 const EndpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
-// ErrNotSetUp says that neither an emulator nor AWS is configured.
-var ErrNotSetUp = errors.New("no DynamoDB is set up: `make demo` starts DynamoDB Local by itself; to run this program alone, " +
-	"set " + EndpointEnv + " to the URL of a DynamoDB Local (`make dynamodb-local` runs one), or configure an AWS region and credentials")
+// AWS as the endpoint is the real service, by the usual configuration of AWS programs: environment, ~/.aws, the
+// role of the machine.
+const AWS = "aws"
+
+// ErrNotSetUp says that AWS was asked for and is not configured.
+var ErrNotSetUp = errors.New(EndpointEnv + " is " + AWS + ", and AWS is not configured: set AWS_REGION and credentials; " +
+	"without " + EndpointEnv + " the example brings its own DynamoDB")
 
 // idleConnections is more than the writers and lanes of an example keep busy. The default of 10 for each
 // host would have them open connections most of the time.
@@ -39,27 +45,28 @@ func Client(ctx context.Context) (*dynamodb.Client, error) {
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnections, idleConnections
 		})),
 	}
-	if endpoint != "" {
-		options = append(options,
-			config.WithRegion("us-east-1"),
-			// The emulator takes any credentials, and keeps a database for each key.
-			config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("millrace", "secret", "")),
-		)
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, options...)
-	if err != nil {
-		return nil, fmt.Errorf("load the AWS configuration: %w", err)
-	}
-	if endpoint == "" {
+	switch endpoint {
+	case "":
+		return dynamotest.Open().Client(), nil
+	case AWS:
+		cfg, err := config.LoadDefaultConfig(ctx, options...)
+		if err != nil {
+			return nil, fmt.Errorf("load the AWS configuration: %w", err)
+		}
 		if err := check(ctx, cfg); err != nil {
 			return nil, fmt.Errorf("%w (%w)", ErrNotSetUp, err)
 		}
+		return dynamodb.NewFromConfig(cfg), nil
 	}
-	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		if endpoint != "" {
-			o.BaseEndpoint = &endpoint
-		}
-	}), nil
+	cfg, err := config.LoadDefaultConfig(ctx, append(options,
+		config.WithRegion("us-east-1"),
+		// The emulator takes any credentials, and keeps a database for each key.
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("millrace", "secret", "")),
+	)...)
+	if err != nil {
+		return nil, fmt.Errorf("load the AWS configuration: %w", err)
+	}
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &endpoint }), nil
 }
 
 // check finds out now what the first request would run into.

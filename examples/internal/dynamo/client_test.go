@@ -35,8 +35,9 @@ func TestAnEmulatorIsUsedWhereTheEnvironmentNamesOne(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func TestAWSIsUsedWhereNoEmulatorIsNamed(t *testing.T) {
+func TestAWSIsUsedWhereTheEnvironmentSaysSo(t *testing.T) {
 	isolate(t)
+	t.Setenv(dynamo.EndpointEnv, dynamo.AWS)
 	t.Setenv("AWS_REGION", "eu-north-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "key")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
@@ -47,12 +48,23 @@ func TestAWSIsUsedWhereNoEmulatorIsNamed(t *testing.T) {
 	assert.Nil(t, client.Options().BaseEndpoint)
 }
 
-func TestWithoutEitherTheErrorSaysWhatToDo(t *testing.T) {
+func TestWithoutEitherThereIsADatabaseInTheProcess(t *testing.T) {
 	isolate(t)
+
+	client, err := dynamo.Client(t.Context())
+	require.NoError(t, err)
+	out, err := client.ListTables(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Empty(t, out.TableNames)
+}
+
+func TestWhereAWSIsNotConfiguredTheErrorSaysWhatToDo(t *testing.T) {
+	isolate(t)
+	t.Setenv(dynamo.EndpointEnv, dynamo.AWS)
 
 	_, err := dynamo.Client(t.Context())
 	require.ErrorIs(t, err, dynamo.ErrNotSetUp, "no region")
-	assert.ErrorContains(t, err, "make demo")
+	assert.ErrorContains(t, err, "AWS_REGION")
 
 	t.Setenv("AWS_REGION", "eu-north-1")
 	_, err = dynamo.Client(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -36,7 +36,7 @@ type client struct {
 // serve gives the API of a service on a database of its own, whose history follows the orders.
 func serve(t *testing.T) client {
 	t.Helper()
-	s, err := service.Open(t.Context(), dynamolocaltest.Client(t), service.Config{})
+	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})
 	require.NoError(t, err)
 	consumer, err := s.NewConsumer(subscriber.Config{}, nil)
 	require.NoError(t, err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
@@ -36,7 +36,7 @@ type fixture struct {
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, client: dynamolocaltest.Client(t)}
+	f := &fixture{t: t, client: testdb.Client(t)}
 	f.dao = history.NewDAO(f.client, history.Config{})
 	require.NoError(t, f.dao.CreateTable(t.Context()))
 	config := journal.Config{Shards: 2}

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/story"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 func TestTheStoryEndsWell(t *testing.T) {
 	t.Parallel()
-	client := dynamolocaltest.Client(t)
+	client := testdb.Client(t)
 	var out, log bytes.Buffer
 
 	report, err := story.Run(t.Context(), client, story.Config{Seed: 1, Orders: 60, Consumers: 4, Writers: 8, Out: &out, Log: &log})

@@ -1,0 +1,82 @@
+package dynamotest
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
+)
+
+// reportCapacity puts what a call consumed into its output, if its input asks for it.
+func reportCapacity(in, out any, cost *engine.Cost) {
+	switch in := in.(type) {
+	case *dynamodb.GetItemInput:
+		out.(*dynamodb.GetItemOutput).ConsumedCapacity = consumedByOne(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.PutItemInput:
+		out.(*dynamodb.PutItemOutput).ConsumedCapacity = consumedByOne(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.UpdateItemInput:
+		out.(*dynamodb.UpdateItemOutput).ConsumedCapacity = consumedByOne(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.DeleteItemInput:
+		out.(*dynamodb.DeleteItemOutput).ConsumedCapacity = consumedByOne(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.QueryInput:
+		out.(*dynamodb.QueryOutput).ConsumedCapacity = consumedByOne(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.ScanInput:
+		out.(*dynamodb.ScanOutput).ConsumedCapacity = consumedByOne(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.BatchGetItemInput:
+		out.(*dynamodb.BatchGetItemOutput).ConsumedCapacity = consumed(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.BatchWriteItemInput:
+		out.(*dynamodb.BatchWriteItemOutput).ConsumedCapacity = consumed(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.TransactGetItemsInput:
+		out.(*dynamodb.TransactGetItemsOutput).ConsumedCapacity = consumed(in.ReturnConsumedCapacity, cost)
+	case *dynamodb.TransactWriteItemsInput:
+		out.(*dynamodb.TransactWriteItemsOutput).ConsumedCapacity = consumed(in.ReturnConsumedCapacity, cost)
+	}
+}
+
+func consumedByOne(asked types.ReturnConsumedCapacity, cost *engine.Cost) *types.ConsumedCapacity {
+	for _, one := range consumed(asked, cost) {
+		return &one
+	}
+	return nil
+}
+
+// consumed is one entry for each table: a total, or with INDEXES table and indexes apart. Operations that DynamoDB
+// bills by both units, which are transactions, also get reads and writes apart.
+func consumed(asked types.ReturnConsumedCapacity, cost *engine.Cost) []types.ConsumedCapacity {
+	if asked != types.ReturnConsumedCapacityTotal && asked != types.ReturnConsumedCapacityIndexes {
+		return nil
+	}
+	var all []types.ConsumedCapacity
+	entry := func(table string) *types.ConsumedCapacity {
+		for i := range all {
+			if *all[i].TableName == table {
+				return &all[i]
+			}
+		}
+		all = append(all, types.ConsumedCapacity{TableName: &table, CapacityUnits: new(float64)})
+		return &all[len(all)-1]
+	}
+	for _, charge := range cost.Charges {
+		e, units := entry(charge.Table), charge.Read+charge.Write
+		*e.CapacityUnits += units
+		if asked != types.ReturnConsumedCapacityIndexes {
+			continue
+		}
+		one := types.Capacity{CapacityUnits: &units}
+		switch {
+		case charge.Index == "":
+			e.Table = &one
+		case charge.Global:
+			if e.GlobalSecondaryIndexes == nil {
+				e.GlobalSecondaryIndexes = map[string]types.Capacity{}
+			}
+			e.GlobalSecondaryIndexes[charge.Index] = one
+		default:
+			if e.LocalSecondaryIndexes == nil {
+				e.LocalSecondaryIndexes = map[string]types.Capacity{}
+			}
+			e.LocalSecondaryIndexes[charge.Index] = one
+		}
+	}
+	return all
+}

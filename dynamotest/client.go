@@ -1,0 +1,79 @@
+package dynamotest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// ErrClosed is the error of a call after Close.
+var ErrClosed = errors.New("dynamotest: the database is closed: a call came after the end of its test")
+
+// Client gives a client of the SDK for the database. Its requests are the bytes that DynamoDB would get, handed
+// over without a socket. Each call gives another client; all see the same tables.
+//
+// The client retries as the SDK does by default, 3 attempts in all, but pauses at most 5 ms between them instead
+// of 20 s, so that tests with faults are fast. Other settings are set by options, as with dynamodb.New.
+func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region:      "us-east-1",
+		Credentials: aws.NewCredentialsCache(aws.CredentialsProviderFunc(credentials)),
+		HTTPClient:  &http.Client{Transport: transport{db}},
+		// Endpoints are resolved for each request otherwise, for a host that is never called.
+		BaseEndpoint: aws.String("http://" + host),
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.MaxBackoff = maxBackoff
+			o.Backoff = retry.NewExponentialJitterBackoff(maxBackoff)
+		}),
+	}, options...)
+}
+
+// host is where requests seem to go.
+const host = "dynamotest"
+
+const maxBackoff = 5 * time.Millisecond
+
+func credentials(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "dynamotest", SecretAccessKey: "secret"}, nil
+}
+
+// transport hands requests over in memory.
+type transport struct{ db *DB }
+
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Host != host { // nor is it sent there: a test must not reach the real service by mistake
+		return nil, fmt.Errorf("dynamotest: a request for %s came to the HTTP client of a database in memory: "+
+			"a client with another endpoint needs another HTTPClient", request.URL.Host)
+	}
+	var body []byte
+	if request.Body != nil {
+		var err error
+		body, err = io.ReadAll(request.Body)
+		if closeErr := request.Body.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the request: %w", err)
+		}
+	}
+	answer, err := t.db.serve(request.Context(), request.Header, body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: answer.status, Status: http.StatusText(answer.status),
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        answer.header(),
+		Body:          io.NopCloser(bytes.NewReader(answer.body)),
+		ContentLength: int64(len(answer.body)),
+		Request:       request,
+	}, nil
+}

@@ -1,0 +1,70 @@
+// Package dynamotest is a DynamoDB in the process of a test: real requests of the real SDK client, answered from
+// memory in microseconds, with faults on demand.
+//
+//	func TestOrderIsPlacedOnceThoughTheReplyIsLost(t *testing.T) {
+//		db := dynamotest.New(t)
+//		shop := NewShop(db.Client()) // creates its table
+//		lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
+//
+//		if err := shop.Place(t.Context(), "order-1"); err != nil {
+//			t.Fatal(err)
+//		}
+//		...
+//	}
+//
+// [New] gives a [DB] of the test's own, ready at once and closed with the test; any number of them live side by
+// side. [DB.Client] is a *dynamodb.Client whose requests go to it without a socket, [DB.Handler] serves other
+// programs. [Open] is New for a program that is no test, such as a demo.
+//
+// # What it does
+//
+// Tables with global and local indexes; PutItem, GetItem, UpdateItem, DeleteItem, Query, Scan with parallel
+// segments, the batches, the transactions, TTL. All expressions; all checks and limits of items, keys, pages, batches
+// and transactions; consumed capacity by the rules that AWS publishes; numbers of 38 digits; ClientRequestToken.
+// A test compares it with DynamoDB Local, reply by reply, over generated sequences of operations.
+//
+// What is not supported is refused with an error that names it: the parameters from before expressions (Expected,
+// KeyConditions, ...), PartiQL, streams, backups, global tables, tags. What has no meaning in memory is kept,
+// described and without effect: provisioned throughput (use [Throttle]), table class, encryption. A partition can hold
+// more than 10 GB.
+//
+// # Faults
+//
+// [DB.Inject] puts a [Fault] in place and [When] conditions say to which calls it happens:
+//
+//	db.Inject(dynamotest.Throttle(), dynamotest.Table("orders"), dynamotest.Times(3))
+//	db.Inject(dynamotest.DelayIndex(0, time.Second), dynamotest.Index("by-customer"))
+//	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.05))
+//	db.Inject(dynamotest.Hold(dynamotest.For(10*time.Millisecond))) // transactions on one item conflict
+//
+// What is drawn at random comes from [Seed], by call rather than by time, so that a failure can be repeated: the n-th
+// call of one operation on the same keys draws the same in every run. [DB.Storm] injects all that can happen at
+// any time.
+//
+// Faults that wait take a function, which can do in the meantime what another client would:
+//
+//	db.Inject(dynamotest.Tear(func(ctx context.Context) {
+//		// here one part of the transaction is written, and the other is not
+//	}))
+//
+// # Time
+//
+// [DB.Clock] is the database's time. Move it to let items expire and changes reach their indexes; freeze it to decide
+// yourself. Nothing runs in the background.
+//
+// # Round trips and cost
+//
+// [DB.Record] keeps each [Call] with its operation, tables, items, bytes, and capacity units:
+//
+//	calls := db.Record()
+//	...
+//	assert.Len(t, calls.Calls("TransactWriteItems"), 1)
+//	read, write := calls.Units()
+//
+// # Where it differs from DynamoDB
+//
+// Indexes are up to date at once, eventually consistent reads see everything, and transactions do not conflict,
+// until a fault says otherwise. Tables are active as soon as they are created. Items expire when the clock passes
+// their TTL, which takes DynamoDB up to days; see [ExpiryDelay]. The order of partitions in a Scan, and that of
+// rows in an index whose keys are equal, is arbitrary as in DynamoDB, but the same in every run.
+package dynamotest

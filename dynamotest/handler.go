@@ -1,0 +1,56 @@
+package dynamotest
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
+)
+
+// handler serves a database over a socket.
+type handler struct{ db *DB }
+
+// maxRequestSize is more than DynamoDB takes: BatchWriteItem with 16 MB in base64.
+const maxRequestSize = 32 << 20
+
+func (h handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxRequestSize))
+	if err != nil {
+		status, text := wire.EncodeError(apierror.Serialization("the request cannot be read: %v", err))
+		write(w, answer{status: status, body: text})
+		return
+	}
+	reply, err := h.db.serve(request.Context(), request.Header, body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // which is how net/http cuts a connection
+	}
+	write(w, reply)
+}
+
+func write(w http.ResponseWriter, reply answer) {
+	for name, values := range reply.header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(reply.status)
+	_, _ = w.Write(reply.body) // whoever has gone does not need it
+}
+
+// answer is a reply on its way out.
+type answer struct {
+	status int
+	body   []byte
+	id     uint64
+	at     time.Time
+}
+
+func (a answer) header() http.Header {
+	return http.Header{
+		"Content-Type":     {"application/x-amz-json-1.0"},
+		"Content-Length":   {strconv.Itoa(len(a.body))},
+		"X-Amzn-Requestid": {strconv.FormatUint(a.id, 10)},
+		"Date":             {a.at.UTC().Format(http.TimeFormat)},
+	}
+}

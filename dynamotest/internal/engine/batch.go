@@ -1,0 +1,192 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// Limits of batches. Source: API reference of BatchGetItem and BatchWriteItem.
+const (
+	maxBatchGets   = 100
+	maxBatchWrites = 25
+	maxBatchBytes  = 16 << 20 // of a reply to BatchGetItem, and of a request of BatchWriteItem
+)
+
+// place is an item by table and position, to find those that a request names twice.
+type place struct {
+	t  *table
+	at position
+}
+
+// BatchGetItem is DynamoDB's. Keys for which the reply has no room come back unprocessed.
+func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+	if len(in.RequestItems) == 0 {
+		return nil, counted("requestItems", "{}", 0, maxBatchGets)
+	}
+	type get struct {
+		place
+		key     value.Item
+		project func(value.Item) value.Item
+	}
+	keys := 0
+	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
+		ask := in.RequestItems[name]
+		if err := first(
+			checkTableName(&name),
+			legacy("AttributesToGet", ask.AttributesToGet != nil, "ProjectionExpression"),
+		); err != nil {
+			return nil, err
+		}
+		keys += len(ask.Keys)
+		if len(ask.Keys) == 0 {
+			return nil, counted("requestItems."+name+".member.keys", "[]", 0, maxBatchGets)
+		}
+	}
+	if keys > maxBatchGets {
+		return nil, apierror.Validation("Too many items requested for the BatchGetItem call")
+	}
+	gets := map[string][]get{}
+	seen := make(map[place]bool, keys)
+	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
+		ask := in.RequestItems[name]
+		a, err := placeholders(ask.ExpressionAttributeNames, nil, projectionSource(ask.ProjectionExpression))
+		if err != nil {
+			return nil, err
+		}
+		p, err := projection(ask.ProjectionExpression, a)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.CheckUsed(); err != nil {
+			return nil, err
+		}
+		for _, key := range ask.Keys {
+			t, at, err := db.find(&name, key)
+			if err != nil {
+				return nil, err
+			}
+			if seen[place{t, at}] {
+				return nil, apierror.Validation("Provided list of item keys contains duplicates")
+			}
+			seen[place{t, at}] = true
+			gets[name] = append(gets[name], get{place{t, at}, key, func(item value.Item) value.Item { return project(p, item) }})
+		}
+	}
+
+	out := &dynamodb.BatchGetItemOutput{
+		Responses:       make(map[string][]value.Item, len(gets)),
+		UnprocessedKeys: map[string]types.KeysAndAttributes{},
+	}
+	bytes := 0
+	for _, name := range slices.Sorted(maps.Keys(gets)) {
+		ask := in.RequestItems[name]
+		items := []value.Item{}
+		var left []value.Item
+		for _, g := range gets[name] {
+			if err := db.rlock(g.t); err != nil {
+				return nil, err
+			}
+			r := g.t.at(g.at)
+			g.t.mu.RUnlock()
+			if bytes += int(sizeOf(r)); bytes > maxBatchBytes {
+				left = append(left, g.key)
+				continue
+			}
+			c.read(g.t, nil, consistency(ask.ConsistentRead)*readUnits(int(sizeOf(r))))
+			if r != nil {
+				c.Returned++
+				items = append(items, g.project(r.item))
+			}
+		}
+		out.Responses[name] = items
+		if left != nil {
+			ask.Keys = left
+			out.UnprocessedKeys[name] = ask
+		}
+	}
+	return out, nil
+}
+
+// BatchWriteItem is DynamoDB's. A write of an item that a transaction is about to write comes back unprocessed.
+func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput) (*dynamodb.BatchWriteItemOutput, error) {
+	if len(in.RequestItems) == 0 {
+		return nil, counted("requestItems", "{}", 0, maxBatchWrites)
+	}
+	asked := 0
+	for name, requests := range in.RequestItems {
+		if err := checkTableName(&name); err != nil {
+			return nil, err
+		}
+		if len(requests) == 0 {
+			return nil, counted("requestItems."+name+".member", "[]", 0, maxBatchWrites)
+		}
+		asked += len(requests)
+	}
+	if asked > maxBatchWrites {
+		return nil, apierror.Validation("Too many items requested for the BatchWriteItem call")
+	}
+	type one struct {
+		write
+		request types.WriteRequest
+	}
+	var writes []one
+	seen := make(map[place]bool, asked)
+	bytes := 0
+	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
+		for _, request := range in.RequestItems[name] {
+			w, err := db.batched(name, request)
+			if err != nil {
+				return nil, err
+			}
+			if seen[place{w.t, w.at}] {
+				return nil, apierror.Validation("Provided list of item keys contains duplicates")
+			}
+			seen[place{w.t, w.at}] = true
+			bytes += value.ItemSize(w.item) + value.ItemSize(w.key)
+			writes = append(writes, one{w, request})
+		}
+	}
+	if bytes > maxBatchBytes {
+		return nil, apierror.Validation("Batch write request size exceeds the maximum of 16 MB")
+	}
+
+	out := &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}
+	for _, w := range writes {
+		_, _, err := db.run(c, &w.write)
+		if _, busy := err.(*types.TransactionConflictException); busy { //nolint:errorlint // made by run
+			out.UnprocessedItems[w.t.name] = append(out.UnprocessedItems[w.t.name], w.request)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m := metrics(&w.write, in.ReturnItemCollectionMetrics); m != nil {
+			if out.ItemCollectionMetrics == nil {
+				out.ItemCollectionMetrics = map[string][]types.ItemCollectionMetrics{}
+			}
+			out.ItemCollectionMetrics[w.t.name] = append(out.ItemCollectionMetrics[w.t.name], *m)
+		}
+	}
+	return out, nil
+}
+
+func (db *Database) batched(tableName string, request types.WriteRequest) (write, error) {
+	none, err := placeholders(nil, nil)
+	if err != nil {
+		return write{}, err
+	}
+	switch {
+	case (request.PutRequest == nil) == (request.DeleteRequest == nil):
+		return write{}, apierror.Validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
+	case request.PutRequest != nil:
+		return db.putting(&tableName, request.PutRequest.Item, nil, none)
+	default:
+		return db.onKey(deleteItem, &tableName, request.DeleteRequest.Key, nil, nil, none)
+	}
+}

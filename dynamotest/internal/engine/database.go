@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// Database is a set of tables. It is safe for concurrent use.
+type Database struct {
+	config Config
+
+	mu     sync.RWMutex
+	tables map[string]*table
+
+	tokens tokens
+}
+
+// Config is what a database is told from outside. The zero value is a database without delays.
+type Config struct {
+	// Now is the database's clock: of expiry, of index delays, of the life of request tokens. Default: time.Now.
+	Now func() time.Time
+	// ExpiryDelay is how long an expired item stays.
+	ExpiryDelay func() time.Duration
+	// IndexDelay tells how long a change of the item with a key takes to reach a global index. Changes of one item
+	// keep their order.
+	IndexDelay func(table, index string, key func() value.Item) time.Duration
+}
+
+// New makes an empty database.
+func New(config Config) *Database {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	if config.ExpiryDelay == nil {
+		config.ExpiryDelay = func() time.Duration { return 0 }
+	}
+	return &Database{config: config, tables: map[string]*table{}, tokens: tokens{byToken: map[string]token{}}}
+}
+
+// table finds a table by its name, or by its ARN.
+func (db *Database) table(name *string) (*table, error) {
+	if err := checkTableName(name); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	t := db.tables[tableName(*name)]
+	db.mu.RUnlock()
+	if t == nil {
+		return nil, notFound("Requested resource not found")
+	}
+	return t, nil
+}
+
+// tableNames are the names of all tables in order.
+func (db *Database) tableNames() []string {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	names := make([]string, 0, len(db.tables))
+	for name := range db.tables {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

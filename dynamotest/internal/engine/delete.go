@@ -1,0 +1,40 @@
+package engine
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// DeleteItem is DynamoDB's.
+func (db *Database) DeleteItem(c *Cost, in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
+	if err := first(
+		checkTableName(in.TableName),
+		legacy("Expected", len(in.Expected) > 0, "ConditionExpression"),
+		legacy("ConditionalOperator", in.ConditionalOperator != "", "ConditionExpression"),
+		checkReturnValues(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllOld),
+		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
+	); err != nil {
+		return nil, err
+	}
+	if in.Key == nil {
+		return nil, required("key")
+	}
+	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, conditionSource(in.ConditionExpression))
+	if err != nil {
+		return nil, err
+	}
+	w, err := db.onKey(deleteItem, in.TableName, in.Key, in.ConditionExpression, nil, a)
+	if err != nil {
+		return nil, err
+	}
+	w.onFailure(in.ReturnValuesOnConditionCheckFailure)
+	old, _, err := db.run(c, &w)
+	if err != nil {
+		return nil, err
+	}
+	out := &dynamodb.DeleteItemOutput{ItemCollectionMetrics: metrics(&w, in.ReturnItemCollectionMetrics)}
+	if in.ReturnValues == types.ReturnValueAllOld {
+		out.Attributes = old
+	}
+	return out, nil
+}

@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/tidwall/btree"
+)
+
+// expiry finds the items of a table that have expired.
+type expiry struct {
+	attribute string
+	items     *btree.BTreeG[expiring]
+}
+
+type expiring struct {
+	at int64 // epoch seconds
+	of position
+}
+
+func newExpiry(attribute string) *expiry {
+	return &expiry{attribute: attribute, items: btree.NewBTreeGOptions(func(a, b expiring) bool {
+		if a.at != b.at {
+			return a.at < b.at
+		}
+		return a.of.compare(b.of) < 0
+	}, btree.Options{NoLocks: true})}
+}
+
+// indexExpiry enters all items.
+func (t *table) indexExpiry() {
+	t.rows.Scan(func(r *row) bool {
+		t.expiry.enter(r)
+		return true
+	})
+}
+
+func (e *expiry) enter(r *row) {
+	if at, ok := e.of(r); ok {
+		e.items.Set(expiring{at: at, of: r.position})
+	}
+}
+
+func (e *expiry) leave(r *row) {
+	if at, ok := e.of(r); ok {
+		e.items.Delete(expiring{at: at, of: r.position})
+	}
+}
+
+func (e *expiry) of(r *row) (at int64, ok bool) {
+	if r == nil {
+		return 0, false
+	}
+	n, isNumber := r.item[e.attribute].(*types.AttributeValueMemberN)
+	if !isNumber {
+		return 0, false
+	}
+	whole, _, _ := strings.Cut(n.Value, ".")
+	at, err := strconv.ParseInt(whole, 10, 64)
+	return at, err == nil
+}
+
+// fiveYears is how far in the past a time may be and still make an item expire. What is older is taken for a
+// mistake. Source: Developer Guide, "Using time to live (TTL) in DynamoDB".
+const fiveYears = 5 * 365 * 24 * time.Hour
+
+// due tells whether an item expired before a time.
+func (e *expiry) due(now time.Time) bool {
+	if e == nil {
+		return false
+	}
+	_, ok := e.first(now)
+	return ok
+}
+
+func (e *expiry) first(now time.Time) (first expiring, ok bool) {
+	e.items.Ascend(expiring{at: now.Add(-fiveYears).Unix()}, func(x expiring) bool {
+		first, ok = x, x.at <= now.Unix()
+		return false
+	})
+	return first, ok
+}
+
+// expire deletes what expired before a time. It costs no capacity.
+func (db *Database) expire(t *table, now time.Time) {
+	if t.expiry == nil {
+		return
+	}
+	var later []expiring // held by a transaction
+	for {
+		x, ok := t.expiry.first(now)
+		if !ok {
+			break
+		}
+		if _, held := t.held[x.of]; held {
+			later = append(later, x)
+			t.expiry.items.Delete(x)
+			continue
+		}
+		db.replace(&Cost{}, t, x.of, nil, 1)
+	}
+	for _, x := range later {
+		t.expiry.items.Set(x)
+	}
+}

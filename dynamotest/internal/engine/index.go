@@ -1,0 +1,160 @@
+package engine
+
+import (
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// index gives the index of that name, nil if there is none.
+func (t *table) index(name string) *index {
+	for _, ix := range t.indexes {
+		if ix.name == name {
+			return ix
+		}
+	}
+	return nil
+}
+
+// build fills a new index.
+func (t *table) build(ix *index) {
+	ix.rows = newRows()
+	t.rows.Scan(func(r *row) bool {
+		ix.move(nil, ix.entry(t, r))
+		return true
+	})
+}
+
+// entry is what the index keeps of a row, nil if the row lacks a key of the index.
+func (ix *index) entry(t *table, r *row) *row {
+	if r == nil {
+		return nil
+	}
+	for _, a := range ix.key.attributes() {
+		// An item that was there before the index can have a key of another type. It stays out.
+		if v := r.item[a.name]; v == nil || value.Type(v) != string(a.kind) || value.Size(v) == 0 {
+			return nil
+		}
+	}
+	e := &row{position: ix.key.positionOf(r.item), item: r.item, size: r.size}
+	e.tie = tieOf(r.position)
+	if ix.projection.ProjectionType != types.ProjectionTypeAll {
+		e.item = ix.project(t, r.item)
+		e.size = value.ItemSize(e.item)
+	}
+	return e
+}
+
+func (ix *index) project(t *table, item value.Item) value.Item {
+	projected := make(value.Item, 4+len(ix.projection.NonKeyAttributes))
+	keep := func(name string) {
+		if v, ok := item[name]; ok {
+			projected[name] = v
+		}
+	}
+	for _, a := range t.key.attributes() {
+		keep(a.name)
+	}
+	for _, a := range ix.key.attributes() {
+		keep(a.name)
+	}
+	if ix.projection.ProjectionType == types.ProjectionTypeInclude {
+		for _, name := range ix.projection.NonKeyAttributes {
+			keep(name)
+		}
+	}
+	return projected
+}
+
+// projects tells whether the index keeps an attribute.
+func (ix *index) projects(t *table, name string) bool {
+	if ix.projection.ProjectionType == types.ProjectionTypeAll {
+		return true
+	}
+	isKey := func(a keyAttribute) bool { return a.name == name }
+	return slices.ContainsFunc(t.key.attributes(), isKey) || slices.ContainsFunc(ix.key.attributes(), isKey) ||
+		ix.projection.ProjectionType == types.ProjectionTypeInclude && slices.Contains(ix.projection.NonKeyAttributes, name)
+}
+
+// move puts an entry in the place of another. Each can be nil.
+func (ix *index) move(old, next *row) {
+	if old != nil && (next == nil || next.position != old.position) {
+		ix.rows.Delete(old)
+	}
+	if next != nil {
+		ix.rows.Set(next)
+	}
+	ix.size += sizeOf(next) - sizeOf(old)
+}
+
+func sizeOf(r *row) int64 {
+	if r == nil {
+		return 0
+	}
+	return int64(r.size)
+}
+
+// moveUnits is what it costs the index: nothing if it does not change, two writes if the entry moves.
+// Source: Developer Guide, "Using Global Secondary Indexes in DynamoDB", write capacity units.
+func moveUnits(old, next *row) float64 {
+	switch {
+	case old == nil && next == nil:
+		return 0
+	case old == nil:
+		return writeUnits(next.size)
+	case next == nil:
+		return writeUnits(old.size)
+	case old.position != next.position:
+		return writeUnits(old.size) + writeUnits(next.size)
+	case value.EqualItems(old.item, next.item):
+		return 0
+	}
+	return writeUnits(max(old.size, next.size))
+}
+
+// pending are changes on their way to a global index.
+type pending struct {
+	changes []change               // by due, those of one time in the order in which they were made
+	last    map[position]time.Time // when the last change of an item is due
+}
+
+type change struct {
+	due       time.Time
+	of        position // of the item in the table
+	old, next *row
+}
+
+// delay puts a change on its way. The changes of one item never overtake each other.
+func (p *pending) delay(c change) {
+	if last := p.last[c.of]; last.After(c.due) {
+		c.due = last
+	}
+	p.last[c.of] = c.due
+	at, _ := slices.BinarySearchFunc(p.changes, c.due, func(other change, due time.Time) int {
+		if other.due.After(due) {
+			return 1
+		}
+		return -1
+	})
+	p.changes = slices.Insert(p.changes, at, c)
+}
+
+func (p *pending) due(now time.Time) bool {
+	return p != nil && len(p.changes) > 0 && !p.changes[0].due.After(now)
+}
+
+// arrive makes the changes that are due.
+func (ix *index) arrive(now time.Time) {
+	p := ix.pending
+	for p.due(now) {
+		c := p.changes[0]
+		p.changes = p.changes[1:]
+		ix.move(c.old, c.next)
+		if p.last[c.of].Equal(c.due) && !slices.ContainsFunc(p.changes, func(o change) bool { return o.of == c.of }) {
+			delete(p.last, c.of)
+		}
+	}
+}

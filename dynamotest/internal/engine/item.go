@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// Most bytes of a key value. Source: Developer Guide, "Quotas in Amazon DynamoDB".
+const (
+	maxPartitionKeySize = 2048
+	maxSortKeySize      = 1024
+)
+
+// checkKeyIn checks the key of an item that is to be put.
+func (t *table) checkKeyIn(item value.Item) error {
+	for _, a := range t.key.attributes() {
+		v, ok := item[a.name]
+		if !ok {
+			return apierror.Validation("One or more parameter values were invalid: Missing the key %s in the item", a.name)
+		}
+		if value.Type(v) != string(a.kind) {
+			return apierror.Validation("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s",
+				a.name, a.kind, value.Type(v))
+		}
+	}
+	return t.checkKeyValues(item)
+}
+
+// checkKey checks that a key has the table's key attributes and no others.
+func (t *table) checkKey(key value.Item) error {
+	attributes := t.key.attributes()
+	if len(key) != len(attributes) {
+		return apierror.Validation("The provided key element does not match the schema")
+	}
+	for _, a := range attributes {
+		if value.Type(key[a.name]) != string(a.kind) {
+			return apierror.Validation("The provided key element does not match the schema")
+		}
+	}
+	return t.checkKeyValues(key)
+}
+
+// checkKeyValues checks values that have the right types.
+func (t *table) checkKeyValues(item value.Item) error {
+	for i, a := range t.key.attributes() {
+		v := item[a.name]
+		if kind := emptyKind(v); kind != "" {
+			return apierror.Validation("One or more parameter values are not valid. The AttributeValue for a key attribute "+
+				"cannot contain an empty %s value. Key: %s", kind, a.name)
+		}
+		switch size := value.Size(v); {
+		case i == 0 && size > maxPartitionKeySize:
+			return apierror.Validation("One or more parameter values were invalid: " +
+				"Size of hashkey has exceeded the maximum size limit of2048 bytes")
+		case i == 1 && size > maxSortKeySize:
+			return apierror.Validation("One or more parameter values were invalid: " +
+				"Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+		}
+	}
+	return nil
+}
+
+// emptyKind names the type of an empty text or binary.
+func emptyKind(v types.AttributeValue) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		if v.Value == "" {
+			return "string"
+		}
+	case *types.AttributeValueMemberB:
+		if len(v.Value) == 0 {
+			return "binary"
+		}
+	}
+	return ""
+}
+
+// checkItem checks that what an item has of the index's key fits it. An item that has none is not in the index.
+func (ix *index) checkItem(item value.Item) error {
+	for i, a := range ix.key.attributes() {
+		v, ok := item[a.name]
+		if !ok {
+			continue
+		}
+		if value.Type(v) != string(a.kind) {
+			return apierror.Validation("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
+				a.name, a.kind, value.Type(v), ix.name)
+		}
+		if kind := emptyKind(v); kind != "" {
+			return apierror.Validation("One or more parameter values are not valid. A value specified for a secondary index key "+
+				"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
+				kind, ix.name, a.name)
+		}
+		switch size := value.Size(v); {
+		case i == 0 && size > maxPartitionKeySize:
+			return apierror.Validation("One or more parameter values were invalid: " +
+				"Size of hashkey has exceeded the maximum size limit of2048 bytes")
+		case i == 1 && size > maxSortKeySize:
+			return apierror.Validation("One or more parameter values were invalid: " +
+				"Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+		}
+	}
+	return nil
+}
+
+// keyOf is the part of an item that is its key.
+func (k keySchema) keyOf(item value.Item) value.Item {
+	key := make(value.Item, 4)
+	for _, a := range k.attributes() {
+		key[a.name] = item[a.name]
+	}
+	return key
+}

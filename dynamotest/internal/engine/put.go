@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// PutItem is DynamoDB's operation of that name, like all methods of a database.
+func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
+	if err := first(
+		checkTableName(in.TableName),
+		legacy("Expected", len(in.Expected) > 0, "ConditionExpression"),
+		legacy("ConditionalOperator", in.ConditionalOperator != "", "ConditionExpression"),
+		checkReturnValues(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllOld),
+		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
+	); err != nil {
+		return nil, err
+	}
+	if in.Item == nil {
+		return nil, required("item")
+	}
+	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, conditionSource(in.ConditionExpression))
+	if err != nil {
+		return nil, err
+	}
+	w, err := db.putting(in.TableName, in.Item, in.ConditionExpression, a)
+	if err != nil {
+		return nil, err
+	}
+	w.onFailure(in.ReturnValuesOnConditionCheckFailure)
+	old, _, err := db.run(c, &w)
+	if err != nil {
+		return nil, err
+	}
+	out := &dynamodb.PutItemOutput{ItemCollectionMetrics: metrics(&w, in.ReturnItemCollectionMetrics)}
+	if in.ReturnValues == types.ReturnValueAllOld {
+		out.Attributes = old
+	}
+	return out, nil
+}
+
+// metrics are the estimate of an item collection's size that a request asked for, of a table with local indexes.
+func metrics(w *write, asked types.ReturnItemCollectionMetrics) *types.ItemCollectionMetrics {
+	if asked != types.ReturnItemCollectionMetricsSize || !w.t.hasLocalIndex() {
+		return nil
+	}
+	item := w.item
+	if item == nil {
+		item = w.key
+	}
+	name := w.t.key.partition.name
+	return &types.ItemCollectionMetrics{
+		ItemCollectionKey:   value.Item{name: item[name]},
+		SizeEstimateRangeGB: []float64{0, 1},
+	}
+}

@@ -1,0 +1,191 @@
+package engine
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// Query is DynamoDB's.
+func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	if err := first(
+		checkTableName(in.TableName),
+		legacy("AttributesToGet", in.AttributesToGet != nil, "ProjectionExpression"),
+		legacy("KeyConditions", len(in.KeyConditions) > 0, "KeyConditionExpression"),
+		legacy("QueryFilter", len(in.QueryFilter) > 0, "FilterExpression"),
+		legacy("ConditionalOperator", in.ConditionalOperator != "", "FilterExpression"),
+		bounded("limit", in.Limit, 1, maxInt32),
+		checkSelect(in.Select, in.ProjectionExpression, in.IndexName),
+	); err != nil {
+		return nil, err
+	}
+	if in.KeyConditionExpression == nil {
+		return nil, apierror.Validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
+	}
+	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+		filterSource(in.FilterExpression), source{"KeyConditionExpression", in.KeyConditionExpression, true}, projectionSource(in.ProjectionExpression))
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{limit: int(valueOf(in.Limit))}
+	if r.filter, err = condition("FilterExpression", in.FilterExpression, a); err != nil {
+		return nil, err
+	}
+	if r.projection, err = projection(in.ProjectionExpression, a); err != nil {
+		return nil, err
+	}
+	keyCondition, err := expression.ParseKeyCondition(*in.KeyConditionExpression, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.CheckUsed(); err != nil {
+		return nil, err
+	}
+	if r.t, err = db.table(in.TableName); err != nil {
+		return nil, err
+	}
+	if err := db.rlock(r.t); err != nil {
+		return nil, err
+	}
+	defer r.t.mu.RUnlock()
+	if err := r.open(in.IndexName, in.ConsistentRead, in.Select); err != nil {
+		return nil, err
+	}
+	s, err := r.stretch(keyCondition)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.checkFilter(); err != nil {
+		return nil, err
+	}
+	after, err := r.startKey(in.ExclusiveStartKey)
+	if err != nil {
+		return nil, err
+	}
+	if after != nil && s.side(*after) != 0 {
+		return nil, apierror.Validation("The provided starting key does not match the range key predicate")
+	}
+
+	more := false
+	s.walk(r.rows(), in.ScanIndexForward == nil || *in.ScanIndexForward, after, func(at *row) bool {
+		more = !r.visit(at)
+		return !more
+	})
+	if r.err != nil {
+		return nil, r.err
+	}
+	r.charge(c)
+	return &dynamodb.QueryOutput{
+		Items: r.returned(), Count: int32(r.matched), ScannedCount: int32(r.scanned), //nolint:gosec // at most a page
+		LastEvaluatedKey: r.lastKey(more),
+	}, nil
+}
+
+const maxInt32 = 1<<31 - 1
+
+func valueOf(v *int32) int32 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+func (r *reader) stretch(k *expression.KeyCondition) (stretch, error) {
+	schema := r.key()
+	var sort *expression.Key
+	if schema.sort.name != "" {
+		sort = &expression.Key{Name: schema.sort.name, Type: schema.sort.kind}
+	}
+	within, err := k.For(expression.Key{Name: schema.partition.name, Type: schema.partition.kind}, sort)
+	if err != nil {
+		return stretch{}, err
+	}
+	return stretchOf(within), nil
+}
+
+// checkFilter refuses a filter on the key that the query is about.
+func (r *reader) checkFilter() error {
+	if r.filter == nil {
+		return nil
+	}
+	for _, name := range r.filter.Attributes() {
+		for _, k := range r.key().attributes() {
+			if k.name == name {
+				return apierror.Validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
+			}
+		}
+	}
+	return nil
+}
+
+// startKey is the position that an exclusive start key stands for.
+func (r *reader) startKey(key value.Item) (*position, error) {
+	if key == nil {
+		return nil, nil //nolint:nilnil // from the beginning
+	}
+	key, err := value.NormalizeItem(key)
+	if err != nil {
+		return nil, err
+	}
+	attributes := r.t.key.attributes()
+	if r.ix != nil {
+		attributes = append(attributes, r.ix.key.attributes()...)
+	}
+	names := map[string]bool{}
+	for _, a := range attributes {
+		names[a.name] = true
+		if value.Type(key[a.name]) != string(a.kind) || emptyKind(key[a.name]) != "" {
+			return nil, apierror.Validation("The provided starting key is invalid: The provided key element does not match the schema")
+		}
+	}
+	if len(names) != len(key) {
+		return nil, apierror.Validation("The provided starting key is invalid: The provided key element does not match the schema")
+	}
+	p := r.key().positionOf(key)
+	if r.ix != nil {
+		p.tie = tieOf(r.t.key.positionOf(key))
+	}
+	return &p, nil
+}
+
+// returned are the items, none at all where only their count was asked for.
+func (r *reader) returned() []value.Item {
+	if r.count {
+		return nil
+	}
+	if r.items == nil {
+		return []value.Item{}
+	}
+	return r.items
+}
+
+// lastKey is where the next page begins. As in DynamoDB there may be nothing behind it: a limit that was reached
+// with the last row is not known to be the end.
+func (r *reader) lastKey(more bool) value.Item {
+	if !more && (r.limit == 0 || r.scanned < r.limit) && r.size < maxPageSize {
+		return nil
+	}
+	if r.last == nil {
+		return nil
+	}
+	key := r.t.key.keyOf(r.last.item)
+	if r.ix != nil {
+		for name, v := range r.ix.key.keyOf(r.last.item) {
+			key[name] = v
+		}
+	}
+	return key
+}
+
+func (r *reader) charge(c *Cost) {
+	c.Scanned += r.scanned
+	if !r.count {
+		c.Returned += len(r.items)
+	}
+	c.read(r.t, r.ix, r.consistency*readUnits(r.size))
+	if r.fetched > 0 {
+		c.read(r.t, nil, r.fetched)
+	}
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
+)
+
+// stretch is a part of one partition, in positions.
+type stretch struct {
+	partition           string
+	low, high           string // of the sort key
+	hasLow, hasHigh     bool
+	afterLow, belowHigh bool // the bounds themselves are outside
+	prefix              string
+}
+
+func stretchOf(r expression.Range) stretch {
+	s := stretch{partition: partitionOf(r.Partition), afterLow: r.LowExclusive, belowHigh: r.HighExclusive}
+	if s.hasLow = r.Low != nil; s.hasLow {
+		s.low = sortable(r.Low)
+	}
+	if s.hasHigh = r.High != nil; s.hasHigh {
+		s.high = sortable(r.High)
+	}
+	if r.Prefix != nil {
+		s.prefix = sortable(r.Prefix)
+	}
+	return s
+}
+
+// side is -1 for a position before the stretch, 1 for one behind it, else 0.
+func (s *stretch) side(p position) int {
+	if c := strings.Compare(p.partition, s.partition); c != 0 {
+		return c
+	}
+	if !strings.HasPrefix(p.sort, s.prefix) {
+		return strings.Compare(p.sort, s.prefix)
+	}
+	if s.hasLow {
+		if c := strings.Compare(p.sort, s.low); c < 0 || c == 0 && s.afterLow {
+			return -1
+		}
+	}
+	if s.hasHigh {
+		if c := strings.Compare(p.sort, s.high); c > 0 || c == 0 && s.belowHigh {
+			return 1
+		}
+	}
+	return 0
+}
+
+// start is at or before all positions of the stretch.
+func (s *stretch) start() position {
+	return position{partition: s.partition, sort: max(s.low, s.prefix)}
+}
+
+// end is at or behind all positions of the stretch.
+func (s *stretch) end() position {
+	behindPartition := position{partition: s.partition + "\x00"}
+	switch {
+	case s.hasHigh: // rows of an index that share the bound differ in their tie
+		return position{partition: s.partition, sort: s.high + "\x00"}
+	case s.prefix != "":
+		next := strings.TrimRight(s.prefix, "\xff")
+		if next == "" {
+			return behindPartition
+		}
+		return position{partition: s.partition, sort: next[:len(next)-1] + string([]byte{next[len(next)-1] + 1})}
+	}
+	return behindPartition
+}
+
+// walk visits the rows of the stretch in order, from the one behind after on if that is given, until visit returns
+// false.
+func (s *stretch) walk(rows *rows, forward bool, after *position, visit func(*row) bool) {
+	direction, from, iterate := 1, s.start(), rows.Ascend
+	if !forward {
+		direction, from, iterate = -1, s.end(), rows.Descend
+	}
+	if after != nil && after.compare(from)*direction > 0 {
+		from = *after
+	}
+	iterate(&row{position: from}, func(r *row) bool {
+		switch side := s.side(r.position) * direction; {
+		case side < 0, after != nil && r.position.compare(*after)*direction <= 0:
+			return true
+		case side > 0:
+			return false
+		}
+		return visit(r)
+	})
+}

@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// Touch is an item that a request names, or a table that it is about if it names no item.
+type Touch struct {
+	Table string
+	Index string
+	Key   value.Item // nil where the request names no item, or a table that does not exist
+}
+
+// Touches lists what a request is about: the actions of a transaction in their order, the items of a batch by the
+// names of the tables and then in their order.
+func (db *Database) Touches(in any) []Touch {
+	switch in := in.(type) {
+	case *dynamodb.GetItemInput:
+		return []Touch{touch(in.TableName, in.Key)}
+	case *dynamodb.PutItemInput:
+		return []Touch{db.touchPut(in.TableName, in.Item)}
+	case *dynamodb.UpdateItemInput:
+		return []Touch{touch(in.TableName, in.Key)}
+	case *dynamodb.DeleteItemInput:
+		return []Touch{touch(in.TableName, in.Key)}
+	case *dynamodb.QueryInput:
+		t := touch(in.TableName, nil)
+		t.Index = text(in.IndexName)
+		return []Touch{t}
+	case *dynamodb.ScanInput:
+		t := touch(in.TableName, nil)
+		t.Index = text(in.IndexName)
+		return []Touch{t}
+	case *dynamodb.BatchGetItemInput:
+		var all []Touch
+		for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
+			for _, key := range in.RequestItems[table].Keys {
+				all = append(all, touch(&table, key))
+			}
+		}
+		return all
+	case *dynamodb.BatchWriteItemInput:
+		var all []Touch
+		for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
+			for _, request := range in.RequestItems[table] {
+				switch {
+				case request.PutRequest != nil:
+					all = append(all, db.touchPut(&table, request.PutRequest.Item))
+				case request.DeleteRequest != nil:
+					all = append(all, touch(&table, request.DeleteRequest.Key))
+				default:
+					all = append(all, touch(&table, nil))
+				}
+			}
+		}
+		return all
+	case *dynamodb.TransactGetItemsInput:
+		all := make([]Touch, len(in.TransactItems))
+		for i, action := range in.TransactItems {
+			if action.Get != nil {
+				all[i] = touch(action.Get.TableName, action.Get.Key)
+			}
+		}
+		return all
+	case *dynamodb.TransactWriteItemsInput:
+		all := make([]Touch, len(in.TransactItems))
+		for i, action := range in.TransactItems {
+			switch {
+			case action.Put != nil:
+				all[i] = db.touchPut(action.Put.TableName, action.Put.Item)
+			case action.Update != nil:
+				all[i] = touch(action.Update.TableName, action.Update.Key)
+			case action.Delete != nil:
+				all[i] = touch(action.Delete.TableName, action.Delete.Key)
+			case action.ConditionCheck != nil:
+				all[i] = touch(action.ConditionCheck.TableName, action.ConditionCheck.Key)
+			}
+		}
+		return all
+	}
+	if named, ok := tableOf(in); ok {
+		return []Touch{touch(named, nil)}
+	}
+	return nil
+}
+
+// tableOf is the table that an operation on tables names.
+func tableOf(in any) (name *string, ok bool) {
+	switch in := in.(type) {
+	case *dynamodb.CreateTableInput:
+		return in.TableName, true
+	case *dynamodb.DescribeTableInput:
+		return in.TableName, true
+	case *dynamodb.UpdateTableInput:
+		return in.TableName, true
+	case *dynamodb.DeleteTableInput:
+		return in.TableName, true
+	case *dynamodb.UpdateTimeToLiveInput:
+		return in.TableName, true
+	case *dynamodb.DescribeTimeToLiveInput:
+		return in.TableName, true
+	}
+	return nil, false
+}
+
+func touch(table *string, key value.Item) Touch {
+	return Touch{Table: tableName(text(table)), Key: key}
+}
+
+// touchPut finds the key of an item that is to be put.
+func (db *Database) touchPut(table *string, item value.Item) Touch {
+	db.mu.RLock()
+	t := db.tables[tableName(text(table))]
+	db.mu.RUnlock()
+	if t == nil {
+		return touch(table, nil)
+	}
+	return touch(table, t.key.keyOf(item))
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+// UpdateItem is DynamoDB's.
+func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+	if err := first(
+		checkTableName(in.TableName),
+		legacy("AttributeUpdates", len(in.AttributeUpdates) > 0, "UpdateExpression"),
+		legacy("Expected", len(in.Expected) > 0, "ConditionExpression"),
+		legacy("ConditionalOperator", in.ConditionalOperator != "", "ConditionExpression"),
+		checkReturnValues(in.ReturnValues, in.ReturnValues.Values()...),
+		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
+	); err != nil {
+		return nil, err
+	}
+	if in.Key == nil {
+		return nil, required("key")
+	}
+	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+		source{"UpdateExpression", in.UpdateExpression, true}, conditionSource(in.ConditionExpression))
+	if err != nil {
+		return nil, err
+	}
+	w, err := db.onKey(updateItem, in.TableName, in.Key, in.ConditionExpression, in.UpdateExpression, a)
+	if err != nil {
+		return nil, err
+	}
+	w.onFailure(in.ReturnValuesOnConditionCheckFailure)
+	old, next, err := db.run(c, &w)
+	if err != nil {
+		return nil, err
+	}
+	return &dynamodb.UpdateItemOutput{
+		Attributes:            updated(&w, in.ReturnValues, old, next),
+		ItemCollectionMetrics: metrics(&w, in.ReturnItemCollectionMetrics),
+	}, nil
+}
+
+// updated is what an update gives back.
+func updated(w *write, asked types.ReturnValue, old, next value.Item) value.Item {
+	switch asked {
+	case types.ReturnValueAllOld:
+		return old
+	case types.ReturnValueAllNew:
+		return next
+	case types.ReturnValueUpdatedOld:
+		if w.update != nil {
+			return w.update.Select(old)
+		}
+	case types.ReturnValueUpdatedNew:
+		if w.update != nil {
+			return w.update.Select(next)
+		}
+	}
+	return nil
+}
