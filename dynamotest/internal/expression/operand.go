@@ -49,7 +49,7 @@ func (o operand) in(item value.Item) types.AttributeValue {
 
 // sizeOf is what the function size gives; nil where the value has no size.
 func sizeOf(v types.AttributeValue) types.AttributeValue {
-	n := 0
+	var n int
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
 		n = utf16Length(v.Value)

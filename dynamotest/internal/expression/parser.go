@@ -33,6 +33,9 @@ func (p *parser) start(kind, source string, attributes *Attributes) error {
 	case source == "":
 		return p.invalid("The expression can not be empty;")
 	case len(source) > maxSize:
+		if kind == updateKind || kind == projectionKind { // they do not say which size it is
+			return p.invalid("Expression size has exceeded the maximum allowed size;")
+		}
 		return p.invalid("Expression size has exceeded the maximum allowed size; expression size: %d", len(source))
 	}
 	p.token = scan(source, 0)

@@ -4,6 +4,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
+const projectionKind = "ProjectionExpression"
+
 // Projection is a projection expression.
 type Projection struct {
 	tree tree
@@ -12,7 +14,7 @@ type Projection struct {
 // ParseProjection reads a projection expression: document paths with commas between them.
 func ParseProjection(source string, a *Attributes) (*Projection, error) {
 	var p parser
-	if err := p.start("ProjectionExpression", source, a); err != nil {
+	if err := p.start(projectionKind, source, a); err != nil {
 		return nil, err
 	}
 	paths := make([]path, 0, 4)

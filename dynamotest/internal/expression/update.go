@@ -135,7 +135,7 @@ func (p *parser) newValue() (left operand, operator tokenKind, right operand) {
 }
 
 func (p *parser) checkSectionType(section tokenKind, v types.AttributeValue) {
-	name := ""
+	var name string
 	switch v.(type) {
 	case *types.AttributeValueMemberN:
 		if section == tokenAdd {

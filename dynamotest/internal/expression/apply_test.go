@@ -1,0 +1,118 @@
+package expression_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+)
+
+func parseUpdate(t *testing.T, source string) *expression.Update {
+	t.Helper()
+	u, err := expression.ParseUpdate(source, attributesOf(source))
+	require.NoError(t, err)
+	return u
+}
+
+// What is nested comes back alone, as the service does it: DynamoDB Local returns the whole attribute.
+func TestSelectGivesTheWrittenPathsAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ update, before, after string }{
+		{"SET a = :n", "a: 'x'", "a: 5"},
+		{"SET zz = :n", "", "zz: 5"},
+		{"REMOVE a", "a: 'x'", ""},
+		{"ADD n :one", "n: 5", "n: 6"},
+		{"DELETE ss :all", "ss: <a b>", ""},
+		{"SET m.c = :n", "m: {c: 'c'}", "m: {c: 5}"},
+		{"SET m.zz = :n", "", "m: {zz: 5}"},
+		{"SET m.b[1].c = :n, m.c = :n", "m: {b: [{c: 'c'}], c: 'c'}", "m: {b: [{c: 5}], c: 5}"},
+		{"SET l[2] = :s, l[0] = :s", "l: [0 2]", "l: ['x' 'x']"},
+		{"SET l[9] = :s", "", ""},
+		{"REMOVE l[1]", "l: [1]", "l: [2]"},
+		{"REMOVE l[1], l[3]", "l: [1 3]", "l: [2]"},
+	} {
+		t.Run(c.update, func(t *testing.T) {
+			t.Parallel()
+			u := parseUpdate(t, c.update)
+			after, err := u.Apply(fixture)
+			require.NoError(t, err)
+			assert.Equal(t, c.before, showItem(u.Select(fixture)))
+			assert.Equal(t, c.after, showItem(u.Select(after)))
+		})
+	}
+}
+
+func TestApplyLeavesTheItemAlone(t *testing.T) {
+	t.Parallel()
+	before := showItem(fixture)
+	for _, g := range updates {
+		for _, r := range g.rows {
+			ourUpdate(r.expression)
+			require.Equal(t, before, showItem(fixture), "after %s", r.expression)
+		}
+	}
+}
+
+func TestAnUpdateMakesAnItem(t *testing.T) {
+	t.Parallel()
+	u := parseUpdate(t, "SET a = if_not_exists(a, :s) ADD n :n, ss :ss REMOVE zz DELETE ns :ns")
+	for _, item := range []value.Item{nil, {}, {"pk": s("k")}} {
+		after, err := u.Apply(item)
+		require.NoError(t, err)
+		delete(after, "pk")
+		assert.Equal(t, "a: 'x', n: 5, ss: <a z>", showItem(after))
+	}
+}
+
+func TestAConditionHoldsWithoutAnItem(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]bool{
+		"attribute_not_exists(pk)": true,
+		"attribute_exists(pk)":     false,
+		"a <> :s":                  true,
+		"a = :s":                   false,
+		"NOT a < :s":               true,
+		"size(a) < :n":             false,
+		":s = :s":                  true,
+	} {
+		c, err := expression.ParseCondition("ConditionExpression", source, attributesOf(source))
+		require.NoError(t, err)
+		holds, err := c.Holds(nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, holds, source)
+	}
+}
+
+func TestAttributesAreThoseOfTheItem(t *testing.T) {
+	t.Parallel()
+	source := "(size(a.b) = :n OR #p IN (m.c, l[0])) AND NOT begins_with(a, :s) AND zz BETWEEN x AND y"
+	c, err := expression.ParseCondition("FilterExpression", source, attributesOf(source))
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a", "pk", "m", "l", "zz", "x", "y"}, c.Attributes())
+
+	assert.ElementsMatch(t, []string{"a", "m", "l", "n"}, parseUpdate(t, "SET m.b = zz, a = yy REMOVE l[0], m.c ADD n :n").Attributes())
+
+	p, err := expression.ParseProjection("a, m.b, m.c", attributesOf(""))
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{"a", "m"}, p.Attributes())
+}
+
+func BenchmarkParseCondition(b *testing.B) {
+	for name, source := range map[string]string{
+		"not exists": "attribute_not_exists(pk)",
+		"three":      "attribute_exists(pk) AND n = :n AND #a <> :s",
+	} {
+		names, values := placeholders(source)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := expression.ParseCondition("ConditionExpression", source, expression.NewAttributes(names, values)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
