@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 )
 
@@ -64,7 +65,7 @@ func local(t *testing.T) *dynamodb.Client {
 // inProcess returns an empty database of what is compared with DynamoDB Local.
 func inProcess(t *testing.T) *dynamodb.Client {
 	t.Helper()
-	return withoutRetries(dynamolocaltest.Client(t))
+	return withoutRetries(dynamotest.New(t).Client())
 }
 
 func withoutRetries(client *dynamodb.Client) *dynamodb.Client {
