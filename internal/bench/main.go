@@ -69,6 +69,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"load1500", b.load},
 		{"tail", b.tail},
 		{"latency", b.latency},
+		{"dynamotest-commit", b.memoryCommit},
+		{"dynamotest-item", b.memoryItem},
 	} {
 		if only != "" && !slices.Contains(strings.Split(only, ","), one.name) {
 			continue
