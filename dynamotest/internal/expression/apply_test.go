@@ -1,8 +1,13 @@
 package expression_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -17,23 +22,25 @@ func parseUpdate(t *testing.T, source string) *expression.Update {
 	return u
 }
 
-// What is nested comes back alone, as the service does it: DynamoDB Local returns the whole attribute.
+// What is nested comes back alone, as the service does it. DynamoDB Local returns the whole attribute then.
+var selections = []struct{ update, before, after string }{
+	{"SET a = :n", "a: 'x'", "a: 5"},
+	{"SET zz = :n", "", "zz: 5"},
+	{"REMOVE a", "a: 'x'", ""},
+	{"ADD n :one", "n: 5", "n: 6"},
+	{"DELETE ss :all", "ss: <a b>", ""},
+	{"SET m.c = :n", "m: {c: 'c'}", "m: {c: 5}"},
+	{"SET m.zz = :n", "", "m: {zz: 5}"},
+	{"SET m.b[1].c = :n, m.c = :n", "m: {b: [{c: 'c'}], c: 'c'}", "m: {b: [{c: 5}], c: 5}"},
+	{"SET l[2] = :s, l[0] = :s", "l: [0 2]", "l: ['x' 'x']"},
+	{"SET l[9] = :s", "", ""},
+	{"REMOVE l[1]", "l: [1]", "l: [2]"},
+	{"REMOVE l[1], l[3]", "l: [1 3]", "l: [2]"},
+}
+
 func TestSelectGivesTheWrittenPathsAlone(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ update, before, after string }{
-		{"SET a = :n", "a: 'x'", "a: 5"},
-		{"SET zz = :n", "", "zz: 5"},
-		{"REMOVE a", "a: 'x'", ""},
-		{"ADD n :one", "n: 5", "n: 6"},
-		{"DELETE ss :all", "ss: <a b>", ""},
-		{"SET m.c = :n", "m: {c: 'c'}", "m: {c: 5}"},
-		{"SET m.zz = :n", "", "m: {zz: 5}"},
-		{"SET m.b[1].c = :n, m.c = :n", "m: {b: [{c: 'c'}], c: 'c'}", "m: {b: [{c: 5}], c: 5}"},
-		{"SET l[2] = :s, l[0] = :s", "l: [0 2]", "l: ['x' 'x']"},
-		{"SET l[9] = :s", "", ""},
-		{"REMOVE l[1]", "l: [1]", "l: [2]"},
-		{"REMOVE l[1], l[3]", "l: [1 3]", "l: [2]"},
-	} {
+	for _, c := range selections {
 		t.Run(c.update, func(t *testing.T) {
 			t.Parallel()
 			u := parseUpdate(t, c.update)
@@ -42,6 +49,32 @@ func TestSelectGivesTheWrittenPathsAlone(t *testing.T) {
 			assert.Equal(t, c.before, showItem(u.Select(fixture)))
 			assert.Equal(t, c.after, showItem(u.Select(after)))
 		})
+	}
+}
+
+func TestSelectGivesTheAttributesThatDynamoDBLocalReturns(t *testing.T) {
+	t.Parallel()
+	emulator := newLocal(t)
+	returned := func(source string, which types.ReturnValue) []string {
+		emulator.put("items", fixture)
+		names, values := placeholders(source)
+		out, err := emulator.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName:                 aws.String("items"),
+			Key:                       value.Item{"pk": fixture["pk"]},
+			UpdateExpression:          aws.String(source),
+			ExpressionAttributeNames:  names,
+			ExpressionAttributeValues: values,
+			ReturnValues:              which,
+		})
+		require.NoError(t, err)
+		return slices.Sorted(maps.Keys(out.Attributes))
+	}
+	for _, c := range selections {
+		u := parseUpdate(t, c.update)
+		after, err := u.Apply(fixture)
+		require.NoError(t, err)
+		assert.Equal(t, slices.Sorted(maps.Keys(u.Select(fixture))), returned(c.update, types.ReturnValueUpdatedOld), c.update)
+		assert.Equal(t, slices.Sorted(maps.Keys(u.Select(after))), returned(c.update, types.ReturnValueUpdatedNew), c.update)
 	}
 }
 
@@ -67,22 +100,42 @@ func TestAnUpdateMakesAnItem(t *testing.T) {
 	}
 }
 
+var withoutItem = map[string]bool{
+	"attribute_not_exists(pk)": true,
+	"attribute_exists(pk)":     false,
+	"a <> :s":                  true,
+	"a <> n":                   true,
+	"a = :s":                   false,
+	"a = n":                    false,
+	"NOT a < :s":               true,
+	"size(a) < :n":             false,
+	":s = :s":                  true,
+}
+
 func TestAConditionHoldsWithoutAnItem(t *testing.T) {
 	t.Parallel()
-	for source, want := range map[string]bool{
-		"attribute_not_exists(pk)": true,
-		"attribute_exists(pk)":     false,
-		"a <> :s":                  true,
-		"a = :s":                   false,
-		"NOT a < :s":               true,
-		"size(a) < :n":             false,
-		":s = :s":                  true,
-	} {
+	for source, want := range withoutItem {
 		c, err := expression.ParseCondition("ConditionExpression", source, attributesOf(source))
 		require.NoError(t, err)
 		holds, err := c.Holds(nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, holds, source)
+	}
+}
+
+func TestAConditionHoldsWithoutAnItemOnDynamoDBLocal(t *testing.T) {
+	t.Parallel()
+	emulator := newLocal(t)
+	for source, want := range withoutItem {
+		names, values := placeholders(source)
+		_, err := emulator.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName:                 aws.String("items"),
+			Key:                       value.Item{"pk": s("another")},
+			ConditionExpression:       aws.String(source),
+			ExpressionAttributeNames:  names,
+			ExpressionAttributeValues: values,
+		})
+		assert.Equal(t, want, err == nil, source)
 	}
 }
 

@@ -62,7 +62,8 @@ func (p *parser) predicate() predicate { return p.or(false) }
 // (a) = :v are the operand's.
 type alone struct {
 	predicate
-	operand operand
+	operand   operand
+	redundant bool // parentheses around it, which matters if it turns out to be an operand
 }
 
 // or reads conditions with OR between them. Where bare is true, at the start of parentheses, it may find an
@@ -104,20 +105,29 @@ func (p *parser) not(bare bool) predicate {
 // single reads a comparison or a call, or any condition in parentheses.
 func (p *parser) single(bare bool) predicate {
 	var left operand
+	var redundant bool
 	switch {
 	case p.token.kind == tokenOpen:
 		g := p.openGroup()
 		within := p.or(true)
-		p.closeGroup(g)
+		redundant = p.closeGroup(g)
 		o, isOperand := within.(alone)
 		if !isOperand {
+			p.redundant = p.redundant || redundant
 			return within
 		}
-		left = o.operand
+		left, redundant = o.operand, redundant || o.redundant
 	case p.token.kind == tokenName && p.next.kind == tokenOpen:
 		left = operand{call: p.call(false)}
 	default:
 		left = p.operand()
+	}
+	if bare && p.token.kind == tokenClose {
+		return alone{operand: left, redundant: redundant}
+	}
+	isOperand := isComparator(p.token.kind) || p.token.kind == tokenBetween || p.token.kind == tokenIn
+	if redundant && (isOperand || left.call != nil) {
+		p.redundant = true
 	}
 	switch {
 	case isComparator(p.token.kind):
@@ -126,8 +136,6 @@ func (p *parser) single(bare bool) predicate {
 		return p.between(left)
 	case p.token.kind == tokenIn:
 		return p.in(left)
-	case bare && p.token.kind == tokenClose:
-		return alone{operand: left}
 	case left.call != nil:
 		if f := left.call.function; f != nil && !f.asWhole {
 			p.misplaced(left.call)

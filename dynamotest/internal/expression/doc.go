@@ -12,8 +12,8 @@
 //	holds, err := condition.Holds(item)
 //
 // All errors are ValidationExceptions with DynamoDB's words. Where an expression has several faults the one
-// that DynamoDB names is named, as far as that has an order: faults of syntax first, then redundant
-// parentheses, then reserved words and misplaced functions, then placeholders that are not defined and
+// that DynamoDB names is named, as far as that has an order: faults of syntax and redundant parentheses
+// first, then reserved words and misplaced functions, then placeholders that are not defined and
 // operands of the wrong type, then the number of operators.
 //
 // What is parsed may be used from several goroutines at once. Items and values are only read: a result

@@ -89,15 +89,13 @@ func (k *KeyCondition) For(partition Key, sort *Key) (Range, error) {
 	return r, nil
 }
 
-// checkNesting refuses document paths.
+// checkNesting refuses document paths into keys.
 func (k *KeyCondition) checkNesting(partition Key, sort *Key) (err error) {
 	k.root.operands(func(o operand) {
 		switch {
 		case err != nil || len(o.path) <= 1:
 		case o.path[0].name == partition.Name || sort != nil && o.path[0].name == sort.Name:
 			err = apierror.Validation("Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: %s", o.path[0].name)
-		default:
-			err = apierror.Validation("KeyConditionExpressions cannot have conditions on nested attributes")
 		}
 	})
 	return err
@@ -155,6 +153,8 @@ func appendTest(tests *[]keyTest, operator tokenKind, name string, operands ...o
 		return apierror.Validation("Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition")
 	case paths == 0:
 		return apierror.Validation("Invalid condition in KeyConditionExpression: No key attribute specified")
+	case len(operands[0].path) > 1:
+		return apierror.Validation("KeyConditionExpressions cannot have conditions on nested attributes")
 	}
 	t := keyTest{name: operands[0].path[0].name, operator: operator, low: operands[1].value}
 	if len(operands) > 2 {

@@ -89,6 +89,7 @@ var stringKeys = []group{
 		{expression: "pk.x = :k", want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: pk"},
 		{expression: "pk = :k AND sk.x = :s", want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: sk"},
 		{expression: "pk = :k AND sk[0] = :s", want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: sk"},
+		{expression: "pk = x.y", want: "Invalid condition in KeyConditionExpression: Multiple attribute names used in one condition"},
 		{expression: "x.y = :s", want: "KeyConditionExpressions cannot have conditions on nested attributes"},
 		{expression: "pk = :k AND contains(sk, sk.x)", want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: sk"},
 		{expression: "pk = :k AND pk = sk.x", want: "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: Key: sk"},

@@ -88,7 +88,9 @@ func (p *parser) operand() operand {
 	case p.token.kind == tokenOpen:
 		g := p.openGroup()
 		o := p.operand()
-		p.closeGroup(g)
+		if p.closeGroup(g) {
+			p.redundant = true
+		}
 		return o
 	case p.token.kind == tokenValueRef:
 		return operand{value: p.value()}
@@ -108,13 +110,12 @@ func (p *parser) openGroup() (opened token) {
 	return token{kind: tokenOpen, start: opened.start, end: p.token.start}
 }
 
-// closeGroup also finds parentheses that have nothing but parentheses in them: ((a = :v)).
-func (p *parser) closeGroup(opened token) {
-	if p.group.start == opened.end && p.group.end == p.previous.end {
-		p.redundant = true
-	}
+// closeGroup also tells whether the group is redundant, that is has nothing but a group in it: ((a = :v)).
+func (p *parser) closeGroup(opened token) (redundant bool) {
+	redundant = p.group.start == opened.end && p.group.end == p.previous.end
 	p.expect(tokenClose)
 	p.group = token{kind: tokenOpen, start: opened.start, end: p.previous.end}
+	return redundant && p.syntax == nil
 }
 
 // value reads the placeholder of a value.

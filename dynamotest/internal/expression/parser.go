@@ -54,10 +54,10 @@ func (p *parser) finish() error {
 
 func (p *parser) finishEarly() error {
 	switch {
+	case p.redundant: // found before a fault of syntax ended the parsing
+		return p.invalid("The expression has redundant parentheses;")
 	case p.syntax != nil:
 		return p.syntax
-	case p.redundant:
-		return p.invalid("The expression has redundant parentheses;")
 	default:
 		return p.early
 	}
@@ -137,11 +137,11 @@ func (p *parser) path() path {
 		p.elements = make([]element, 0, 8)
 	}
 	from := len(p.elements)
-	p.name()
+	p.name(false)
 	for {
 		switch {
 		case p.accept(tokenDot):
-			p.name()
+			p.name(true)
 		case p.accept(tokenOpenIndex):
 			p.index()
 			p.expect(tokenCloseIndex)
@@ -151,16 +151,18 @@ func (p *parser) path() path {
 	}
 }
 
-func (p *parser) name() {
-	switch p.token.kind {
-	case tokenName:
+// name reads an element of a path. In a map, DynamoDB takes :name for the placeholder of a name, though there
+// can be none that is defined.
+func (p *parser) name(inMap bool) {
+	switch kind := p.token.kind; {
+	case kind == tokenName:
 		word := p.text(p.token)
 		if isReserved(word) {
 			p.failEarly(p.token, "Attribute name is a reserved keyword; reserved keyword: %s", word)
 		}
 		p.elements = append(p.elements, element{name: word, index: -1})
 		p.advance()
-	case tokenNameRef:
+	case kind == tokenNameRef, kind == tokenValueRef && inMap:
 		p.elements = append(p.elements, element{name: p.text(p.token), index: -1})
 		p.advance()
 	default:
@@ -186,7 +188,7 @@ func (p *parser) resolve(path path) {
 		p.failLate("The document path has too many nesting levels; nesting levels: %d", len(path))
 	}
 	for i, e := range path {
-		if e.isIndex() || e.name[0] != '#' {
+		if e.isIndex() || e.name[0] != '#' && e.name[0] != ':' {
 			continue
 		}
 		name, ok := p.attributes.name(e.name)

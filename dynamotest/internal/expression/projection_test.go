@@ -100,6 +100,7 @@ var projections = []group{
 		{expression: "a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b", want: "Invalid ProjectionExpression: The document path has too many nesting levels; nesting levels: 33"},
 		{expression: "a.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b.b", want: ""},
 		{expression: "a" + strings.Repeat(" ", 4096), want: "Invalid ProjectionExpression: Expression size has exceeded the maximum allowed size;"},
+		{expression: "a.:s", want: "Invalid ProjectionExpression: An expression attribute name used in the document path is not defined; attribute name: :s"},
 		{expression: "#zz, name", want: "Invalid ProjectionExpression: Attribute name is a reserved keyword; reserved keyword: name"},
 		{expression: "1", want: `Invalid ProjectionExpression: Syntax error; token: "1", near: "1"`},
 		{expression: "é", want: `Invalid ProjectionExpression: Syntax error; token: "é", near: "é"`},

@@ -115,7 +115,9 @@ func (p *parser) newValue() (left operand, operator tokenKind, right operand) {
 	case p.token.kind == tokenOpen:
 		g := p.openGroup()
 		left, operator, right = p.newValue()
-		p.closeGroup(g)
+		if p.closeGroup(g) {
+			p.redundant = true
+		}
 		if operator != tokenEnd {
 			return left, operator, right
 		}
