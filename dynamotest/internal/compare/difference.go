@@ -97,7 +97,7 @@ func pattern(message string) string {
 // String tells what is needed to look into the difference.
 func (d Difference) String() string {
 	text := fmt.Sprintf("seed %d, step %d of %d:\n", d.World.Seed, d.Step, len(d.World.Operations))
-	if d.Step == len(d.World.Operations)-1 { // it has been minimised
+	if d.Step < 12 { // else it has not been minimised, and the seed tells more
 		for _, o := range d.World.Operations[:d.Step] {
 			text += fmt.Sprintf("  %s\n", o)
 		}

@@ -79,12 +79,13 @@ func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 			continue
 		}
 		d := Difference{w, step, operation, left, right, where}
-		if k, ok := r.Explain(d); ok {
+		k, ok := r.Explain(d)
+		if ok {
 			result.Explained[k.Name]++
 		} else {
 			result.Differences = append(result.Differences, d)
 		}
-		if left.Err == nil || right.Err == nil {
+		if k.IsPlace == nil && (left.Err == nil || right.Err == nil) {
 			r.undo(ctx, operation)
 		}
 	}

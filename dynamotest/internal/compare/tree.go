@@ -1,9 +1,13 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
+	"math/big"
 	"reflect"
+	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -24,7 +28,7 @@ var ignored = map[string]bool{
 	"TableArn": true, "TableId": true, "IndexArn": true,
 	"CreationDateTime": true, "LastUpdateToPayPerRequestDateTime": true, "LastIncreaseDateTime": true, "LastDecreaseDateTime": true,
 	"TableSizeBytes": true, "IndexSizeBytes": true, "ItemCount": true,
-	"TableStatus": true, "IndexStatus": true, "Backfilling": true,
+	"TableStatus": true, "IndexStatus": true, "Backfilling": true, "NumberOfDecreasesToday": true,
 }
 
 // unordered are the fields whose order says nothing.
@@ -88,9 +92,28 @@ func toTree(v reflect.Value, without map[string]bool) tree {
 	return fmt.Sprint(v.Interface())
 }
 
+// sortTrees sorts by the text, in which equal numbers count as the same however they are written.
 func sortTrees(list []tree) {
-	sort.SliceStable(list, func(i, j int) bool { return textOfTree(list[i]) < textOfTree(list[j]) })
+	keys := make(map[int]string, len(list))
+	order := make([]int, len(list))
+	for i, t := range list {
+		order[i] = i
+		keys[i] = numerals.ReplaceAllStringFunc(textOfTree(t), func(n string) string {
+			if r, ok := new(big.Rat).SetString(n); ok {
+				return r.RatString()
+			}
+			return n
+		})
+	}
+	sort.SliceStable(order, func(i, j int) bool { return keys[order[i]] < keys[order[j]] })
+	sorted := make([]tree, len(list))
+	for i, from := range order {
+		sorted[i] = list[from]
+	}
+	copy(list, sorted)
 }
+
+var numerals = regexp.MustCompile(`[-+]?[.0-9][.0-9]*([eE][-+]?[0-9]{1,3}\b)?`)
 
 // textOfTree is the tree as one line.
 func textOfTree(t tree) string {
@@ -148,7 +171,10 @@ func canonical(v types.AttributeValue) string {
 		}
 		return set("SS", members)
 	case *types.AttributeValueMemberNS:
-		return set("NS", append([]string(nil), v.Value...))
+		members := append([]string(nil), v.Value...)
+		// By value, so that a number in two notations has one place.
+		slices.SortFunc(members, func(a, b string) int { return cmp.Or(compareNumbers(a, b), strings.Compare(a, b)) })
+		return "NS(" + strings.Join(members, " ") + ")"
 	case *types.AttributeValueMemberBS:
 		members := make([]string, len(v.Value))
 		for i, m := range v.Value {
@@ -157,6 +183,16 @@ func canonical(v types.AttributeValue) string {
 		return set("BS", members)
 	}
 	return fmt.Sprintf("%T", v)
+}
+
+// compareNumbers compares the values of two numbers, or says that they are equal if one of them is no number.
+func compareNumbers(a, b string) int {
+	x, ok := new(big.Rat).SetString(a)
+	y, also := new(big.Rat).SetString(b)
+	if !ok || !also {
+		return 0
+	}
+	return x.Cmp(y)
 }
 
 func set(kind string, members []string) string {
