@@ -22,6 +22,11 @@ func UnknownOperation(format string, args ...any) error {
 	return client("UnknownOperationException", format, args...)
 }
 
+// MissingAuthentication is what a request without a signature gets.
+func MissingAuthentication(format string, args ...any) error {
+	return client("MissingAuthenticationTokenException", format, args...)
+}
+
 func client(code, format string, args ...any) error {
 	return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...), Fault: smithy.FaultClient}
 }

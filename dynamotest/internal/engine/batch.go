@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
+	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
@@ -55,11 +56,15 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dyna
 	seen := make(map[place]bool, keys)
 	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		ask := in.RequestItems[name]
+		t, err := db.table(&name)
+		if err != nil {
+			return nil, err
+		}
 		a, err := placeholders(ask.ExpressionAttributeNames, nil, projectionSource(ask.ProjectionExpression))
 		if err != nil {
 			return nil, err
 		}
-		p, err := projection(ask.ProjectionExpression, a)
+		p, err := parseProjection(ask.ProjectionExpression, a)
 		if err != nil {
 			return nil, err
 		}
@@ -67,7 +72,7 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dyna
 			return nil, err
 		}
 		for _, key := range ask.Keys {
-			t, at, err := db.find(&name, key)
+			at, err := t.find(key)
 			if err != nil {
 				return nil, err
 			}
@@ -177,16 +182,25 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput) (*
 }
 
 func (db *Database) batched(tableName string, request types.WriteRequest) (write, error) {
-	none, err := placeholders(nil, nil)
+	t, err := db.table(&tableName)
 	if err != nil {
 		return write{}, err
 	}
+	none := expression.NewAttributes(nil, nil)
+	var w write
 	switch {
 	case (request.PutRequest == nil) == (request.DeleteRequest == nil):
 		return write{}, apierror.Validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	case request.PutRequest != nil:
-		return db.putting(&tableName, request.PutRequest.Item, nil, none)
+		w, err = putting(request.PutRequest.Item, nil, none)
 	default:
-		return db.onKey(deleteItem, &tableName, request.DeleteRequest.Key, nil, nil, none)
+		w, err = onKey(deleteItem, request.DeleteRequest.Key, nil, nil, none)
 	}
+	if err == nil {
+		err = w.in(t)
+	}
+	if err == nil {
+		err = w.unfit
+	}
+	return w, err
 }

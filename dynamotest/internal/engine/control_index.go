@@ -102,7 +102,7 @@ func (spec indexSpec) parse(table keySchema, definitions []types.AttributeDefini
 				"index hash key: %s, table hash key: %s", name, key.partition.name, table.partition.name)
 		}
 	}
-	projection, err := parseProjection(spec.projection)
+	projection, err := indexProjection(spec.projection)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (spec indexSpec) parse(table keySchema, definitions []types.AttributeDefini
 	return ix, nil
 }
 
-func parseProjection(p *types.Projection) (types.Projection, error) {
+func indexProjection(p *types.Projection) (types.Projection, error) {
 	switch {
 	case p.ProjectionType == "":
 		return types.Projection{}, invalid("Unknown ProjectionType: null")

@@ -19,12 +19,19 @@ func (db *Database) DeleteItem(c *Cost, in *dynamodb.DeleteItemInput) (*dynamodb
 	if in.Key == nil {
 		return nil, required("key")
 	}
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, conditionSource(in.ConditionExpression))
 	if err != nil {
 		return nil, err
 	}
-	w, err := db.onKey(deleteItem, in.TableName, in.Key, in.ConditionExpression, nil, a)
+	w, err := onKey(deleteItem, in.Key, in.ConditionExpression, nil, a)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.in(t); err != nil {
 		return nil, err
 	}
 	w.onFailure(in.ReturnValuesOnConditionCheckFailure)

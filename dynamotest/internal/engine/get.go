@@ -17,18 +17,22 @@ func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetIt
 	if in.Key == nil {
 		return nil, required("key")
 	}
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	a, err := placeholders(in.ExpressionAttributeNames, nil, projectionSource(in.ProjectionExpression))
 	if err != nil {
 		return nil, err
 	}
-	p, err := projection(in.ProjectionExpression, a)
+	p, err := parseProjection(in.ProjectionExpression, a)
 	if err != nil {
 		return nil, err
 	}
 	if err := a.CheckUsed(); err != nil {
 		return nil, err
 	}
-	t, at, err := db.find(in.TableName, in.Key)
+	at, err := t.find(in.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -44,17 +48,14 @@ func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetIt
 	return &dynamodb.GetItemOutput{Item: project(p, r.content())}, nil
 }
 
-// find gives the table and the position that a key stands for.
-func (db *Database) find(tableName *string, key value.Item) (*table, position, error) {
-	t, err := db.table(tableName)
+// find gives the position that a key stands for.
+func (t *table) find(key value.Item) (position, error) {
+	key, err := value.NormalizeItem(key)
 	if err != nil {
-		return nil, position{}, err
-	}
-	if key, err = value.NormalizeItem(key); err != nil {
-		return nil, position{}, err
+		return position{}, err
 	}
 	if err := t.checkKey(key); err != nil {
-		return nil, position{}, err
+		return position{}, err
 	}
-	return t, t.key.positionOf(key), nil
+	return t.key.positionOf(key), nil
 }

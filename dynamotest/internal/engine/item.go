@@ -13,14 +13,20 @@ const (
 	maxSortKeySize      = 1024
 )
 
-// checkKeyIn checks the key of an item that is to be put.
+// checkKeyIn checks that an item that is to be put has a key.
 func (t *table) checkKeyIn(item value.Item) error {
 	for _, a := range t.key.attributes() {
-		v, ok := item[a.name]
-		if !ok {
+		if _, ok := item[a.name]; !ok {
 			return apierror.Validation("One or more parameter values were invalid: Missing the key %s in the item", a.name)
 		}
-		if value.Type(v) != string(a.kind) {
+	}
+	return nil
+}
+
+// checkKeyTypes checks the values of a key in an item that is to be put.
+func (t *table) checkKeyTypes(item value.Item) error {
+	for _, a := range t.key.attributes() {
+		if v := item[a.name]; value.Type(v) != string(a.kind) {
 			return apierror.Validation("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s",
 				a.name, a.kind, value.Type(v))
 		}
@@ -28,15 +34,17 @@ func (t *table) checkKeyIn(item value.Item) error {
 	return t.checkKeyValues(item)
 }
 
+const keyMismatch = "The provided key element does not match the schema"
+
 // checkKey checks that a key has the table's key attributes and no others.
 func (t *table) checkKey(key value.Item) error {
 	attributes := t.key.attributes()
 	if len(key) != len(attributes) {
-		return apierror.Validation("The provided key element does not match the schema")
+		return apierror.Validation(keyMismatch)
 	}
 	for _, a := range attributes {
 		if value.Type(key[a.name]) != string(a.kind) {
-			return apierror.Validation("The provided key element does not match the schema")
+			return apierror.Validation(keyMismatch)
 		}
 	}
 	return t.checkKeyValues(key)

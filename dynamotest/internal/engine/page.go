@@ -87,13 +87,6 @@ func (r *reader) checkProjected() error {
 			r.ix.name, strings.Join(missing, ", "))
 	}
 	r.fetch = r.fetch || len(missing) > 0
-	if r.filter == nil {
-		return nil
-	}
-	if missing = r.missing(r.filter.Attributes()); len(missing) > 0 && !r.fetch {
-		return apierror.Validation("One or more parameter values were invalid: Secondary index %s does not project one or more filter attributes: [%s]",
-			r.ix.name, strings.Join(missing, ", "))
-	}
 	return nil
 }
 

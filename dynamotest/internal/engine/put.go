@@ -21,12 +21,19 @@ func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutIt
 	if in.Item == nil {
 		return nil, required("item")
 	}
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, conditionSource(in.ConditionExpression))
 	if err != nil {
 		return nil, err
 	}
-	w, err := db.putting(in.TableName, in.Item, in.ConditionExpression, a)
+	w, err := putting(in.Item, in.ConditionExpression, a)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.in(t); err != nil {
 		return nil, err
 	}
 	w.onFailure(in.ReturnValuesOnConditionCheckFailure)

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
@@ -24,16 +26,20 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if in.KeyConditionExpression == nil {
 		return nil, apierror.Validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
 		filterSource(in.FilterExpression), source{"KeyConditionExpression", in.KeyConditionExpression, true}, projectionSource(in.ProjectionExpression))
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{limit: int(valueOf(in.Limit))}
-	if r.filter, err = condition("FilterExpression", in.FilterExpression, a); err != nil {
+	r := &reader{t: t, limit: int(valueOf(in.Limit))}
+	if r.filter, err = parseCondition("FilterExpression", in.FilterExpression, a); err != nil {
 		return nil, err
 	}
-	if r.projection, err = projection(in.ProjectionExpression, a); err != nil {
+	if r.projection, err = parseProjection(in.ProjectionExpression, a); err != nil {
 		return nil, err
 	}
 	keyCondition, err := expression.ParseKeyCondition(*in.KeyConditionExpression, a)
@@ -43,13 +49,10 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if err := a.CheckUsed(); err != nil {
 		return nil, err
 	}
-	if r.t, err = db.table(in.TableName); err != nil {
+	if err := db.rlock(t); err != nil {
 		return nil, err
 	}
-	if err := db.rlock(r.t); err != nil {
-		return nil, err
-	}
-	defer r.t.mu.RUnlock()
+	defer t.mu.RUnlock()
 	if err := r.open(in.IndexName, in.ConsistentRead, in.Select); err != nil {
 		return nil, err
 	}
@@ -69,7 +72,8 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	}
 
 	more := false
-	s.walk(r.rows(), in.ScanIndexForward == nil || *in.ScanIndexForward, after, func(at *row) bool {
+	forward := in.ScanIndexForward == nil || *in.ScanIndexForward
+	s.walk(r.rows(), forward, after, func(at *row) bool {
 		more = !r.visit(at)
 		return !more
 	})
@@ -79,7 +83,7 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	r.charge(c)
 	return &dynamodb.QueryOutput{
 		Items: r.returned(), Count: int32(r.matched), ScannedCount: int32(r.scanned), //nolint:gosec // at most a page
-		LastEvaluatedKey: r.lastKey(more),
+		LastEvaluatedKey: r.lastKey(more, s.ends(r.last, forward)),
 	}, nil
 }
 
@@ -105,7 +109,7 @@ func (r *reader) stretch(k *expression.KeyCondition) (stretch, error) {
 	return stretchOf(within), nil
 }
 
-// checkFilter refuses a filter on the key that the query is about.
+// checkFilter refuses a filter on the key that the query is about, and one on what the index lacks.
 func (r *reader) checkFilter() error {
 	if r.filter == nil {
 		return nil
@@ -116,6 +120,13 @@ func (r *reader) checkFilter() error {
 				return apierror.Validation("Filter Expression can only contain non-primary key attributes: Primary key attribute: %s", name)
 			}
 		}
+	}
+	if r.ix == nil {
+		return nil
+	}
+	if missing := r.missing(r.filter.Attributes()); len(missing) > 0 {
+		return apierror.Validation("One or more parameter values were invalid: Secondary index %s does not project one or more filter attributes: [%s]",
+			r.ix.name, strings.Join(missing, ", "))
 	}
 	return nil
 }
@@ -162,9 +173,9 @@ func (r *reader) returned() []value.Item {
 }
 
 // lastKey is where the next page begins. As in DynamoDB there may be nothing behind it: a limit that was reached
-// with the last row is not known to be the end.
-func (r *reader) lastKey(more bool) value.Item {
-	if !more && (r.limit == 0 || r.scanned < r.limit) && r.size < maxPageSize {
+// with the last row is not known to be the end, unless nothing can be behind that row.
+func (r *reader) lastKey(more, atEnd bool) value.Item {
+	if !more && (atEnd || (r.limit == 0 || r.scanned < r.limit) && r.size < maxPageSize) {
 		return nil
 	}
 	if r.last == nil {

@@ -32,6 +32,7 @@ func projectionSource(text *string) source { return source{"ProjectionExpression
 
 // placeholders checks the names and values of a request with these expressions.
 func placeholders(names map[string]string, values value.Item, sources ...source) (*expression.Attributes, error) {
+	values, err := normalizeValues(values)
 	a := expression.NewAttributes(names, values)
 	given, withValues := false, false
 	var lacking []string
@@ -55,14 +56,24 @@ func placeholders(names map[string]string, values value.Item, sources ...source)
 	if !given {
 		return a, nil
 	}
-	for name, v := range values {
-		normal, err := value.Normalize(v)
-		if err != nil {
-			return nil, apierror.Validation("ExpressionAttributeValues contains invalid value: %s for key %s", message(err), name)
-		}
-		values[name] = normal
+	if syntax := a.Validate(); syntax != nil {
+		return nil, syntax
 	}
-	return a, a.Validate()
+	return a, err
+}
+
+func normalizeValues(values value.Item) (value.Item, error) {
+	if len(values) == 0 {
+		return values, nil
+	}
+	normal := make(value.Item, len(values))
+	for name, v := range values {
+		var err error
+		if normal[name], err = value.Normalize(v); err != nil {
+			return values, apierror.Validation("ExpressionAttributeValues contains invalid value: %s for key %s", message(err), name)
+		}
+	}
+	return normal, nil
 }
 
 // message is the text of an API error without its code.
@@ -73,16 +84,16 @@ func message(err error) string {
 	return err.Error()
 }
 
-// condition parses an optional condition.
-func condition(parameter string, source *string, a *expression.Attributes) (*expression.Condition, error) {
+// parseCondition parses an optional condition.
+func parseCondition(parameter string, source *string, a *expression.Attributes) (*expression.Condition, error) {
 	if source == nil {
 		return nil, nil //nolint:nilnil // no condition is a condition that always holds
 	}
 	return expression.ParseCondition(parameter, *source, a)
 }
 
-// projection parses an optional projection.
-func projection(source *string, a *expression.Attributes) (*expression.Projection, error) {
+// parseProjection parses an optional projection.
+func parseProjection(source *string, a *expression.Attributes) (*expression.Projection, error) {
 	if source == nil {
 		return nil, nil //nolint:nilnil // no projection leaves everything in
 	}

@@ -27,28 +27,29 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 	); err != nil {
 		return nil, err
 	}
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
 		filterSource(in.FilterExpression), projectionSource(in.ProjectionExpression))
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{limit: int(valueOf(in.Limit))}
-	if r.filter, err = condition("FilterExpression", in.FilterExpression, a); err != nil {
+	r := &reader{t: t, limit: int(valueOf(in.Limit))}
+	if r.filter, err = parseCondition("FilterExpression", in.FilterExpression, a); err != nil {
 		return nil, err
 	}
-	if r.projection, err = projection(in.ProjectionExpression, a); err != nil {
+	if r.projection, err = parseProjection(in.ProjectionExpression, a); err != nil {
 		return nil, err
 	}
 	if err := a.CheckUsed(); err != nil {
 		return nil, err
 	}
-	if r.t, err = db.table(in.TableName); err != nil {
+	if err := db.rlock(t); err != nil {
 		return nil, err
 	}
-	if err := db.rlock(r.t); err != nil {
-		return nil, err
-	}
-	defer r.t.mu.RUnlock()
+	defer t.mu.RUnlock()
 	if err := r.open(in.IndexName, in.ConsistentRead, in.Select); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 	r.charge(c)
 	return &dynamodb.ScanOutput{
 		Items: r.returned(), Count: int32(r.matched), ScannedCount: int32(r.scanned), //nolint:gosec // at most a page
-		LastEvaluatedKey: r.lastKey(more),
+		LastEvaluatedKey: r.lastKey(more, false),
 	}, nil
 }
 

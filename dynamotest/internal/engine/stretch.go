@@ -71,6 +71,18 @@ func (s *stretch) end() position {
 	return behindPartition
 }
 
+// ends tells whether a row is at the bound where a walk ends. In a table, where no two rows have the same key,
+// nothing is behind it.
+func (s *stretch) ends(r *row, forward bool) bool {
+	if r == nil || r.tie != "" {
+		return false
+	}
+	if forward {
+		return s.hasHigh && r.sort == s.high
+	}
+	return s.hasLow && r.sort == s.low
+}
+
 // walk visits the rows of the stretch in order, from the one behind after on if that is given, until visit returns
 // false.
 func (s *stretch) walk(rows *rows, forward bool, after *position, visit func(*row) bool) {

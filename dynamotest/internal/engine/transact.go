@@ -44,8 +44,18 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 	seen := make(map[place]bool, len(writes))
 	bytes := 0
 	for i, action := range in.TransactItems {
-		w, err := db.action(action)
+		var err error
+		if writes[i], err = parseAction(action); err != nil {
+			return nil, err
+		}
+	}
+	for i, action := range in.TransactItems {
+		t, err := db.table(tableOfAction(action))
 		if err != nil {
+			return nil, err
+		}
+		w := &writes[i]
+		if err := w.in(t); err != nil {
 			return nil, err
 		}
 		if seen[place{w.t, w.at}] {
@@ -53,7 +63,6 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 		}
 		seen[place{w.t, w.at}] = true
 		bytes += value.ItemSize(w.item) + value.ItemSize(w.key)
-		writes[i] = w
 	}
 	if bytes > maxTransactionBytes {
 		return nil, apierror.Validation("Transaction payload size cannot exceed 4MB. Payload Size: %d", bytes)
@@ -106,8 +115,22 @@ func checkToken(token *string) error {
 	return nil
 }
 
-// action makes the write that an action asks for.
-func (db *Database) action(action types.TransactWriteItem) (w write, err error) {
+func tableOfAction(action types.TransactWriteItem) *string {
+	switch {
+	case action.Put != nil:
+		return action.Put.TableName
+	case action.Update != nil:
+		return action.Update.TableName
+	case action.Delete != nil:
+		return action.Delete.TableName
+	case action.ConditionCheck != nil:
+		return action.ConditionCheck.TableName
+	}
+	return nil
+}
+
+// parseAction makes the write that an action asks for, but for its table.
+func parseAction(action types.TransactWriteItem) (w write, err error) {
 	given := 0
 	var a *expression.Attributes
 	prepare := func(
@@ -121,28 +144,28 @@ func (db *Database) action(action types.TransactWriteItem) (w write, err error) 
 	if p := action.Put; p != nil {
 		if prepare(p.ExpressionAttributeNames, p.ExpressionAttributeValues, p.ReturnValuesOnConditionCheckFailure,
 			conditionSource(p.ConditionExpression)); err == nil {
-			w, err = db.putting(p.TableName, p.Item, p.ConditionExpression, a)
+			w, err = putting(p.Item, p.ConditionExpression, a)
 			w.onFailure(p.ReturnValuesOnConditionCheckFailure)
 		}
 	}
 	if u := action.Update; u != nil {
 		if prepare(u.ExpressionAttributeNames, u.ExpressionAttributeValues, u.ReturnValuesOnConditionCheckFailure,
 			source{"UpdateExpression", u.UpdateExpression, true}, conditionSource(u.ConditionExpression)); err == nil {
-			w, err = db.onKey(updateItem, u.TableName, u.Key, u.ConditionExpression, u.UpdateExpression, a)
+			w, err = onKey(updateItem, u.Key, u.ConditionExpression, u.UpdateExpression, a)
 			w.onFailure(u.ReturnValuesOnConditionCheckFailure)
 		}
 	}
 	if d := action.Delete; d != nil {
 		if prepare(d.ExpressionAttributeNames, d.ExpressionAttributeValues, d.ReturnValuesOnConditionCheckFailure,
 			conditionSource(d.ConditionExpression)); err == nil {
-			w, err = db.onKey(deleteItem, d.TableName, d.Key, d.ConditionExpression, nil, a)
+			w, err = onKey(deleteItem, d.Key, d.ConditionExpression, nil, a)
 			w.onFailure(d.ReturnValuesOnConditionCheckFailure)
 		}
 	}
 	if k := action.ConditionCheck; k != nil {
 		if prepare(k.ExpressionAttributeNames, k.ExpressionAttributeValues, k.ReturnValuesOnConditionCheckFailure,
 			conditionSource(k.ConditionExpression)); err == nil {
-			w, err = db.onKey(checkItem, k.TableName, k.Key, k.ConditionExpression, nil, a)
+			w, err = onKey(checkItem, k.Key, k.ConditionExpression, nil, a)
 			w.onFailure(k.ReturnValuesOnConditionCheckFailure)
 		}
 	}
@@ -313,22 +336,23 @@ func (db *Database) TransactGetItems(c *Cost, in *dynamodb.TransactGetItemsInput
 		if action.Get == nil {
 			return nil, required("transactItems." + "member.get")
 		}
-		if err := checkTableName(action.Get.TableName); err != nil {
+		g := &gets[i]
+		var err error
+		if g.t, err = db.table(action.Get.TableName); err != nil {
 			return nil, err
 		}
 		a, err := placeholders(action.Get.ExpressionAttributeNames, nil, projectionSource(action.Get.ProjectionExpression))
 		if err != nil {
 			return nil, err
 		}
-		g := &gets[i]
-		if g.projection, err = projection(action.Get.ProjectionExpression, a); err != nil {
+		if g.projection, err = parseProjection(action.Get.ProjectionExpression, a); err != nil {
 			return nil, err
 		}
 		if err := a.CheckUsed(); err != nil {
 			return nil, err
 		}
-		if g.t, g.at, err = db.find(action.Get.TableName, action.Get.Key); err != nil {
-			return nil, err
+		if g.at, err = g.t.find(action.Get.Key); err != nil {
+			return nil, Cancelled(len(gets), []int{i}, "ValidationError", message(err))
 		}
 		if seen[g.place] {
 			return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")

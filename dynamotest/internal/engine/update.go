@@ -22,13 +22,20 @@ func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb
 	if in.Key == nil {
 		return nil, required("key")
 	}
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
 		source{"UpdateExpression", in.UpdateExpression, true}, conditionSource(in.ConditionExpression))
 	if err != nil {
 		return nil, err
 	}
-	w, err := db.onKey(updateItem, in.TableName, in.Key, in.ConditionExpression, in.UpdateExpression, a)
+	w, err := onKey(updateItem, in.Key, in.ConditionExpression, in.UpdateExpression, a)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.in(t); err != nil {
 		return nil, err
 	}
 	w.onFailure(in.ReturnValuesOnConditionCheckFailure)
@@ -50,13 +57,20 @@ func updated(w *write, asked types.ReturnValue, old, next value.Item) value.Item
 	case types.ReturnValueAllNew:
 		return next
 	case types.ReturnValueUpdatedOld:
-		if w.update != nil {
-			return w.update.Select(old)
-		}
+		return written(w, old)
 	case types.ReturnValueUpdatedNew:
-		if w.update != nil {
-			return w.update.Select(next)
-		}
+		return written(w, next)
+	}
+	return nil
+}
+
+// written is the part of an item that an update wrote, nil if there is none.
+func written(w *write, item value.Item) value.Item {
+	if w.update == nil {
+		return nil
+	}
+	if part := w.update.Select(item); len(part) > 0 {
+		return part
 	}
 	return nil
 }

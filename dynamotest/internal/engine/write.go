@@ -19,6 +19,7 @@ type write struct {
 	item      value.Item         // of a put
 	update    *expression.Update // nil for an update that only makes sure that the item is there
 	returnOld bool               // where the condition fails
+	unfit     error              // the item or key does not fit the table, which a transaction gives as a reason
 }
 
 type writeKind int
@@ -34,60 +35,66 @@ func (w *write) onFailure(v types.ReturnValuesOnConditionCheckFailure) {
 	w.returnOld = v == types.ReturnValuesOnConditionCheckFailureAllOld
 }
 
-// putting makes the write of a whole item.
-func (db *Database) putting(tableName *string, item value.Item, conditionSource *string, a *expression.Attributes) (write, error) {
-	c, err := condition("ConditionExpression", conditionSource, a)
-	if err != nil {
+// putting makes the write of a whole item, but for its table.
+func putting(item value.Item, condition *string, a *expression.Attributes) (w write, err error) {
+	w.kind = putItem
+	if w.condition, err = parseCondition("ConditionExpression", condition, a); err != nil {
 		return write{}, err
 	}
 	if err := a.CheckUsed(); err != nil {
 		return write{}, err
 	}
-	t, err := db.table(tableName)
-	if err != nil {
-		return write{}, err
-	}
-	if item, err = value.NormalizeItem(item); err != nil {
-		return write{}, err
-	}
-	if err := t.checkKeyIn(item); err != nil {
-		return write{}, err
-	}
-	return write{kind: putItem, t: t, at: t.key.positionOf(item), condition: c, item: item}, nil
+	w.item, err = value.NormalizeItem(item)
+	return w, err
 }
 
-// onKey makes a write of the item with a key.
-func (db *Database) onKey(kind writeKind, tableName *string, key value.Item, conditionSource, updateSource *string, a *expression.Attributes) (write, error) {
-	w := write{kind: kind}
-	var err error
-	if updateSource != nil {
-		if w.update, err = expression.ParseUpdate(*updateSource, a); err != nil {
+// onKey makes a write of the item with a key, but for its table.
+func onKey(kind writeKind, key value.Item, condition, update *string, a *expression.Attributes) (w write, err error) {
+	w.kind = kind
+	if update != nil {
+		if w.update, err = expression.ParseUpdate(*update, a); err != nil {
 			return write{}, err
 		}
 	}
-	if w.condition, err = condition("ConditionExpression", conditionSource, a); err != nil {
+	if w.condition, err = parseCondition("ConditionExpression", condition, a); err != nil {
 		return write{}, err
 	}
 	if err := a.CheckUsed(); err != nil {
 		return write{}, err
 	}
-	if w.t, err = db.table(tableName); err != nil {
-		return write{}, err
+	w.key, err = value.NormalizeItem(key)
+	return w, err
+}
+
+// in puts the write into its table and checks its key.
+func (w *write) in(t *table) error {
+	w.t = t
+	if w.kind == putItem {
+		if err := t.checkKeyIn(w.item); err != nil {
+			return err
+		}
+		if w.unfit = t.checkKeyTypes(w.item); w.unfit != nil {
+			return nil
+		}
+		w.at = t.key.positionOf(w.item)
+		t.mu.RLock() // for the indexes
+		defer t.mu.RUnlock()
+		w.unfit = t.checkResult(w.item, "Item size has exceeded the maximum allowed size")
+		return nil
 	}
-	if w.key, err = value.NormalizeItem(key); err != nil {
-		return write{}, err
+	if len(w.key) != len(t.key.attributes()) {
+		return apierror.Validation(keyMismatch)
 	}
-	if err := w.t.checkKey(w.key); err != nil {
-		return write{}, err
+	if w.unfit = t.checkKey(w.key); w.unfit == nil {
+		w.at = t.key.positionOf(w.key)
 	}
-	w.at = w.t.key.positionOf(w.key)
-	return w, nil
+	return nil
 }
 
 // decide tells what becomes of the item, under the lock of the table.
 func (w *write) decide(old value.Item) (next value.Item, err error) {
-	if err := w.checkKeys(); err != nil {
-		return nil, err
+	if w.unfit != nil {
+		return nil, w.unfit
 	}
 	if w.condition != nil {
 		holds, err := w.condition.Holds(old)
@@ -104,7 +111,7 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	}
 	switch w.kind {
 	case putItem:
-		return w.item, w.checkResult(w.item, "Item size has exceeded the maximum allowed size")
+		return w.item, nil
 	case deleteItem:
 		return nil, nil
 	case checkItem:
@@ -116,17 +123,17 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	if w.update == nil {
 		return next, nil
 	}
+	if err := w.checkUpdate(); err != nil {
+		return nil, err
+	}
 	if next, err = w.update.Apply(next); err != nil {
 		return nil, err
 	}
-	return next, w.checkResult(next, "Item size to update has exceeded the maximum allowed size")
+	return next, w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size")
 }
 
-// checkKeys refuses an update that would change the key of the item.
-func (w *write) checkKeys() error {
-	if w.update == nil {
-		return nil
-	}
+// checkUpdate refuses an update that would change the key of the item.
+func (w *write) checkUpdate() error {
 	for _, name := range w.update.Attributes() {
 		for _, k := range w.t.key.attributes() {
 			if k.name == name {
@@ -139,8 +146,8 @@ func (w *write) checkKeys() error {
 }
 
 // checkResult checks an item that is to be stored against the indexes and the limit of its size.
-func (w *write) checkResult(item value.Item, tooLarge string) error {
-	for _, ix := range w.t.indexes {
+func (t *table) checkResult(item value.Item, tooLarge string) error {
+	for _, ix := range t.indexes {
 		if err := ix.checkItem(item); err != nil {
 			return err
 		}
@@ -155,6 +162,9 @@ const conditionFailed = "The conditional request failed"
 
 // run makes the write on its own, and gives the item before and after.
 func (db *Database) run(c *Cost, w *write) (old, next value.Item, err error) {
+	if w.unfit != nil {
+		return nil, nil, w.unfit
+	}
 	if err := db.lock(w.t); err != nil {
 		return nil, nil, err
 	}
