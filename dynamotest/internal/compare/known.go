@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -68,6 +69,29 @@ var known = []Known{
 			in, ok := d.Operation.Input.(*dynamodb.CreateTableInput)
 			return ok && in.BillingMode == types.BillingModePayPerRequest && in.ProvisionedThroughput != nil &&
 				d.Left.Err == nil && d.Right.Code() == "ValidationException"
+		},
+	},
+	{
+		Name:      "no reasons after the first that is a ValidationError",
+		Reference: api + "API_TransactWriteItems.html: CancellationReasons are in the order of the items, with None for those without",
+		Is: func(d Difference) bool {
+			var left, right *types.TransactionCanceledException
+			if !errors.As(d.Left.Err, &left) || !errors.As(d.Right.Err, &right) {
+				return false
+			}
+			l, r := left.CancellationReasons, right.CancellationReasons
+			return len(l) > 0 && len(l) < len(r) && aws.ToString(l[len(l)-1].Code) == "ValidationError" &&
+				slices.EqualFunc(l, r[:len(l)], func(a, b types.CancellationReason) bool {
+					return aws.ToString(a.Code) == aws.ToString(b.Code)
+				})
+		},
+	},
+	{
+		Name:      "a reserved word in the update of a transaction",
+		Reference: guide + "ReservedWords.html: no expression may name an attribute by a reserved word",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "TransactWriteItems" && d.Left.Err == nil && d.Right.Code() == "ValidationException" &&
+				strings.Contains(d.Right.Message(), "Attribute name is a reserved keyword")
 		},
 	},
 }
