@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	grammar "github.com/millrace-dev/millrace/dynamotest/internal/expression"
 )
 
 // Known is a difference that is DynamoDB Local's own fault.
@@ -24,7 +26,7 @@ type Known struct {
 
 	// IsPlace tells it of one place of two replies without errors, for what is replied otherwise than it is
 	// stored. There may be several such differences in one reply.
-	IsPlace func(p Place) bool
+	IsPlace func(d Difference, p Place) bool
 }
 
 const (
@@ -43,7 +45,7 @@ var known = []Known{
 		Name: "numbers as they were written",
 		Reference: guide + "HowItWorks.NamingRulesDataTypes.html#HowItWorks.DataTypes.Number: " +
 			"leading and trailing zeroes are trimmed",
-		IsPlace: sameNumbers,
+		IsPlace: func(_ Difference, p Place) bool { return sameNumbers(p) },
 	},
 	{
 		Name: "an update of a transaction that the item does not allow is no reason to cancel",
@@ -60,7 +62,7 @@ var known = []Known{
 	{
 		Name:      "no item collection metrics",
 		Reference: api + "API_PutItem.html: ItemCollectionMetrics are returned if they were asked for and the table has a local secondary index",
-		IsPlace:   func(p Place) bool { return p.Path == "reply.ItemCollectionMetrics" && p.Left == "null" },
+		IsPlace:   func(_ Difference, p Place) bool { return p.Path == "reply.ItemCollectionMetrics" && p.Left == "null" },
 	},
 	{
 		Name:      "throughput for a table that is paid per request",
@@ -72,7 +74,7 @@ var known = []Known{
 		},
 	},
 	{
-		Name:      "no reasons after the first that is a ValidationError",
+		Name:      "one reason for all actions where one is a ValidationError",
 		Reference: api + "API_TransactWriteItems.html: CancellationReasons are in the order of the items, with None for those without",
 		Is: func(d Difference) bool {
 			var left, right *types.TransactionCanceledException
@@ -80,10 +82,76 @@ var known = []Known{
 				return false
 			}
 			l, r := left.CancellationReasons, right.CancellationReasons
-			return len(l) > 0 && len(l) < len(r) && aws.ToString(l[len(l)-1].Code) == "ValidationError" &&
-				slices.EqualFunc(l, r[:len(l)], func(a, b types.CancellationReason) bool {
-					return aws.ToString(a.Code) == aws.ToString(b.Code)
+			return len(l) == 1 && len(r) > 1 && isValidationError(l[0]) && slices.ContainsFunc(r, isValidationError)
+		},
+	},
+	{
+		Name:      "no reasons for a transaction of reads that is cancelled for a key",
+		Reference: api + "API_TransactGetItems.html: a TransactionCanceledException has CancellationReasons",
+		Is: func(d Difference) bool {
+			var left, right *types.TransactionCanceledException
+			return d.Operation.Name() == "TransactGetItems" && errors.As(d.Left.Err, &left) && errors.As(d.Right.Err, &right) &&
+				len(left.CancellationReasons) == 0 && slices.ContainsFunc(right.CancellationReasons, isValidationError)
+		},
+	},
+	{
+		Name:      "the name of a table that a transaction reads is not checked",
+		Reference: api + "API_Get.html: TableName has at least 3 characters of a pattern",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "TransactGetItems" && d.Left.Code() == "ResourceNotFoundException" &&
+				d.Right.Code() == "ValidationException" && tableNameErrors.MatchString(d.Right.Message())
+		},
+	},
+	{
+		Name: "a transaction runs before its later actions were checked",
+		Reference: api + "API_TransactWriteItems.html: what is wrong with the request is told before its actions have an effect; " +
+			"a ValidationError of an item is one of the CancellationReasons",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "TransactWriteItems" && d.Left.Code() == "ValidationException" &&
+				updateErrors.MatchString(d.Left.Message()) &&
+				slices.Contains([]string{"ResourceNotFoundException", "ValidationException"}, d.Right.Code())
+		},
+	},
+	{
+		Name:      "an update gives the key of an index another type",
+		Reference: api + "API_TransactWriteItems.html: \"Type mismatch for attribute to update\" is a ValidationError",
+		Is: func(d Difference) bool {
+			if d.Left.Err != nil || d.Right.Err == nil {
+				return false
+			}
+			var canceled *types.TransactionCanceledException
+			if errors.As(d.Right.Err, &canceled) {
+				return slices.ContainsFunc(canceled.CancellationReasons, func(reason types.CancellationReason) bool {
+					return isValidationError(reason) && strings.Contains(aws.ToString(reason.Message), "Type mismatch for Index Key")
 				})
+			}
+			return d.Operation.Name() == "UpdateItem" && strings.Contains(d.Right.Message(), "Type mismatch for Index Key")
+		},
+	},
+	{
+		Name: "a scan of an index filters by what the index does not keep",
+		Reference: guide + "GSI.html#GSI.Projections: an index has the attributes that are projected into it, and a scan of it " +
+			"reads no others; LSI.html#LSI.Projections the same",
+		Is: func(d Difference) bool {
+			in, ok := d.Operation.Input.(*dynamodb.ScanInput)
+			return ok && d.Left.Err == nil && d.Right.Err == nil && in.IndexName != nil && in.FilterExpression != nil && filtersUnprojected(d, in)
+		},
+	},
+	{
+		Name: "the whole attribute for an update of a part of it",
+		Reference: api + "API_UpdateItem.html: UPDATED_OLD and UPDATED_NEW return only what was updated; the service leaves out the " +
+			"rest of a map or list",
+		IsPlace: func(d Difference, p Place) bool {
+			in, ok := d.Operation.Input.(*dynamodb.UpdateItemInput)
+			return ok && (in.ReturnValues == types.ReturnValueUpdatedNew || in.ReturnValues == types.ReturnValueUpdatedOld) &&
+				strings.HasPrefix(p.Path, "reply.Attributes") && strings.ContainsAny(aws.ToString(in.UpdateExpression), ".[")
+		},
+	},
+	{
+		Name:      "throughput of an index after its table went over to requests",
+		Reference: api + "API_ProvisionedThroughputDescription.html: with PAY_PER_REQUEST the units are 0",
+		IsPlace: func(d Difference, p Place) bool {
+			return d.Operation.changesTables() && strings.Contains(p.Path, ".ProvisionedThroughput.") && p.Right == "0"
 		},
 	},
 	{
@@ -96,10 +164,68 @@ var known = []Known{
 	},
 }
 
+func isValidationError(reason types.CancellationReason) bool {
+	return aws.ToString(reason.Code) == "ValidationError"
+}
+
+// tableNameErrors are what is wrong with the name of a table.
+var tableNameErrors = regexp.MustCompile(`^TableName must be at least 3 characters long|at 'tableName' failed to satisfy constraint`)
+
+// filtersUnprojected tells whether a scan of an index filters by an attribute that the index does not keep.
+func filtersUnprojected(d Difference, in *dynamodb.ScanInput) bool {
+	a := grammar.NewAttributes(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+	filter, err := grammar.ParseCondition("FilterExpression", *in.FilterExpression, a)
+	if err != nil {
+		return false
+	}
+	kept := keptBy(d, *in.TableName, *in.IndexName)
+	return kept != nil && slices.ContainsFunc(filter.Attributes(), func(name string) bool { return !slices.Contains(kept, name) })
+}
+
+// keptBy are the attributes that an index keeps, nil if that is all of them.
+func keptBy(d Difference, tableName, indexName string) []string {
+	var kept []string
+	keep := func(schema []types.KeySchemaElement, projection *types.Projection) {
+		for _, element := range schema {
+			kept = append(kept, *element.AttributeName)
+		}
+		if projection != nil {
+			kept = append(kept, projection.NonKeyAttributes...)
+		}
+	}
+	for _, operation := range d.World.Operations[:d.Step] {
+		switch in := operation.Input.(type) {
+		case *dynamodb.CreateTableInput:
+			if *in.TableName != tableName {
+				continue
+			}
+			for _, ix := range in.GlobalSecondaryIndexes {
+				if aws.ToString(ix.IndexName) == indexName && ix.Projection.ProjectionType != types.ProjectionTypeAll {
+					keep(append(slices.Clone(in.KeySchema), ix.KeySchema...), ix.Projection)
+				}
+			}
+			for _, ix := range in.LocalSecondaryIndexes {
+				if aws.ToString(ix.IndexName) == indexName && ix.Projection.ProjectionType != types.ProjectionTypeAll {
+					keep(append(slices.Clone(in.KeySchema), ix.KeySchema...), ix.Projection)
+				}
+			}
+		case *dynamodb.UpdateTableInput:
+			for _, change := range in.GlobalSecondaryIndexUpdates {
+				if c := change.Create; c != nil && *in.TableName == tableName && aws.ToString(c.IndexName) == indexName &&
+					c.Projection.ProjectionType != types.ProjectionTypeAll {
+					keep(c.KeySchema, c.Projection)
+				}
+			}
+		}
+	}
+	return kept
+}
+
 // updateErrors are what is wrong with an update only once its item is known.
 var updateErrors = regexp.MustCompile(`^The document path provided in the update expression is invalid for update$|` +
 	`^An operand in the update expression has an incorrect data type$|` +
-	`^The provided expression refers to an attribute that does not exist in the item$`)
+	`^The provided expression refers to an attribute that does not exist in the item$|` +
+	`^DynamoDB only supports precision up to 38 digits$|^Number overflow|^Number underflow`)
 
 // explained returns the known difference that d is.
 func explained(d Difference) (Known, bool) {
@@ -110,7 +236,7 @@ func explained(d Difference) (Known, bool) {
 	}
 	var found Known
 	for _, p := range d.Where {
-		i := slices.IndexFunc(known, func(k Known) bool { return k.IsPlace != nil && k.IsPlace(p) })
+		i := slices.IndexFunc(known, func(k Known) bool { return k.IsPlace != nil && k.IsPlace(d, p) })
 		if i < 0 {
 			return Known{}, false
 		}

@@ -55,7 +55,7 @@ func (t *table) find(key value.Item) (position, error) {
 		return position{}, err
 	}
 	if err := t.checkKey(key); err != nil {
-		return position{}, err
+		return position{}, plain(err)
 	}
 	return t.key.positionOf(key), nil
 }

@@ -13,38 +13,32 @@ const (
 	maxSortKeySize      = 1024
 )
 
-// checkKeyIn checks that an item that is to be put has a key.
+// checkKeyIn checks the key of an item that is to be put.
 func (t *table) checkKeyIn(item value.Item) error {
 	for _, a := range t.key.attributes() {
 		if _, ok := item[a.name]; !ok {
 			return apierror.Validation("One or more parameter values were invalid: Missing the key %s in the item", a.name)
 		}
 	}
-	return nil
-}
-
-// checkKeyTypes checks the values of a key in an item that is to be put.
-func (t *table) checkKeyTypes(item value.Item) error {
 	for _, a := range t.key.attributes() {
 		if v := item[a.name]; value.Type(v) != string(a.kind) {
-			return apierror.Validation("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s",
-				a.name, a.kind, value.Type(v))
+			return unfit{apierror.Validation("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s",
+				a.name, a.kind, value.Type(v))}
 		}
 	}
 	return t.checkKeyValues(item)
 }
 
-const keyMismatch = "The provided key element does not match the schema"
-
 // checkKey checks that a key has the table's key attributes and no others.
 func (t *table) checkKey(key value.Item) error {
+	const mismatch = "The provided key element does not match the schema"
 	attributes := t.key.attributes()
 	if len(key) != len(attributes) {
-		return apierror.Validation(keyMismatch)
+		return apierror.Validation(mismatch)
 	}
 	for _, a := range attributes {
 		if value.Type(key[a.name]) != string(a.kind) {
-			return apierror.Validation(keyMismatch)
+			return unfit{apierror.Validation(mismatch)}
 		}
 	}
 	return t.checkKeyValues(key)
@@ -58,14 +52,22 @@ func (t *table) checkKeyValues(item value.Item) error {
 			return apierror.Validation("One or more parameter values are not valid. The AttributeValue for a key attribute "+
 				"cannot contain an empty %s value. Key: %s", kind, a.name)
 		}
-		switch size := value.Size(v); {
-		case i == 0 && size > maxPartitionKeySize:
-			return apierror.Validation("One or more parameter values were invalid: " +
-				"Size of hashkey has exceeded the maximum size limit of2048 bytes")
-		case i == 1 && size > maxSortKeySize:
-			return apierror.Validation("One or more parameter values were invalid: " +
-				"Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+		if err := checkKeySize(i, v); err != nil {
+			return unfit{err}
 		}
+	}
+	return nil
+}
+
+// checkKeySize checks the i-th value of a key.
+func checkKeySize(i int, v types.AttributeValue) error {
+	switch size := value.Size(v); {
+	case i == 0 && size > maxPartitionKeySize:
+		return apierror.Validation("One or more parameter values were invalid: " +
+			"Size of hashkey has exceeded the maximum size limit of2048 bytes")
+	case i == 1 && size > maxSortKeySize:
+		return apierror.Validation("One or more parameter values were invalid: " +
+			"Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
 	}
 	return nil
 }
@@ -92,22 +94,21 @@ func (ix *index) checkItem(item value.Item) error {
 		if !ok {
 			continue
 		}
-		if value.Type(v) != string(a.kind) {
-			return apierror.Validation("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
-				a.name, a.kind, value.Type(v), ix.name)
+		if kind := value.Type(v); kind != string(a.kind) {
+			err := apierror.Validation("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
+				a.name, a.kind, kind, ix.name)
+			if len(kind) > 1 { // no type of a key at all
+				return err
+			}
+			return unfit{err}
 		}
 		if kind := emptyKind(v); kind != "" {
 			return apierror.Validation("One or more parameter values are not valid. A value specified for a secondary index key "+
 				"is not supported. The AttributeValue for a key attribute cannot contain an empty %s value. IndexName: %s, IndexKey: %s",
 				kind, ix.name, a.name)
 		}
-		switch size := value.Size(v); {
-		case i == 0 && size > maxPartitionKeySize:
-			return apierror.Validation("One or more parameter values were invalid: " +
-				"Size of hashkey has exceeded the maximum size limit of2048 bytes")
-		case i == 1 && size > maxSortKeySize:
-			return apierror.Validation("One or more parameter values were invalid: " +
-				"Aggregated size of all range keys has exceeded the size limit of 1024 bytes")
+		if err := checkKeySize(i, v); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -23,12 +23,12 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	); err != nil {
 		return nil, err
 	}
-	if in.KeyConditionExpression == nil {
-		return nil, apierror.Validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
-	}
 	t, err := db.table(in.TableName)
 	if err != nil {
 		return nil, err
+	}
+	if in.KeyConditionExpression == nil {
+		return nil, apierror.Validation("Either the KeyConditions or KeyConditionExpression parameter must be specified in the request.")
 	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
 		filterSource(in.FilterExpression), source{"KeyConditionExpression", in.KeyConditionExpression, true}, projectionSource(in.ProjectionExpression))
@@ -106,7 +106,9 @@ func (r *reader) stretch(k *expression.KeyCondition) (stretch, error) {
 	if err != nil {
 		return stretch{}, err
 	}
-	return stretchOf(within), nil
+	s := stretchOf(within)
+	s.only = sort == nil
+	return s, nil
 }
 
 // checkFilter refuses a filter on the key that the query is about, and one on what the index lacks.

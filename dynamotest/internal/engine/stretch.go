@@ -13,6 +13,7 @@ type stretch struct {
 	hasLow, hasHigh     bool
 	afterLow, belowHigh bool // the bounds themselves are outside
 	prefix              string
+	only                bool // there is no sort key, so the partition has one row at most
 }
 
 func stretchOf(r expression.Range) stretch {
@@ -76,6 +77,9 @@ func (s *stretch) end() position {
 func (s *stretch) ends(r *row, forward bool) bool {
 	if r == nil || r.tie != "" {
 		return false
+	}
+	if s.only {
+		return true
 	}
 	if forward {
 		return s.hasHigh && r.sort == s.high

@@ -46,7 +46,7 @@ func (ts *tokens) begin(now time.Time, in *dynamodb.TransactWriteItemsInput) (do
 			return nil, false, &types.TransactionInProgressException{Message: aws.String(
 				"The transaction with the given request token is already in progress.")}
 		}
-		return nil, true, nil
+		return func(bool) {}, true, nil
 	}
 	ts.byToken[name] = token{at: now, in: in}
 	ts.oldest = append(ts.oldest, name)

@@ -40,11 +40,16 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 	); err != nil {
 		return nil, err
 	}
+	done, repeated, err := db.tokens.begin(db.config.Now(), in)
+	if err != nil {
+		return nil, err
+	}
+	made := false
+	defer func() { done(made) }()
 	writes := make([]write, len(in.TransactItems))
 	seen := make(map[place]bool, len(writes))
 	bytes := 0
 	for i, action := range in.TransactItems {
-		var err error
 		if writes[i], err = parseAction(action); err != nil {
 			return nil, err
 		}
@@ -58,20 +63,18 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 		if err := w.in(t); err != nil {
 			return nil, err
 		}
-		if seen[place{w.t, w.at}] {
-			return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")
+		if w.unfit == nil {
+			if seen[place{w.t, w.at}] {
+				return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")
+			}
+			seen[place{w.t, w.at}] = true
 		}
-		seen[place{w.t, w.at}] = true
 		bytes += value.ItemSize(w.item) + value.ItemSize(w.key)
 	}
 	if bytes > maxTransactionBytes {
 		return nil, apierror.Validation("Transaction payload size cannot exceed 4MB. Payload Size: %d", bytes)
 	}
 
-	done, repeated, err := db.tokens.begin(db.config.Now(), in)
-	if err != nil {
-		return nil, err
-	}
 	if repeated {
 		for i := range writes {
 			w := &writes[i]
@@ -81,13 +84,10 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 			c.read(w.t, nil, transactional*readUnits(int(sizeOf(w.t.at(w.at)))))
 			w.t.mu.RUnlock()
 		}
-	} else {
-		err = db.transact(c, writes, pauses)
-		done(err == nil)
-		if err != nil {
-			return nil, err
-		}
+	} else if err := db.transact(c, writes, pauses); err != nil {
+		return nil, err
 	}
+	made = true
 	out := &dynamodb.TransactWriteItemsOutput{}
 	for i := range writes {
 		if m := metrics(&writes[i], in.ReturnItemCollectionMetrics); m != nil {

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -19,7 +21,20 @@ type write struct {
 	item      value.Item         // of a put
 	update    *expression.Update // nil for an update that only makes sure that the item is there
 	returnOld bool               // where the condition fails
-	unfit     error              // the item or key does not fit the table, which a transaction gives as a reason
+	unfit     error              // the key does not fit the table
+}
+
+// unfit is the error of a value that does not fit the table or an index. A transaction is cancelled for it, where
+// other mistakes in a request make it invalid.
+type unfit struct{ error }
+
+// plain is an error without what only transactions need.
+func plain(err error) error {
+	var misfit unfit
+	if errors.As(err, &misfit) {
+		return misfit.error
+	}
+	return err
 }
 
 type writeKind int
@@ -69,26 +84,31 @@ func onKey(kind writeKind, key value.Item, condition, update *string, a *express
 // in puts the write into its table and checks its key.
 func (w *write) in(t *table) error {
 	w.t = t
-	if w.kind == putItem {
-		if err := t.checkKeyIn(w.item); err != nil {
-			return err
-		}
-		if w.unfit = t.checkKeyTypes(w.item); w.unfit != nil {
-			return nil
-		}
-		w.at = t.key.positionOf(w.item)
-		t.mu.RLock() // for the indexes
-		defer t.mu.RUnlock()
-		w.unfit = t.checkResult(w.item, "Item size has exceeded the maximum allowed size")
+	err := w.check()
+	var misfit unfit
+	if errors.As(err, &misfit) {
+		w.unfit = misfit.error
 		return nil
 	}
-	if len(w.key) != len(t.key.attributes()) {
-		return apierror.Validation(keyMismatch)
-	}
-	if w.unfit = t.checkKey(w.key); w.unfit == nil {
+	return err
+}
+
+func (w *write) check() error {
+	t := w.t
+	if w.kind != putItem {
+		if err := t.checkKey(w.key); err != nil {
+			return err
+		}
 		w.at = t.key.positionOf(w.key)
+		return nil
 	}
-	return nil
+	if err := t.checkKeyIn(w.item); err != nil {
+		return err
+	}
+	w.at = t.key.positionOf(w.item)
+	t.mu.RLock() // for the indexes
+	defer t.mu.RUnlock()
+	return t.checkResult(w.item, "Item size has exceeded the maximum allowed size")
 }
 
 // decide tells what becomes of the item, under the lock of the table.
@@ -129,7 +149,7 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	if next, err = w.update.Apply(next); err != nil {
 		return nil, err
 	}
-	return next, w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size")
+	return next, plain(w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size"))
 }
 
 // checkUpdate refuses an update that would change the key of the item.
