@@ -138,6 +138,42 @@ var known = []Known{
 		},
 	},
 	{
+		Name:      "an update of a transaction that the item does not allow, where a condition is false too",
+		Reference: api + "API_TransactWriteItems.html: CancellationReasons tell of each item what is wrong with it",
+		Is: func(d Difference) bool {
+			var left, right *types.TransactionCanceledException
+			if !errors.As(d.Left.Err, &left) || !errors.As(d.Right.Err, &right) {
+				return false
+			}
+			return slices.EqualFunc(left.CancellationReasons, right.CancellationReasons, func(l, r types.CancellationReason) bool {
+				return aws.ToString(l.Code) == aws.ToString(r.Code) ||
+					aws.ToString(l.Code) == "None" && isValidationError(r) && updateErrors.MatchString(aws.ToString(r.Message))
+			})
+		},
+	},
+	{
+		Name:      "which of two mistakes in different tables of a batch is told",
+		Reference: api + "API_BatchWriteItem.html: RequestItems is a map, whose tables have no order",
+		Is: func(d Difference) bool {
+			tables := 0
+			switch in := d.Operation.Input.(type) {
+			case *dynamodb.BatchWriteItemInput:
+				tables = len(in.RequestItems)
+			case *dynamodb.BatchGetItemInput:
+				tables = len(in.RequestItems)
+			}
+			mistakes := []string{"ResourceNotFoundException", "ValidationException"}
+			return tables > 1 && slices.Contains(mistakes, d.Left.Code()) && slices.Contains(mistakes, d.Right.Code())
+		},
+	},
+	{
+		Name:      "an attribute that is defined and not used",
+		Reference: api + "API_CreateTable.html: AttributeDefinitions describe the key schema for the table and indexes",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "CreateTable" && d.Left.Err == nil && strings.Contains(d.Right.Message(), "Some AttributeDefinitions are not used")
+		},
+	},
+	{
 		Name: "the whole attribute for an update of a part of it",
 		Reference: api + "API_UpdateItem.html: UPDATED_OLD and UPDATED_NEW return only what was updated; the service leaves out the " +
 			"rest of a map or list",
@@ -151,15 +187,15 @@ var known = []Known{
 		Name:      "throughput of an index after its table went over to requests",
 		Reference: api + "API_ProvisionedThroughputDescription.html: with PAY_PER_REQUEST the units are 0",
 		IsPlace: func(d Difference, p Place) bool {
-			return d.Operation.changesTables() && strings.Contains(p.Path, ".ProvisionedThroughput.") && p.Right == "0"
+			return strings.Contains(p.Path, ".ProvisionedThroughput.") && p.Right == "0"
 		},
 	},
 	{
-		Name:      "a reserved word in the update of a transaction",
+		Name:      "the reserved word SIZE",
 		Reference: guide + "ReservedWords.html: no expression may name an attribute by a reserved word",
 		Is: func(d Difference) bool {
-			return d.Operation.Name() == "TransactWriteItems" && d.Left.Err == nil && d.Right.Code() == "ValidationException" &&
-				strings.Contains(d.Right.Message(), "Attribute name is a reserved keyword")
+			return d.Left.Err == nil && d.Right.Code() == "ValidationException" &&
+				strings.HasSuffix(d.Right.Message(), "Attribute name is a reserved keyword; reserved keyword: size")
 		},
 	},
 }

@@ -74,7 +74,7 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dyna
 		for _, key := range ask.Keys {
 			at, err := t.find(key)
 			if err != nil {
-				return nil, err
+				return nil, plain(err)
 			}
 			if seen[place{t, at}] {
 				return nil, apierror.Validation("Provided list of item keys contains duplicates")
@@ -138,31 +138,46 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput) (*
 	}
 	type one struct {
 		write
+		table   string
 		request types.WriteRequest
 	}
 	var writes []one
-	seen := make(map[place]bool, asked)
-	bytes := 0
 	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		for _, request := range in.RequestItems[name] {
-			w, err := db.batched(name, request)
+			w, err := parseRequest(request)
 			if err != nil {
 				return nil, err
 			}
-			if seen[place{w.t, w.at}] {
-				return nil, apierror.Validation("Provided list of item keys contains duplicates")
-			}
-			seen[place{w.t, w.at}] = true
-			bytes += value.ItemSize(w.item) + value.ItemSize(w.key)
-			writes = append(writes, one{w, request})
+			writes = append(writes, one{w, name, request})
 		}
+	}
+	seen := make(map[place]bool, asked)
+	bytes := 0
+	for i := range writes {
+		w := &writes[i]
+		t, err := db.table(&w.table)
+		if err == nil {
+			err = w.in(t)
+		}
+		if err == nil {
+			err = w.unfit
+		}
+		if err != nil {
+			return nil, err
+		}
+		if seen[place{w.t, w.at}] {
+			return nil, apierror.Validation("Provided list of item keys contains duplicates")
+		}
+		seen[place{w.t, w.at}] = true
+		bytes += value.ItemSize(w.item) + value.ItemSize(w.key)
 	}
 	if bytes > maxBatchBytes {
 		return nil, apierror.Validation("Batch write request size exceeds the maximum of 16 MB")
 	}
 
 	out := &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}
-	for _, w := range writes {
+	for i := range writes {
+		w := &writes[i]
 		_, _, err := db.run(c, &w.write)
 		if _, busy := err.(*types.TransactionConflictException); busy { //nolint:errorlint // made by run
 			out.UnprocessedItems[w.t.name] = append(out.UnprocessedItems[w.t.name], w.request)
@@ -181,26 +196,14 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput) (*
 	return out, nil
 }
 
-func (db *Database) batched(tableName string, request types.WriteRequest) (write, error) {
-	t, err := db.table(&tableName)
-	if err != nil {
-		return write{}, err
-	}
+// parseRequest makes the write that is asked for, but for its table.
+func parseRequest(request types.WriteRequest) (write, error) {
 	none := expression.NewAttributes(nil, nil)
-	var w write
 	switch {
 	case (request.PutRequest == nil) == (request.DeleteRequest == nil):
 		return write{}, apierror.Validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	case request.PutRequest != nil:
-		w, err = putting(request.PutRequest.Item, nil, none)
-	default:
-		w, err = onKey(deleteItem, request.DeleteRequest.Key, nil, nil, none)
+		return putting(request.PutRequest.Item, nil, none)
 	}
-	if err == nil {
-		err = w.in(t)
-	}
-	if err == nil {
-		err = w.unfit
-	}
-	return w, err
+	return onKey(deleteItem, request.DeleteRequest.Key, nil, nil, none)
 }

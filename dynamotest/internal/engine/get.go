@@ -34,7 +34,7 @@ func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetIt
 	}
 	at, err := t.find(in.Key)
 	if err != nil {
-		return nil, err
+		return nil, plain(err)
 	}
 	if err := db.rlock(t); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (t *table) find(key value.Item) (position, error) {
 		return position{}, err
 	}
 	if err := t.checkKey(key); err != nil {
-		return position{}, plain(err)
+		return position{}, err
 	}
 	return t.key.positionOf(key), nil
 }

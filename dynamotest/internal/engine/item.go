@@ -22,22 +22,30 @@ func (t *table) checkKeyIn(item value.Item) error {
 	}
 	for _, a := range t.key.attributes() {
 		if v := item[a.name]; value.Type(v) != string(a.kind) {
-			return unfit{apierror.Validation("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s",
-				a.name, a.kind, value.Type(v))}
+			err := apierror.Validation("One or more parameter values were invalid: Type mismatch for key %s expected: %s actual: %s",
+				a.name, a.kind, value.Type(v))
+			if !isScalar(v) {
+				return err
+			}
+			return unfit{err}
 		}
 	}
 	return t.checkKeyValues(item)
 }
 
+const mismatch = "The provided key element does not match the schema"
+
 // checkKey checks that a key has the table's key attributes and no others.
 func (t *table) checkKey(key value.Item) error {
-	const mismatch = "The provided key element does not match the schema"
 	attributes := t.key.attributes()
 	if len(key) != len(attributes) {
 		return apierror.Validation(mismatch)
 	}
 	for _, a := range attributes {
-		if value.Type(key[a.name]) != string(a.kind) {
+		if v := key[a.name]; value.Type(v) != string(a.kind) {
+			if v != nil && !isScalar(v) {
+				return apierror.Validation(mismatch)
+			}
 			return unfit{apierror.Validation(mismatch)}
 		}
 	}
@@ -72,6 +80,15 @@ func checkKeySize(i int, v types.AttributeValue) error {
 	return nil
 }
 
+// isScalar tells whether a value has a type that a key can have.
+func isScalar(v types.AttributeValue) bool {
+	switch value.Type(v) {
+	case "S", "N", "B":
+		return true
+	}
+	return false
+}
+
 // emptyKind names the type of an empty text or binary.
 func emptyKind(v types.AttributeValue) string {
 	switch v := v.(type) {
@@ -97,7 +114,7 @@ func (ix *index) checkItem(item value.Item) error {
 		if kind := value.Type(v); kind != string(a.kind) {
 			err := apierror.Validation("One or more parameter values were invalid: Type mismatch for Index Key %s Expected: %s Actual: %s IndexName: %s",
 				a.name, a.kind, kind, ix.name)
-			if len(kind) > 1 { // no type of a key at all
+			if !isScalar(v) {
 				return err
 			}
 			return unfit{err}

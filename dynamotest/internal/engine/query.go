@@ -19,12 +19,14 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 		legacy("QueryFilter", len(in.QueryFilter) > 0, "FilterExpression"),
 		legacy("ConditionalOperator", in.ConditionalOperator != "", "FilterExpression"),
 		bounded("limit", in.Limit, 1, maxInt32),
-		checkSelect(in.Select, in.ProjectionExpression, in.IndexName),
 	); err != nil {
 		return nil, err
 	}
 	t, err := db.table(in.TableName)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkSelect(in.Select, in.ProjectionExpression, in.IndexName); err != nil {
 		return nil, err
 	}
 	if in.KeyConditionExpression == nil {

@@ -23,12 +23,14 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 		bounded("totalSegments", in.TotalSegments, 1, maxSegments),
 		bounded("segment", in.Segment, 0, maxSegments-1),
 		checkSegment(in),
-		checkSelect(in.Select, in.ProjectionExpression, in.IndexName),
 	); err != nil {
 		return nil, err
 	}
 	t, err := db.table(in.TableName)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkSelect(in.Select, in.ProjectionExpression, in.IndexName); err != nil {
 		return nil, err
 	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,

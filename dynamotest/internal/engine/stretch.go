@@ -81,6 +81,9 @@ func (s *stretch) ends(r *row, forward bool) bool {
 	if s.only {
 		return true
 	}
+	if s.hasLow && s.hasHigh && s.low == s.high { // DynamoDB does not look at that
+		return false
+	}
 	if forward {
 		return s.hasHigh && r.sort == s.high
 	}

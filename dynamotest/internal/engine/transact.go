@@ -40,20 +40,21 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 	); err != nil {
 		return nil, err
 	}
+	writes := make([]write, len(in.TransactItems))
+	seen := make(map[place]bool, len(writes))
+	bytes := 0
+	for i, action := range in.TransactItems {
+		var err error
+		if writes[i], err = parseAction(action); err != nil {
+			return nil, err
+		}
+	}
 	done, repeated, err := db.tokens.begin(db.config.Now(), in)
 	if err != nil {
 		return nil, err
 	}
 	made := false
 	defer func() { done(made) }()
-	writes := make([]write, len(in.TransactItems))
-	seen := make(map[place]bool, len(writes))
-	bytes := 0
-	for i, action := range in.TransactItems {
-		if writes[i], err = parseAction(action); err != nil {
-			return nil, err
-		}
-	}
 	for i, action := range in.TransactItems {
 		t, err := db.table(tableOfAction(action))
 		if err != nil {
@@ -352,7 +353,10 @@ func (db *Database) TransactGetItems(c *Cost, in *dynamodb.TransactGetItemsInput
 			return nil, err
 		}
 		if g.at, err = g.t.find(action.Get.Key); err != nil {
-			return nil, Cancelled(len(gets), []int{i}, "ValidationError", message(err))
+			if err = plain(err); message(err) == mismatch && len(action.Get.Key) > 0 {
+				err = Cancelled(len(gets), []int{i}, "ValidationError", mismatch)
+			}
+			return nil, err
 		}
 		if seen[g.place] {
 			return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -96,6 +97,9 @@ func (w *write) in(t *table) error {
 func (w *write) check() error {
 	t := w.t
 	if w.kind != putItem {
+		if err := w.checkParts(); err != nil {
+			return err
+		}
 		if err := t.checkKey(w.key); err != nil {
 			return err
 		}
@@ -150,6 +154,33 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 		return nil, err
 	}
 	return next, plain(w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size"))
+}
+
+// checkParts refuses an update of a part of what is a key, which has no parts.
+func (w *write) checkParts() error {
+	if w.update == nil {
+		return nil
+	}
+	parts := w.update.PartsOf()
+	if len(parts) == 0 {
+		return nil
+	}
+	const message = "Key attributes must be scalars; list random access '[]' and map lookup '.' are not allowed: "
+	for _, k := range w.t.key.attributes() {
+		if slices.Contains(parts, k.name) {
+			return apierror.Validation(message+"Key: %s", k.name)
+		}
+	}
+	w.t.mu.RLock() // for the indexes
+	defer w.t.mu.RUnlock()
+	for _, ix := range w.t.indexes {
+		for _, k := range ix.key.attributes() {
+			if slices.Contains(parts, k.name) {
+				return apierror.Validation(message+"IndexKey: %s", k.name)
+			}
+		}
+	}
+	return nil
 }
 
 // checkUpdate refuses an update that would change the key of the item.

@@ -165,6 +165,17 @@ func (p *parser) checkSectionType(section tokenKind, v types.AttributeValue) {
 // Attributes are the names of the attributes that the update writes, in whole or in part, each once.
 func (u *Update) Attributes() []string { return u.tree.names() }
 
+// PartsOf are those of the attributes of which the update writes only a part: an element, or a member.
+func (u *Update) PartsOf() []string {
+	var names []string
+	for _, b := range u.tree.branches {
+		if b.leaf == noLeaf {
+			names = append(names, b.element.name)
+		}
+	}
+	return names
+}
+
 // Apply gives the item after the update, and leaves the one it was given alone. All actions see the item as
 // it was, lists with their elements where they were. The item may be nil, or have just its key.
 func (u *Update) Apply(item value.Item) (value.Item, error) {
