@@ -70,7 +70,7 @@ var known = []Known{
 		Is: func(d Difference) bool {
 			in, ok := d.Operation.Input.(*dynamodb.CreateTableInput)
 			return ok && in.BillingMode == types.BillingModePayPerRequest && in.ProvisionedThroughput != nil &&
-				d.Left.Err == nil && d.Right.Code() == "ValidationException"
+				slices.Contains([]string{"", "ResourceInUseException"}, d.Left.Code()) && d.Right.Code() == "ValidationException"
 		},
 	},
 	{
@@ -146,8 +146,7 @@ var known = []Known{
 				return false
 			}
 			return slices.EqualFunc(left.CancellationReasons, right.CancellationReasons, func(l, r types.CancellationReason) bool {
-				return aws.ToString(l.Code) == aws.ToString(r.Code) ||
-					aws.ToString(l.Code) == "None" && isValidationError(r) && updateErrors.MatchString(aws.ToString(r.Message))
+				return aws.ToString(l.Code) == aws.ToString(r.Code) || aws.ToString(l.Code) == "None" && isValidationError(r)
 			})
 		},
 	},
@@ -164,6 +163,15 @@ var known = []Known{
 			}
 			mistakes := []string{"ResourceNotFoundException", "ValidationException"}
 			return tables > 1 && slices.Contains(mistakes, d.Left.Code()) && slices.Contains(mistakes, d.Right.Code())
+		},
+	},
+	{
+		Name: "a table goes over to provisioned throughput without its indexes",
+		Reference: api + "API_UpdateTable.html: when switching from pay-per-request to provisioned capacity, initial provisioned " +
+			"capacity values must be set",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "UpdateTable" && d.Left.Err == nil &&
+				strings.Contains(d.Right.Message(), "ProvisionedThroughput must be specified for index")
 		},
 	},
 	{
@@ -194,7 +202,7 @@ var known = []Known{
 		Name:      "the reserved word SIZE",
 		Reference: guide + "ReservedWords.html: no expression may name an attribute by a reserved word",
 		Is: func(d Difference) bool {
-			return d.Left.Err == nil && d.Right.Code() == "ValidationException" &&
+			return d.Right.Code() == "ValidationException" &&
 				strings.HasSuffix(d.Right.Message(), "Attribute name is a reserved keyword; reserved keyword: size")
 		},
 	},
@@ -261,7 +269,9 @@ func keptBy(d Difference, tableName, indexName string) []string {
 var updateErrors = regexp.MustCompile(`^The document path provided in the update expression is invalid for update$|` +
 	`^An operand in the update expression has an incorrect data type$|` +
 	`^The provided expression refers to an attribute that does not exist in the item$|` +
-	`^DynamoDB only supports precision up to 38 digits$|^Number overflow|^Number underflow`)
+	`^DynamoDB only supports precision up to 38 digits$|^Number overflow|^Number underflow|` +
+	`^Invalid attribute value type$|` +
+	`^One or more parameter values are not valid. The update expression attempted to update a secondary index key`)
 
 // explained returns the known difference that d is.
 func explained(d Difference) (Known, bool) {

@@ -12,21 +12,18 @@ import (
 
 // Query is DynamoDB's.
 func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	if err := first(
-		checkTableName(in.TableName),
 		legacy("AttributesToGet", in.AttributesToGet != nil, "ProjectionExpression"),
 		legacy("KeyConditions", len(in.KeyConditions) > 0, "KeyConditionExpression"),
 		legacy("QueryFilter", len(in.QueryFilter) > 0, "FilterExpression"),
 		legacy("ConditionalOperator", in.ConditionalOperator != "", "FilterExpression"),
 		bounded("limit", in.Limit, 1, maxInt32),
+		checkSelect(in.Select, in.ProjectionExpression, in.IndexName),
 	); err != nil {
-		return nil, err
-	}
-	t, err := db.table(in.TableName)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSelect(in.Select, in.ProjectionExpression, in.IndexName); err != nil {
 		return nil, err
 	}
 	if in.KeyConditionExpression == nil {

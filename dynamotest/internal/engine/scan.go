@@ -14,8 +14,11 @@ const maxSegments = 1_000_000
 
 // Scan is DynamoDB's.
 func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput, error) {
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	if err := first(
-		checkTableName(in.TableName),
 		legacy("AttributesToGet", in.AttributesToGet != nil, "ProjectionExpression"),
 		legacy("ScanFilter", len(in.ScanFilter) > 0, "FilterExpression"),
 		legacy("ConditionalOperator", in.ConditionalOperator != "", "FilterExpression"),
@@ -23,14 +26,8 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 		bounded("totalSegments", in.TotalSegments, 1, maxSegments),
 		bounded("segment", in.Segment, 0, maxSegments-1),
 		checkSegment(in),
+		checkSelect(in.Select, in.ProjectionExpression, in.IndexName),
 	); err != nil {
-		return nil, err
-	}
-	t, err := db.table(in.TableName)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkSelect(in.Select, in.ProjectionExpression, in.IndexName); err != nil {
 		return nil, err
 	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,

@@ -61,7 +61,14 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 			return nil, err
 		}
 		w := &writes[i]
-		if err := w.in(t); err != nil {
+		w.t = t
+		t.mu.RLock()
+		err = w.checkParts()
+		t.mu.RUnlock()
+		if err == nil {
+			err = w.bind()
+		}
+		if err != nil {
 			return nil, err
 		}
 		if w.unfit == nil {
@@ -353,7 +360,9 @@ func (db *Database) TransactGetItems(c *Cost, in *dynamodb.TransactGetItemsInput
 			return nil, err
 		}
 		if g.at, err = g.t.find(action.Get.Key); err != nil {
-			if err = plain(err); message(err) == mismatch && len(action.Get.Key) > 0 {
+			var misfit unfit
+			err, isUnfit := plain(err), errors.As(err, &misfit)
+			if message(err) == mismatch && (isUnfit || len(action.Get.Key) != len(g.t.key.attributes())) {
 				err = Cancelled(len(gets), []int{i}, "ValidationError", mismatch)
 			}
 			return nil, err

@@ -85,6 +85,10 @@ func onKey(kind writeKind, key value.Item, condition, update *string, a *express
 // in puts the write into its table and checks its key.
 func (w *write) in(t *table) error {
 	w.t = t
+	return w.bind()
+}
+
+func (w *write) bind() error {
 	err := w.check()
 	var misfit unfit
 	if errors.As(err, &misfit) {
@@ -97,9 +101,6 @@ func (w *write) in(t *table) error {
 func (w *write) check() error {
 	t := w.t
 	if w.kind != putItem {
-		if err := w.checkParts(); err != nil {
-			return err
-		}
 		if err := t.checkKey(w.key); err != nil {
 			return err
 		}
@@ -147,7 +148,7 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	if w.update == nil {
 		return next, nil
 	}
-	if err := w.checkUpdate(); err != nil {
+	if err := first(w.checkParts(), w.checkUpdate()); err != nil {
 		return nil, err
 	}
 	if next, err = w.update.Apply(next); err != nil {
@@ -156,7 +157,7 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	return next, plain(w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size"))
 }
 
-// checkParts refuses an update of a part of what is a key, which has no parts.
+// checkParts refuses an update of a part of what is a key, which has no parts. It needs the lock of the table.
 func (w *write) checkParts() error {
 	if w.update == nil {
 		return nil
@@ -171,8 +172,6 @@ func (w *write) checkParts() error {
 			return apierror.Validation(message+"Key: %s", k.name)
 		}
 	}
-	w.t.mu.RLock() // for the indexes
-	defer w.t.mu.RUnlock()
 	for _, ix := range w.t.indexes {
 		for _, k := range ix.key.attributes() {
 			if slices.Contains(parts, k.name) {

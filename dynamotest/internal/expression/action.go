@@ -85,10 +85,12 @@ func (o operand) newValue(item value.Item) (types.AttributeValue, error) {
 	case o.call == nil:
 		return o.value, nil
 	case o.call.function == ifNotExists:
-		if v := o.call.operands[0].path.in(item); v != nil {
+		// DynamoDB looks at both, and fails without a default even where it is not needed.
+		otherwise, err := o.call.operands[1].newValue(item)
+		if v := o.call.operands[0].path.in(item); v != nil && err == nil {
 			return v, nil
 		}
-		return o.call.operands[1].newValue(item)
+		return otherwise, err
 	default:
 		return appended(o.call.operands, item)
 	}

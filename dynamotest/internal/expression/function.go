@@ -99,6 +99,7 @@ func (p *parser) checkCall(f *function, operands []operand) {
 		if operands[0].path == nil {
 			p.failLate("Operator or function requires a document path; operator or function: %s", f.name)
 		}
+		p.checkDistinct(f.name, operands)
 	case attributeType:
 		p.checkAttributeType(operands)
 	case beginsWith:
