@@ -1,8 +1,9 @@
-# `make` lists the targets. None needs anything set up: the emulator is found or started, see
-# internal/dynamolocal.
+# `make` lists the targets. None needs anything set up: DynamoDB Local is found or started, see
+# internal/dynamolocal. demo and test-short need nothing but Go.
 
 GOLANGCI_LINT_VERSION := 2.15.0
 TEST_TIMEOUT          ?= 20m
+COMPARE_SEED          ?= 1
 
 # examples/ is a module of its own, joined to this one by go.work.
 MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod))
@@ -27,15 +28,24 @@ golangci-lint = $(shell \
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
+ON_BOTH := ./journal/... ./repository/... ./publisher/... ./subscriber/... ./projection/... ./internal/checkpoint/... ./examples/...
+
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.
 .PHONY: test
-test: $(EMULATOR) ## Run all tests with the race detector, on DynamoDB Local
+test: $(EMULATOR) ## Run all tests with the race detector, on dynamotest and on DynamoDB Local
+	env -u MILLRACE_DYNAMODB_ENDPOINT go test -race -timeout $(TEST_TIMEOUT) $(ON_BOTH)
 	$(EMULATOR) -- go test -race -p 2 -timeout $(TEST_TIMEOUT) $(PACKAGES)
 
 .PHONY: test-short
-test-short: ## Run the tests that need no DynamoDB Local
+test-short: ## Run the tests that need no DynamoDB Local, on dynamotest
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test -short $(PACKAGES)
+
+.PHONY: compare
+compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random operations
+	$(EMULATOR) -- go test -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal -v ./dynamotest/internal/compare \
+		-compare.operations=100000 -compare.seed=$(COMPARE_SEED)
 
 .PHONY: lint
 lint: ## Check style, common mistakes and formatting of all modules
@@ -48,8 +58,8 @@ bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio 
 	$(EMULATOR) -- go run ./internal/bench
 
 .PHONY: demo
-demo: $(EMULATOR) ## Run the order history from order to query, and check every order
-	$(EMULATOR) -- go run ./examples/orderhistory story
+demo: ## Run the order history from order to query, and check every order
+	go run ./examples/orderhistory story
 
 .PHONY: dynamodb-local
 dynamodb-local: $(EMULATOR) ## Run DynamoDB Local until interrupted, and print how to reach it

@@ -47,6 +47,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		if err != nil {
 			return err
 		}
+		fmt.Fprintln(out, "On", dynamo.Where())
 		return serve(ctx, client, *address, out, log)
 	case "story":
 		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
@@ -59,6 +60,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		if err != nil {
 			return err
 		}
+		fmt.Fprintln(out, "On", dynamo.Where())
 		_, err = story.Run(ctx, client, config)
 		return err
 	default:

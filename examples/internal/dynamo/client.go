@@ -69,6 +69,18 @@ func Client(ctx context.Context) (*dynamodb.Client, error) {
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.BaseEndpoint = &endpoint }), nil
 }
 
+// Where says which DynamoDB it is, and how to choose another.
+func Where() string {
+	switch endpoint := strings.TrimSpace(os.Getenv(EndpointEnv)); endpoint {
+	case "":
+		return "a DynamoDB in this process, whose data ends with it (" + EndpointEnv + "=" + AWS + " or =URL chooses another)"
+	case AWS:
+		return "DynamoDB on AWS"
+	default:
+		return "the DynamoDB at " + endpoint
+	}
+}
+
 // check finds out now what the first request would run into.
 func check(ctx context.Context, cfg aws.Config) error {
 	if cfg.Region == "" {
