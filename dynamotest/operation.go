@@ -2,9 +2,9 @@ package dynamotest
 
 import (
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
@@ -12,47 +12,71 @@ import (
 
 // operation is one of DynamoDB's.
 type operation struct {
-	input func() any // a new one, to be filled
-	run   func(db *engine.Database, c *engine.Cost, in any, p *plan) (out any, err error)
+	input      func() any // a new one, to be filled
+	parameters parameters
+	run        func(db *engine.Database, c *engine.Cost, in any, p *plan) (out any, err error)
 }
 
-// operations are those that are supported, by name.
+// What several operations have in common.
+var (
+	reading = []string{"TableName", "ConsistentRead", "ExpressionAttributeNames", "ProjectionExpression", "ReturnConsumedCapacity"}
+	paging  = slices.Concat(reading, []string{
+		"IndexName", "Select", "Limit", "ExclusiveStartKey", "FilterExpression", "ExpressionAttributeValues",
+	})
+	writing = []string{
+		"TableName", "ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues",
+		"ReturnConsumedCapacity", "ReturnItemCollectionMetrics", "ReturnValues", "ReturnValuesOnConditionCheckFailure",
+	}
+)
+
+// operations are those that are supported, by name, with their parameters. The engine refuses some of those of
+// CreateTable and UpdateTable by their values.
 var operations = map[string]operation{
-	"CreateTable":        onTables((*engine.Database).CreateTable),
-	"DescribeTable":      onTables((*engine.Database).DescribeTable),
-	"UpdateTable":        onTables((*engine.Database).UpdateTable),
-	"DeleteTable":        onTables((*engine.Database).DeleteTable),
-	"ListTables":         onTables((*engine.Database).ListTables),
-	"UpdateTimeToLive":   onTables((*engine.Database).UpdateTimeToLive),
-	"DescribeTimeToLive": onTables((*engine.Database).DescribeTimeToLive),
-	"GetItem":            onItems((*engine.Database).GetItem),
-	"PutItem":            onItems((*engine.Database).PutItem),
-	"UpdateItem":         onItems((*engine.Database).UpdateItem),
-	"DeleteItem":         onItems((*engine.Database).DeleteItem),
-	"Query":              onItems((*engine.Database).Query),
-	"Scan":               onItems((*engine.Database).Scan),
-	"BatchGetItem":       onItems((*engine.Database).BatchGetItem),
-	"BatchWriteItem":     onItems((*engine.Database).BatchWriteItem),
-	"TransactGetItems":   onItems((*engine.Database).TransactGetItems),
-	"TransactWriteItems": {
-		input: func() any { return new(dynamodb.TransactWriteItemsInput) },
-		run: func(db *engine.Database, c *engine.Cost, in any, p *plan) (any, error) {
-			return result(db.TransactWriteItems(c, in.(*dynamodb.TransactWriteItemsInput), p.pauses)) //nolint:forcetypeassert // made above
-		},
-	},
+	"CreateTable": onTables((*engine.Database).CreateTable, "TableName", "AttributeDefinitions", "BillingMode",
+		"DeletionProtectionEnabled", "GlobalSecondaryIndexes", "KeySchema", "LocalSecondaryIndexes", "OnDemandThroughput",
+		"ProvisionedThroughput", "SSESpecification", "StreamSpecification", "TableClass", "Tags"),
+	"DescribeTable": onTables((*engine.Database).DescribeTable, "TableName"),
+	"UpdateTable": onTables((*engine.Database).UpdateTable, "TableName", "AttributeDefinitions", "BillingMode",
+		"DeletionProtectionEnabled", "GlobalSecondaryIndexUpdates", "OnDemandThroughput", "ProvisionedThroughput", "ReplicaUpdates",
+		"SSESpecification", "StreamSpecification", "TableClass"),
+	"DeleteTable":        onTables((*engine.Database).DeleteTable, "TableName"),
+	"ListTables":         onTables((*engine.Database).ListTables, "ExclusiveStartTableName", "Limit"),
+	"UpdateTimeToLive":   onTables((*engine.Database).UpdateTimeToLive, "TableName", "TimeToLiveSpecification"),
+	"DescribeTimeToLive": onTables((*engine.Database).DescribeTimeToLive, "TableName"),
+
+	"GetItem":    onItems((*engine.Database).GetItem, slices.Concat(reading, []string{"Key"})...),
+	"Query":      onItems((*engine.Database).Query, slices.Concat(paging, []string{"KeyConditionExpression", "ScanIndexForward"})...),
+	"Scan":       onItems((*engine.Database).Scan, slices.Concat(paging, []string{"Segment", "TotalSegments"})...),
+	"PutItem":    onItems((*engine.Database).PutItem, slices.Concat(writing, []string{"Item"})...),
+	"UpdateItem": onItems((*engine.Database).UpdateItem, slices.Concat(writing, []string{"Key", "UpdateExpression"})...),
+	"DeleteItem": onItems((*engine.Database).DeleteItem, slices.Concat(writing, []string{"Key"})...),
+
+	"BatchGetItem": onItems((*engine.Database).BatchGetItem, "RequestItems", "ReturnConsumedCapacity"),
+	"BatchWriteItem": onItems((*engine.Database).BatchWriteItem,
+		"RequestItems", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
+	"TransactGetItems": onItems((*engine.Database).TransactGetItems, "TransactItems", "ReturnConsumedCapacity"),
+	"TransactWriteItems": withPlan((*engine.Database).TransactWriteItems,
+		"TransactItems", "ClientRequestToken", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 }
 
-func onItems[In, Out any](run func(*engine.Database, *engine.Cost, *In) (*Out, error)) operation {
+func withPlan[In, Out any](run func(*engine.Database, *engine.Cost, *In, *engine.Pauses) (*Out, error), supported ...string) operation {
 	return operation{
-		input: func() any { return new(In) },
-		run: func(db *engine.Database, c *engine.Cost, in any, _ *plan) (any, error) {
-			return result(run(db, c, in.(*In))) //nolint:forcetypeassert // made above
+		input:      func() any { return new(In) },
+		parameters: parametersOf(reflect.TypeFor[In](), supported),
+		run: func(db *engine.Database, c *engine.Cost, in any, p *plan) (any, error) {
+			return result(run(db, c, in.(*In), p.pauses)) //nolint:forcetypeassert // made above
 		},
 	}
 }
 
-func onTables[In, Out any](run func(*engine.Database, *In) (*Out, error)) operation {
-	return onItems(func(db *engine.Database, _ *engine.Cost, in *In) (*Out, error) { return run(db, in) })
+func onItems[In, Out any](run func(*engine.Database, *engine.Cost, *In) (*Out, error), supported ...string) operation {
+	return withPlan(func(db *engine.Database, c *engine.Cost, in *In, _ *engine.Pauses) (*Out, error) {
+		return run(db, c, in)
+	}, supported...)
+}
+
+func onTables[In, Out any](run func(*engine.Database, *In) (*Out, error), supported ...string) operation {
+	return onItems(func(db *engine.Database, _ *engine.Cost, in *In) (*Out, error) { return run(db, in) }, supported...)
 }
 
 // result keeps a nil pointer from becoming a value that is not nil.

@@ -23,6 +23,9 @@ func (db *DB) serve(ctx context.Context, header http.Header, body []byte) (answe
 		in = op.input()
 		err = wire.Decode(body, in)
 	}
+	if err == nil {
+		err = op.parameters.check(name, in)
+	}
 	p := &plan{}
 	if err == nil {
 		p = db.plan(name, in)

@@ -38,11 +38,11 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dyna
 	keys := 0
 	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
 		ask := in.RequestItems[name]
-		if err := first(
-			checkTableName(&name),
-			legacy("AttributesToGet", ask.AttributesToGet != nil, "ProjectionExpression"),
-		); err != nil {
+		if err := checkTableName(&name); err != nil {
 			return nil, err
+		}
+		if ask.AttributesToGet != nil {
+			return nil, apierror.Validation("dynamotest does not support the parameter AttributesToGet of BatchGetItem: use ProjectionExpression")
 		}
 		keys += len(ask.Keys)
 		if len(ask.Keys) == 0 {

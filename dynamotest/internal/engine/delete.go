@@ -9,8 +9,6 @@ import (
 func (db *Database) DeleteItem(c *Cost, in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
 	if err := first(
 		checkTableName(in.TableName),
-		legacy("Expected", len(in.Expected) > 0, "ConditionExpression"),
-		legacy("ConditionalOperator", in.ConditionalOperator != "", "ConditionExpression"),
 		checkReturnValues(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllOld),
 		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
 	); err != nil {

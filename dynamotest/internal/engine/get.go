@@ -8,10 +8,7 @@ import (
 
 // GetItem is DynamoDB's.
 func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
-	if err := first(
-		checkTableName(in.TableName),
-		legacy("AttributesToGet", in.AttributesToGet != nil, "ProjectionExpression"),
-	); err != nil {
+	if err := checkTableName(in.TableName); err != nil {
 		return nil, err
 	}
 	if in.Key == nil {

@@ -11,8 +11,6 @@ import (
 func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
 	if err := first(
 		checkTableName(in.TableName),
-		legacy("Expected", len(in.Expected) > 0, "ConditionExpression"),
-		legacy("ConditionalOperator", in.ConditionalOperator != "", "ConditionExpression"),
 		checkReturnValues(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllOld),
 		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
 	); err != nil {

@@ -17,10 +17,6 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 		return nil, err
 	}
 	if err := first(
-		legacy("AttributesToGet", in.AttributesToGet != nil, "ProjectionExpression"),
-		legacy("KeyConditions", len(in.KeyConditions) > 0, "KeyConditionExpression"),
-		legacy("QueryFilter", len(in.QueryFilter) > 0, "FilterExpression"),
-		legacy("ConditionalOperator", in.ConditionalOperator != "", "FilterExpression"),
 		bounded("limit", in.Limit, 1, maxInt32),
 		checkSelect(in.Select, in.ProjectionExpression, in.IndexName),
 	); err != nil {

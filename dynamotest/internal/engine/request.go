@@ -11,14 +11,6 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// legacy refuses a parameter from before expressions.
-func legacy(parameter string, given bool, instead string) error {
-	if !given {
-		return nil
-	}
-	return apierror.Validation("dynamotest does not support the legacy parameter %s: use %s", parameter, instead)
-}
-
 // source is an expression of a request, or the lack of it.
 type source struct {
 	parameter string

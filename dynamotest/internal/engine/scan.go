@@ -19,9 +19,6 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 		return nil, err
 	}
 	if err := first(
-		legacy("AttributesToGet", in.AttributesToGet != nil, "ProjectionExpression"),
-		legacy("ScanFilter", len(in.ScanFilter) > 0, "FilterExpression"),
-		legacy("ConditionalOperator", in.ConditionalOperator != "", "FilterExpression"),
 		bounded("limit", in.Limit, 1, maxInt32),
 		bounded("totalSegments", in.TotalSegments, 1, maxSegments),
 		bounded("segment", in.Segment, 0, maxSegments-1),

@@ -11,9 +11,6 @@ import (
 func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
 	if err := first(
 		checkTableName(in.TableName),
-		legacy("AttributeUpdates", len(in.AttributeUpdates) > 0, "UpdateExpression"),
-		legacy("Expected", len(in.Expected) > 0, "ConditionExpression"),
-		legacy("ConditionalOperator", in.ConditionalOperator != "", "ConditionExpression"),
 		checkReturnValues(in.ReturnValues, in.ReturnValues.Values()...),
 		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
 	); err != nil {
