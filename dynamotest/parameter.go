@@ -20,7 +20,8 @@ var instead = map[string]string{
 	"ScanFilter":          "FilterExpression",
 }
 
-// parameters are those of one operation that are not supported, and those with a set of values. It is made from the
+// parameters are those of one operation that are not supported, and those with a set of values
+// that the engine does not know. It is made from the
 // SDK's struct, so that a parameter of a later SDK is refused too, and not ignored.
 type parameters struct {
 	refused []reflect.StructField
@@ -40,7 +41,7 @@ func parametersOf(input reflect.Type, supported []string) parameters {
 		case !field.IsExported():
 		case !slices.Contains(supported, field.Name):
 			p.refused = append(p.refused, field)
-		case strings.HasPrefix(field.Name, "Return") && field.Type.Kind() == reflect.String:
+		case field.Name == "ReturnConsumedCapacity" || field.Name == "ReturnItemCollectionMetrics":
 			e := enum{field: field}
 			values := reflect.New(field.Type).MethodByName("Values").Call(nil)[0]
 			for v := range values.Len() {

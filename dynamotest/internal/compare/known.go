@@ -103,13 +103,33 @@ var known = []Known{
 		},
 	},
 	{
-		Name: "a transaction runs before its later actions were checked",
-		Reference: api + "API_TransactWriteItems.html: what is wrong with the request is told before its actions have an effect; " +
-			"a ValidationError of an item is one of the CancellationReasons",
+		Name:      "which of the mistakes in several actions of a transaction is told",
+		Reference: api + "API_TransactWriteItems.html: the errors have no order; two actions must not be on one item",
 		Is: func(d Difference) bool {
-			return d.Operation.Name() == "TransactWriteItems" && d.Left.Code() == "ValidationException" &&
-				updateErrors.MatchString(d.Left.Message()) &&
+			in, ok := d.Operation.Input.(*dynamodb.TransactWriteItemsInput)
+			return ok && len(in.TransactItems) > 1 &&
+				slices.Contains([]string{"TransactionCanceledException", "ValidationException"}, d.Left.Code()) &&
 				slices.Contains([]string{"ResourceNotFoundException", "ValidationException"}, d.Right.Code())
+		},
+	},
+	{
+		Name: "an update gives the key of an index too long a value",
+		Reference: api + "API_TransactWriteItems.html: \"The update expression attempted to update the secondary index key beyond " +
+			"allowed size limits\" is a ValidationError",
+		Is: func(d Difference) bool {
+			var canceled *types.TransactionCanceledException
+			return d.Left.Err == nil && errors.As(d.Right.Err, &canceled) &&
+				slices.ContainsFunc(canceled.CancellationReasons, func(reason types.CancellationReason) bool {
+					return strings.Contains(aws.ToString(reason.Message), "has exceeded the")
+				})
+		},
+	},
+	{
+		Name:      "a new index whose key only the table defines",
+		Reference: api + "API_UpdateTable.html: with a new global index, AttributeDefinitions must include its key elements",
+		Is: func(d Difference) bool {
+			return d.Operation.Name() == "UpdateTable" && d.Left.Err == nil &&
+				strings.Contains(d.Right.Message(), "Some index key attributes are not defined in AttributeDefinitions")
 		},
 	},
 	{

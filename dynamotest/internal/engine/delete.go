@@ -7,8 +7,11 @@ import (
 
 // DeleteItem is DynamoDB's.
 func (db *Database) DeleteItem(c *Cost, in *dynamodb.DeleteItemInput) (*dynamodb.DeleteItemOutput, error) {
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	if err := first(
-		checkTableName(in.TableName),
 		checkReturnValues(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllOld),
 		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
 	); err != nil {
@@ -16,10 +19,6 @@ func (db *Database) DeleteItem(c *Cost, in *dynamodb.DeleteItemInput) (*dynamodb
 	}
 	if in.Key == nil {
 		return nil, required("key")
-	}
-	t, err := db.table(in.TableName)
-	if err != nil {
-		return nil, err
 	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, conditionSource(in.ConditionExpression))
 	if err != nil {

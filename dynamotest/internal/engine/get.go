@@ -8,15 +8,12 @@ import (
 
 // GetItem is DynamoDB's.
 func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
-	if err := checkTableName(in.TableName); err != nil {
+	t, err := db.table(in.TableName)
+	if err != nil {
 		return nil, err
 	}
 	if in.Key == nil {
 		return nil, required("key")
-	}
-	t, err := db.table(in.TableName)
-	if err != nil {
-		return nil, err
 	}
 	a, err := placeholders(in.ExpressionAttributeNames, nil, projectionSource(in.ProjectionExpression))
 	if err != nil {

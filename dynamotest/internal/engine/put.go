@@ -9,8 +9,11 @@ import (
 
 // PutItem is DynamoDB's operation of that name, like all methods of a database.
 func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	if err := first(
-		checkTableName(in.TableName),
 		checkReturnValues(in.ReturnValues, types.ReturnValueNone, types.ReturnValueAllOld),
 		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
 	); err != nil {
@@ -18,10 +21,6 @@ func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutIt
 	}
 	if in.Item == nil {
 		return nil, required("item")
-	}
-	t, err := db.table(in.TableName)
-	if err != nil {
-		return nil, err
 	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues, conditionSource(in.ConditionExpression))
 	if err != nil {

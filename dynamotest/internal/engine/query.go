@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
@@ -62,12 +63,12 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if err != nil {
 		return nil, err
 	}
-	if after != nil && s.side(*after) != 0 {
+	forward := in.ScanIndexForward == nil || *in.ScanIndexForward
+	if after != nil && (s.side(*after) != 0 || !s.only && s.ends(&row{position: *after}, forward)) {
 		return nil, apierror.Validation("The provided starting key does not match the range key predicate")
 	}
 
 	more := false
-	forward := in.ScanIndexForward == nil || *in.ScanIndexForward
 	s.walk(r.rows(), forward, after, func(at *row) bool {
 		more = !r.visit(at)
 		return !more
@@ -100,6 +101,14 @@ func (r *reader) stretch(k *expression.KeyCondition) (stretch, error) {
 	within, err := k.For(expression.Key{Name: schema.partition.name, Type: schema.partition.kind}, sort)
 	if err != nil {
 		return stretch{}, err
+	}
+	for i, v := range []types.AttributeValue{within.Partition, within.Low, within.High, within.Prefix} {
+		if v == nil {
+			continue
+		}
+		if err := checkKeySize(min(i, 1), v); err != nil {
+			return stretch{}, err
+		}
 	}
 	s := stretchOf(within)
 	s.only = sort == nil

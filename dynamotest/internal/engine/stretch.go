@@ -13,11 +13,12 @@ type stretch struct {
 	hasLow, hasHigh     bool
 	afterLow, belowHigh bool // the bounds themselves are outside
 	prefix              string
+	equal               bool // one value was asked for
 	only                bool // there is no sort key, so the partition has one row at most
 }
 
 func stretchOf(r expression.Range) stretch {
-	s := stretch{partition: partitionOf(r.Partition), afterLow: r.LowExclusive, belowHigh: r.HighExclusive}
+	s := stretch{partition: partitionOf(r.Partition), afterLow: r.LowExclusive, belowHigh: r.HighExclusive, equal: r.Equal}
 	if s.hasLow = r.Low != nil; s.hasLow {
 		s.low = sortable(r.Low)
 	}
@@ -81,7 +82,7 @@ func (s *stretch) ends(r *row, forward bool) bool {
 	if s.only {
 		return true
 	}
-	if s.hasLow && s.hasHigh && s.low == s.high { // DynamoDB does not look at that
+	if s.equal { // DynamoDB does not look at that
 		return false
 	}
 	if forward {

@@ -61,14 +61,7 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 			return nil, err
 		}
 		w := &writes[i]
-		w.t = t
-		t.mu.RLock()
-		err = w.checkParts()
-		t.mu.RUnlock()
-		if err == nil {
-			err = w.bind()
-		}
-		if err != nil {
+		if err := w.in(t); err != nil {
 			return nil, err
 		}
 		if w.unfit == nil {
@@ -196,6 +189,7 @@ func (db *Database) transact(c *Cost, writes []write, pauses *Pauses) error {
 	next := make([]value.Item, len(writes))
 	reasons := make([]types.CancellationReason, len(writes))
 	cancelled := false
+	var mistake error
 	for i := range writes {
 		w := &writes[i]
 		before := w.t.at(w.at)
@@ -203,7 +197,11 @@ func (db *Database) transact(c *Cost, writes []write, pauses *Pauses) error {
 			reasons[i] = reason("TransactionConflict", ConflictMessage, nil)
 		} else {
 			next[i], err = w.decide(before.content())
-			reasons[i] = reasonOf(err)
+			var late mistaken
+			if errors.As(err, &late) && mistake == nil {
+				mistake = late.error
+			}
+			reasons[i] = reasonOf(plain(err))
 		}
 		cancelled = cancelled || *reasons[i].Code != none
 	}
@@ -213,6 +211,9 @@ func (db *Database) transact(c *Cost, writes []write, pauses *Pauses) error {
 			c.write(w.t, nil, transactional*writeUnits(int(sizeOf(w.t.at(w.at)))))
 		}
 		unlock()
+		if mistake != nil {
+			return mistake
+		}
 		return cancellation(reasons)
 	}
 	if pauses == nil {

@@ -9,8 +9,11 @@ import (
 
 // UpdateItem is DynamoDB's.
 func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+	t, err := db.table(in.TableName)
+	if err != nil {
+		return nil, err
+	}
 	if err := first(
-		checkTableName(in.TableName),
 		checkReturnValues(in.ReturnValues, in.ReturnValues.Values()...),
 		checkReturnOnFailure(in.ReturnValuesOnConditionCheckFailure),
 	); err != nil {
@@ -18,10 +21,6 @@ func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb
 	}
 	if in.Key == nil {
 		return nil, required("key")
-	}
-	t, err := db.table(in.TableName)
-	if err != nil {
-		return nil, err
 	}
 	a, err := placeholders(in.ExpressionAttributeNames, in.ExpressionAttributeValues,
 		source{"UpdateExpression", in.UpdateExpression, true}, conditionSource(in.ConditionExpression))

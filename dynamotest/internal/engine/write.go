@@ -29,11 +29,18 @@ type write struct {
 // other mistakes in a request make it invalid.
 type unfit struct{ error }
 
+// mistaken is the error of a request that makes even a transaction invalid, though it was found late.
+type mistaken struct{ error }
+
 // plain is an error without what only transactions need.
 func plain(err error) error {
 	var misfit unfit
 	if errors.As(err, &misfit) {
 		return misfit.error
+	}
+	var mistake mistaken
+	if errors.As(err, &mistake) {
+		return mistake.error
 	}
 	return err
 }
@@ -85,10 +92,6 @@ func onKey(kind writeKind, key value.Item, condition, update *string, a *express
 // in puts the write into its table and checks its key.
 func (w *write) in(t *table) error {
 	w.t = t
-	return w.bind()
-}
-
-func (w *write) bind() error {
 	err := w.check()
 	var misfit unfit
 	if errors.As(err, &misfit) {
@@ -148,7 +151,10 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	if w.update == nil {
 		return next, nil
 	}
-	if err := first(w.checkParts(), w.checkUpdate()); err != nil {
+	if err := w.checkParts(); err != nil {
+		return nil, mistaken{err}
+	}
+	if err := w.checkUpdate(); err != nil {
 		return nil, err
 	}
 	if next, err = w.update.Apply(next); err != nil {
@@ -157,7 +163,7 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	return next, plain(w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size"))
 }
 
-// checkParts refuses an update of a part of what is a key, which has no parts. It needs the lock of the table.
+// checkParts refuses an update of a part of what is a key, which has no parts.
 func (w *write) checkParts() error {
 	if w.update == nil {
 		return nil
@@ -202,7 +208,18 @@ func (t *table) checkResult(item value.Item, tooLarge string) error {
 			return err
 		}
 	}
-	if value.ItemSize(item) > value.MaxItemSize {
+	size := value.ItemSize(item)
+	if size <= value.MaxItemSize/(1+len(t.indexes)) {
+		return nil // also with a copy in each index
+	}
+	// What local indexes keep of the item counts too. Source: Developer Guide, "Local secondary indexes".
+	at := &row{position: t.key.positionOf(item), item: item, size: size}
+	for _, ix := range t.indexes {
+		if e := ix.entry(t, at); e != nil && !ix.global {
+			size += e.size
+		}
+	}
+	if size > value.MaxItemSize {
 		return apierror.Validation("%s", tooLarge)
 	}
 	return nil
@@ -226,7 +243,7 @@ func (db *Database) run(c *Cost, w *write) (old, next value.Item, err error) {
 	old = before.content()
 	if next, err = w.decide(old); err != nil {
 		c.write(w.t, nil, writeUnits(int(sizeOf(before)))) // a condition that fails costs what a write does
-		return old, nil, err
+		return old, nil, plain(err)
 	}
 	db.replace(c, w.t, w.at, next, 1)
 	return old, next, nil

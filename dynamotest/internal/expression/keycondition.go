@@ -25,6 +25,7 @@ type Range struct {
 
 	// Bounds of the sort key, nil where it has none. One that is exclusive is not in the range itself.
 	Low, High                   types.AttributeValue
+	Equal                       bool // it was one value that was asked for
 	LowExclusive, HighExclusive bool
 
 	// Prefix, a string or binary, is what the sort key must begin with. There are no bounds then.
@@ -222,7 +223,7 @@ func (t keyTest) checkEmpty() error {
 func (t keyTest) narrow(r *Range) {
 	switch t.operator {
 	case tokenEqual:
-		r.Low, r.High = t.low, t.low
+		r.Low, r.High, r.Equal = t.low, t.low, true
 	case tokenBetween:
 		r.Low, r.High = t.low, t.high
 	case tokenLess, tokenLessEqual:
