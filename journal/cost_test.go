@@ -1,0 +1,37 @@
+package journal_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// It is what docs/design.md says under "Cost".
+func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+	require.NoError(t, err)
+	calls := db.Record()
+
+	event := journal.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)} // 2 KB with its keys
+	_, err = j.Append(t.Context(), journal.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []journal.Event{event, event, event},
+	})
+
+	require.NoError(t, err)
+	require.Len(t, calls.Calls(), 1)
+	assert.ElementsMatch(t, []dynamotest.Capacity{
+		{Table: "snapshot", WriteUnits: 2},
+		{Table: "snapshot", Index: "snapshot-aid-index", WriteUnits: 1},
+		{Table: "journal", WriteUnits: 3 * 2 * 2},
+		{Table: "journal", Index: "journal-aid-index", WriteUnits: 3 * 2},
+		{Table: "journal", Index: "journal-tail-index", WriteUnits: 3 * 2},
+	}, calls.Calls()[0].Capacity)
+}
