@@ -2,7 +2,6 @@ package dynamotest_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -272,7 +271,7 @@ func TestObserversSeeEachCallUntilTheyStop(t *testing.T) {
 	assert.Equal(t, 1, seen[1].Items)
 	assert.Equal(t, 1, seen[1].Scanned)
 	var failed *types.ConditionalCheckFailedException
-	assert.True(t, errors.As(seen[2].Err, &failed))
+	assert.ErrorAs(t, seen[2].Err, &failed)
 }
 
 func TestOneDatabaseServesManyGoroutines(t *testing.T) {

@@ -63,12 +63,12 @@ func (s *stretch) end() position {
 	switch {
 	case s.hasHigh: // rows of an index that share the bound differ in their tie
 		return position{partition: s.partition, sort: s.high + "\x00"}
-	case s.prefix != "":
-		next := strings.TrimRight(s.prefix, "\xff")
-		if next == "" {
-			return behindPartition
+	case s.prefix != "": // the first text behind all that begin with it
+		for i := len(s.prefix) - 1; i >= 0; i-- {
+			if last := s.prefix[i]; last < 0xff {
+				return position{partition: s.partition, sort: s.prefix[:i] + string([]byte{last + 1})}
+			}
 		}
-		return position{partition: s.partition, sort: next[:len(next)-1] + string([]byte{next[len(next)-1] + 1})}
 	}
 	return behindPartition
 }
