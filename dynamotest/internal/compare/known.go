@@ -117,11 +117,16 @@ var known = []Known{
 		Reference: api + "API_TransactWriteItems.html: \"The update expression attempted to update the secondary index key beyond " +
 			"allowed size limits\" is a ValidationError",
 		Is: func(d Difference) bool {
+			if d.Left.Err != nil {
+				return false
+			}
 			var canceled *types.TransactionCanceledException
-			return d.Left.Err == nil && errors.As(d.Right.Err, &canceled) &&
-				slices.ContainsFunc(canceled.CancellationReasons, func(reason types.CancellationReason) bool {
-					return strings.Contains(aws.ToString(reason.Message), "has exceeded the")
+			if errors.As(d.Right.Err, &canceled) {
+				return slices.ContainsFunc(canceled.CancellationReasons, func(reason types.CancellationReason) bool {
+					return tooLong.MatchString(aws.ToString(reason.Message))
 				})
+			}
+			return d.Operation.Name() == "UpdateItem" && tooLong.MatchString(d.Right.Message())
 		},
 	},
 	{
@@ -231,6 +236,9 @@ var known = []Known{
 func isValidationError(reason types.CancellationReason) bool {
 	return aws.ToString(reason.Code) == "ValidationError"
 }
+
+// tooLong is a key over its limit.
+var tooLong = regexp.MustCompile(`Size of hashkey has exceeded|Aggregated size of all range keys has exceeded`)
 
 // tableNameErrors are what is wrong with the name of a table.
 var tableNameErrors = regexp.MustCompile(`^TableName must be at least 3 characters long|at 'tableName' failed to satisfy constraint`)

@@ -45,6 +45,9 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dyna
 			return nil, apierror.Validation("dynamotest does not support the parameter AttributesToGet of BatchGetItem: use ProjectionExpression")
 		}
 		keys += len(ask.Keys)
+		if hasDuplicates(ask.Keys) {
+			return nil, apierror.Validation("Provided list of item keys contains duplicates")
+		}
 		if len(ask.Keys) == 0 {
 			return nil, counted("requestItems."+name+".member.keys", "[]", 0, maxBatchGets)
 		}

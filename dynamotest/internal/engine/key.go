@@ -3,6 +3,8 @@ package engine
 import (
 	"encoding/binary"
 	"hash/crc64"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -78,6 +80,28 @@ func tieOf(p position) string {
 
 // sortable is a key value as bytes that sort as DynamoDB sorts the values.
 func sortable(v types.AttributeValue) string { return string(appendSortable(nil, v)) }
+
+// hasDuplicates tells whether two keys are the same, before it is known of what table they are.
+func hasDuplicates(keys []value.Item) bool {
+	seen := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		var text []byte
+		for _, name := range slices.Sorted(maps.Keys(key)) {
+			text = appendText(text, []byte(name))
+			text = appendText(text, []byte(value.Type(key[name])))
+			text = appendText(text, appendSortable(nil, key[name]))
+		}
+		if seen[string(text)] {
+			return true
+		}
+		seen[string(text)] = true
+	}
+	return false
+}
+
+func appendText(dst, text []byte) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+}
 
 func appendSortable(dst []byte, v types.AttributeValue) []byte {
 	switch v := v.(type) {

@@ -16,11 +16,11 @@ func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynam
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err
 	}
-	if err := checkTimeToLive(in.TimeToLiveSpecification); err != nil {
-		return nil, err
-	}
 	t, err := db.named(in.TableName)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkTimeToLive(in.TimeToLiveSpecification); err != nil {
 		return nil, err
 	}
 	if db.lock(t) != nil {
