@@ -16,6 +16,9 @@ func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynam
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err
 	}
+	if in.TimeToLiveSpecification == nil {
+		return nil, required("timeToLiveSpecification")
+	}
 	t, err := db.named(in.TableName)
 	if err != nil {
 		return nil, err
@@ -38,10 +41,8 @@ func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynam
 
 func checkTimeToLive(spec *types.TimeToLiveSpecification) error {
 	var c constraints
-	if c.required("timeToLiveSpecification", spec != nil) {
-		c.text("timeToLiveSpecification.attributeName", spec.AttributeName, 1)
-		c.required("timeToLiveSpecification.enabled", spec.Enabled != nil)
-	}
+	c.text("timeToLiveSpecification.attributeName", spec.AttributeName, 1)
+	c.required("timeToLiveSpecification.enabled", spec.Enabled != nil)
 	return c.err()
 }
 
