@@ -2,7 +2,6 @@ package dynamotest
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
@@ -24,8 +23,8 @@ type Call struct {
 	RequestBytes int // of the JSON bodies
 	ReplyBytes   int
 
-	Err   error  // as the client gets it; an SDK type such as *types.ConditionalCheckFailedException
-	Fault string // what was done to it, such as "Throttle"; empty for nothing
+	Err    error    // as the client gets it; an SDK type such as *types.ConditionalCheckFailedException, not to be changed
+	Faults []string // what was done to it, by the names of the functions that make the faults
 }
 
 // Capacity is what a call consumed of a table, or of an index of it.
@@ -37,7 +36,7 @@ type Capacity struct {
 }
 
 func (c *Call) note(p *plan) {
-	c.Fault = p.name
+	c.Faults = p.faults
 	for _, touch := range p.touches {
 		if !slices.Contains(c.Tables, touch.Table) {
 			c.Tables = append(c.Tables, touch.Table)
@@ -78,54 +77,4 @@ func (db *DB) observe(c Call) {
 	for _, o := range *db.observers.Load() {
 		o.see(c)
 	}
-}
-
-// Record keeps the calls from now on.
-func (db *DB) Record() *Recording {
-	r := &Recording{}
-	r.stop = db.Observe(func(c Call) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.calls = append(r.calls, c)
-	})
-	return r
-}
-
-// Recording is what [DB.Record] keeps. It is safe for concurrent use.
-type Recording struct {
-	stop  func()
-	mu    sync.Mutex
-	calls []Call
-}
-
-// Stop ends the recording.
-func (r *Recording) Stop() { r.stop() }
-
-// Reset forgets the calls so far.
-func (r *Recording) Reset() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.calls = nil
-}
-
-// Calls are the calls of some operations, or all if none is named, in the order of their replies.
-func (r *Recording) Calls(operations ...string) []Call {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var calls []Call
-	for _, c := range r.calls {
-		if len(operations) == 0 || slices.Contains(operations, c.Operation) {
-			calls = append(calls, c)
-		}
-	}
-	return calls
-}
-
-// Units are the capacity units that some operations consumed, or all if none is named.
-func (r *Recording) Units(operations ...string) (read, write float64) {
-	for _, c := range r.Calls(operations...) {
-		read += c.ReadUnits
-		write += c.WriteUnits
-	}
-	return read, write
 }

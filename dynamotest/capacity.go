@@ -27,9 +27,9 @@ func reportCapacity(in, out any, cost *engine.Cost) {
 	case *dynamodb.BatchWriteItemInput:
 		out.(*dynamodb.BatchWriteItemOutput).ConsumedCapacity = consumed(in.ReturnConsumedCapacity, cost)
 	case *dynamodb.TransactGetItemsInput:
-		out.(*dynamodb.TransactGetItemsOutput).ConsumedCapacity = consumed(in.ReturnConsumedCapacity, cost)
+		out.(*dynamodb.TransactGetItemsOutput).ConsumedCapacity = inTransaction(consumed(in.ReturnConsumedCapacity, cost), false)
 	case *dynamodb.TransactWriteItemsInput:
-		out.(*dynamodb.TransactWriteItemsOutput).ConsumedCapacity = consumed(in.ReturnConsumedCapacity, cost)
+		out.(*dynamodb.TransactWriteItemsOutput).ConsumedCapacity = inTransaction(consumed(in.ReturnConsumedCapacity, cost), true)
 	}
 }
 
@@ -40,8 +40,7 @@ func consumedByOne(asked types.ReturnConsumedCapacity, cost *engine.Cost) *types
 	return nil
 }
 
-// consumed is one entry for each table: a total, or with INDEXES table and indexes apart. Operations that DynamoDB
-// bills by both units, which are transactions, also get reads and writes apart.
+// consumed is one entry for each table: a total, or with INDEXES table and indexes apart.
 func consumed(asked types.ReturnConsumedCapacity, cost *engine.Cost) []types.ConsumedCapacity {
 	if asked != types.ReturnConsumedCapacityTotal && asked != types.ReturnConsumedCapacityIndexes {
 		return nil
@@ -54,7 +53,11 @@ func consumed(asked types.ReturnConsumedCapacity, cost *engine.Cost) []types.Con
 			}
 		}
 		all = append(all, types.ConsumedCapacity{TableName: &table, CapacityUnits: new(float64)})
-		return &all[len(all)-1]
+		e := &all[len(all)-1]
+		if asked == types.ReturnConsumedCapacityIndexes {
+			e.Table = &types.Capacity{CapacityUnits: new(float64)} // also where only an index was used
+		}
+		return e
 	}
 	for _, charge := range cost.Charges {
 		e, units := entry(charge.Table), charge.Read+charge.Write
@@ -77,6 +80,33 @@ func consumed(asked types.ReturnConsumedCapacity, cost *engine.Cost) []types.Con
 			}
 			e.LocalSecondaryIndexes[charge.Index] = one
 		}
+	}
+	return all
+}
+
+// inTransaction says of units that a transaction consumed whether it read or wrote.
+func inTransaction(all []types.ConsumedCapacity, writes bool) []types.ConsumedCapacity {
+	say := func(units *float64, read, write **float64) {
+		if writes {
+			*write = units
+		} else {
+			*read = units
+		}
+	}
+	sayAll := func(indexes map[string]types.Capacity) {
+		for name, c := range indexes {
+			say(c.CapacityUnits, &c.ReadCapacityUnits, &c.WriteCapacityUnits)
+			indexes[name] = c
+		}
+	}
+	for i := range all {
+		e := &all[i]
+		say(e.CapacityUnits, &e.ReadCapacityUnits, &e.WriteCapacityUnits)
+		if e.Table != nil {
+			say(e.Table.CapacityUnits, &e.Table.ReadCapacityUnits, &e.Table.WriteCapacityUnits)
+		}
+		sayAll(e.GlobalSecondaryIndexes)
+		sayAll(e.LocalSecondaryIndexes)
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
@@ -20,8 +21,9 @@ var ErrClosed = errors.New("dynamotest: the database is closed: a call came afte
 // Client gives a client of the SDK for the database. Its requests are the bytes that DynamoDB would get, handed
 // over without a socket. Each call gives another client; all see the same tables.
 //
-// The client retries as the SDK does by default, 3 attempts in all, but pauses at most 5 ms between them instead
-// of 20 s, so that tests with faults are fast. Other settings are set by options, as with dynamodb.New.
+// The client retries what the SDK retries by default, in 3 attempts in all, but pauses at most 5 ms between them
+// instead of 20 s, so that tests with faults are fast, and has no quota of retries that a storm of faults would use
+// up. Other settings are set by options, as with dynamodb.New.
 func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:      "us-east-1",
@@ -32,6 +34,7 @@ func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxBackoff = maxBackoff
 			o.Backoff = retry.NewExponentialJitterBackoff(maxBackoff)
+			o.RateLimiter = ratelimit.None
 		}),
 	}, options...)
 }

@@ -2,6 +2,7 @@ package dynamotest
 
 import (
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ type DB struct {
 	seed     uint64
 	requests atomic.Uint64
 	closed   atomic.Bool
+	drew     atomic.Bool // at random
 	expiry   time.Duration
 
 	mu         sync.Mutex // held to change what follows, never to read
@@ -44,15 +46,21 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// New makes an empty database for a test, and closes it when the test ends. If the test fails and faults were
-// drawn at random it logs the seed.
+// New makes an empty database for a test, and closes it when the test ends. If the test fails it logs the seed, if
+// faults were drawn at random, and the faults that did not happen.
 func New(t TB, options ...Option) *DB {
 	t.Helper()
 	db := Open(options...)
 	t.Cleanup(func() {
 		db.Close()
-		if t.Failed() && db.drawn() {
+		if !t.Failed() {
+			return
+		}
+		if db.drew.Load() {
 			t.Logf("dynamotest: faults were drawn with dynamotest.Seed(%d)", db.seed)
+		}
+		if names := db.neverFired(); len(names) > 0 {
+			t.Logf("dynamotest: these faults were injected and did not happen: %s", strings.Join(names, ", "))
 		}
 	})
 	return db
@@ -74,12 +82,14 @@ func Open(options ...Option) *DB {
 	return db
 }
 
-// Close makes every later call fail, so that what outlives its test is noticed. There is nothing to wait for.
+// Close makes every later call fail, so that what outlives its test is noticed. It does not wait: nothing runs in the
+// background.
 func (db *DB) Close() { db.closed.Store(true) }
 
 // Clock is the database's time.
 func (db *DB) Clock() *Clock { return &db.clock }
 
 // Handler serves the database over HTTP, for other programs and for clients in other languages: give it to an
-// http.Server or httptest.NewServer, and its URL to them as endpoint. Any credentials and any region do.
+// http.Server or httptest.NewServer, and its URL to them as endpoint. Any credentials and any region do, but
+// requests must be signed, or at least have an Authorization header.
 func (db *DB) Handler() http.Handler { return handler{db} }

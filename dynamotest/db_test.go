@@ -54,10 +54,15 @@ func TestAFailedTestNamesTheSeedOfItsFaults(t *testing.T) {
 	t.Parallel()
 	inner := &test{failed: true}
 	db := dynamotest.New(inner, dynamotest.Seed(42))
-	db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.5))
+	db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.5)).Remove()
+	db.Inject(dynamotest.Latency(0, 1))
+	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"))
 	_ = done(t.Context(), db.Client().ListTables, &dynamodb.ListTablesInput{})
 	inner.end()
-	assert.Equal(t, []string{"dynamotest: faults were drawn with dynamotest.Seed(42)"}, inner.logs)
+	assert.Equal(t, []string{
+		"dynamotest: faults were drawn with dynamotest.Seed(42)",
+		"dynamotest: these faults were injected and did not happen: LoseReply",
+	}, inner.logs)
 }
 
 func TestDatabasesDoNotSeeEachOther(t *testing.T) {
@@ -171,6 +176,19 @@ func TestARepeatedTokenMakesATransactionOnceForTenMinutes(t *testing.T) {
 	tab.db.Clock().Advance(10 * time.Minute)
 	require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, in))
 	assert.Equal(t, "2", tab.amount("a"))
+}
+
+func TestATokenLivesFromTheEndOfItsTransaction(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.db.Clock().Freeze()
+	tab.db.Inject(dynamotest.Hold(func(context.Context) { tab.db.Clock().Advance(time.Hour) }), dynamotest.Times(1))
+	in := adding(1, "a")
+	in.ClientRequestToken = aws.String("token")
+	for range 2 {
+		require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, in))
+	}
+	assert.Equal(t, "1", tab.amount("a"))
 }
 
 func TestATokenOfATransactionThatFailedMayBeUsedAgain(t *testing.T) {

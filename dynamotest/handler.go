@@ -20,7 +20,7 @@ func (h handler) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxRequestSize))
 	if err != nil {
 		status, text := wire.EncodeError(apierror.Serialization("the request cannot be read: %v", err))
-		write(w, answer{status: status, body: text})
+		write(w, answer{status: status, body: text, id: h.db.requests.Add(1), at: h.db.clock.Now()})
 		return
 	}
 	reply, err := h.db.serve(request.Context(), request.Header, body)

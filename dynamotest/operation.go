@@ -14,7 +14,7 @@ import (
 type operation struct {
 	input      func() any // a new one, to be filled
 	parameters parameters
-	run        func(db *engine.Database, c *engine.Cost, in any, p *plan) (out any, err error)
+	run        func(db *engine.Database, c *engine.Cost, in any, f *engine.Interference) (out any, err error)
 }
 
 // What several operations have in common.
@@ -51,26 +51,26 @@ var operations = map[string]operation{
 	"UpdateItem": onItems((*engine.Database).UpdateItem, slices.Concat(writing, []string{"Key", "UpdateExpression"})...),
 	"DeleteItem": onItems((*engine.Database).DeleteItem, slices.Concat(writing, []string{"Key"})...),
 
-	"BatchGetItem": onItems((*engine.Database).BatchGetItem, "RequestItems", "ReturnConsumedCapacity"),
-	"BatchWriteItem": onItems((*engine.Database).BatchWriteItem,
+	"BatchGetItem": withFaults((*engine.Database).BatchGetItem, "RequestItems", "ReturnConsumedCapacity"),
+	"BatchWriteItem": withFaults((*engine.Database).BatchWriteItem,
 		"RequestItems", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 	"TransactGetItems": onItems((*engine.Database).TransactGetItems, "TransactItems", "ReturnConsumedCapacity"),
-	"TransactWriteItems": withPlan((*engine.Database).TransactWriteItems,
+	"TransactWriteItems": withFaults((*engine.Database).TransactWriteItems,
 		"TransactItems", "ClientRequestToken", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 }
 
-func withPlan[In, Out any](run func(*engine.Database, *engine.Cost, *In, *engine.Pauses) (*Out, error), supported ...string) operation {
+func withFaults[In, Out any](run func(*engine.Database, *engine.Cost, *In, *engine.Interference) (*Out, error), supported ...string) operation {
 	return operation{
 		input:      func() any { return new(In) },
 		parameters: parametersOf(reflect.TypeFor[In](), supported),
-		run: func(db *engine.Database, c *engine.Cost, in any, p *plan) (any, error) {
-			return result(run(db, c, in.(*In), p.pauses)) //nolint:forcetypeassert // made above
+		run: func(db *engine.Database, c *engine.Cost, in any, f *engine.Interference) (any, error) {
+			return result(run(db, c, in.(*In), f)) //nolint:forcetypeassert // made above
 		},
 	}
 }
 
 func onItems[In, Out any](run func(*engine.Database, *engine.Cost, *In) (*Out, error), supported ...string) operation {
-	return withPlan(func(db *engine.Database, c *engine.Cost, in *In, _ *engine.Pauses) (*Out, error) {
+	return withFaults(func(db *engine.Database, c *engine.Cost, in *In, _ *engine.Interference) (*Out, error) {
 		return run(db, c, in)
 	}, supported...)
 }
@@ -94,8 +94,10 @@ func operationOf(header http.Header) (name string, op operation, err error) {
 	name, ok := strings.CutPrefix(target, api)
 	op, known := operations[name]
 	switch {
-	case !ok || !known:
-		return name, op, apierror.UnknownOperation("dynamotest does not support the operation %q", target)
+	case !ok:
+		return name, op, apierror.UnknownOperation("this is no request to DynamoDB: it has no header X-Amz-Target such as %sListTables", api)
+	case !known:
+		return name, op, apierror.UnknownOperation("dynamotest does not support the operation %s", name)
 	case header.Get("Authorization") == "":
 		return name, op, apierror.MissingAuthentication("Request is missing Authentication Token")
 	}

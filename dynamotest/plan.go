@@ -2,10 +2,10 @@ package dynamotest
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -14,8 +14,7 @@ import (
 
 // plan is what faults do to one call.
 type plan struct {
-	name    string          // of the faults
-	ctx     context.Context //nolint:containedctx // for the pauses of one call
+	faults  []string // those that happened
 	touches []engine.Touch
 
 	delay     time.Duration
@@ -23,54 +22,64 @@ type plan struct {
 	refusal   error
 	loseReply bool
 	page      int
-	withheld  []bool // of touches; nil for none
-	pauses    *engine.Pauses
+	throttled []bool // of touches, in a batch
+	withheld  []bool
+	held      []func(context.Context)
+	torn      []func(ctx context.Context, written int)
+	order     []int
 }
 
 // plan finds the faults that happen to a call.
-func (db *DB) plan(operation string, in any) *plan {
+func (db *DB) plan(ctx context.Context, operation string, in any) *plan {
 	p := &plan{}
 	injections := *db.injections.Load()
 	if len(injections) == 0 && len(*db.observers.Load()) == 0 {
 		return p
 	}
 	p.touches = db.engine.Touches(in)
-	p.pauses = &engine.Pauses{}
 	for _, i := range injections {
-		hits, random, ok := i.hits(operation, in, p.touches)
-		if !ok {
-			continue
-		}
-		if p.name != "" {
-			p.name += ", "
-		}
-		p.name += i.fault.name
-		i.fault.strike(p, strike{operation, hits, random})
+		i.meet(ctx, p, operation, in)
 	}
-	if p.pauses.Prepared == nil && p.pauses.Applied == nil {
-		p.pauses = nil
+	if len(p.throttled) > 0 && !slices.Contains(p.throttled, false) {
+		p.refuse(&types.ProvisionedThroughputExceededException{Message: aws.String(throttled)})
 	}
 	return p
 }
 
-func (p *plan) refuse(with error) {
-	if p.refusal == nil {
-		p.refusal = with
+// answered tells whether the call has come to an end without an effect.
+func (p *plan) answered() bool { return p.refusal != nil || p.cut }
+
+func (p *plan) refuse(with error) bool {
+	if p.answered() || p.loseReply {
+		return false
 	}
+	p.refusal = with
+	return true
 }
 
-func (p *plan) withhold(hits []int) {
-	if p.withheld == nil {
-		p.withheld = make([]bool, len(p.touches))
+func (p *plan) withhold(hits []int) bool {
+	p.withheld = mark(p.withheld, len(p.touches), hits)
+	return true
+}
+
+// throttle withholds items, unless in the end it is all of them.
+func (p *plan) throttle(hits []int) bool {
+	p.throttled = mark(p.throttled, len(p.touches), hits)
+	return p.withhold(hits)
+}
+
+func mark(marks []bool, n int, hits []int) []bool {
+	if marks == nil {
+		marks = make([]bool, n)
 	}
 	for _, i := range hits {
-		p.withheld[i] = true
+		marks[i] = true
 	}
+	return marks
 }
 
 // before is what happens on the way to the database.
 func (p *plan) before(ctx context.Context) error {
-	p.ctx = ctx
 	if err := sleep(ctx, p.delay); err != nil {
 		return err
 	}
@@ -80,94 +89,42 @@ func (p *plan) before(ctx context.Context) error {
 	return nil
 }
 
-// run makes the call, or the part of it that faults leave.
-func (p *plan) run(db *engine.Database, op operation, c *engine.Cost, in any) (any, error) {
+// run makes the call.
+func (p *plan) run(ctx context.Context, db *engine.Database, op operation, c *engine.Cost, in any) (any, error) {
 	switch in := in.(type) {
 	case *dynamodb.QueryInput:
 		in.Limit = p.limit(in.Limit)
 	case *dynamodb.ScanInput:
 		in.Limit = p.limit(in.Limit)
-	case *dynamodb.BatchGetItemInput:
-		if p.withheld != nil {
-			return p.batchGet(db, c, in)
-		}
-	case *dynamodb.BatchWriteItemInput:
-		if p.withheld != nil {
-			return p.batchWrite(db, c, in)
-		}
 	}
-	return op.run(db, c, in, p)
+	return op.run(db, c, in, p.interference(ctx))
 }
 
 func (p *plan) limit(asked *int32) *int32 {
 	if p.page == 0 || asked != nil && int(*asked) <= p.page {
 		return asked
 	}
-	page := int32(p.page) //nolint:gosec // smaller than what was asked, or chosen by a test
-	return &page
+	return aws.Int32(int32(p.page)) //nolint:gosec // smaller than what was asked, or chosen by a test
 }
 
-func (p *plan) batchGet(db *engine.Database, c *engine.Cost, in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-	kept, left := map[string]types.KeysAndAttributes{}, map[string]types.KeysAndAttributes{}
-	n := 0
-	for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
-		ask := in.RequestItems[table]
-		keys := ask.Keys
-		for _, key := range keys {
-			to := kept
-			if p.withheld[n] {
-				to = left
+func (p *plan) interference(ctx context.Context) *engine.Interference {
+	if p.withheld == nil && p.held == nil && p.torn == nil {
+		return nil
+	}
+	f := &engine.Interference{Withheld: p.withheld, Order: p.order}
+	if p.held != nil {
+		f.Prepared = func() {
+			for _, pause := range p.held {
+				pause(ctx)
 			}
-			if one, ok := to[table]; ok {
-				one.Keys = append(one.Keys, key)
-				to[table] = one
-			} else {
-				ask.Keys = []map[string]types.AttributeValue{key}
-				to[table] = ask
+		}
+	}
+	if p.torn != nil {
+		f.Applied = func(written int) {
+			for _, pause := range p.torn {
+				pause(ctx, written)
 			}
-			n++
 		}
 	}
-	out := &dynamodb.BatchGetItemOutput{
-		Responses: map[string][]map[string]types.AttributeValue{}, UnprocessedKeys: map[string]types.KeysAndAttributes{},
-	}
-	if len(kept) > 0 {
-		in.RequestItems = kept
-		var err error
-		if out, err = db.BatchGetItem(c, in); err != nil {
-			return nil, err
-		}
-	}
-	for table, ask := range left {
-		ask.Keys = append(ask.Keys, out.UnprocessedKeys[table].Keys...)
-		out.UnprocessedKeys[table] = ask
-	}
-	return out, nil
-}
-
-func (p *plan) batchWrite(db *engine.Database, c *engine.Cost, in *dynamodb.BatchWriteItemInput) (*dynamodb.BatchWriteItemOutput, error) {
-	kept, left := map[string][]types.WriteRequest{}, map[string][]types.WriteRequest{}
-	n := 0
-	for _, table := range slices.Sorted(maps.Keys(in.RequestItems)) {
-		for _, request := range in.RequestItems[table] {
-			to := kept
-			if p.withheld[n] {
-				to = left
-			}
-			to[table] = append(to[table], request)
-			n++
-		}
-	}
-	out := &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}
-	if len(kept) > 0 {
-		in.RequestItems = kept
-		var err error
-		if out, err = db.BatchWriteItem(c, in); err != nil {
-			return nil, err
-		}
-	}
-	for table, requests := range left {
-		out.UnprocessedItems[table] = append(out.UnprocessedItems[table], requests...)
-	}
-	return out, nil
+	return f
 }

@@ -26,7 +26,7 @@ type place struct {
 }
 
 // BatchGetItem is DynamoDB's. Keys for which the reply has no room come back unprocessed.
-func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Interference) (*dynamodb.BatchGetItemOutput, error) {
 	if len(in.RequestItems) == 0 {
 		return nil, counted("requestItems", "{}", 0, maxBatchGets)
 	}
@@ -91,12 +91,16 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dyna
 		Responses:       make(map[string][]value.Item, len(gets)),
 		UnprocessedKeys: map[string]types.KeysAndAttributes{},
 	}
-	bytes := 0
+	bytes, n := 0, -1
 	for _, name := range slices.Sorted(maps.Keys(gets)) {
 		ask := in.RequestItems[name]
 		items := []value.Item{}
 		var left []value.Item
 		for _, g := range gets[name] {
+			if n++; f.withholds(n) {
+				left = append(left, g.key)
+				continue
+			}
 			if err := db.rlock(g.t); err != nil {
 				return nil, err
 			}
@@ -122,7 +126,7 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput) (*dyna
 }
 
 // BatchWriteItem is DynamoDB's. A write of an item that a transaction is about to write comes back unprocessed.
-func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput) (*dynamodb.BatchWriteItemOutput, error) {
+func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f *Interference) (*dynamodb.BatchWriteItemOutput, error) {
 	if len(in.RequestItems) == 0 {
 		return nil, counted("requestItems", "{}", 0, maxBatchWrites)
 	}
@@ -181,9 +185,13 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput) (*
 	out := &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}
 	for i := range writes {
 		w := &writes[i]
+		if f.withholds(i) {
+			out.UnprocessedItems[w.table] = append(out.UnprocessedItems[w.table], w.request)
+			continue
+		}
 		_, _, err := db.run(c, &w.write)
 		if _, busy := err.(*types.TransactionConflictException); busy { //nolint:errorlint // made by run
-			out.UnprocessedItems[w.t.name] = append(out.UnprocessedItems[w.t.name], w.request)
+			out.UnprocessedItems[w.table] = append(out.UnprocessedItems[w.table], w.request)
 			continue
 		}
 		if err != nil {
@@ -193,7 +201,7 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput) (*
 			if out.ItemCollectionMetrics == nil {
 				out.ItemCollectionMetrics = map[string][]types.ItemCollectionMetrics{}
 			}
-			out.ItemCollectionMetrics[w.t.name] = append(out.ItemCollectionMetrics[w.t.name], *m)
+			out.ItemCollectionMetrics[w.table] = append(out.ItemCollectionMetrics[w.table], *m)
 		}
 	}
 	return out, nil

@@ -6,7 +6,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
@@ -54,7 +53,8 @@ func (db *Database) newTable(in *dynamodb.CreateTableInput) (*table, error) {
 		name:    strings.Clone(tableName(*in.TableName)),
 		key:     key,
 		created: db.config.Now(),
-		id:      uuid.NewString(),
+		id:      db.newTableID(),
+		local:   len(in.LocalSecondaryIndexes) > 0,
 		settings: settings{
 			attributes:         copyOfAttributes(in.AttributeDefinitions),
 			billing:            billing,

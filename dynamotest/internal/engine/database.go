@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
@@ -14,6 +16,8 @@ type Database struct {
 
 	mu     sync.RWMutex
 	tables map[string]*table
+
+	created atomic.Uint64 // tables ever
 
 	tokens tokens
 }
@@ -37,7 +41,7 @@ func New(config Config) *Database {
 	if config.ExpiryDelay == nil {
 		config.ExpiryDelay = func() time.Duration { return 0 }
 	}
-	return &Database{config: config, tables: map[string]*table{}, tokens: tokens{byToken: map[string]token{}}}
+	return &Database{config: config, tables: map[string]*table{}, tokens: tokens{byToken: map[string]*token{}}}
 }
 
 // table finds a table by its name, or by its ARN.
@@ -52,6 +56,11 @@ func (db *Database) table(name *string) (*table, error) {
 		return nil, notFound("Requested resource not found")
 	}
 	return t, nil
+}
+
+// newTableID makes an id that looks like DynamoDB's and is the same in every run.
+func (db *Database) newTableID() string {
+	return fmt.Sprintf("00000000-0000-4000-8000-%012x", db.created.Add(1))
 }
 
 // tableNames are the names of all tables in order.

@@ -30,15 +30,15 @@ func newExpiry(attribute string) *expiry {
 }
 
 // indexExpiry enters all items.
-func (t *table) indexExpiry() {
+func (t *table) indexExpiry(now time.Time) {
 	t.rows.Scan(func(r *row) bool {
-		t.expiry.enter(r)
+		t.expiry.enter(r, now)
 		return true
 	})
 }
 
-func (e *expiry) enter(r *row) {
-	if at, ok := e.of(r); ok {
+func (e *expiry) enter(r *row, now time.Time) {
+	if at, ok := e.of(r); ok && at > now.Add(-fiveYears).Unix() {
 		e.items.Set(expiring{at: at, of: r.position})
 	}
 }
@@ -62,8 +62,8 @@ func (e *expiry) of(r *row) (at int64, ok bool) {
 	return at, err == nil
 }
 
-// fiveYears is how far in the past a time may be and still make an item expire. What is older is taken for a
-// mistake. Source: Developer Guide, "Using time to live (TTL) in DynamoDB".
+// fiveYears is how far in the past a time may be when it is written and still make the item expire. What is older is
+// taken for a mistake. Source: Developer Guide, "Using time to live (TTL) in DynamoDB".
 const fiveYears = 5 * 365 * 24 * time.Hour
 
 // due tells whether an item expired before a time.
@@ -76,11 +76,8 @@ func (e *expiry) due(now time.Time) bool {
 }
 
 func (e *expiry) first(now time.Time) (first expiring, ok bool) {
-	e.items.Ascend(expiring{at: now.Add(-fiveYears).Unix()}, func(x expiring) bool {
-		first, ok = x, x.at <= now.Unix()
-		return false
-	})
-	return first, ok
+	first, ok = e.items.Min()
+	return first, ok && first.at <= now.Unix()
 }
 
 // expire deletes what expired before a time. It costs no capacity.

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -113,48 +112,4 @@ func moveUnits(old, next *row) float64 {
 		return 0
 	}
 	return writeUnits(max(old.size, next.size))
-}
-
-// pending are changes on their way to a global index.
-type pending struct {
-	changes []change               // by due, those of one time in the order in which they were made
-	last    map[position]time.Time // when the last change of an item is due
-}
-
-type change struct {
-	due       time.Time
-	of        position // of the item in the table
-	old, next *row
-}
-
-// delay puts a change on its way. The changes of one item never overtake each other.
-func (p *pending) delay(c change) {
-	if last := p.last[c.of]; last.After(c.due) {
-		c.due = last
-	}
-	p.last[c.of] = c.due
-	at, _ := slices.BinarySearchFunc(p.changes, c.due, func(other change, due time.Time) int {
-		if other.due.After(due) {
-			return 1
-		}
-		return -1
-	})
-	p.changes = slices.Insert(p.changes, at, c)
-}
-
-func (p *pending) due(now time.Time) bool {
-	return p != nil && len(p.changes) > 0 && !p.changes[0].due.After(now)
-}
-
-// arrive makes the changes that are due.
-func (ix *index) arrive(now time.Time) {
-	p := ix.pending
-	for p.due(now) {
-		c := p.changes[0]
-		p.changes = p.changes[1:]
-		ix.move(c.old, c.next)
-		if p.last[c.of].Equal(c.due) && !slices.ContainsFunc(p.changes, func(o change) bool { return o.of == c.of }) {
-			delete(p.last, c.of)
-		}
-	}
 }

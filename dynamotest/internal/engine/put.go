@@ -47,7 +47,7 @@ func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutIt
 
 // metrics are the estimate of an item collection's size that a request asked for, of a table with local indexes.
 func metrics(w *write, asked types.ReturnItemCollectionMetrics) *types.ItemCollectionMetrics {
-	if asked != types.ReturnItemCollectionMetricsSize || !w.t.hasLocalIndex() {
+	if asked != types.ReturnItemCollectionMetricsSize || !w.t.local {
 		return nil
 	}
 	item := w.item

@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -31,7 +32,7 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{t: t, limit: int(valueOf(in.Limit))}
+	r := &reader{t: t, limit: int(aws.ToInt32(in.Limit))}
 	if r.filter, err = parseCondition("FilterExpression", in.FilterExpression, a); err != nil {
 		return nil, err
 	}
@@ -84,13 +85,6 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 }
 
 const maxInt32 = 1<<31 - 1
-
-func valueOf(v *int32) int32 {
-	if v == nil {
-		return 0
-	}
-	return *v
-}
 
 func (r *reader) stretch(k *expression.KeyCondition) (stretch, error) {
 	schema := r.key()

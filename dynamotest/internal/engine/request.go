@@ -159,6 +159,14 @@ func required(parameter string) error {
 	return apierror.Validation("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", parameter)
 }
 
+// present is the error of a parameter that is not given.
+func present(parameter string, given bool) error {
+	if given {
+		return nil
+	}
+	return required(parameter)
+}
+
 // first gives the first error.
 func first(errs ...error) error {
 	for _, err := range errs {

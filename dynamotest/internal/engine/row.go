@@ -1,15 +1,24 @@
 package engine
 
 import (
-	"slices"
 	"time"
+
+	"github.com/tidwall/btree"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// hasLocalIndex tells whether items with one partition key make an item collection.
-func (t *table) hasLocalIndex() bool {
-	return slices.ContainsFunc(t.indexes, func(ix *index) bool { return !ix.global })
+// row is an item, or what an index keeps of one, at its position. It is never changed.
+type row struct {
+	position
+	item value.Item
+	size int
+}
+
+type rows = btree.BTreeG[*row]
+
+func newRows() *rows {
+	return btree.NewBTreeGOptions(func(a, b *row) bool { return a.compare(b.position) < 0 }, btree.Options{NoLocks: true})
 }
 
 // at gives the row at a position, nil if there is none.
@@ -52,7 +61,7 @@ func (db *Database) replace(c *Cost, t *table, p position, item value.Item, fact
 	if t.expiry != nil {
 		t.expiry.leave(old)
 		if next != nil {
-			t.expiry.enter(next)
+			t.expiry.enter(next, db.config.Now())
 		}
 	}
 }
@@ -68,71 +77,13 @@ func (db *Database) carry(t *table, ix *index, c change) {
 			return t.key.keyOf(c.old.item)
 		})
 	}
-	if delay <= 0 && (ix.pending == nil || len(ix.pending.changes) == 0) {
+	if delay <= 0 && (ix.pending == nil || ix.pending.last[c.of].count == 0) {
 		ix.move(c.old, c.next)
 		return
 	}
 	if ix.pending == nil {
-		ix.pending = &pending{last: map[position]time.Time{}}
+		ix.pending = newPending()
 	}
 	c.due = db.config.Now().Add(delay)
 	ix.pending.delay(c)
-}
-
-// lock locks a table for writing, after what was due by now has happened.
-func (db *Database) lock(t *table) error {
-	t.mu.Lock()
-	if t.dropped {
-		t.mu.Unlock()
-		return notFound("Requested resource not found")
-	}
-	db.settle(t)
-	return nil
-}
-
-// rlock locks a table for reading, after what was due by now has happened.
-func (db *Database) rlock(t *table) error {
-	t.mu.RLock()
-	if !t.dropped && db.unsettled(t) {
-		t.mu.RUnlock()
-		t.mu.Lock()
-		db.settle(t)
-		t.mu.Unlock()
-		t.mu.RLock()
-	}
-	if t.dropped {
-		t.mu.RUnlock()
-		return notFound("Requested resource not found")
-	}
-	return nil
-}
-
-func (db *Database) unsettled(t *table) bool {
-	if t.expiry.due(db.expiredBefore(t)) {
-		return true
-	}
-	for _, ix := range t.indexes {
-		if ix.pending != nil && ix.pending.due(db.config.Now()) {
-			return true
-		}
-	}
-	return false
-}
-
-func (db *Database) settle(t *table) {
-	if t.expiry != nil {
-		db.expire(t, db.expiredBefore(t))
-	}
-	for _, ix := range t.indexes {
-		if ix.pending != nil {
-			ix.arrive(db.config.Now())
-		}
-	}
-}
-
-func (db *Database) expiredBefore(t *table) time.Time {
-	if t.expiry == nil {
-		return time.Time{}
-	}
-	return db.config.Now().Add(-db.config.ExpiryDelay())
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
@@ -32,7 +33,7 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{t: t, limit: int(valueOf(in.Limit))}
+	r := &reader{t: t, limit: int(aws.ToInt32(in.Limit))}
 	if r.filter, err = parseCondition("FilterExpression", in.FilterExpression, a); err != nil {
 		return nil, err
 	}

@@ -5,17 +5,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/tidwall/btree"
-
-	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
 // table is a table with its rows.
 type table struct {
-	name    string // never changes, like key and created
+	name    string // never changes, like what follows
 	key     keySchema
 	created time.Time
 	id      string
+	local   bool // there are local indexes
 
 	mu       sync.RWMutex // guards what follows
 	dropped  bool         // deleted; who still holds the table must not use it
@@ -23,8 +21,8 @@ type table struct {
 	rows     *rows
 	size     int64 // bytes of all items
 	indexes  []*index
-	expiry   *expiry               // nil while no attribute says when an item expires
-	held     map[position]struct{} // by transactions under way
+	expiry   *expiry             // nil while no attribute says when an item expires
+	held     map[position]*write // by transactions under way
 }
 
 // settings are what CreateTable and UpdateTable say, DescribeTable tells, and nothing here depends on.
@@ -54,17 +52,4 @@ type index struct {
 type indexSettings struct {
 	throughput *types.ProvisionedThroughput
 	onDemand   *types.OnDemandThroughput
-}
-
-// row is an item, or what an index keeps of one, at its position. It is never changed.
-type row struct {
-	position
-	item value.Item
-	size int
-}
-
-type rows = btree.BTreeG[*row]
-
-func newRows() *rows {
-	return btree.NewBTreeGOptions(func(a, b *row) bool { return a.compare(b.position) < 0 }, btree.Options{NoLocks: true})
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -31,7 +32,7 @@ func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynam
 	}
 	defer t.mu.Unlock()
 	spec := in.TimeToLiveSpecification
-	if err := t.setTimeToLive(*spec.AttributeName, *spec.Enabled); err != nil {
+	if err := t.setTimeToLive(*spec.AttributeName, *spec.Enabled, db.config.Now()); err != nil {
 		return nil, err
 	}
 	return &dynamodb.UpdateTimeToLiveOutput{TimeToLiveSpecification: &types.TimeToLiveSpecification{
@@ -46,7 +47,7 @@ func checkTimeToLive(spec *types.TimeToLiveSpecification) error {
 	return c.err()
 }
 
-func (t *table) setTimeToLive(attribute string, enabled bool) error {
+func (t *table) setTimeToLive(attribute string, enabled bool, now time.Time) error {
 	switch {
 	case !enabled && t.expiry == nil:
 		return apierror.Validation("TimeToLive is already disabled")
@@ -56,7 +57,7 @@ func (t *table) setTimeToLive(attribute string, enabled bool) error {
 		return apierror.Validation("TimeToLive is already enabled")
 	case enabled:
 		t.expiry = newExpiry(strings.Clone(attribute))
-		t.indexExpiry()
+		t.indexExpiry(now)
 	default:
 		t.expiry = nil
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
@@ -11,9 +12,10 @@ import (
 
 // Touch is an item that a request names, or a table that it is about if it names no item.
 type Touch struct {
-	Table string
-	Index string
-	Key   value.Item // nil where the request names no item, or a table that does not exist
+	Table  string
+	Index  string
+	Key    value.Item // nil where the request names no item, or a table that does not exist
+	Writes bool
 }
 
 // Touches lists what a request is about: the actions of a transaction in their order, the items of a batch by the
@@ -25,16 +27,16 @@ func (db *Database) Touches(in any) []Touch {
 	case *dynamodb.PutItemInput:
 		return []Touch{db.touchPut(in.TableName, in.Item)}
 	case *dynamodb.UpdateItemInput:
-		return []Touch{touch(in.TableName, in.Key)}
+		return []Touch{touchWrite(in.TableName, in.Key)}
 	case *dynamodb.DeleteItemInput:
-		return []Touch{touch(in.TableName, in.Key)}
+		return []Touch{touchWrite(in.TableName, in.Key)}
 	case *dynamodb.QueryInput:
 		t := touch(in.TableName, nil)
-		t.Index = text(in.IndexName)
+		t.Index = aws.ToString(in.IndexName)
 		return []Touch{t}
 	case *dynamodb.ScanInput:
 		t := touch(in.TableName, nil)
-		t.Index = text(in.IndexName)
+		t.Index = aws.ToString(in.IndexName)
 		return []Touch{t}
 	case *dynamodb.BatchGetItemInput:
 		var all []Touch
@@ -52,7 +54,7 @@ func (db *Database) Touches(in any) []Touch {
 				case request.PutRequest != nil:
 					all = append(all, db.touchPut(&table, request.PutRequest.Item))
 				case request.DeleteRequest != nil:
-					all = append(all, touch(&table, request.DeleteRequest.Key))
+					all = append(all, touchWrite(&table, request.DeleteRequest.Key))
 				default:
 					all = append(all, touch(&table, nil))
 				}
@@ -74,9 +76,9 @@ func (db *Database) Touches(in any) []Touch {
 			case action.Put != nil:
 				all[i] = db.touchPut(action.Put.TableName, action.Put.Item)
 			case action.Update != nil:
-				all[i] = touch(action.Update.TableName, action.Update.Key)
+				all[i] = touchWrite(action.Update.TableName, action.Update.Key)
 			case action.Delete != nil:
-				all[i] = touch(action.Delete.TableName, action.Delete.Key)
+				all[i] = touchWrite(action.Delete.TableName, action.Delete.Key)
 			case action.ConditionCheck != nil:
 				all[i] = touch(action.ConditionCheck.TableName, action.ConditionCheck.Key)
 			}
@@ -109,23 +111,38 @@ func tableOf(in any) (name *string, ok bool) {
 }
 
 func touch(table *string, key value.Item) Touch {
-	return Touch{Table: tableName(text(table)), Key: key}
+	return Touch{Table: tableName(aws.ToString(table)), Key: key}
+}
+
+func touchWrite(table *string, key value.Item) Touch {
+	t := touch(table, key)
+	t.Writes = true
+	return t
 }
 
 // touchPut finds the key of an item that is to be put.
 func (db *Database) touchPut(table *string, item value.Item) Touch {
 	db.mu.RLock()
-	t := db.tables[tableName(text(table))]
+	t := db.tables[tableName(aws.ToString(table))]
 	db.mu.RUnlock()
 	if t == nil {
-		return touch(table, nil)
+		return touchWrite(table, nil)
 	}
-	return touch(table, t.key.keyOf(item))
+	return touchWrite(table, t.key.keyOf(item))
 }
 
-func text(s *string) string {
-	if s == nil {
-		return ""
+// TableName is the name of a table that is named by it or by its ARN.
+func TableName(nameOrARN string) string { return tableName(nameOrARN) }
+
+// HasIndex tells whether a table has an index.
+func (db *Database) HasIndex(table, index string) bool {
+	db.mu.RLock()
+	t := db.tables[table]
+	db.mu.RUnlock()
+	if t == nil {
+		return false
 	}
-	return *s
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.index(index) != nil
 }

@@ -160,6 +160,9 @@ func (w *write) decide(old value.Item) (next value.Item, err error) {
 	if next, err = w.update.Apply(next); err != nil {
 		return nil, err
 	}
+	if err := value.CheckNesting(next); err != nil {
+		return nil, err
+	}
 	return next, plain(w.t.checkResult(next, "Item size to update has exceeded the maximum allowed size"))
 }
 
@@ -242,7 +245,9 @@ func (db *Database) run(c *Cost, w *write) (old, next value.Item, err error) {
 	before := w.t.at(w.at)
 	old = before.content()
 	if next, err = w.decide(old); err != nil {
-		c.write(w.t, nil, writeUnits(int(sizeOf(before)))) // a condition that fails costs what a write does
+		if _, failed := err.(*types.ConditionalCheckFailedException); failed { //nolint:errorlint // made by decide
+			c.write(w.t, nil, writeUnits(int(sizeOf(before)))) // it costs what a write does
+		}
 		return old, nil, plain(err)
 	}
 	db.replace(c, w.t, w.at, next, 1)

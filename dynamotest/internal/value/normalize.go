@@ -200,3 +200,30 @@ func normalizeBinaries(v *types.AttributeValueMemberBS) (types.AttributeValue, e
 func emptySet(kind string) error {
 	return apierror.Validation("One or more parameter values were invalid: An %s set  may not be empty", kind)
 }
+
+// CheckNesting refuses an item whose lists and maps are inside each other more often than allowed.
+func CheckNesting(item Item) error {
+	for _, v := range item {
+		if depthOf(v) >= MaxNesting {
+			return tooDeep()
+		}
+	}
+	return nil
+}
+
+func depthOf(v types.AttributeValue) int {
+	deepest := 0
+	switch v := v.(type) {
+	case *types.AttributeValueMemberL:
+		for _, e := range v.Value {
+			deepest = max(deepest, depthOf(e))
+		}
+		return deepest + 1
+	case *types.AttributeValueMemberM:
+		for _, e := range v.Value {
+			deepest = max(deepest, depthOf(e))
+		}
+		return deepest + 1
+	}
+	return 0
+}
