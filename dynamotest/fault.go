@@ -193,7 +193,7 @@ func Tear(pause func(context.Context)) Fault {
 		r := s.random()
 		r.Shuffle(len(writes), func(i, j int) { writes[i], writes[j] = writes[j], writes[i] })
 		after := 1 + r.IntN(len(writes)-1)
-		p.order = append(writes, checks...)
+		p.order = slices.Concat(writes, checks)
 		p.torn = append(p.torn, func(ctx context.Context, written int) {
 			if written == after {
 				s.pause(ctx, pause)
