@@ -8,6 +8,8 @@ import (
 // Clock is the time of a database: of TTL, of index delays, of the ten minutes for which a ClientRequestToken is
 // remembered. It runs with the time of the machine until it is moved or frozen. It is safe for concurrent use.
 //
+// What has expired, or has arrived at an index, stays so when the clock is moved back.
+//
 // Its Now method fits wherever a program takes a clock, so that program and database agree; [Clock.Skewed] is for
 // a program whose clock is wrong.
 type Clock struct {

@@ -24,9 +24,9 @@
 // A test compares it with DynamoDB Local, reply by reply, over generated sequences of operations.
 //
 // What is not supported is refused with an error that names it: the parameters from before expressions (Expected,
-// KeyConditions, ...), PartiQL, streams, backups, global tables, tags. What has no meaning in memory is kept,
-// described and without effect: provisioned throughput (use [Throttle]), table class, encryption. A partition can hold
-// more than 10 GB.
+// KeyConditions, ...), PartiQL, streams, backups, global tables, tags, DescribeLimits and the like; also any parameter
+// of a later version of the SDK. What has no meaning in memory is kept, described and without effect: provisioned
+// throughput (use [Throttle]), table class, encryption.
 //
 // # Faults
 //
@@ -37,9 +37,11 @@
 //	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.05))
 //	db.Inject(dynamotest.Hold(dynamotest.For(10*time.Millisecond))) // transactions on one item conflict
 //
+// It happens to calls on tables too, such as CreateTable, unless [On] says otherwise. The Injection tells how often it
+// happened; if the test fails, the faults that did not happen at all are logged.
+//
 // What is drawn at random comes from [Seed], by call rather than by time, so that a failure can be repeated: the n-th
-// call of one operation on the same keys draws the same in every run. [DB.Storm] injects all that can happen at
-// any time.
+// call of one operation on the same keys draws the same in every run; see [Chance]. [DB.Storm] injects every fault.
 //
 // Faults that wait take a function, which can do in the meantime what another client would:
 //
@@ -47,24 +49,30 @@
 //		// here one part of the transaction is written, and the other is not
 //	}))
 //
+// A conflict of transactions is an error that the SDK does not retry when it comes from PutItem, UpdateItem or
+// DeleteItem. For the rest the client retries as the SDK does, but without long pauses; see [DB.Client].
+//
 // # Time
 //
 // [DB.Clock] is the database's time. Move it to let items expire and changes reach their indexes; freeze it to decide
-// yourself. Nothing runs in the background.
+// yourself. Nothing runs in the background, so a database also lives in a bubble of testing/synctest.
 //
 // # Round trips and cost
 //
 // [DB.Record] keeps each [Call] with its operation, tables, items, bytes, and capacity units:
 //
-//	calls := db.Record()
+//	recording := db.Record()
 //	...
-//	assert.Len(t, calls.Calls("TransactWriteItems"), 1)
-//	read, write := calls.Units()
+//	assert.Len(t, recording.Calls("TransactWriteItems"), 1)
+//	read, write := recording.Units()
+//
+// [DB.Observe] hands each one to a function instead.
 //
 // # Where it differs from DynamoDB
 //
 // Indexes are up to date at once, eventually consistent reads see everything, and transactions do not conflict,
 // until a fault says otherwise. Tables are active as soon as they are created. Items expire when the clock passes
 // their TTL, which takes DynamoDB up to days; see [ExpiryDelay]. The order of partitions in a Scan, and that of
-// rows in an index whose keys are equal, is arbitrary as in DynamoDB, but the same in every run.
+// rows in an index whose keys are equal, is arbitrary as in DynamoDB, but the same in every run. A partition takes any
+// throughput and can hold more than 10 GB. Deleting a table does not wait for transactions on it.
 package dynamotest
