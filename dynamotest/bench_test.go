@@ -93,3 +93,28 @@ func BenchmarkNew(b *testing.B) {
 		dynamotest.Open().Client()
 	}
 }
+
+// A commit of one event, as the journal makes it.
+func BenchmarkTransactWriteItems(b *testing.B) {
+	each(b, `{}`, func(b *testing.B, client *dynamodb.Client) {
+		b.ReportAllocs()
+		n := 0
+		for b.Loop() {
+			n++
+			_, err := client.TransactWriteItems(b.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+				{Update: &types.Update{
+					TableName:                aws.String("table"),
+					Key:                      map[string]types.AttributeValue{"pk": item(0)["pk"], "sk": item(0)["sk"]},
+					UpdateExpression:         aws.String("SET #v = :next"),
+					ConditionExpression:      aws.String("attribute_not_exists(#v) OR #v = :expected"),
+					ExpressionAttributeNames: map[string]string{"#v": "version"},
+					ExpressionAttributeValues: map[string]types.AttributeValue{
+						":next": &types.AttributeValueMemberN{Value: fmt.Sprint(n)}, ":expected": &types.AttributeValueMemberN{Value: fmt.Sprint(n - 1)},
+					},
+				}},
+				{Put: &types.Put{TableName: aws.String("table"), Item: item(n), ConditionExpression: aws.String("attribute_not_exists(pk)")}},
+			}})
+			require.NoError(b, err)
+		}
+	})
+}

@@ -2,60 +2,119 @@ package engine
 
 import (
 	"hash/maphash"
-	"reflect"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
 var digestSeed = maphash.MakeSeed()
 
-// digestOf is the same for equal values. Maps have no order, so that of their members does not count.
-func digestOf(v any) uint64 {
-	var h maphash.Hash
-	h.SetSeed(digestSeed)
-	digest(&h, reflect.ValueOf(v))
-	return h.Sum64()
+// digest is a hash of what a transaction asks for. What has no order counts in any.
+type digest struct{ maphash.Hash }
+
+func digestOf(actions []types.TransactWriteItem) uint64 {
+	var d digest
+	d.SetSeed(digestSeed)
+	for _, action := range actions {
+		switch {
+		case action.Put != nil:
+			a := action.Put
+			d.texts("put", aws.ToString(a.TableName), aws.ToString(a.ConditionExpression), string(a.ReturnValuesOnConditionCheckFailure))
+			d.item(a.Item)
+			d.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
+		case action.Update != nil:
+			a := action.Update
+			d.texts("update", aws.ToString(a.TableName), aws.ToString(a.UpdateExpression), aws.ToString(a.ConditionExpression),
+				string(a.ReturnValuesOnConditionCheckFailure))
+			d.item(a.Key)
+			d.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
+		case action.Delete != nil:
+			a := action.Delete
+			d.texts("delete", aws.ToString(a.TableName), aws.ToString(a.ConditionExpression), string(a.ReturnValuesOnConditionCheckFailure))
+			d.item(a.Key)
+			d.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
+		case action.ConditionCheck != nil:
+			a := action.ConditionCheck
+			d.texts("check", aws.ToString(a.TableName), aws.ToString(a.ConditionExpression), string(a.ReturnValuesOnConditionCheckFailure))
+			d.item(a.Key)
+			d.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
+		}
+	}
+	return d.Sum64()
 }
 
-func digest(h *maphash.Hash, v reflect.Value) {
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
-		if v.IsNil() {
-			_ = h.WriteByte(0)
-			return
-		}
-		_, _ = h.WriteString(v.Elem().Type().Name()) // tells the types of attribute values apart
-		digest(h, v.Elem())
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				digest(h, v.Field(i))
-			}
-		}
-	case reflect.Slice:
-		maphash.WriteComparable(h, v.Len())
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			_, _ = h.Write(v.Bytes())
-			return
-		}
-		for i := range v.Len() {
-			digest(h, v.Index(i))
-		}
-	case reflect.Map:
-		var sum uint64
-		for members := v.MapRange(); members.Next(); {
-			var member maphash.Hash
-			member.SetSeed(digestSeed)
-			digest(&member, members.Key())
-			digest(&member, members.Value())
-			sum += member.Sum64()
-		}
-		maphash.WriteComparable(h, v.Len())
-		maphash.WriteComparable(h, sum)
-	case reflect.String:
-		maphash.WriteComparable(h, v.Len())
-		_, _ = h.WriteString(v.String())
-	case reflect.Bool:
-		maphash.WriteComparable(h, v.Bool())
-	default:
-		maphash.WriteComparable(h, v.Int())
+func (d *digest) placeholders(names map[string]string, values value.Item) {
+	var sum uint64
+	for name, of := range names {
+		sum += alone(func(d *digest) { d.texts(name, of) })
 	}
+	d.number(sum)
+	d.item(values)
+}
+
+func (d *digest) item(item value.Item) {
+	var sum uint64
+	for name, v := range item {
+		sum += alone(func(d *digest) {
+			d.texts(name)
+			d.value(v)
+		})
+	}
+	d.number(uint64(len(item)))
+	d.number(sum)
+}
+
+func (d *digest) value(v types.AttributeValue) {
+	d.texts(value.Type(v))
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		d.texts(v.Value)
+	case *types.AttributeValueMemberN:
+		d.texts(v.Value)
+	case *types.AttributeValueMemberB:
+		d.bytes(v.Value)
+	case *types.AttributeValueMemberBOOL:
+		if v.Value {
+			d.number(1)
+		}
+	case *types.AttributeValueMemberSS:
+		d.texts(v.Value...)
+	case *types.AttributeValueMemberNS:
+		d.texts(v.Value...)
+	case *types.AttributeValueMemberBS:
+		for _, b := range v.Value {
+			d.bytes(b)
+		}
+	case *types.AttributeValueMemberL:
+		d.number(uint64(len(v.Value)))
+		for _, e := range v.Value {
+			d.value(e)
+		}
+	case *types.AttributeValueMemberM:
+		d.item(v.Value)
+	}
+}
+
+func (d *digest) texts(texts ...string) {
+	for _, t := range texts {
+		d.number(uint64(len(t)))
+		_, _ = d.WriteString(t)
+	}
+}
+
+func (d *digest) bytes(b []byte) {
+	d.number(uint64(len(b)))
+	_, _ = d.Write(b)
+}
+
+func (d *digest) number(n uint64) { maphash.WriteComparable(&d.Hash, n) }
+
+// alone is the digest of a part by itself.
+func alone(write func(*digest)) uint64 {
+	var d digest
+	d.SetSeed(digestSeed)
+	write(&d)
+	return d.Sum64()
 }

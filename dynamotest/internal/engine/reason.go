@@ -14,6 +14,8 @@ import (
 // none is the code of an action that is not at fault.
 const none = "None"
 
+var noneCode = none // that all of them point to
+
 func reason(code, message string, item value.Item) types.CancellationReason {
 	return types.CancellationReason{Code: &code, Message: &message, Item: item}
 }
@@ -21,7 +23,7 @@ func reason(code, message string, item value.Item) types.CancellationReason {
 // reasonOf is how a cancelled transaction tells of an error of one action.
 func reasonOf(err error) types.CancellationReason {
 	if err == nil {
-		return types.CancellationReason{Code: aws.String(none)}
+		return types.CancellationReason{Code: &noneCode}
 	}
 	var failed *types.ConditionalCheckFailedException
 	if errors.As(err, &failed) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -27,7 +28,6 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 		return nil, err
 	}
 	writes := make([]write, len(in.TransactItems))
-	seen := make(map[place]bool, len(writes))
 	bytes := 0
 	for i, action := range in.TransactItems {
 		var err error
@@ -50,11 +50,8 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 		if err := w.in(t); err != nil {
 			return nil, err
 		}
-		if w.unfit == nil {
-			if seen[place{w.t, w.at}] {
-				return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")
-			}
-			seen[place{w.t, w.at}] = true
+		if w.unfit == nil && slices.ContainsFunc(writes[:i], w.isOn) {
+			return nil, apierror.Validation("Transaction request cannot include multiple operations on one item")
 		}
 		bytes += value.ItemSize(w.item) + value.ItemSize(w.key)
 	}

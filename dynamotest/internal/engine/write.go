@@ -58,6 +58,11 @@ func (w *write) onFailure(v types.ReturnValuesOnConditionCheckFailure) {
 	w.returnOld = v == types.ReturnValuesOnConditionCheckFailureAllOld
 }
 
+// isOn tells whether another write is of the same item.
+func (w *write) isOn(other write) bool {
+	return w.t == other.t && w.at == other.at && other.unfit == nil
+}
+
 // putting makes the write of a whole item, but for its table.
 func putting(item value.Item, condition *string, a *expression.Attributes) (w write, err error) {
 	w.kind = putItem
