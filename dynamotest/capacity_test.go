@@ -1,6 +1,8 @@
 package dynamotest_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -203,4 +205,131 @@ func TestConsumedCapacityIsReportedInTotalOrByIndex(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, want, out.ConsumedCapacity, asked)
 	}
+}
+
+func TestATransactionReportsWhetherItReadOrWrote(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	writes := adding(1, "a")
+	writes.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	written, err := tab.client.TransactWriteItems(t.Context(), writes)
+	require.NoError(t, err)
+	assert.Equal(t, []types.ConsumedCapacity{{
+		TableName: aws.String("tab"), CapacityUnits: aws.Float64(2), WriteCapacityUnits: aws.Float64(2),
+		Table: &types.Capacity{CapacityUnits: aws.Float64(2), WriteCapacityUnits: aws.Float64(2)},
+	}}, written.ConsumedCapacity)
+	read, err := tab.client.TransactGetItems(t.Context(), &dynamodb.TransactGetItemsInput{
+		TransactItems:          []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("tab"), Key: keyOf("a", 1)}}},
+		ReturnConsumedCapacity: types.ReturnConsumedCapacityTotal,
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []types.ConsumedCapacity{{
+		TableName: aws.String("tab"), CapacityUnits: aws.Float64(2), ReadCapacityUnits: aws.Float64(2),
+	}}, read.ConsumedCapacity)
+}
+
+func TestAQueryOfAnIndexReportsNothingConsumedOfItsTable(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	in := querying("global", "x")
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := tab.client.Query(t.Context(), in)
+	require.NoError(t, err)
+	assert.Equal(t, &types.ConsumedCapacity{
+		TableName: aws.String("tab"), CapacityUnits: aws.Float64(0.5),
+		Table:                  &types.Capacity{CapacityUnits: aws.Float64(0)},
+		GlobalSecondaryIndexes: map[string]types.Capacity{"global": {CapacityUnits: aws.Float64(0.5)}},
+	}, out.ConsumedCapacity)
+}
+
+func TestABatchReportsWhatItConsumedOfEachTable(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.create("other")
+	in := batch("a", "b")
+	in.RequestItems["other"] = batch("c").RequestItems["tab"]
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	written, err := tab.client.BatchWriteItem(t.Context(), in)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []types.ConsumedCapacity{
+		{TableName: aws.String("tab"), CapacityUnits: aws.Float64(2)},
+		{TableName: aws.String("other"), CapacityUnits: aws.Float64(1)},
+	}, written.ConsumedCapacity)
+	keys := batchOfKeys("a", "b")
+	keys.RequestItems["other"] = batchOfKeys("c").RequestItems["tab"]
+	keys.ReturnConsumedCapacity = types.ReturnConsumedCapacityTotal
+	read, err := tab.client.BatchGetItem(t.Context(), keys)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []types.ConsumedCapacity{
+		{TableName: aws.String("tab"), CapacityUnits: aws.Float64(2)},
+		{TableName: aws.String("other"), CapacityUnits: aws.Float64(1)},
+	}, read.ConsumedCapacity)
+}
+
+func TestATearCostsATransactionNothing(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	in := adding(1, "a", "b")
+	in.TransactItems = append([]types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
+		TableName: aws.String("tab"), Key: keyOf("c", 1), ConditionExpression: aws.String("attribute_not_exists(p)"),
+	}}}, in.TransactItems...)
+	tear := tab.db.Inject(dynamotest.Tear(func(context.Context) {}), dynamotest.Times(1))
+	calls := tab.db.Record()
+	require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, in))
+	assert.Equal(t, 1, tear.Fired())
+	assert.EqualValues(t, 6, calls.Calls()[0].WriteUnits, "the check is billed as well")
+}
+
+func TestAnIndexIsBilledByTheLargerAndByBothWhereTheEntryMoves(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	large := s(strings.Repeat("x", 3000))
+	calls := tab.db.Record()
+	tab.put("a", 1, object{"g": s("x"), "kept": large})
+	tab.put("a", 1, object{"g": s("x"), "kept": n(1)})
+	tab.put("a", 1, object{"g": s("x"), "kept": large})
+	tab.put("a", 1, object{"g": s("y"), "kept": n(1)})
+	var units []float64
+	for _, call := range calls.Calls() {
+		units = append(units, call.WriteUnits)
+	}
+	assert.Equal(t, []float64{3 + 3, 3 + 3, 3 + 3, 3 + 3 + 1}, units)
+}
+
+func TestATransactionIsBilledAlsoIfItWritesNothing(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	calls := tab.db.Record()
+	failing := adding(1, "a", "b")
+	failing.TransactItems[0].Update.ConditionExpression = aws.String("attribute_exists(p)")
+	require.Error(t, done(t.Context(), tab.client.TransactWriteItems, failing))
+	in := adding(1, "a", "b")
+	in.ClientRequestToken = aws.String("token")
+	for range 2 {
+		require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, in))
+	}
+	var units [][2]float64
+	for _, call := range calls.Calls() {
+		units = append(units, [2]float64{call.ReadUnits, call.WriteUnits})
+	}
+	assert.Equal(t, [][2]float64{{0, 4}, {0, 4}, {4, 0}}, units, "failed, made, and repeated, which reads")
+}
+
+func TestWhatAnIndexLacksIsReadAsConsistentlyAsTheIndex(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.put("a", 1, object{"l": s("x"), "other": n(1)})
+	in := querying("local", "a")
+	in.Select, in.ConsistentRead = types.SelectAllAttributes, aws.Bool(true)
+	calls := tab.db.Record()
+	require.NoError(t, done(t.Context(), tab.client.Query, in))
+	assert.EqualValues(t, 2, calls.Calls()[0].ReadUnits)
+}
+
+func TestABatchReadIsBilledForItemsThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	calls := tab.db.Record()
+	require.NoError(t, done(t.Context(), tab.client.BatchGetItem, batchOfKeys("a", "b")))
+	assert.EqualValues(t, 2, calls.Calls()[0].ReadUnits)
 }

@@ -137,3 +137,99 @@ func TestAStartKeyMustBeOneOfTheQuery(t *testing.T) {
 		assert.ErrorContains(t, done(t.Context(), tab.client.Query, in), "The provided starting key", name)
 	}
 }
+
+func TestAPageThatTheLastItemFillsMayHaveAnother(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	for i := range 4 {
+		tab.put("a", i+1, object{"fill": fill(1<<18, len("p")+len("a")+len("s")+2)})
+	}
+	out, err := tab.client.Query(t.Context(), querying("", "a"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, out.Count)
+	assert.Equal(t, keyOf("a", 4), out.LastEvaluatedKey)
+}
+
+func TestAStartKeyMustBeOneOfTheSegment(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	refused := 0
+	for segment := range int32(2) {
+		err := done(t.Context(), tab.client.Scan, &dynamodb.ScanInput{
+			TableName: aws.String("tab"), Segment: aws.Int32(segment), TotalSegments: aws.Int32(2), ExclusiveStartKey: keyOf("a", 1),
+		})
+		if err != nil {
+			require.ErrorContains(t, err, "Exclusive start key must lie within the segment")
+			refused++
+		}
+	}
+	assert.Equal(t, 1, refused)
+}
+
+func TestABoundIncludesAllRowsOfAnIndexThatShareIt(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	for i := range 5 {
+		tab.put("a", i, object{"l": s("x")})
+	}
+	for _, forward := range []bool{true, false} {
+		for _, operator := range []string{"=", "<=", ">="} {
+			in := querying("local", "a")
+			in.KeyConditionExpression, in.ExpressionAttributeValues[":l"] = aws.String("p = :p AND l "+operator+" :l"), s("x")
+			in.ScanIndexForward = aws.Bool(forward)
+			out, err := tab.client.Query(t.Context(), in)
+			require.NoError(t, err)
+			assert.EqualValues(t, 5, out.Count, "%s, forward %v", operator, forward)
+		}
+	}
+}
+
+// createSimple creates a table with a partition key, and a sort key if it has a type.
+func (t *table) createSimple(name string, sort types.ScalarAttributeType) {
+	t.Helper()
+	in := &dynamodb.CreateTableInput{
+		TableName: aws.String(name), BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("p"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("p"), KeyType: types.KeyTypeHash}},
+	}
+	if sort != "" {
+		in.AttributeDefinitions = append(in.AttributeDefinitions, types.AttributeDefinition{AttributeName: aws.String("s"), AttributeType: sort})
+		in.KeySchema = append(in.KeySchema, types.KeySchemaElement{AttributeName: aws.String("s"), KeyType: types.KeyTypeRange})
+	}
+	require.NoError(t, done(t.Context(), t.client.CreateTable, in))
+}
+
+func TestAPrefixMayEndWithTheHighestByte(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.createSimple("binary", types.ScalarAttributeTypeB)
+	b := func(bytes ...byte) types.AttributeValue { return &types.AttributeValueMemberB{Value: bytes} }
+	for _, key := range []types.AttributeValue{b(1, 0xfe), b(1, 0xff), b(1, 0xff, 1), b(2), b(0xff), b(0xff, 0xff)} {
+		require.NoError(t, done(t.Context(), tab.client.PutItem, &dynamodb.PutItemInput{
+			TableName: aws.String("binary"), Item: object{"p": s("a"), "s": key},
+		}))
+	}
+	for _, forward := range []bool{true, false} {
+		for _, prefix := range []types.AttributeValue{b(1, 0xff), b(0xff)} {
+			in := querying("", "a")
+			in.TableName, in.ScanIndexForward = aws.String("binary"), aws.Bool(forward)
+			in.KeyConditionExpression, in.ExpressionAttributeValues[":b"] = aws.String("p = :p AND begins_with(s, :b)"), prefix
+			out, err := tab.client.Query(t.Context(), in)
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, out.Count, "forward %v", forward)
+		}
+	}
+}
+
+func TestNothingIsBehindTheOnlyItemOfAPartition(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.createSimple("simple", "")
+	require.NoError(t, done(t.Context(), tab.client.PutItem, &dynamodb.PutItemInput{TableName: aws.String("simple"), Item: object{"p": s("a")}}))
+	in := querying("", "a")
+	in.TableName, in.Limit = aws.String("simple"), aws.Int32(1)
+	out, err := tab.client.Query(t.Context(), in)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, out.Count)
+	assert.Nil(t, out.LastEvaluatedKey)
+}

@@ -189,8 +189,8 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f 
 			out.UnprocessedItems[w.table] = append(out.UnprocessedItems[w.table], w.request)
 			continue
 		}
-		_, _, err := db.run(c, &w.write)
-		if _, busy := err.(*types.TransactionConflictException); busy { //nolint:errorlint // made by run
+		_, _, err := db.perform(c, &w.write)
+		if _, busy := err.(*types.TransactionConflictException); busy { //nolint:errorlint // made by perform
 			out.UnprocessedItems[w.table] = append(out.UnprocessedItems[w.table], w.request)
 			continue
 		}

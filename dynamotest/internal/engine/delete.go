@@ -28,11 +28,7 @@ func (db *Database) DeleteItem(c *Cost, in *dynamodb.DeleteItemInput) (*dynamodb
 	if err != nil {
 		return nil, err
 	}
-	if err := w.in(t); err != nil {
-		return nil, err
-	}
-	w.onFailure(in.ReturnValuesOnConditionCheckFailure)
-	old, _, err := db.run(c, &w)
+	old, _, err := db.run(c, t, &w, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
@@ -31,6 +32,18 @@ type reader struct {
 	fetched float64 // units
 	last    *row    // where the page ends before the stretch does
 	err     error
+}
+
+func newReader(t *table, limit *int32, filter, projection *string, a *expression.Attributes) (*reader, error) {
+	f, err := parseCondition("FilterExpression", filter, a)
+	if err != nil {
+		return nil, err
+	}
+	p, err := parseProjection(projection, a)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{t: t, filter: f, projection: p, limit: int(aws.ToInt32(limit))}, nil
 }
 
 func (r *reader) rows() *rows {

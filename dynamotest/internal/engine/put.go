@@ -30,11 +30,7 @@ func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutIt
 	if err != nil {
 		return nil, err
 	}
-	if err := w.in(t); err != nil {
-		return nil, err
-	}
-	w.onFailure(in.ReturnValuesOnConditionCheckFailure)
-	old, _, err := db.run(c, &w)
+	old, _, err := db.run(c, t, &w, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -32,11 +31,8 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{t: t, limit: int(aws.ToInt32(in.Limit))}
-	if r.filter, err = parseCondition("FilterExpression", in.FilterExpression, a); err != nil {
-		return nil, err
-	}
-	if r.projection, err = parseProjection(in.ProjectionExpression, a); err != nil {
+	r, err := newReader(t, in.Limit, in.FilterExpression, in.ProjectionExpression, a)
+	if err != nil {
 		return nil, err
 	}
 	keyCondition, err := expression.ParseKeyCondition(*in.KeyConditionExpression, a)

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
@@ -33,11 +32,8 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{t: t, limit: int(aws.ToInt32(in.Limit))}
-	if r.filter, err = parseCondition("FilterExpression", in.FilterExpression, a); err != nil {
-		return nil, err
-	}
-	if r.projection, err = parseProjection(in.ProjectionExpression, a); err != nil {
+	r, err := newReader(t, in.Limit, in.FilterExpression, in.ProjectionExpression, a)
+	if err != nil {
 		return nil, err
 	}
 	if err := a.CheckUsed(); err != nil {

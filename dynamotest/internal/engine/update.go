@@ -31,11 +31,7 @@ func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb
 	if err != nil {
 		return nil, err
 	}
-	if err := w.in(t); err != nil {
-		return nil, err
-	}
-	w.onFailure(in.ReturnValuesOnConditionCheckFailure)
-	old, next, err := db.run(c, &w)
+	old, next, err := db.run(c, t, &w, in.ReturnValuesOnConditionCheckFailure)
 	if err != nil {
 		return nil, err
 	}

@@ -235,11 +235,22 @@ func (t *table) checkResult(item value.Item, tooLarge string) error {
 
 const conditionFailed = "The conditional request failed"
 
-// run makes the write on its own, and gives the item before and after.
-func (db *Database) run(c *Cost, w *write) (old, next value.Item, err error) {
+// run makes a write that is the whole request, and gives the item before and after.
+func (db *Database) run(
+	c *Cost, t *table, w *write, onFailure types.ReturnValuesOnConditionCheckFailure,
+) (old, next value.Item, err error) {
+	w.onFailure(onFailure)
+	if err := w.in(t); err != nil {
+		return nil, nil, err
+	}
 	if w.unfit != nil {
 		return nil, nil, w.unfit
 	}
+	return db.perform(c, w)
+}
+
+// perform makes a write by itself.
+func (db *Database) perform(c *Cost, w *write) (old, next value.Item, err error) {
 	if err := db.lock(w.t); err != nil {
 		return nil, nil, err
 	}
