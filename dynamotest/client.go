@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
@@ -29,6 +30,8 @@ func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 		Region:      "us-east-1",
 		Credentials: aws.NewCredentialsCache(aws.CredentialsProviderFunc(credentials)),
 		HTTPClient:  &http.Client{Transport: transport{db}},
+		// Signing is a quarter of what a request costs, and nothing checks the signature.
+		HTTPSignerV4: signer{},
 		// Endpoints are resolved for each request otherwise, for a host that is never called.
 		BaseEndpoint: aws.String("http://" + host),
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
@@ -43,6 +46,16 @@ func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 const host = "dynamotest"
 
 const maxBackoff = 5 * time.Millisecond
+
+// signer signs requests with nothing but the name of who does.
+type signer struct{}
+
+func (signer) SignHTTP(
+	_ context.Context, credentials aws.Credentials, request *http.Request, _, _, _ string, _ time.Time, _ ...func(*v4.SignerOptions),
+) error {
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+credentials.AccessKeyID)
+	return nil
+}
 
 func credentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "dynamotest", SecretAccessKey: "secret"}, nil
