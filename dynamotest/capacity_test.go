@@ -277,7 +277,7 @@ func TestATearCostsATransactionNothing(t *testing.T) {
 	calls := tab.db.Record()
 	require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, in))
 	assert.Equal(t, 1, tear.Fired())
-	assert.EqualValues(t, 6, calls.Calls()[0].WriteUnits, "the check is billed as well")
+	assert.InDelta(t, 6, calls.Calls()[0].WriteUnits, 0, "the check is billed as well")
 }
 
 func TestAnIndexIsBilledByTheLargerAndByBothWhereTheEntryMoves(t *testing.T) {
@@ -323,7 +323,7 @@ func TestWhatAnIndexLacksIsReadAsConsistentlyAsTheIndex(t *testing.T) {
 	in.Select, in.ConsistentRead = types.SelectAllAttributes, aws.Bool(true)
 	calls := tab.db.Record()
 	require.NoError(t, done(t.Context(), tab.client.Query, in))
-	assert.EqualValues(t, 2, calls.Calls()[0].ReadUnits)
+	assert.InDelta(t, 2, calls.Calls()[0].ReadUnits, 0)
 }
 
 func TestABatchReadIsBilledForItemsThatAreNotThere(t *testing.T) {
@@ -331,5 +331,5 @@ func TestABatchReadIsBilledForItemsThatAreNotThere(t *testing.T) {
 	tab := newTable(t)
 	calls := tab.db.Record()
 	require.NoError(t, done(t.Context(), tab.client.BatchGetItem, batchOfKeys("a", "b")))
-	assert.EqualValues(t, 2, calls.Calls()[0].ReadUnits)
+	assert.InDelta(t, 2, calls.Calls()[0].ReadUnits, 0)
 }

@@ -71,8 +71,9 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	var body []byte
 	if request.Body != nil {
-		var err error
-		body, err = io.ReadAll(request.Body)
+		buffer := bytes.NewBuffer(make([]byte, 0, max(request.ContentLength, 0)+bytes.MinRead))
+		_, err := buffer.ReadFrom(request.Body)
+		body = buffer.Bytes()
 		if closeErr := request.Body.Close(); err == nil {
 			err = closeErr
 		}

@@ -29,7 +29,7 @@ func TestARecordingCountsBytesAndUnitsOfSomeOperations(t *testing.T) {
 	tab.db.Inject(dynamotest.LoseReply(), dynamotest.Times(1))
 	tab.put("a", 1, nil)
 	tab.get("a", 1)
-	assert.EqualValues(t, 1, calls.Calls()[0].WriteUnits, "whose reply was lost")
+	assert.InDelta(t, 1, calls.Calls()[0].WriteUnits, 0, "whose reply was lost")
 	assert.Zero(t, calls.Calls()[0].ReplyBytes)
 	assert.NotZero(t, calls.Calls()[2].ReplyBytes)
 	read, write := calls.Units("PutItem")

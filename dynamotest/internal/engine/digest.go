@@ -2,6 +2,7 @@ package engine
 
 import (
 	"hash/maphash"
+	"math/bits"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,11 +13,10 @@ import (
 var digestSeed = maphash.MakeSeed()
 
 // digest is a hash of what a transaction asks for. What has no order counts in any.
-type digest struct{ maphash.Hash }
+type digest uint64
 
 func digestOf(actions []types.TransactWriteItem) uint64 {
 	var d digest
-	d.SetSeed(digestSeed)
 	for _, action := range actions {
 		switch {
 		case action.Put != nil:
@@ -42,28 +42,30 @@ func digestOf(actions []types.TransactWriteItem) uint64 {
 			d.placeholders(a.ExpressionAttributeNames, a.ExpressionAttributeValues)
 		}
 	}
-	return d.Sum64()
+	return uint64(d)
 }
 
 func (d *digest) placeholders(names map[string]string, values value.Item) {
-	var sum uint64
+	var sum digest
 	for name, of := range names {
-		sum += alone(func(d *digest) { d.texts(name, of) })
+		var one digest
+		one.texts(name, of)
+		sum += one
 	}
-	d.number(sum)
+	d.number(uint64(sum))
 	d.item(values)
 }
 
 func (d *digest) item(item value.Item) {
-	var sum uint64
+	var sum digest
 	for name, v := range item {
-		sum += alone(func(d *digest) {
-			d.texts(name)
-			d.value(v)
-		})
+		var one digest
+		one.texts(name)
+		one.value(v)
+		sum += one
 	}
 	d.number(uint64(len(item)))
-	d.number(sum)
+	d.number(uint64(sum))
 }
 
 func (d *digest) value(v types.AttributeValue) {
@@ -99,22 +101,13 @@ func (d *digest) value(v types.AttributeValue) {
 
 func (d *digest) texts(texts ...string) {
 	for _, t := range texts {
-		d.number(uint64(len(t)))
-		_, _ = d.WriteString(t)
+		d.number(maphash.String(digestSeed, t))
 	}
 }
 
-func (d *digest) bytes(b []byte) {
-	d.number(uint64(len(b)))
-	_, _ = d.Write(b)
-}
+func (d *digest) bytes(b []byte) { d.number(maphash.Bytes(digestSeed, b)) }
 
-func (d *digest) number(n uint64) { maphash.WriteComparable(&d.Hash, n) }
-
-// alone is the digest of a part by itself.
-func alone(write func(*digest)) uint64 {
-	var d digest
-	d.SetSeed(digestSeed)
-	write(&d)
-	return d.Sum64()
+// number mixes a number in. The factor is that of Fibonacci hashing.
+func (d *digest) number(n uint64) {
+	*d = digest(bits.RotateLeft64(uint64(*d)^n, 23) * 0x9e3779b97f4a7c15)
 }

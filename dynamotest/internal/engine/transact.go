@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -225,10 +224,8 @@ func (db *Database) prepare(c *Cost, writes []write, f *Interference) (next []va
 		if _, held := w.t.held[w.at]; held {
 			reasons[i] = reason("TransactionConflict", ConflictMessage, nil)
 		} else {
-			next[i], err = w.decide(w.t.at(w.at).content())
-			var late mistaken
-			if errors.As(err, &late) {
-				return nil, late.error
+			if next[i], err = w.decide(w.t.at(w.at).content()); isMistaken(err) {
+				return nil, plain(err)
 			}
 			reasons[i] = reasonOf(plain(err))
 		}

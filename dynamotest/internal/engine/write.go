@@ -32,8 +32,16 @@ type unfit struct{ error }
 // mistaken is the error of a request that makes even a transaction invalid, though it was found late.
 type mistaken struct{ error }
 
+func isMistaken(err error) bool {
+	_, is := err.(mistaken) //nolint:errorlint // never wrapped
+	return is
+}
+
 // plain is an error without what only transactions need.
 func plain(err error) error {
+	if err == nil {
+		return nil
+	}
 	var misfit unfit
 	if errors.As(err, &misfit) {
 		return misfit.error
@@ -98,6 +106,9 @@ func onKey(kind writeKind, key value.Item, condition, update *string, a *express
 func (w *write) in(t *table) error {
 	w.t = t
 	err := w.check()
+	if err == nil {
+		return nil
+	}
 	var misfit unfit
 	if errors.As(err, &misfit) {
 		w.unfit = misfit.error
