@@ -130,6 +130,24 @@ var known = []Known{
 		},
 	},
 	{
+		Name: "an update makes an item too large together with what local indexes keep of it",
+		Reference: guide + "ServiceQuotas.html#limits-items: with local secondary indexes 400 KB is the limit of the item and all of its " +
+			"entries in them",
+		Is: func(d Difference) bool {
+			const tooLarge = "Item size to update has exceeded the maximum allowed size"
+			if d.Left.Err != nil {
+				return false
+			}
+			var canceled *types.TransactionCanceledException
+			if errors.As(d.Right.Err, &canceled) {
+				return slices.ContainsFunc(canceled.CancellationReasons, func(reason types.CancellationReason) bool {
+					return aws.ToString(reason.Message) == tooLarge
+				})
+			}
+			return d.Operation.Name() == "UpdateItem" && d.Right.Message() == tooLarge
+		},
+	},
+	{
 		Name:      "a new index whose key only the table defines",
 		Reference: api + "API_UpdateTable.html: with a new global index, AttributeDefinitions must include its key elements",
 		Is: func(d Difference) bool {

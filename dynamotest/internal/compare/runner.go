@@ -46,7 +46,7 @@ var runs atomic.Int64
 // An operation with which the databases may have come apart is undone in both: what it wrote is deleted, or
 // the table it was on. So one difference does not bring the next.
 func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
-	token := fmt.Sprintf("%x-%x-", time.Now().UnixNano(), runs.Add(1))
+	token := newToken()
 	if err := r.both(func(client *dynamodb.Client) error { return removeTables(ctx, client) }); err != nil {
 		return fmt.Errorf("remove the tables of the world before: %w", err)
 	}
@@ -87,10 +87,13 @@ func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 		}
 		if k.IsPlace == nil && (left.Err == nil || right.Err == nil) {
 			r.undo(ctx, operation)
+			token = newToken() // one side may have remembered that of this operation
 		}
 	}
 	return nil
 }
+
+func newToken() string { return fmt.Sprintf("%x-%x-", time.Now().UnixNano(), runs.Add(1)) }
 
 // NewResult returns an empty result.
 func NewResult() *Result {

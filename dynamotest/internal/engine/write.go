@@ -80,9 +80,16 @@ func putting(item value.Item, condition *string, a *expression.Attributes) (w wr
 	if err := a.CheckUsed(); err != nil {
 		return write{}, err
 	}
-	w.item, err = value.NormalizeItem(item)
-	return w, err
+	if w.item, err = value.NormalizeItem(item); err != nil {
+		return write{}, err
+	}
+	if value.ItemSize(w.item) > value.MaxItemSize {
+		return write{}, apierror.Validation(itemTooLarge)
+	}
+	return w, nil
 }
+
+const itemTooLarge = "Item size has exceeded the maximum allowed size"
 
 // onKey makes a write of the item with a key, but for its table.
 func onKey(kind writeKind, key value.Item, condition, update *string, a *expression.Attributes) (w write, err error) {
@@ -132,7 +139,7 @@ func (w *write) check() error {
 	w.at = t.key.positionOf(w.item)
 	t.mu.RLock() // for the indexes
 	defer t.mu.RUnlock()
-	return t.checkResult(w.item, "Item size has exceeded the maximum allowed size")
+	return t.checkResult(w.item, itemTooLarge)
 }
 
 // decide tells what becomes of the item, under the lock of the table.
