@@ -57,7 +57,7 @@ func (c *Call) charge(cost *engine.Cost) {
 
 type observer struct{ see func(Call) }
 
-// Observe calls see after each call, until stop is called. It runs in the goroutine that serves the call, before
+// Observe calls see after each call, until stop is called; calls that are under way then may still be seen. It runs in the goroutine that serves the call, before
 // the client gets the reply.
 func (db *DB) Observe(see func(Call)) (stop func()) {
 	o := &observer{see}

@@ -65,7 +65,10 @@ func credentials(context.Context) (aws.Credentials, error) {
 type transport struct{ db *DB }
 
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.URL.Host != host { // nor is it sent there: a test must not reach the real service by mistake
+	if request.URL.Host != host { // refused rather than sent: a test must not reach the real service by mistake
+		if request.Body != nil {
+			_ = request.Body.Close()
+		}
 		return nil, fmt.Errorf("dynamotest: a request for %s came to the HTTP client of a database in memory: "+
 			"a client with another endpoint needs another HTTPClient", request.URL.Host)
 	}
@@ -86,7 +89,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return &http.Response{
-		StatusCode: answer.status, Status: http.StatusText(answer.status),
+		StatusCode: answer.status, Status: fmt.Sprint(answer.status, " ", http.StatusText(answer.status)),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header:        answer.header(),
 		Body:          io.NopCloser(bytes.NewReader(answer.body)),

@@ -37,11 +37,11 @@
 //	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.05))
 //	db.Inject(dynamotest.Hold(dynamotest.For(10*time.Millisecond))) // transactions on one item conflict
 //
-// It happens to calls on tables too, such as CreateTable, unless [On] says otherwise. The Injection tells how often it
-// happened; if the test fails, the faults that did not happen at all are logged.
+// A fault without [On] also happens to calls on tables, such as CreateTable. The Injection tells how often it happened; if
+// the test fails, the faults in place that did not happen at all are logged.
 //
 // What is drawn at random comes from [Seed], by call rather than by time, so that a failure can be repeated: the n-th
-// call of one operation on the same keys draws the same in every run; see [Chance]. [DB.Storm] injects every fault.
+// call of one operation on the same keys draws the same in every run; see [Chance]. [DB.Storm] injects them all.
 //
 // Faults that wait take a function, which can do in the meantime what another client would:
 //
@@ -49,8 +49,8 @@
 //		// here one part of the transaction is written, and the other is not
 //	}))
 //
-// A conflict of transactions is an error that the SDK does not retry when it comes from PutItem, UpdateItem or
-// DeleteItem. For the rest the client retries as the SDK does, but without long pauses; see [DB.Client].
+// The SDK retries neither a conflict nor a transaction that was cancelled, whatever the reason; a write of a batch that
+// conflicts comes back unprocessed. The rest it retries, but here without long pauses; see [DB.Client].
 //
 // # Time
 //

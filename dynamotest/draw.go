@@ -66,11 +66,13 @@ func identity(operation string, in any, touches []engine.Touch) uint64 {
 	}
 	switch in := in.(type) {
 	case *dynamodb.QueryInput:
-		text(aws.ToString(in.KeyConditionExpression), aws.ToString(in.FilterExpression), strconv.FormatBool(aws.ToBool(in.ScanIndexForward)))
+		text(aws.ToString(in.KeyConditionExpression), aws.ToString(in.FilterExpression), aws.ToString(in.ProjectionExpression),
+			string(in.Select), strconv.Itoa(int(aws.ToInt32(in.Limit))), strconv.FormatBool(in.ScanIndexForward == nil || *in.ScanIndexForward))
 		item(in.ExpressionAttributeValues)
 		item(in.ExclusiveStartKey)
 	case *dynamodb.ScanInput:
-		text(aws.ToString(in.FilterExpression), strconv.Itoa(int(aws.ToInt32(in.Segment))), strconv.Itoa(int(aws.ToInt32(in.TotalSegments))))
+		text(aws.ToString(in.FilterExpression), aws.ToString(in.ProjectionExpression), string(in.Select), strconv.Itoa(int(aws.ToInt32(in.Limit))),
+			strconv.Itoa(int(aws.ToInt32(in.Segment))), strconv.Itoa(int(aws.ToInt32(in.TotalSegments))))
 		item(in.ExpressionAttributeValues)
 		item(in.ExclusiveStartKey)
 	}

@@ -46,7 +46,7 @@ var (
 
 // Throttle refuses a call for lack of throughput, with a ProvisionedThroughputExceededException. What is hit of a
 // batch comes back unprocessed, unless it is all; a transaction is cancelled with the reason
-// ProvisionedThroughputExceeded. With [Index] it hits reads of the index and writes of its table, as a throttled
+// ProvisionedThroughputExceeded, which the SDK does not retry. With [Index] it hits reads of the index and writes of its table, as a throttled
 // index pushes back on those.
 func Throttle() Fault {
 	return Fault{name: "Throttle", pushesBack: true, strike: func(p *plan, s strike) bool {
@@ -73,6 +73,7 @@ func InternalError() Fault {
 
 // Refuse refuses a call with any error of the API, such as &types.RequestLimitExceeded{}.
 func Refuse(with smithy.APIError) Fault {
+	mustBe(with != nil, "Refuse(nil): it needs an error")
 	return Fault{name: "Refuse(" + with.ErrorCode() + ")", strike: func(p *plan, _ strike) bool { return p.refuse(with) }}
 }
 
@@ -102,17 +103,23 @@ var (
 // CutConnection breaks the connection before the request arrives: it has no effect.
 func CutConnection() Fault {
 	return Fault{name: "CutConnection", strike: func(p *plan, _ strike) bool {
-		p.cut = !p.answered()
-		return p.cut
+		if p.ended() {
+			return false
+		}
+		p.cut = true
+		return true
 	}}
 }
 
-// LoseReply breaks the connection after the call took effect and before the reply arrives. The client can not
+// LoseReply breaks the connection after the call took effect and before the reply arrives. The client cannot
 // tell it from [CutConnection]. It does not happen to calls that another fault refuses.
 func LoseReply() Fault {
 	return Fault{name: "LoseReply", strike: func(p *plan, _ strike) bool {
-		p.loseReply = !p.answered()
-		return p.loseReply
+		if p.ended() {
+			return false
+		}
+		p.loseReply = true
+		return true
 	}}
 }
 
@@ -139,6 +146,9 @@ func Unprocessed(n int) Fault {
 func SmallPages(n int) Fault {
 	mustBe(n > 0, "SmallPages(%d): a page has at least one item", n)
 	return Fault{name: "SmallPages", on: []string{"Query", "Scan"}, strike: func(p *plan, _ strike) bool {
+		if p.answered() {
+			return false
+		}
 		if p.page == 0 || n < p.page {
 			p.page = n
 		}
@@ -159,7 +169,8 @@ func DelayIndex(least, most time.Duration) Fault {
 // transactions, meet a TransactionConflict; plain reads see what was there before. See [For].
 //
 // Pause runs in the goroutine that serves the call, so the client waits for it; it should end when its context
-// does, which is the client's. It may use the database. Calls with its context are not held themselves.
+// does, which is the client's, and it must return: one that ends the test instead leaves the transaction undone. It may
+// use the database. Calls with its context do not meet the same Hold again.
 func Hold(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Hold(nil): it needs something to do")
 	return Fault{name: "Hold", on: []string{"TransactWriteItems"}, waits: true, strike: func(p *plan, s strike) bool {

@@ -36,7 +36,6 @@ func TestWhatIsThrottledIsChosenByTableOperationAndKey(t *testing.T) {
 		"an index elsewhere": {[]dynamotest.When{dynamotest.Index("other")}, false},
 		"after the first":    {[]dynamotest.When{dynamotest.After(1)}, false},
 		"by chance always":   {[]dynamotest.When{dynamotest.Chance(1)}, true},
-		"by chance never":    {[]dynamotest.When{dynamotest.Chance(0)}, false},
 		"matching the input": {[]dynamotest.When{dynamotest.Matching(func(_ string, in any) bool {
 			return len(in.(*dynamodb.PutItemInput).Item) == 2
 		})}, true},
@@ -449,6 +448,37 @@ func TestAFaultThatDidNotHappenIsNotCounted(t *testing.T) {
 	assert.NotEmpty(t, tab.get("a", 1), "whose reply was lost")
 }
 
+func TestTwoCutsAreOne(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	first, second := tab.db.Inject(dynamotest.CutConnection()), tab.db.Inject(dynamotest.CutConnection())
+	require.ErrorIs(t, done(t.Context(), tab.once().PutItem, putting("a", 1, nil)), io.ErrUnexpectedEOF)
+	assert.Equal(t, []int{1, 0}, []int{first.Fired(), second.Fired()})
+}
+
+func TestAPauseHappensAfterSomeTransactionsAndThenNoMore(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	held := 0
+	hold := tab.db.Inject(dynamotest.Hold(func(context.Context) { held++ }), dynamotest.After(1), dynamotest.Times(1))
+	for i, want := range []int{0, 1, 1, 1} {
+		require.NoError(t, done(t.Context(), tab.client.TransactWriteItems, adding(1, "a", "b")))
+		assert.Equal(t, want, held, i)
+	}
+	assert.Equal(t, 1, hold.Fired())
+}
+
+func TestAFaultOnTheWayOfARefusedCallIsNotCounted(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.db.Inject(dynamotest.InternalError())
+	unprocessed := tab.db.Inject(dynamotest.Unprocessed(1))
+	pages := tab.db.Inject(dynamotest.SmallPages(1))
+	require.Error(t, done(t.Context(), tab.once().BatchWriteItem, batch("a", "b")))
+	require.Error(t, done(t.Context(), tab.once().Query, querying("", "a")))
+	assert.Zero(t, unprocessed.Fired()+pages.Fired())
+}
+
 func TestAMistakeInAnInjectionPanics(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
@@ -464,6 +494,10 @@ func TestAMistakeInAnInjectionPanics(t *testing.T) {
 		"After(-1)":                       func() { db.Inject(dynamotest.Throttle(), dynamotest.After(-1)) },
 		"SmallPages(0)":                   func() { dynamotest.SmallPages(0) },
 		"Unprocessed(-1)":                 func() { dynamotest.Unprocessed(-1) },
+		"Chance(0)":                       func() { db.Storm(0) },
+		"Refuse(nil)":                     func() { dynamotest.Refuse(nil) },
+		"LoseReply: Index holds":          func() { db.Inject(dynamotest.LoseReply(), dynamotest.Index("i"), dynamotest.On("PutItem")) },
+		"SmallPages: Key does not hold":   func() { db.Inject(dynamotest.SmallPages(1), dynamotest.Key(keyOf("a", 1))) },
 		"Latency(2s, 1s)":                 func() { dynamotest.Latency(2*time.Second, time.Second) },
 		"Hold(nil)":                       func() { dynamotest.Hold(nil) },
 		"Tear(nil)":                       func() { dynamotest.Tear(nil) },

@@ -62,7 +62,7 @@ func (i *Injection) Fired() int {
 	return i.fired
 }
 
-// Storm injects every fault of this package, each with a chance at each call; those that wait do so for a
+// Storm injects every fault of this package but [Refuse], each with a chance at each call; those that wait do so for a
 // millisecond, and indexes lag by up to 100. Conflicts reach the caller, as the SDK does not retry them. Calm ends
 // it.
 func (db *DB) Storm(chance float64) (calm func()) {
@@ -89,7 +89,7 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 		return
 	}
 	hits, ok := i.hits(operation, in, p.touches)
-	if !ok {
+	if !ok || i.isSpent() {
 		return
 	}
 	random := i.draws.of(operation, in, p.touches)
@@ -98,13 +98,15 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 	}
 	s := strike{operation: operation, input: in, hits: hits, random: random}
 	s.pause = func(ctx context.Context, do func(context.Context)) {
-		if i.fire(func() bool { return true }) {
+		if i.fire(func() bool { return true }) { // unless another call was first
 			p.faults = append(p.faults, i.fault.name)
 			do(context.WithValue(ctx, paused{i}, true))
 		}
 	}
-	if i.fault.waits {
-		i.fault.strike(p, s)
+	if i.fault.waits { // it is counted when it comes to that
+		if !i.passes() {
+			i.fault.strike(p, s)
+		}
 		return
 	}
 	if i.fire(func() bool { return i.fault.strike(p, s) }) {
@@ -152,6 +154,24 @@ func (i *Injection) has(key value.Item) bool {
 	return true
 }
 
+// isSpent tells whether the fault has happened often enough.
+func (i *Injection) isSpent() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.times >= 0 && i.fired >= i.times
+}
+
+// passes tells whether a call is one of those that the fault is to let pass.
+func (i *Injection) passes() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.seen < i.after {
+		i.seen++
+		return true
+	}
+	return false
+}
+
 // fire makes the fault happen, unless it has happened often enough or is to let calls pass.
 func (i *Injection) fire(strike func() bool) bool {
 	i.mu.Lock()
@@ -192,7 +212,7 @@ func (db *DB) indexDelay(table, index string, key func() value.Item) time.Durati
 	return longest
 }
 
-// neverFired are the faults that were injected and did not happen.
+// neverFired are the faults in place that did not happen.
 func (db *DB) neverFired() []string {
 	var names []string
 	for _, i := range *db.injections.Load() {

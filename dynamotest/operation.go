@@ -51,15 +51,15 @@ var operations = map[string]operation{
 	"UpdateItem": onItems((*engine.Database).UpdateItem, slices.Concat(writing, []string{"Key", "UpdateExpression"})...),
 	"DeleteItem": onItems((*engine.Database).DeleteItem, slices.Concat(writing, []string{"Key"})...),
 
-	"BatchGetItem": withFaults((*engine.Database).BatchGetItem, "RequestItems", "ReturnConsumedCapacity"),
-	"BatchWriteItem": withFaults((*engine.Database).BatchWriteItem,
+	"BatchGetItem": withInterference((*engine.Database).BatchGetItem, "RequestItems", "ReturnConsumedCapacity"),
+	"BatchWriteItem": withInterference((*engine.Database).BatchWriteItem,
 		"RequestItems", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 	"TransactGetItems": onItems((*engine.Database).TransactGetItems, "TransactItems", "ReturnConsumedCapacity"),
-	"TransactWriteItems": withFaults((*engine.Database).TransactWriteItems,
+	"TransactWriteItems": withInterference((*engine.Database).TransactWriteItems,
 		"TransactItems", "ClientRequestToken", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 }
 
-func withFaults[In, Out any](run func(*engine.Database, *engine.Cost, *In, *engine.Interference) (*Out, error), supported ...string) operation {
+func withInterference[In, Out any](run func(*engine.Database, *engine.Cost, *In, *engine.Interference) (*Out, error), supported ...string) operation {
 	return operation{
 		input:      func() any { return new(In) },
 		parameters: parametersOf(reflect.TypeFor[In](), supported),
@@ -70,7 +70,7 @@ func withFaults[In, Out any](run func(*engine.Database, *engine.Cost, *In, *engi
 }
 
 func onItems[In, Out any](run func(*engine.Database, *engine.Cost, *In) (*Out, error), supported ...string) operation {
-	return withFaults(func(db *engine.Database, c *engine.Cost, in *In, _ *engine.Interference) (*Out, error) {
+	return withInterference(func(db *engine.Database, c *engine.Cost, in *In, _ *engine.Interference) (*Out, error) {
 		return run(db, c, in)
 	}, supported...)
 }

@@ -40,17 +40,17 @@ func (db *DB) plan(ctx context.Context, operation string, in any) *plan {
 	for _, i := range injections {
 		i.meet(ctx, p, operation, in)
 	}
-	if len(p.throttled) > 0 && !slices.Contains(p.throttled, false) {
-		p.refuse(&types.ProvisionedThroughputExceededException{Message: aws.String(throttled)})
-	}
 	return p
 }
 
 // answered tells whether the call has come to an end without an effect.
 func (p *plan) answered() bool { return p.refusal != nil || p.cut }
 
+// ended tells whether a fault has decided how the call ends for the client.
+func (p *plan) ended() bool { return p.answered() || p.loseReply }
+
 func (p *plan) refuse(with error) bool {
-	if p.answered() || p.loseReply {
+	if p.ended() {
 		return false
 	}
 	p.refusal = with
@@ -58,13 +58,19 @@ func (p *plan) refuse(with error) bool {
 }
 
 func (p *plan) withhold(hits []int) bool {
+	if p.answered() {
+		return false
+	}
 	p.withheld = mark(p.withheld, len(p.touches), hits)
 	return true
 }
 
-// throttle withholds items, unless in the end it is all of them.
+// throttle withholds items, or refuses the call if by now it is all of them.
 func (p *plan) throttle(hits []int) bool {
 	p.throttled = mark(p.throttled, len(p.touches), hits)
+	if !slices.Contains(p.throttled, false) {
+		return p.refuse(&types.ProvisionedThroughputExceededException{Message: aws.String(throttled)})
+	}
 	return p.withhold(hits)
 }
 

@@ -61,10 +61,10 @@ func Matching(match func(operation string, input any) bool) When {
 	}
 }
 
-// After lets the first n calls pass to which the fault would have happened.
+// After lets the first n calls pass that the other conditions hold for.
 func After(n int) When {
 	return func(i *Injection) {
-		mustBe(n >= 0, "After(%d): a number of calls is not negative", n)
+		mustBe(n >= 0 && i.after == 0, "After(%d): a number of calls is not negative, and is given once", n)
 		i.after = n
 	}
 }
@@ -72,7 +72,7 @@ func After(n int) When {
 // Times ends the fault when it has happened to n calls.
 func Times(n int) When {
 	return func(i *Injection) {
-		mustBe(n > 0, "Times(%d): a fault that never happens is none", n)
+		mustBe(n > 0 && i.times < 0, "Times(%d): a fault that never happens is none, and the number is given once", n)
 		i.times = n
 	}
 }
@@ -82,7 +82,7 @@ func Times(n int) When {
 // that order matters, as those count the calls of all.) A program whose keys are random must seed those too.
 func Chance(probability float64) When {
 	return func(i *Injection) {
-		mustBe(probability >= 0 && probability <= 1, "Chance(%v): a probability is from 0 to 1", probability)
+		mustBe(probability > 0 && probability <= 1, "Chance(%v): a probability is above 0 and at most 1", probability)
 		i.chance = probability
 	}
 }
@@ -92,6 +92,14 @@ func (i *Injection) check() {
 	f := i.fault
 	mustBe(f.strike != nil || f.delay != nil, "Inject needs a fault made by a function such as Throttle")
 	mustBe(f.delay == nil || i.operations == nil && i.match == nil, "DelayIndex is about no call: On and Matching do not go with it")
+	possible := i.operations
+	if possible == nil {
+		possible = f.on
+	}
+	reads := possible == nil || slices.Contains(possible, "Query") || slices.Contains(possible, "Scan")
+	mustBe(i.index == "" || f.delay != nil || f.pushesBack || reads, "%s: Index holds for Query and Scan only", f.name)
+	onlyReads := possible != nil && !slices.ContainsFunc(possible, func(name string) bool { return name != "Query" && name != "Scan" })
+	mustBe(i.key == nil || !onlyReads, "%s: Key does not hold for Query and Scan", f.name)
 	if f.on != nil && i.operations != nil {
 		can := slices.ContainsFunc(i.operations, func(name string) bool { return slices.Contains(f.on, name) })
 		mustBe(can, "%s does not happen to %v, only to %v", f.name, i.operations, f.on)

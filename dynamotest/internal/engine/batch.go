@@ -209,12 +209,12 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f 
 
 // parseRequest makes the write that is asked for, but for its table.
 func parseRequest(request types.WriteRequest) (write, error) {
-	none := expression.NewAttributes(nil, nil)
+	a := expression.NewAttributes(nil, nil)
 	switch {
 	case (request.PutRequest == nil) == (request.DeleteRequest == nil):
 		return write{}, apierror.Validation("Supplied AttributeValue has more than one datatypes set, must contain exactly one of the supported datatypes")
 	case request.PutRequest != nil:
-		return putting(request.PutRequest.Item, nil, none)
+		return putting(request.PutRequest.Item, nil, a)
 	}
-	return onKey(deleteItem, request.DeleteRequest.Key, nil, nil, none)
+	return onKey(deleteItem, request.DeleteRequest.Key, nil, nil, a)
 }

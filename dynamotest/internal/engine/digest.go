@@ -82,13 +82,18 @@ func (d *digest) value(v types.AttributeValue) {
 			d.number(1)
 		}
 	case *types.AttributeValueMemberSS:
-		d.texts(v.Value...)
+		d.set(v.Value)
 	case *types.AttributeValueMemberNS:
-		d.texts(v.Value...)
+		d.set(v.Value)
 	case *types.AttributeValueMemberBS:
+		var sum digest
 		for _, b := range v.Value {
-			d.bytes(b)
+			var one digest
+			one.bytes(b)
+			sum += one
 		}
+		d.number(uint64(len(v.Value)))
+		d.number(uint64(sum))
 	case *types.AttributeValueMemberL:
 		d.number(uint64(len(v.Value)))
 		for _, e := range v.Value {
@@ -97,6 +102,17 @@ func (d *digest) value(v types.AttributeValue) {
 	case *types.AttributeValueMemberM:
 		d.item(v.Value)
 	}
+}
+
+func (d *digest) set(members []string) {
+	var sum digest
+	for _, m := range members {
+		var one digest
+		one.texts(m)
+		sum += one
+	}
+	d.number(uint64(len(members)))
+	d.number(uint64(sum))
 }
 
 func (d *digest) texts(texts ...string) {
