@@ -1,6 +1,7 @@
 package publisher
 
 import (
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -22,6 +23,14 @@ func (p *Publisher) Waiting(id aggregate.ID) int {
 		}
 	}
 	return waiting
+}
+
+// Abandoned tells whether nobody waits any more for a batch of an aggregate that is in flight.
+func (p *Publisher) Abandoned(id aggregate.ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.streams.byID[id]
+	return ok && slices.ContainsFunc(s.queue, func(b *batch) bool { return b.abandoned })
 }
 
 // Remembered is how many aggregates the Publisher knows.
