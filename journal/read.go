@@ -130,7 +130,7 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		}
 		return numbers
 	}
-	keep := func(items []map[string]types.AttributeValue) error {
+	keep := func(items []item) error {
 		for _, it := range items {
 			r, err := j.recordOf(it)
 			if err != nil {
@@ -174,6 +174,9 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		return nil, err
 	}
 	if numbers := missing(); len(numbers) > 0 {
+		if head, err := j.readHead(ctx, id); err == nil && numbers[0] < head.TruncatedBefore {
+			return nil, &TruncatedError{ID: id, Before: head.TruncatedBefore}
+		}
 		return nil, &CorruptItemError{
 			Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, numbers[0]),
 			Reason: fmt.Sprintf("is missing, though later events or the head say that it was written (%d missing in all)", len(numbers)),
@@ -183,7 +186,7 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 }
 
 // batchGet reads what is there of the given events, and all that DynamoDB leaves unprocessed.
-func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []map[string]types.AttributeValue, err error) {
+func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
 	table := j.config.Tables.Journal
 	if len(numbers) == 1 {
 		it, err := j.getItem(ctx, table, j.key(id, numbers[0]))
@@ -192,10 +195,15 @@ func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint6
 		}
 		return items, err
 	}
-	keys := make([]map[string]types.AttributeValue, len(numbers))
+	keys := make([]item, len(numbers))
 	for i, n := range numbers {
 		keys[i] = j.key(id, n)
 	}
+	return j.batchGetKeys(ctx, table, keys)
+}
+
+// batchGetKeys reads what is there of at most maxKeys items, strongly consistent, in any order.
+func (j *Journal) batchGetKeys(ctx context.Context, table string, keys []item) (items []item, err error) {
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(j.config.RetryBudget))
 	for len(keys) > 0 {
@@ -222,7 +230,7 @@ func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint6
 }
 
 // transactGet sees either all or nothing of any commit.
-func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []map[string]types.AttributeValue, err error) {
+func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
 	input := &dynamodb.TransactGetItemsInput{}
 	for _, n := range numbers {
 		input.TransactItems = append(input.TransactItems, types.TransactGetItem{
