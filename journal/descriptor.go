@@ -14,9 +14,7 @@ import (
 )
 
 const (
-	formatVersion = 2
-	// oldFormat is that of classic journals, which an earlier version of this package reads too.
-	oldFormat = 1
+	formatVersion = 1
 
 	// No shard key ends in a letter, so the descriptor's keys are never those of an event.
 	descriptorPartition = "millrace"
@@ -42,13 +40,9 @@ type descriptor struct {
 }
 
 func describe(c Config) descriptor {
-	format := oldFormat
-	if c.Layout != Classic {
-		format = formatVersion
-	}
 	return descriptor{
 		Table:         c.Tables.Journal,
-		Format:        format,
+		Format:        formatVersion,
 		Layout:        c.Layout,
 		Resolver:      c.Resolver.Name(),
 		Shards:        c.Shards,
@@ -102,7 +96,7 @@ func (j *Journal) readDescriptor(ctx context.Context) (descriptor, error) {
 			ErrNoDescriptor, table)
 	}
 	d := descriptor{Table: table, Layout: Classic}
-	if layout, ok := stringOf(it[attrLayout]); ok {
+	if layout, ok := stringOf(it[attrLayout]); ok { // else it was made when there was one layout
 		d.Layout = Layout(layout)
 	}
 	format, ok := uintOf(it[attrFormat])
@@ -143,9 +137,7 @@ func (j *Journal) writeDescriptor(ctx context.Context) error {
 	it[attrResolver] = stringValue(d.Resolver)
 	it[attrSnapshotTable] = stringValue(d.SnapshotTable)
 	it[attrAttributes] = stringValue(d.Attributes.String())
-	if d.Layout != Classic {
-		it[attrLayout] = stringValue(string(d.Layout))
-	}
+	it[attrLayout] = stringValue(string(d.Layout))
 	table := j.config.Tables.Journal
 	_, err := j.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &table,

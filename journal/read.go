@@ -36,7 +36,10 @@ const (
 // and finally in a transaction, before it is called corrupt: head and events are separate
 // reads, and a transaction can show in one before the other.
 //
-// Errors: [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
+// Events that were removed on purpose end it with a [*TruncatedError], which says where to go on; some of them may
+// still be there and come before it.
+//
+// Errors: [ErrCorruptItem], [ErrTruncated], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		if err := j.events(ctx, id, from, to, func(r *Record) bool { return yield(r, nil) }); err != nil && !errors.Is(err, errStop) {
@@ -152,8 +155,12 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		if err := keep(items); err != nil {
 			return nil, err
 		}
-		if len(missing()) == 0 {
+		numbers := missing()
+		if len(numbers) == 0 {
 			return records, nil
+		}
+		if err := j.truncated(ctx, id, numbers[0]); err != nil {
+			return nil, err
 		}
 		if !sleep(ctx, wait.NextBackOff()) {
 			break
@@ -174,15 +181,26 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		return nil, err
 	}
 	if numbers := missing(); len(numbers) > 0 {
-		if head, err := j.readHead(ctx, id); err == nil && numbers[0] < head.TruncatedBefore {
-			return nil, &TruncatedError{ID: id, Before: head.TruncatedBefore}
-		}
 		return nil, &CorruptItemError{
 			Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, numbers[0]),
 			Reason: fmt.Sprintf("is missing, though later events or the head say that it was written (%d missing in all)", len(numbers)),
 		}
 	}
 	return records, nil
+}
+
+// truncated tells whether an event that is absent has been removed on purpose.
+func (j *Journal) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
+	head, err := j.readHead(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorruptItem):
+		return nil // what that means for the events is the caller's question
+	case err != nil:
+		return err
+	case number < head.TruncatedBefore:
+		return &TruncatedError{ID: id, Before: head.TruncatedBefore}
+	}
+	return nil
 }
 
 // batchGet reads what is there of the given events, and all that DynamoDB leaves unprocessed.
