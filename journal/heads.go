@@ -7,7 +7,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -107,7 +106,7 @@ func (j *Journal) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head)
 	return nil
 }
 
-func (j *Journal) yieldHeads(items []map[string]types.AttributeValue, yield func(Head) bool) (more bool, err error) {
+func (j *Journal) yieldHeads(items []item, yield func(Head) bool) (more bool, err error) {
 	for _, it := range items {
 		id, ok := j.aggregateOf(it)
 		if !ok {
