@@ -207,7 +207,7 @@ func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) 
 			return s, nil
 		}
 	}
-	if len(head.Redundant) > 0 || j.config.Layout == Lean {
+	if len(head.Redundant) > 0 || j.config.Layout == Lean || number == 0 {
 		return nil, nil
 	}
 	a := j.config.Attributes
