@@ -1,0 +1,137 @@
+package repository_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// A payment that is delivered twice is booked once.
+func ExampleCommandID() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	for range 2 {
+		account, err := accounts.Execute(ctx, "42", Deposit(100), repository.CommandID("payment-7"))
+		fmt.Println(account.State.Balance, account.Repeated, err)
+	}
+
+	// Output:
+	// 100 false <nil>
+	// 100 true <nil>
+}
+
+// An e-mail address belongs to one account: a row under the address, put under the condition that there is none,
+// commits with the account's events or not at all.
+func ExampleWrites() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = j.Client().CreateTable(ctx, &dynamodb.CreateTableInput{
+		TableName:            aws.String("addresses"),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("address"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("address"), KeyType: types.KeyTypeHash}},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	reserve := repository.Writes(types.TransactWriteItem{Put: &types.Put{
+		TableName:           aws.String("addresses"),
+		Item:                map[string]types.AttributeValue{"address": &types.AttributeValueMemberS{Value: "ada@example.org"}},
+		ConditionExpression: aws.String("attribute_not_exists(address)"),
+	}})
+	_, err = accounts.Execute(ctx, "1", Deposit(100), reserve)
+	fmt.Println(err)
+	_, err = accounts.Execute(ctx, "2", Deposit(100), reserve)
+	var refused *journal.WriteRefusedError
+	fmt.Println(errors.As(err, &refused) && refused.Code == "ConditionalCheckFailed")
+	_, err = accounts.Load(ctx, "2")
+	fmt.Println(errors.Is(err, journal.ErrNotFound))
+
+	// Output:
+	// <nil>
+	// true
+	// true
+}
+
+func ExampleRepository_LoadAsOf() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{
+		Redundancy: &repository.Redundancy{Keep: 12}, // so that it need not start from the first event
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := accounts.Execute(ctx, "42", Deposit(100)); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	yesterday, err := accounts.LoadAsOf(ctx, "42", time.Now().Add(-24*time.Hour))
+	fmt.Println(yesterday.State.Balance, yesterday.Version, err)
+	now, err := accounts.LoadAsOf(ctx, "42", time.Now().Add(time.Second))
+	fmt.Println(now.State.Balance, now.Version, err)
+
+	// Output:
+	// 0 0 <nil>
+	// 100 1 <nil>
+}
+
+// With a cache, an aggregate that was used before takes one request instead of two.
+func ExampleConfig_cache() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	accounts, err := repository.New(j, Accounts, repository.Config{Cache: 10_000})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 3 {
+		if _, err := accounts.Execute(ctx, "42", Deposit(1)); err != nil { // the second and the third do not read
+			fmt.Println(err)
+			return
+		}
+	}
+	account, err := accounts.Load(ctx, "42") // reads the version alone
+	fmt.Println(account.State.Balance, err)
+
+	// Output: 3 <nil>
+}
