@@ -32,6 +32,24 @@
 // Execute and Save return, and the one in a snapshot, are those that a replay gives, also where a codec keeps
 // less than the Go value has; and an event that could not be read back is never written.
 //
+// # Commands that take effect once
+//
+// A [CommandID] is stored with the commit, in the same transaction; a command whose id the aggregate knows writes
+// nothing, in whichever process and however much later it comes again. That is what a handler needs whose message may be
+// delivered twice, and it settles [journal.ErrOutcomeUnknown]: execute the command again.
+//
+// # Writes of your own
+//
+// [Writes] and [WritesFor] put further actions into the transaction of a commit: an outbox row, or a guard that makes an
+// e-mail address unique.
+//
+// # Cache
+//
+// With a [Config.Cache], Execute decides on the state that it has seen last and writes without reading, as in "one round trip
+// for a command". It is never less safe: other writers are noticed by the commit's condition, and then only their events
+// are read; and a decision that refuses, or has no events, is made again on what is stored before it counts. Load reads the
+// version and the events since.
+//
 // # Snapshots
 //
 // The state can be stored in the head, beside the events of a commit and in the same transaction, so that
@@ -41,11 +59,17 @@
 // [Config.Logger] and left out, and the journal is replayed.
 //
 // DynamoDB bills a write by the size of the whole item, and every commit writes the head. So a state of
-// 10 KB costs each commit of the aggregate 20 write units, whether or not the commit stores it anew.
+// 10 KB costs each commit of the aggregate 30 write units, whether or not the commit stores it anew. The layout
+// [journal.Lean] keeps the state out of the head; docs/cost.md compares the two.
 //
 // A snapshot outlives the program that wrote it. When the state type gets a field that is computed from
-// old events, or one changes its meaning, old snapshots must not be used any more: put a number for the form
-// of the state into them with a [SnapshotCodec], and let it refuse those with another number.
+// old events, or one changes its meaning, old snapshots must not be used any more: raise [Config.SnapshotSchema]. They
+// are then ignored, and replaced by the next commit of their aggregate.
+//
+// With [Config.Redundancy] each snapshot is also stored under its own sequence number, and the last of them are kept. They
+// serve [Repository.LoadAt] and [Repository.LoadAsOf], which give an aggregate as it was after some event or at some time. The
+// head lists which ones there are, so a commit that stores no snapshot does nothing for them, and one that does removes those
+// beyond the count with one more request.
 //
 // # Tables shared with other programs
 //
@@ -57,8 +81,9 @@
 //
 // # Errors
 //
-// The errors of journal and aggregate come through, for errors.Is and errors.As. Those to act on are
-// [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]: with the last, the commit may
-// have been written, so it is never repeated here; [journal.Journal.Resolve] tells. The error of a
-// decision is returned as it is.
+// The errors of journal and aggregate come through, for errors.Is and errors.As; docs/errors.md lists them all, with what
+// was written and what to do. Those to act on are [journal.ErrNotFound], [journal.ErrConflict] and
+// [journal.ErrOutcomeUnknown]: with the last, the commit may have been written, so it is never repeated here;
+// [journal.Journal.Resolve] tells, or a [CommandID] makes it safe to execute the command again. The error of a decision is
+// returned as it is.
 package repository
