@@ -60,7 +60,7 @@ var (
 	// SipHash13 takes what Rust's DefaultHasher has for the id value as a String: SipHash-1-3 with the key 0
 	// over the bytes of the text and 0xff. event-store-adapter-rs does so. Rust's documentation leaves
 	// the algorithm open; it has been this one since Rust 1.13.
-	SipHash13 KeyResolver = &resolver{"siphash-1-3", func(id aggregate.ID) uint64 {
+	SipHash13 KeyResolver = &resolver{"siphash-1-3", func(id aggregate.ID) uint64 { //nolint:staticcheck // the spelling of its authors
 		return sipHash13(append([]byte(id.Value), 0xff))
 	}}
 )

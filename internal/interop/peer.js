@@ -1,6 +1,6 @@
-// A program of the event-store-adapter family, as its users write them: a bank account over
-// event-store-adapter-js with its own serializers, key resolver and tables. The Go tests of this folder start it and
-// talk to it in lines of JSON: a request {op, ...} on stdin, an answer {ok} or {error} on stdout.
+// A program of the event-store-adapter family, as its users write them: bank accounts over event-store-adapter-js, with
+// its default serializers and key resolver. The Go tests of this folder start it and talk to it in lines of JSON: a
+// request {op, ...} on stdin, an answer {ok} or {error} on stdout.
 
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
@@ -69,7 +69,7 @@ class Account {
 }
 
 // The tables as the tests of event-store-adapter-js make them, under the names that its users give.
-async function createTables({ tables, indexes }) {
+async function createTables() {
   const throughput = { ReadCapacityUnits: 10, WriteCapacityUnits: 5 };
   const keys = (hash, range) => [
     { AttributeName: hash, KeyType: "HASH" },
@@ -103,10 +103,13 @@ async function createTables({ tables, indexes }) {
   }
 }
 
+let tables;
+let indexes;
 let client;
 let store;
 
-function connect({ endpoint, region, accessKeyId, tables, indexes, shards, keepSnapshotCount, deleteTtlDays }) {
+function connect({ endpoint, region, accessKeyId, shards, keepSnapshotCount, deleteTtlDays, ...names }) {
+  ({ tables, indexes } = names);
   client = new DynamoDBClient({ endpoint, region, credentials: { accessKeyId, secretAccessKey: "secret" } });
   store = EventStoreFactory.ofDynamoDB(
     client,
