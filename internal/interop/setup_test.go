@@ -171,7 +171,6 @@ func createDocumentTables(t *testing.T, client *dynamodb.Client, config journal.
 		})
 		require.NoError(t, err)
 	}
-	addTailIndex(t, client, config.Tables.Journal)
 }
 
 // copyRows copies the rows of the schema, without our descriptor, and calls the sequence number ser_nr.
