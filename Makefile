@@ -57,6 +57,13 @@ lint: ## Check style, common mistakes and formatting of all modules
 bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio NAME VALUE` a line
 	$(EMULATOR) -- go run ./internal/bench
 
+# Fetches event-store-adapter-js by its lock file, from whichever registry npm is configured for.
+.PHONY: interop
+interop: $(EMULATOR) ## Share tables with event-store-adapter-js, both ways (needs Node 20)
+	@cmp -s internal/interop/package-lock.json internal/interop/node_modules/.fetched || { \
+		npm --prefix internal/interop ci && cp internal/interop/package-lock.json internal/interop/node_modules/.fetched; }
+	MILLRACE_INTEROP=1 $(EMULATOR) -- go test -count=1 -timeout 5m -v ./internal/interop
+
 .PHONY: demo
 demo: ## Run the order history from order to query, and check every order
 	go run ./examples/orderhistory story

@@ -157,6 +157,24 @@ func TestAdoptLooksAtAllSnapshots(t *testing.T) {
 	assert.NoError(t, journal.Adopt(t.Context(), meddled, config))
 }
 
+// Java's absolute value of the hash -2^31 is negative, and so is its remainder by 7.
+func TestAdoptReportsAnAggregateThatJavaPutIntoANegativePartition(t *testing.T) {
+	t.Parallel()
+	client, config := database(t), ownTables(document)
+	config.Resolver, config.Shards = journal.JavaHash, 7
+	foreignTables(t, client, config, aidIndex, tailIndex)
+	_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &config.Tables.Snapshot, Item: item{
+		"pkey": text("user-account--2"), "skey": text("user-account-polygenelubricants-0"),
+		"aid": text("user-account-polygenelubricants"), "version": number(1), "payload": binary("state"),
+	}})
+	require.NoError(t, err)
+
+	err = journal.Adopt(t.Context(), client, config)
+
+	require.ErrorIs(t, err, journal.ErrCorruptItem)
+	assert.ErrorContains(t, err, `item "user-account--2" / "user-account-polygenelubricants-0"`)
+}
+
 // shifted is a resolver that puts every aggregate one shard further.
 type shifted struct{}
 

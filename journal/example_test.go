@@ -50,7 +50,7 @@ func ExampleCreate() {
 func ExampleAdopt() {
 	err := journal.Adopt(ctx, client, journal.Config{
 		Shards:   16,            // as the other application has it
-		Resolver: journal.FNV1a, // which is the one of event-store-adapter-go
+		Resolver: journal.FNV1a, // that of event-store-adapter-go; JavaHash, JSHash, CRC32 and SipHash13 are those of the others
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"hash/crc32"
 	"hash/fnv"
+	"unicode/utf16"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -9,20 +11,82 @@ import (
 // KeyResolver maps an aggregate to one of the logical shards. It must give the
 // same answer for ever, in every process: Name is stored in the descriptor and
 // compared by every opener.
+//
+// Each member of the event-store-adapter family hashes in its own way, so a journal
+// that one of them shares needs the resolver of that one: [FNV1a] for Go, [JavaHash]
+// for Java, Kotlin and Scala, [JSHash] for JavaScript, [CRC32] for PHP and [SipHash13]
+// for Rust. A program of the family that has a key resolver of its own needs the same
+// one here.
 type KeyResolver interface {
 	Name() string
 	Shard(id aggregate.ID, shards int) int
 }
 
-// FNV1a hashes the id value with FNV-1a, 64 bits, as event-store-adapter-go does.
-var FNV1a KeyResolver = fnv1a{}
+// The resolvers of the event-store-adapter family. New tables are best made with
+// [FNV1a], which is the default.
+var (
+	// FNV1a hashes the id value with FNV-1a, 64 bits, as event-store-adapter-go does.
+	FNV1a KeyResolver = &resolver{"fnv1a-64", func(id aggregate.ID) uint64 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(id.Value)) // a hash never fails to write
+		return h.Sum64()
+	}}
 
-type fnv1a struct{}
+	// JavaHash takes the absolute value of Java's String.hashCode of the id value, as
+	// event-store-adapter-java does, and those for Kotlin and Scala, which are built on it.
+	//
+	// Java's absolute value of the hash -2^31 is negative. With a shard count that is no power of two,
+	// the one id in 2^32 that has this hash lies in a partition that ends in a negative number, which no
+	// program of this module can share; [Adopt] reports it. With a power of two it lies in shard 0, there and here.
+	JavaHash KeyResolver = &resolver{"java-hash", func(id aggregate.ID) uint64 {
+		hash := int32(hash31(id.Value))
+		if hash < 0 {
+			hash = -hash
+		}
+		return uint64(uint32(hash)) // so that -2^31, which has no positive counterpart, is 2^31
+	}}
 
-func (fnv1a) Name() string { return "fnv1a-64" }
+	// JSHash takes the hash that event-store-adapter-js has for the whole id, "{type}-{value}". The hash is
+	// that of Java, but unsigned.
+	JSHash KeyResolver = &resolver{"js-hash", func(id aggregate.ID) uint64 {
+		return uint64(hash31(id.String()))
+	}}
 
-func (fnv1a) Shard(id aggregate.ID, shards int) int {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(id.Value)) // a hash never fails to write
-	return int(h.Sum64() % uint64(shards))
+	// CRC32 takes the CRC-32 (IEEE) of the id value, as event-store-adapter-php does on 64 bits.
+	CRC32 KeyResolver = &resolver{"crc32", func(id aggregate.ID) uint64 {
+		return uint64(crc32.ChecksumIEEE([]byte(id.Value)))
+	}}
+
+	// SipHash13 takes what Rust's DefaultHasher has for the id value as a String: SipHash-1-3 with the key 0
+	// over the bytes of the text and 0xff. event-store-adapter-rs does so. Rust's documentation leaves
+	// the algorithm open; it has been this one since Rust 1.13.
+	SipHash13 KeyResolver = &resolver{"siphash-1-3", func(id aggregate.ID) uint64 { //nolint:staticcheck // the spelling of its authors
+		return sipHash13(append([]byte(id.Value), 0xff))
+	}}
+)
+
+// resolver takes the remainder of a hash. Remainders of unsigned numbers never leave 0..shards-1.
+type resolver struct {
+	name string
+	hash func(aggregate.ID) uint64
+}
+
+func (r *resolver) Name() string { return r.name }
+
+func (r *resolver) Shard(id aggregate.ID, shards int) int {
+	return int(r.hash(id) % uint64(shards))
+}
+
+// hash31 is the hash of Java's String and of event-store-adapter-js: a polynomial of the UTF-16 code units in
+// 32 bits, whatever their sign.
+func hash31(text string) (hash uint32) {
+	for _, r := range text {
+		if r > 0xffff {
+			high, low := utf16.EncodeRune(r)
+			hash = 31*hash + uint32(high)
+			r = low
+		}
+		hash = 31*hash + uint32(r)
+	}
+	return hash
 }

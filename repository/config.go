@@ -38,6 +38,12 @@ type Config struct {
 	// that the definition lacks, fails the load. Default: such an event fails the load.
 	EventType func(*journal.Record) (string, error)
 
+	// EventPayload turns an encoded event into what is stored, for tables in which a program of the
+	// event-store-adapter family reads too: it looks for id and number inside the payload. The definition's codec
+	// must decode what EventPayload gives, as it must what the other program writes. An error fails the commit
+	// before anything is written. Default: events are stored as the definition's codec encodes them.
+	EventPayload func(EventInfo, []byte) ([]byte, error)
+
 	// MaxAttempts is how often [Repository.Execute] loads and decides, at most, when other writers are
 	// faster. The pauses between attempts start at about 5 ms, double, and stay at about 100 ms; those of
 	// the default take some 4.5 seconds together. Against one writer who never pauses, an attempt fails about

@@ -55,17 +55,17 @@ func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events []ag
 	commit := journal.Commit{Aggregate: a.ID, Expected: a.Version, Events: make([]journal.Event, len(events))}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {
-		encoded, err := r.definition.Encode(event)
+		info, payload, err := r.encode(a.ID, a.Version+uint64(i)+1, event)
 		if err != nil {
 			return fmt.Errorf("append to %s, nothing written: event %d of the commit: %w", a.ID, i+1, err)
 		}
 		// What is applied is what will be replayed, and shares nothing with the caller's event.
-		stored, err := r.definition.Decode(encoded.Type, encoded.Payload)
+		stored, err := r.definition.Decode(info.Type, payload)
 		if err != nil {
 			return fmt.Errorf("append to %s, nothing written: event %d of the commit could not be read back: %w", a.ID, i+1, err)
 		}
 		stored.Apply(&a.State)
-		commit.Events[i] = journal.Event{ID: r.newEventID(), Type: encoded.Type, Payload: encoded.Payload, Metadata: metadata}
+		commit.Events[i] = journal.Event{ID: info.ID, Type: info.Type, Payload: payload, Metadata: metadata}
 	}
 	commit.CommandID = options.commandID
 	if len(events) > 0 {

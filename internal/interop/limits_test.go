@@ -1,0 +1,123 @@
+package interop_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// What docs/interop.md says of event-store-adapter-js 2.2.94, so that a later version which does otherwise is noticed.
+
+// It takes the milliseconds within the second for the time. Such events stand at the very beginning of the tail index, where
+// nobody looks for new ones.
+func TestThePeerDatesAllEventsIntoTheFirstSecondOf1970(t *testing.T) {
+	client := setup(t)
+	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
+	peer.open("1", "Ann")
+	peer.deposit("1", 1, true)
+
+	for _, record := range ours.records("1") {
+		assert.GreaterOrEqual(t, record.OccurredAt.UnixMilli(), int64(0))
+		assert.Less(t, record.OccurredAt.UnixMilli(), int64(1000))
+	}
+	for _, event := range peer.events("1") {
+		assert.WithinDuration(t, time.Now(), time.UnixMilli(event.Millis), time.Hour, "the payload has the time")
+	}
+}
+
+// What keepSnapshotCount does is to give the newest redundant snapshots, those that others wrote, a TTL of 0 to 59:
+// the seconds within the minute. DynamoDB deletes nothing whose TTL is more than five years ago.
+func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
+	client := setup(t)
+	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	ours := open(t, client, peerConfig, repository.Every(1))
+	id := aggregate.ID{Type: "account", Value: "1"}
+	ttls := func() (ttls []int) {
+		out, err := client.Query(t.Context(), &dynamodb.QueryInput{
+			TableName: aws.String("snapshot"), IndexName: aws.String("snapshots-aid-index"),
+			KeyConditionExpression:    aws.String("aid = :aid AND seq_nr > :zero"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":aid": text(id.String()), ":zero": number(0)},
+		})
+		require.NoError(t, err)
+		for _, row := range out.Items {
+			ttl, err := strconv.Atoi(row["ttl"].(*types.AttributeValueMemberN).Value)
+			require.NoError(t, err)
+			ttls = append(ttls, ttl)
+		}
+		return ttls
+	}
+	plain := startPeer(t, client, peerConfig, object{"keepSnapshotCount": 1})
+	plain.open("1", "Ann")
+	plain.deposit("1", 1, true)
+	plain.deposit("1", 1, true)
+	assert.Empty(t, ttls(), "it has written no redundant snapshot")
+
+	for n := 1; n <= 3; n++ { // as a program of the family in Go or Java writes them
+		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: map[string]types.AttributeValue{
+			"pkey": text(journal.ShardKey(id.Type, ours.journal.Shard(id))), "skey": text(fmt.Sprint(id, "-", n)),
+			"aid": text(id.String()), "seq_nr": number(n), "version": number(n), "ttl": number(0), "payload": text("{}"),
+		}})
+		require.NoError(t, err)
+	}
+	plain.deposit("1", 1, true)
+	assert.Equal(t, []int{0, 0, 0}, ttls(), "without a TTL it does nothing")
+
+	startPeer(t, client, peerConfig, object{"keepSnapshotCount": 1, "deleteTtlDays": 1}).deposit("1", 1, true)
+	marked := ttls()
+	require.Len(t, marked, 3)
+	assert.Zero(t, marked[0], "the oldest stays unmarked")
+	assert.Less(t, marked[1], 60)
+	assert.Less(t, marked[2], 60)
+}
+
+// It reads one page of events, 1 MB, and takes it for all.
+func TestThePeerTakesTheFirstMegabyteOfEventsForAllOfThem(t *testing.T) {
+	client := setup(t)
+	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	ours, peer := open(t, client, peerConfig, repository.Never), startPeer(t, client, peerConfig, nil)
+	ours.execute("1", Opened{"Ann"})
+	for range 15 {
+		ours.execute("1", Opened{strings.Repeat("A", 100<<10)})
+	}
+	a := peer.load("1")
+	assert.EqualValues(t, 16, a.Version)
+	assert.Less(t, a.SequenceNumber, a.Version, "it must see that events are missing, but does not")
+	assert.Contains(t, peer.ask("deposit", object{"id": "1", "amount": 1}, nil), "OptimisticLockError",
+		"the condition on the event's row, which the Java and Rust programs lack, keeps an event from being overwritten")
+
+	open(t, client, peerConfig, repository.Every(1)).execute("1", Opened{"Ann"}) // a snapshot helps
+	peer.deposit("1", 1, true)
+	assert.Equal(t, peerAccount{Owner: "Ann", Balance: 1, SequenceNumber: 18, Version: 18}, peer.load("1"))
+}
+
+// A stream of a Publisher has a head without state, and so has an aggregate whose first state was too large for an item.
+func TestThePeerCannotReadAHeadWithoutState(t *testing.T) {
+	client := setup(t)
+	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
+	_, err := ours.journal.Append(t.Context(), journal.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "1"}, Events: []journal.Event{{Type: "AccountOpened", Payload: []byte("{}")}},
+	})
+	require.NoError(t, err)
+
+	assert.Contains(t, peer.ask("load", object{"id": "1"}, nil), "TypeError")
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func number(n int) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
+}

@@ -1,0 +1,58 @@
+package interop_test
+
+import (
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+func TestAGroupGetsTheEventsOfBothKindsOfWritersInOrder(t *testing.T) {
+	client := setup(t)
+	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
+	ours, peer := open(t, client, peerConfig, repository.Every(1)), startPeer(t, client, peerConfig, nil)
+	peer.open("1", "Ann")
+	peer.deposit("1", 1, true)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: ours.journal, ConsumerGroup: "group", Unmarshaler: subscriber.UnmarshalerFunc(named),
+	}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, sub.Close()) })
+	messages, err := sub.Subscribe(t.Context(), "account")
+	require.NoError(t, err)
+	expect := func(number uint64, name string) {
+		t.Helper()
+		select {
+		case msg := <-messages:
+			_, got, _ := subscriber.AggregateFromContext(msg.Context())
+			require.Equal(t, number, got)
+			require.Equal(t, name, msg.Metadata.Get(subscriber.MetadataName))
+			msg.Ack()
+		case <-t.Context().Done():
+			t.Fatal("no message")
+		}
+	}
+	expect(1, "AccountOpened")
+	expect(2, "AccountDeposited")
+
+	peer.deposit("1", 2, true) // which the time of the event hides
+	ours.execute("1", Deposited{3})
+	expect(3, "AccountDeposited")
+	expect(4, "AccountDeposited")
+}
+
+// named gives messages the name that the payload has, so that handlers chosen by name get the peer's events too.
+func named(r *journal.Record) (*message.Message, error) {
+	name, err := typeInPayload(r)
+	if err != nil {
+		return nil, err
+	}
+	msg := message.NewMessage(r.EventID, r.Payload)
+	msg.Metadata.Set(subscriber.MetadataName, name)
+	return msg, nil
+}

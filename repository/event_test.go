@@ -1,0 +1,67 @@
+package repository_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// addressed writes into events what other programs look for there.
+func addressed(info repository.EventInfo, payload []byte) ([]byte, error) {
+	fields := map[string]any{}
+	if err := json.Unmarshal(payload, &fields); err != nil {
+		return nil, err
+	}
+	fields["aid"], fields["seq_nr"], fields["id"], fields["type"] = info.Aggregate.String(), info.Number, info.ID, info.Type
+	return json.Marshal(fields)
+}
+
+func TestEventPayloadIsToldWhichEventItWrites(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{EventPayload: addressed})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	_, err = repo.Save(t.Context(), a, Deposited{2}, Withdrawn{3})
+	require.NoError(t, err)
+
+	want := []map[string]any{
+		{"Amount": 1.0, "aid": "account-42", "seq_nr": 1.0, "type": "account.deposited.v1"},
+		{"Amount": 2.0, "aid": "account-42", "seq_nr": 2.0, "type": "account.deposited.v1"},
+		{"Amount": 3.0, "aid": "account-42", "seq_nr": 3.0, "type": "account.withdrawn.v1"},
+	}
+	records := s.records(t, account("42"))
+	require.Len(t, records, len(want))
+	for i, record := range records {
+		want[i]["id"] = record.EventID
+		stored := map[string]any{}
+		require.NoError(t, json.Unmarshal(record.Payload, &stored))
+		assert.Equal(t, want[i], stored)
+	}
+}
+
+func TestAnEventThatEventPayloadRefusesOrSpoilsIsNotWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	refused := errors.New("no place for it")
+	repo := s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo, []byte) ([]byte, error) { return nil, refused }})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.ErrorIs(t, err, refused)
+	require.ErrorIs(t, err, aggregate.ErrUnencodableEvent)
+
+	repo = s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo, []byte) ([]byte, error) { return []byte("spoilt"), nil }})
+	_, err = repo.Execute(t.Context(), "42", Deposit(1))
+	require.ErrorIs(t, err, aggregate.ErrMalformedEvent)
+
+	_, err = repo.Load(t.Context(), "42")
+	assert.ErrorIs(t, err, journal.ErrNotFound)
+}
