@@ -145,6 +145,9 @@ func TestWithUpcastersLeavesTheDefinitionAsItWas(t *testing.T) {
 	assert.NoError(t, second.Replay(&state, "account.audited.v0", nil))
 	assert.NoError(t, second.Replay(&state, "account.viewed.v0", nil))
 	assert.NoError(t, first.Validate())
+	faulty := first.WithUpcasters(aggregate.Drop(""), aggregate.Rename("a", "b")).WithUpcasters(aggregate.Drop("c")).Validate()
+	assert.ErrorContains(t, faulty, "upcaster 1", "a fault stays when others are added")
+	assert.ErrorContains(t, faulty, `upcaster of "a"`)
 	assert.Equal(t, Accounts.EventTypes(), second.EventTypes(), "what an upcaster reads is no event type of today")
 }
 
