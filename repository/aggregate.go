@@ -15,6 +15,8 @@ type Aggregate[S any] struct {
 	State S
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
+
+	partial bool // see Partial
 }
 
 // NewAggregate gives an aggregate without events, to be saved under an id that is not taken yet. It makes no
@@ -33,7 +35,7 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	if r.flat {
 		return a, nil
 	}
-	copied := Aggregate[S]{ID: a.ID, Version: a.Version}
+	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial}
 	payload, err := r.codec.EncodeSnapshot(SnapshotInfo{Aggregate: a.ID, Number: a.Version, Version: a.Version}, &a.State)
 	if err == nil {
 		_, err = r.codec.DecodeSnapshot(payload, &copied.State)

@@ -31,29 +31,35 @@ func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S]
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
 	a := r.restore(head)
+	var skipped skipped
 	for record, err := range r.journal.Events(ctx, id, a.Version+1, head.Version) {
 		if err != nil {
 			return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 		}
-		if err := r.replay(&a, record); err != nil {
+		if err := r.replay(&a, record, &skipped); err != nil {
 			return Aggregate[S]{}, fmt.Errorf("load: %w", &EventError{ID: id, Number: record.Number, Err: err})
 		}
 	}
+	skipped.report(r.config.Logger, id, a.Version)
 	return a, nil
 }
 
-func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record) (err error) {
+// replay applies a stored event, or all events that stand for it today. One stored event is one version,
+// whatever becomes of it.
+func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped *skipped) (err error) {
 	eventType := record.EventType
 	if eventType == "" && r.config.EventType != nil {
 		if eventType, err = r.config.EventType(record); err != nil {
 			return err
 		}
 	}
-	event, err := r.definition.Decode(eventType, record.Payload)
-	if err != nil {
+	err = r.definition.Replay(&a.State, eventType, record.Payload)
+	if unknown, ok := r.unknown(err); ok {
+		skipped.add(record.Number, unknown)
+		a.partial = true
+	} else if err != nil {
 		return err
 	}
-	event.Apply(&a.State)
 	a.Version = record.Number
 	return nil
 }
