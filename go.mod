@@ -12,6 +12,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/stretchr/testify v1.12.1
 	github.com/tidwall/btree v1.8.2
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
