@@ -80,11 +80,13 @@ func (e *evolution) faults(r *registry, codec Codec) []string {
 			problems = append(problems, fmt.Sprintf("upcaster of %s: ", quote(name))+fmt.Sprintf(format, args...))
 		}
 		if form, defined := r.events[name]; defined {
-			problem("the definition still has that event type, as %s: take the Go type out of aggregate.Define or give it a new name", form.form)
+			problem("the definition still has that event type, as %s: take the Go type out of aggregate.Define "+
+				"or give it a new name", form.form)
 		}
 		for _, to := range u.to {
 			if _, defined := r.events[to]; !defined && !e.reads(to) {
-				problem("it gives the event type %s, of which neither the definition nor an upcaster knows: add one of the two", quote(to))
+				problem("it gives the event type %s, of which neither the definition nor an upcaster knows: "+
+					"add one of the two", quote(to))
 			}
 		}
 		read := codec

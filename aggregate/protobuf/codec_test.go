@@ -240,7 +240,9 @@ func TestScenariosWorkWithMessages(t *testing.T) {
 			Balances: map[string]int64{"EUR": 70}, LastDeposit: &bankpb.Deposited{Amount: 100, Currency: "EUR"},
 		}})
 	aggregatetest.Given(t, Accounts).
-		When(func(Account) ([]aggregate.Event[Account], error) { return []aggregate.Event[Account]{Viewed{"Ada"}}, nil }).
+		When(func(Account) ([]aggregate.Event[Account], error) {
+			return []aggregate.Event[Account]{Viewed{"Ada"}}, nil
+		}).
 		Then(Viewed{"Ada"}).
 		ThenState(Account{}) // a snapshot has an empty message for nil
 	aggregatetest.Given(t, Ledgers, &bankpb.Withdrawn{Amount: 1, Currency: "EUR"}).

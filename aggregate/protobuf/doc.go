@@ -20,14 +20,19 @@
 // # States
 //
 // A state is passed by value, and generated messages must not be copied by value; go vet says so where a
-// decision takes one. So a state is a plain struct, which [Codec.Other] writes, or a wrapper. (JSON cannot write
-// messages in the fields of a plain struct, and [aggregate.Definition.Validate] says so.) The message of a wrapper is nil before the first event, and its Apply methods start it:
+// decision takes one. So a state is a plain struct, which [Codec.Other] writes, or a wrapper. (JSON cannot
+// write messages in the fields of a plain struct, and [aggregate.Definition.Validate] says so.) The message of
+// a wrapper is nil before the first event, and so is each empty map in it after it was read, so Apply methods
+// begin with the two:
 //
 //	type Account struct{ *bankpb.Account }
 //
 //	func (e Deposited) Apply(a *Account) {
 //		if a.Account == nil {
-//			a.Account = &bankpb.Account{Balances: map[string]int64{}}
+//			a.Account = &bankpb.Account{}
+//		}
+//		if a.Balances == nil {
+//			a.Balances = map[string]int64{}
 //		}
 //		...
 //	}
@@ -38,9 +43,9 @@
 // type: the name of the event type tells that. A message without content has zero bytes, which DynamoDB takes.
 // Nil is written like a message without content and read as one; nil and empty maps and lists are the same.
 //
-// Fields that the Go type lacks, since a newer program wrote them, are kept in the message, and written again with
-// it: a state that an older program stores loses nothing. The binary form has no end mark. Bytes after a message
-// are an error unless they happen to be fields, which cannot be told from fields of a newer program.
+// Fields that the Go type lacks, since a newer program wrote them, are kept in the message and written again with
+// it. The binary form has no end mark: bytes after a message are an error unless they happen to be fields, which
+// cannot be told from those of a newer program.
 //
 // # Evolution
 //

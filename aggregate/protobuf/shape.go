@@ -56,7 +56,8 @@ func findShape(t reflect.Type) shape {
 		}
 	}
 	if t.Kind() != reflect.Pointer {
-		return faulty("it is a message by value, which must not be copied: use a pointer to it, or a struct that embeds the pointer")
+		return faulty("it is a message by value, which must not be copied: " +
+			"use a pointer to it, or a struct that embeds the pointer")
 	}
 	if !usableWhenZero(target) {
 		return faulty("its zero value is no message: use a generated type")
