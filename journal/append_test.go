@@ -82,7 +82,7 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 			"100 events": {
 				journal.Commit{Aggregate: user("1"), Events: events(1, 100)},
 				journal.ErrTooManyEvents,
-				[]string{"user-account-1", "100 events in one commit", "99 events", "split the decision"},
+				[]string{"user-account-1", "100 events in one commit", "room for 99", "split the decision"},
 			},
 			"an event over 400 KB": {
 				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Type: "large", Payload: make([]byte, 400<<10)})},

@@ -68,7 +68,7 @@ func bytesOf(v types.AttributeValue) ([]byte, bool) {
 }
 
 // itemSize is the size that DynamoDB counts against its limits: names and values
-// in bytes, numbers at most 21, a map 3 and 1 for each entry. It never
+// in bytes, numbers at most 21, a map or list 3 and 1 for each entry. It never
 // counts less than the service does.
 //
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
@@ -92,6 +92,26 @@ func valueSize(v types.AttributeValue) int {
 		size := 3
 		for name, value := range v.Value {
 			size += 1 + len(name) + valueSize(value)
+		}
+		return size
+	case *types.AttributeValueMemberL:
+		size := 3
+		for _, value := range v.Value {
+			size += 1 + valueSize(value)
+		}
+		return size
+	case *types.AttributeValueMemberSS:
+		size := 0
+		for _, value := range v.Value {
+			size += len(value)
+		}
+		return size
+	case *types.AttributeValueMemberNS:
+		return 21 * len(v.Value)
+	case *types.AttributeValueMemberBS:
+		size := 0
+		for _, value := range v.Value {
+			size += len(value)
 		}
 		return size
 	default:

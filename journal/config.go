@@ -37,6 +37,13 @@ type Config struct {
 	// new tables; [Adopt] needs that of the application which made the tables.
 	Resolver KeyResolver
 
+	// Layout says where snapshots are. [Create] stores it, and all openers must agree. Default: [Classic].
+	Layout Layout
+
+	// CommandRetention is how long the journal remembers the [Commit.CommandID] of a commit, at least; DynamoDB's time
+	// to live removes it afterwards. Default: 0, which is for ever, at some 200 bytes for each command.
+	CommandRetention time.Duration
+
 	// Throughput makes [Create] provision the tables and their indexes.
 	// Default: nil, which is on demand.
 	Throughput *types.ProvisionedThroughput
@@ -105,6 +112,9 @@ func (c *Config) setDefaults() {
 	if c.Resolver == nil {
 		c.Resolver = FNV1a
 	}
+	if c.Layout == "" {
+		c.Layout = Classic
+	}
 	if c.RetryBudget == 0 {
 		c.RetryBudget = 5 * time.Second
 	}
@@ -124,6 +134,12 @@ func (c Config) Validate() error {
 	}
 	if c.RetryBudget < 0 {
 		return &ConfigError{Field: "RetryBudget", Reason: "is negative"}
+	}
+	if c.CommandRetention < 0 {
+		return &ConfigError{Field: "CommandRetention", Reason: "is negative: leave it 0 to keep commands for ever"}
+	}
+	if err := c.Layout.validate(); err != nil {
+		return err
 	}
 	for _, names := range [][]named{
 		{{"Tables.Journal", c.Tables.Journal}, {"Tables.Snapshot", c.Tables.Snapshot}, {"Tables.Checkpoint", c.Tables.Checkpoint}},
@@ -167,8 +183,15 @@ func (c Config) attributeNames() []named {
 		{"the commit id", attrCommitID},
 		{"the snapshot's number", attrSnapshotNumber},
 		{"the snapshot's digest", attrSnapshotDigest},
+		{"the snapshot's schema", attrSnapshotSchema},
+		{"the list of redundant snapshots", attrRedundant},
+		{"the place of truncation", attrTruncatedBefore},
+		{"the time of deletion", attrDeletedAt},
+		{"the command id", attrCommandID},
+		{"a command's first event", attrCommitFirst},
+		{"a command's version", attrCommitVersion},
 	}
-	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes} {
+	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout} {
 		names = append(names, named{"the descriptor", name})
 	}
 	a := c.Attributes

@@ -15,7 +15,8 @@ import (
 
 // Create makes the journal, snapshot and checkpoint tables where they are
 // missing, waits until they and their indexes are active, and stores the descriptor.
-// It may be called again, and by several processes at once: what exists is verified.
+// It may be called again, and by several processes at once: what exists is verified. Time to live is
+// turned on for the journal and the snapshot table; only items that are to expire have a time.
 //
 // Tables that have items but no descriptor were made by somebody else: Create
 // leaves them alone and gives [ErrNoDescriptor]; see [Adopt].
@@ -34,6 +35,11 @@ func Create(ctx context.Context, client Client, config Config) error {
 	}
 	if err := j.verifyUnused(ctx); err != nil {
 		return fmt.Errorf("create journal: %w", err)
+	}
+	for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
+		if err := j.ensureExpiry(ctx, table); err != nil {
+			return fmt.Errorf("create table %q: %w", table, err)
+		}
 	}
 	if err := j.writeDescriptor(ctx); err != nil {
 		return fmt.Errorf("create journal: %w", err)
@@ -75,6 +81,9 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
 	if err != nil {
 		return err
+	}
+	if j.config.Layout != Classic {
+		return &ConfigError{Field: "Layout", Reason: "is not Classic, which it is in tables that somebody else made"}
 	}
 	for _, table := range j.tables() {
 		if err := j.ensureTable(ctx, table, *table.TableName == j.config.Tables.Checkpoint); err != nil {
@@ -119,10 +128,21 @@ func (j *Journal) tables() []*dynamodb.CreateTableInput {
 	}
 	keys := []types.AttributeDefinition{attribute(a.PartitionKey, text), attribute(a.SortKey, text)}
 	byAggregate := []types.AttributeDefinition{attribute(a.AggregateID, text), attribute(a.SequenceNumber, number)}
+	snapshot := &dynamodb.CreateTableInput{
+		TableName:             aws.String(j.config.Tables.Snapshot),
+		AttributeDefinitions:  keys,
+		KeySchema:             keySchema(a.PartitionKey, a.SortKey),
+		BillingMode:           billing,
+		ProvisionedThroughput: j.config.Throughput,
+	}
+	if j.config.Layout == Classic {
+		snapshot.AttributeDefinitions = slices.Concat(keys, byAggregate)
+		snapshot.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{index(x.SnapshotAggregate, a.AggregateID, a.SequenceNumber)}
+	}
 	return []*dynamodb.CreateTableInput{
 		{
 			TableName:             aws.String(j.config.Tables.Journal),
-			AttributeDefinitions:  append(append([]types.AttributeDefinition{attribute(a.OccurredAt, number)}, keys...), byAggregate...),
+			AttributeDefinitions:  slices.Concat([]types.AttributeDefinition{attribute(a.OccurredAt, number)}, keys, byAggregate),
 			KeySchema:             keySchema(a.PartitionKey, a.SortKey),
 			BillingMode:           billing,
 			ProvisionedThroughput: j.config.Throughput,
@@ -131,16 +151,7 @@ func (j *Journal) tables() []*dynamodb.CreateTableInput {
 				index(x.JournalTail, a.PartitionKey, a.OccurredAt),
 			},
 		},
-		{
-			TableName:             aws.String(j.config.Tables.Snapshot),
-			AttributeDefinitions:  append(append([]types.AttributeDefinition{}, keys...), byAggregate...),
-			KeySchema:             keySchema(a.PartitionKey, a.SortKey),
-			BillingMode:           billing,
-			ProvisionedThroughput: j.config.Throughput,
-			GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
-				index(x.SnapshotAggregate, a.AggregateID, a.SequenceNumber),
-			},
-		},
+		snapshot,
 		{
 			TableName:             aws.String(j.config.Tables.Checkpoint),
 			AttributeDefinitions:  keys,

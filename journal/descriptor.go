@@ -25,6 +25,7 @@ const (
 	attrResolver      = "millrace_resolver"
 	attrSnapshotTable = "millrace_snapshot_table"
 	attrAttributes    = "millrace_attributes"
+	attrLayout        = "millrace_layout"
 )
 
 // descriptor is what every process that uses the same journal must agree on.
@@ -35,12 +36,14 @@ type descriptor struct {
 	Shards        int
 	SnapshotTable string // two would give one aggregate two heads
 	Attributes    Attributes
+	Layout        Layout
 }
 
 func describe(c Config) descriptor {
 	return descriptor{
 		Table:         c.Tables.Journal,
 		Format:        formatVersion,
+		Layout:        c.Layout,
 		Resolver:      c.Resolver.Name(),
 		Shards:        c.Shards,
 		SnapshotTable: c.Tables.Snapshot,
@@ -51,6 +54,7 @@ func describe(c Config) descriptor {
 // matches compares the stored descriptor with the one of this process.
 func (stored descriptor) matches(given descriptor) error {
 	for _, c := range []struct{ field, stored, given string }{
+		{"layout", string(stored.Layout), string(given.Layout)},
 		{"format version", strconv.Itoa(stored.Format), strconv.Itoa(given.Format)},
 		{"key resolver", stored.Resolver, given.Resolver},
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
@@ -91,7 +95,10 @@ func (j *Journal) readDescriptor(ctx context.Context) (descriptor, error) {
 		return descriptor{}, fmt.Errorf("%w: table %q: journal.Create makes new tables, journal.Adopt takes over those that somebody else made",
 			ErrNoDescriptor, table)
 	}
-	d := descriptor{Table: table}
+	d := descriptor{Table: table, Layout: Classic}
+	if layout, ok := stringOf(it[attrLayout]); ok { // else it was made when there was one layout
+		d.Layout = Layout(layout)
+	}
 	format, ok := uintOf(it[attrFormat])
 	if ok && format > formatVersion {
 		// What else it says is for a later version of this package to read.
@@ -130,6 +137,7 @@ func (j *Journal) writeDescriptor(ctx context.Context) error {
 	it[attrResolver] = stringValue(d.Resolver)
 	it[attrSnapshotTable] = stringValue(d.SnapshotTable)
 	it[attrAttributes] = stringValue(d.Attributes.String())
+	it[attrLayout] = stringValue(string(d.Layout))
 	table := j.config.Tables.Journal
 	_, err := j.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &table,

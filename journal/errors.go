@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -30,6 +31,20 @@ var (
 	ErrTooLarge = errors.New("too large for DynamoDB")
 	// ErrTooManyEvents: a commit has more than [MaxEvents] events. Nothing was written.
 	ErrTooManyEvents = errors.New("too many events in one commit")
+	// ErrDeleted: the aggregate was deleted, which is for good. Nothing was written.
+	ErrDeleted = errors.New("aggregate deleted")
+	// ErrTruncated: events that were asked for have been removed by [Journal.Truncate] or [Journal.Delete].
+	ErrTruncated = errors.New("events truncated")
+	// ErrDuplicateCommand: a commit with the same command id has been written before. Nothing was written now.
+	ErrDuplicateCommand = errors.New("command was executed before")
+	// ErrWriteRefused: one of [Commit.Writes] was refused, such as for its condition. Nothing was written.
+	ErrWriteRefused = errors.New("write of the caller refused")
+	// ErrInvalidWrite: one of [Commit.Writes] cannot be part of a commit. Nothing was written.
+	ErrInvalidWrite = errors.New("invalid write")
+	// ErrInvalidCommand: a command id is too long or not UTF-8. Nothing was written.
+	ErrInvalidCommand = errors.New("invalid command id")
+	// ErrNotCovered: events cannot be truncated because no snapshot stands for them. Nothing was removed.
+	ErrNotCovered = errors.New("not covered by a snapshot")
 	// ErrNoEvents: a commit without events. Nothing was written.
 	ErrNoEvents = errors.New("no events in the commit")
 	// ErrInvalidEvent: an event has text that is not UTF-8. Nothing was written.
@@ -78,12 +93,65 @@ func (e *ConflictError) Error() string {
 }
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// OutcomeUnknownError is an [ErrOutcomeUnknown]. Give it to [Journal.Resolve].
+// DeletedError is an [ErrDeleted]. Version is that of the last event that the aggregate had.
+type DeletedError struct {
+	ID      aggregate.ID
+	Version uint64
+	At      time.Time
+}
+
+func (e *DeletedError) Error() string {
+	return fmt.Sprintf("aggregate %s was deleted at %s, after event %d: use another id", e.ID, e.At.Format(time.RFC3339), e.Version)
+}
+func (e *DeletedError) Is(target error) bool { return target == ErrDeleted }
+
+// TruncatedError is an [ErrTruncated]. Events from Before on are there, or none if it is beyond the last.
+type TruncatedError struct {
+	ID     aggregate.ID
+	Before uint64
+}
+
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("events of %s before %d were removed: start from there, or from a snapshot", e.ID, e.Before)
+}
+func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
+
+// DuplicateCommandError is an [ErrDuplicateCommand]. Command is what was written the first time.
+type DuplicateCommandError struct {
+	ID      aggregate.ID
+	Command Command
+}
+
+func (e *DuplicateCommandError) Error() string {
+	return fmt.Sprintf("append to %s, nothing written: command %q was executed before, by commit %s, which led to version %d",
+		e.ID, e.Command.ID, e.Command.CommitID, e.Command.Version)
+}
+func (e *DuplicateCommandError) Is(target error) bool { return target == ErrDuplicateCommand }
+
+// WriteRefusedError is an [ErrWriteRefused]: DynamoDB refused [Commit.Writes][Index]. Code is that of the cancellation
+// reason, "ConditionalCheckFailed" for a false condition, and Item the item as it is, if the write asks for it by
+// ReturnValuesOnConditionCheckFailure.
+type WriteRefusedError struct {
+	ID            aggregate.ID
+	Index         int
+	Table         string
+	Code, Message string
+	Item          map[string]types.AttributeValue
+}
+
+func (e *WriteRefusedError) Error() string {
+	return fmt.Sprintf("append to %s, nothing written: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
+}
+func (e *WriteRefusedError) Is(target error) bool { return target == ErrWriteRefused }
+
+// OutcomeUnknownError is an [ErrOutcomeUnknown]. Give it to [Journal.Resolve]; another process can make one of its
+// exported fields, Err apart.
 type OutcomeUnknownError struct {
-	ID       aggregate.ID
-	First    uint64 // sequence number of the commit's first event
-	CommitID string
-	Err      error
+	ID        aggregate.ID
+	First     uint64 // sequence number of the commit's first event
+	CommitID  string
+	CommandID string // of a commit that has one
+	Err       error
 }
 
 func (e *OutcomeUnknownError) Error() string {
@@ -108,13 +176,16 @@ func (e *TooLargeError) Error() string {
 func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
 // TooManyEventsError is an [ErrTooManyEvents].
+//
+// Limit is [MaxEvents] less what else the transaction has to hold.
 type TooManyEventsError struct {
-	ID    aggregate.ID
-	Count int
+	ID           aggregate.ID
+	Count, Limit int
 }
 
 func (e *TooManyEventsError) Error() string {
-	return fmt.Sprintf("append to %s: %d events in one commit, one transaction holds the head and %d events: split the decision", e.ID, e.Count, MaxEvents)
+	return fmt.Sprintf("append to %s: %d events in one commit, the transaction has room for %d (of %d actions): split the decision",
+		e.ID, e.Count, e.Limit, MaxActions)
 }
 func (e *TooManyEventsError) Is(target error) bool { return target == ErrTooManyEvents }
 

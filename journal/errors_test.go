@@ -57,8 +57,25 @@ func TestEveryTypedErrorIsItsSentinelAndSaysWhatToDo(t *testing.T) {
 			"append to user-account-1: the commit has 2 bytes, DynamoDB allows 1: keep large data elsewhere and store a reference, or split the commit",
 		},
 		{
-			&journal.TooManyEventsError{ID: user("1"), Count: 100}, journal.ErrTooManyEvents,
-			"append to user-account-1: 100 events in one commit, one transaction holds the head and 99 events: split the decision",
+			&journal.TooManyEventsError{ID: user("1"), Count: 98, Limit: 97}, journal.ErrTooManyEvents,
+			"append to user-account-1: 98 events in one commit, the transaction has room for 97 (of 100 actions): split the decision",
+		},
+		{
+			&journal.DeletedError{ID: user("1"), Version: 7, At: time.Unix(1_700_000_000, 0).UTC()}, journal.ErrDeleted,
+			"aggregate user-account-1 was deleted at 2023-11-14T22:13:20Z, after event 7: use another id",
+		},
+		{
+			&journal.TruncatedError{ID: user("1"), Before: 5}, journal.ErrTruncated,
+			"events of user-account-1 before 5 were removed: start from there, or from a snapshot",
+		},
+		{
+			&journal.DuplicateCommandError{ID: user("1"), Command: journal.Command{ID: "pay-7", CommitID: "c", First: 3, Version: 4}}, journal.ErrDuplicateCommand,
+			`append to user-account-1, nothing written: command "pay-7" was executed before, by commit c, which led to version 4`,
+		},
+		{
+			&journal.WriteRefusedError{ID: user("1"), Index: 1, Table: "emails", Code: "ConditionalCheckFailed", Message: "The conditional request failed"},
+			journal.ErrWriteRefused,
+			`append to user-account-1, nothing written: write 1, to table "emails", was refused: ConditionalCheckFailed: The conditional request failed`,
 		},
 		{
 			&journal.CorruptItemError{Table: "journal", PartitionKey: "p", SortKey: "s", Reason: "is missing"}, journal.ErrCorruptItem,

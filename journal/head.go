@@ -1,21 +1,22 @@
 package journal
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Attributes of ours on the head.
+// Attributes of ours on the head of an aggregate that was truncated or deleted.
 const (
-	attrSnapshotNumber = "snapshot_seq_nr"
-	attrSnapshotDigest = "snapshot_digest"
+	attrTruncatedBefore = "truncated_before"
+	attrDeletedAt       = "deleted_at"
 )
 
 // Head is the one row of an aggregate that every commit moves.
@@ -23,38 +24,111 @@ type Head struct {
 	Aggregate aggregate.ID
 	// Version equals the sequence number of the last event.
 	Version uint64
-	// Snapshot is nil when the head carries no state.
+	// Snapshot is nil when there is no state.
 	Snapshot *Snapshot
+	// Redundant are the numbers of the redundant snapshots, in ascending order; see [Redundancy].
+	Redundant []uint64
+	// TruncatedBefore, if not 0, says that events with lower numbers are removed, or soon will be; see
+	// [Journal.Truncate].
+	TruncatedBefore uint64
+	// DeletedAt is not zero when the head is a tombstone; see [Journal.Delete].
+	DeletedAt time.Time
 }
 
-// Snapshot is the encoded state of an aggregate after some event.
-type Snapshot struct {
-	// Number is the sequence number of the last event in the state. It is 0 when
-	// a foreign writer replaced the payload: the number then stands only inside
-	// the payload, if anywhere.
-	Number  uint64
-	Payload []byte
-}
-
-// Head reads the head of an aggregate, strongly consistent: one round trip, and
-// one read unit for each 4 KB of state.
+// Head reads the head of an aggregate, strongly consistent, with its latest snapshot: one round trip, and one read unit
+// for each 4 KB of state; in the lean layout one more unit, as the state has a row of its own. The head of a deleted
+// aggregate is given too.
 //
-// Errors: [ErrNotFound], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled].
+// Errors: [ErrNotFound], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID.
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if err := id.Validate(); err != nil {
 		return Head{}, err
 	}
-	it, err := j.getItem(ctx, j.config.Tables.Snapshot, j.key(id, 0))
+	head, err := j.readHead(ctx, id)
 	if err != nil {
 		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
 	}
-	if it == nil {
-		return Head{}, &NotFoundError{ID: id}
+	return head, nil
+}
+
+func (j *Journal) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
+	table := j.config.Tables.Snapshot
+	if j.config.Layout == Lean {
+		return j.readLeanHead(ctx, id)
+	}
+	it, err := j.getItem(ctx, table, j.key(id, 0))
+	if err != nil {
+		return Head{}, err
 	}
 	return j.headOf(id, it)
 }
 
+// readLeanHead reads head and state side by side. A commit between the two reads shows a state that is newer than the
+// head; the head is read once more then.
+func (j *Journal) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error) {
+	table, stateKey := j.config.Tables.Snapshot, j.stateKey(id)
+	items, err := j.batchGetKeys(ctx, table, []item{j.key(id, 0), stateKey})
+	if err != nil {
+		return Head{}, err
+	}
+	var row, state item
+	for _, it := range items {
+		if it[j.config.Attributes.SortKey].(*types.AttributeValueMemberS).Value == stateKey[j.config.Attributes.SortKey].(*types.AttributeValueMemberS).Value {
+			state = it
+		} else {
+			row = it
+		}
+	}
+	snapshot := j.snapshotOf(state)
+	if version, _ := uintOf(row[j.config.Attributes.Version]); snapshot != nil && snapshot.Number > version {
+		if row, err = j.getItem(ctx, table, j.key(id, 0)); err != nil {
+			return Head{}, err
+		}
+	}
+	head, err := j.headOf(id, row)
+	if err == nil && head.DeletedAt.IsZero() {
+		head.Snapshot = snapshot
+	}
+	return head, err
+}
+
+// Version reads how many events an aggregate has, strongly consistent: one round trip with a small reply. It costs
+// what [Journal.Head] does, for DynamoDB bills the whole item; in the lean layout one unit.
+//
+// Errors: [ErrDeleted] and those of Head.
+func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
+	if err := id.Validate(); err != nil {
+		return 0, err
+	}
+	out, err := j.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:                &j.config.Tables.Snapshot,
+		Key:                      j.key(id, 0),
+		ConsistentRead:           aws.Bool(true),
+		ProjectionExpression:     aws.String("#pk, #sk, #v, #d"),
+		ExpressionAttributeNames: attributeNames("#pk", j.config.Attributes.PartitionKey, "#sk", j.config.Attributes.SortKey, "#v", j.config.Attributes.Version, "#d", attrDeletedAt),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read version of %s: %w", id, classify(err, j.config.Tables.Snapshot))
+	}
+	head, err := j.headOf(id, out.Item)
+	if err == nil && !head.DeletedAt.IsZero() {
+		err = head.deleted()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read version of %s: %w", id, err)
+	}
+	return head.Version, nil
+}
+
+func (h Head) deleted() error {
+	return &DeletedError{ID: h.Aggregate, Version: h.Version, At: h.DeletedAt}
+}
+
+// headOf reads the head's own row, which is nil where there is none.
 func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
+	if it == nil {
+		return Head{}, &NotFoundError{ID: id}
+	}
 	version, ok := uintOf(it[j.config.Attributes.Version])
 	if !ok || version == 0 {
 		partition, sort := j.keysOf(it)
@@ -63,28 +137,18 @@ func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
 			Reason: "has no version from 1 on in " + j.config.Attributes.Version,
 		}
 	}
-	head := Head{Aggregate: id, Version: version}
-	payload, ok := bytesOf(it[j.config.Attributes.Payload])
-	if !ok {
-		return head, nil
+	head := Head{Aggregate: id, Version: version, Snapshot: j.snapshotOf(it), Redundant: numbersOf(it[attrRedundant])}
+	head.TruncatedBefore, _ = uintOf(it[attrTruncatedBefore])
+	if millis, ok := intOf(it[attrDeletedAt]); ok {
+		head.DeletedAt = time.UnixMilli(millis).UTC()
 	}
-	head.Snapshot = &Snapshot{Payload: payload}
-	number, numberOK := uintOf(it[attrSnapshotNumber])
-	stored, digestOK := bytesOf(it[attrSnapshotDigest])
-	if numberOK && digestOK && number <= version && bytes.Equal(stored, digest(payload)) {
-		head.Snapshot.Number = number
+	if s := head.Snapshot; s != nil && s.Number > version {
+		s.Number, s.Schema = 0, 0 // the head was put back; what the codec finds in the payload decides
 	}
 	return head, nil
 }
 
-// digest tells our own snapshot from one that a foreign writer put in its place:
-// its update sets the payload and leaves our attributes as they were.
-func digest(payload []byte) []byte {
-	sum := sha256.Sum256(payload)
-	return sum[:16]
-}
-
-// headItem is the head as a commit leaves it, but for what foreign writers may have added.
+// headItem is the head as a commit leaves it, without a snapshot, and but for what foreign writers may have added.
 func (j *Journal) headItem(c *Commit) item {
 	a := j.config.Attributes
 	it := j.key(c.Aggregate, 0)
@@ -92,36 +156,54 @@ func (j *Journal) headItem(c *Commit) item {
 	it[a.SequenceNumber] = numberValue(0)
 	it[a.Version] = numberValue(c.version())
 	it[a.TTL] = numberValue(0)
-	if c.Snapshot != nil {
-		it[a.Payload] = binaryValue(c.Snapshot.Payload)
-		it[attrSnapshotNumber] = numberValue(c.Snapshot.Number)
-		it[attrSnapshotDigest] = binaryValue(digest(c.Snapshot.Payload))
-	}
 	return it
 }
 
 // writeHead is the head's part of a commit: it moves the version under the
-// condition that it is the expected one, and stores the snapshot if there is one.
+// condition that it is the expected one, and stores what addSnapshot has put there.
 func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 	a := j.config.Attributes
+	if len(c.Events) == 0 {
+		return j.checkVersion(c)
+	}
 	if c.Expected == 0 {
 		return j.putNew(j.config.Tables.Snapshot, head)
 	}
-	update := "SET #v = :next"
-	names := attributeNames("#v", a.Version)
-	values := item{":next": head[a.Version], ":expected": numberValue(c.Expected)}
-	if c.Snapshot != nil {
-		update += ", #p = :p, #n = :n, #d = :d"
-		names["#p"], names["#n"], names["#d"] = a.Payload, attrSnapshotNumber, attrSnapshotDigest
-		values[":p"], values[":n"], values[":d"] = head[a.Payload], head[attrSnapshotNumber], head[attrSnapshotDigest]
+	condition, names, values := j.versionCondition(c)
+	sets := []string{"#v = :next"}
+	values[":next"] = head[a.Version]
+	if c.Snapshot != nil && j.config.Layout != Lean {
+		sets = append(sets, "#p = :p", "#n = :n", "#g = :g", "#s = :s")
+		names["#p"], names["#n"], names["#g"], names["#s"] = a.Payload, attrSnapshotNumber, attrSnapshotDigest, attrSnapshotSchema
+		values[":p"], values[":n"], values[":g"], values[":s"] =
+			head[a.Payload], head[attrSnapshotNumber], head[attrSnapshotDigest], head[attrSnapshotSchema]
+	}
+	if list, ok := head[attrRedundant]; ok {
+		names["#r"], values[":r"] = attrRedundant, list
+		if c.Redundancy.Listed == nil {
+			sets = append(sets, "#r = list_append(if_not_exists(#r, :none), :r)")
+			values[":none"] = listValue(nil)
+		} else {
+			sets = append(sets, "#r = :r")
+		}
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &j.config.Tables.Snapshot,
 		Key:                                 j.key(c.Aggregate, 0),
-		UpdateExpression:                    &update,
-		ConditionExpression:                 aws.String("#v = :expected"),
+		UpdateExpression:                    aws.String("SET " + strings.Join(sets, ", ")),
+		ConditionExpression:                 condition,
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
+}
+
+// versionCondition is that the head has the expected version and is no tombstone, or for version 0 that there is none.
+func (j *Journal) versionCondition(c *Commit) (condition *string, names map[string]string, values item) {
+	if c.Expected == 0 {
+		return aws.String("attribute_not_exists(#pk)"), attributeNames("#pk", j.config.Attributes.PartitionKey), nil
+	}
+	return aws.String("#v = :expected AND attribute_not_exists(#d)"),
+		attributeNames("#v", j.config.Attributes.Version, "#d", attrDeletedAt),
+		item{":expected": numberValue(c.Expected)}
 }

@@ -36,7 +36,10 @@ const (
 // and finally in a transaction, before it is called corrupt: head and events are separate
 // reads, and a transaction can show in one before the other.
 //
-// Errors: [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
+// Events that were removed on purpose end it with a [*TruncatedError], which says where to go on; some of them may
+// still be there and come before it.
+//
+// Errors: [ErrCorruptItem], [ErrTruncated], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		if err := j.events(ctx, id, from, to, func(r *Record) bool { return yield(r, nil) }); err != nil && !errors.Is(err, errStop) {
@@ -130,7 +133,7 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		}
 		return numbers
 	}
-	keep := func(items []map[string]types.AttributeValue) error {
+	keep := func(items []item) error {
 		for _, it := range items {
 			r, err := j.recordOf(it)
 			if err != nil {
@@ -152,8 +155,12 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		if err := keep(items); err != nil {
 			return nil, err
 		}
-		if len(missing()) == 0 {
+		numbers := missing()
+		if len(numbers) == 0 {
 			return records, nil
+		}
+		if err := j.truncated(ctx, id, numbers[0]); err != nil {
+			return nil, err
 		}
 		if !sleep(ctx, wait.NextBackOff()) {
 			break
@@ -182,8 +189,22 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 	return records, nil
 }
 
+// truncated tells whether an event that is absent has been removed on purpose.
+func (j *Journal) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
+	head, err := j.readHead(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorruptItem):
+		return nil // what that means for the events is the caller's question
+	case err != nil:
+		return err
+	case number < head.TruncatedBefore:
+		return &TruncatedError{ID: id, Before: head.TruncatedBefore}
+	}
+	return nil
+}
+
 // batchGet reads what is there of the given events, and all that DynamoDB leaves unprocessed.
-func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []map[string]types.AttributeValue, err error) {
+func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
 	table := j.config.Tables.Journal
 	if len(numbers) == 1 {
 		it, err := j.getItem(ctx, table, j.key(id, numbers[0]))
@@ -192,10 +213,15 @@ func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint6
 		}
 		return items, err
 	}
-	keys := make([]map[string]types.AttributeValue, len(numbers))
+	keys := make([]item, len(numbers))
 	for i, n := range numbers {
 		keys[i] = j.key(id, n)
 	}
+	return j.batchGetKeys(ctx, table, keys)
+}
+
+// batchGetKeys reads what is there of at most maxKeys items, strongly consistent, in any order.
+func (j *Journal) batchGetKeys(ctx context.Context, table string, keys []item) (items []item, err error) {
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(j.config.RetryBudget))
 	for len(keys) > 0 {
@@ -222,7 +248,7 @@ func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint6
 }
 
 // transactGet sees either all or nothing of any commit.
-func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []map[string]types.AttributeValue, err error) {
+func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
 	input := &dynamodb.TransactGetItemsInput{}
 	for _, n := range numbers {
 		input.TransactItems = append(input.TransactItems, types.TransactGetItem{

@@ -61,6 +61,7 @@ func TestACommitWritesItemsToTheLetterOfTheSchema(t *testing.T) {
 			a.Payload:         binary("state"),
 			"snapshot_seq_nr": number(2),
 			"snapshot_digest": binary(string(sum[:16])),
+			"snapshot_schema": number(0),
 		}, s.get(t, c.Tables.Snapshot, s.key("user-account-1", "user-account-1-0")))
 	})
 }

@@ -104,15 +104,14 @@ func conditionFailed(r types.CancellationReason) bool {
 }
 
 // refusal explains why a transaction cannot be written, unless it turns out that an
-// attempt whose reply was lost did write it. The old item of the first event's row
-// tells that, never the head: a later commit may have moved the head.
+// attempt whose reply was lost did write it; see [transaction.witness].
 func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambiguous bool) error {
 	id := t.commit.Aggregate
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) && len(canceled.CancellationReasons) == len(t.input.TransactItems) {
 		reasons = canceled.CancellationReasons
-		if commitID, _ := stringOf(reasons[1].Item[attrCommitID]); commitID == t.receipt.CommitID {
+		if commitID, _ := stringOf(reasons[t.witness()].Item[attrCommitID]); commitID == t.receipt.CommitID {
 			return nil
 		}
 	}
@@ -126,18 +125,24 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 			return unknown
 		}
 	}
+	if t.guard > 0 && reasons != nil && conditionFailed(reasons[t.guard]) {
+		return j.duplicate(t.commit, reasons[t.guard].Item)
+	}
 	for i, reason := range reasons {
-		if !conditionFailed(reason) {
-			continue
-		}
-		if i == 0 {
+		switch {
+		case !isFinal(reason):
+		case i >= t.writes:
+			return t.writeRefused(i, reason)
+		case !conditionFailed(reason):
+		case i == 0:
 			return j.conflict(t.commit, reason.Item)
-		}
-		// The head is where it should be and the event's place is taken: the head was
-		// restored from a backup, or an event was written without it.
-		return &CorruptItemError{
-			Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, t.commit.Expected+uint64(i)),
-			Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", t.commit.Expected),
+		default:
+			// The head is where it should be and the event's place is taken: the head was
+			// restored from a backup, or an event was written without it.
+			return &CorruptItemError{
+				Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, t.commit.Expected+uint64(i)),
+				Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", t.commit.Expected),
+			}
 		}
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.config.Tables.Journal+" or "+j.config.Tables.Snapshot))
@@ -145,14 +150,26 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 
 func (j *Journal) conflict(c *Commit, head item) error {
 	conflict := &ConflictError{ID: c.Aggregate, Expected: c.Expected}
-	if head != nil {
-		h, err := j.headOf(c.Aggregate, head)
-		if err != nil {
-			return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
-		}
-		conflict.Actual = h.Version
+	if head == nil {
+		return conflict
 	}
+	h, err := j.headOf(c.Aggregate, head)
+	if err == nil && !h.DeletedAt.IsZero() {
+		err = h.deleted()
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+	}
+	conflict.Actual = h.Version
 	return conflict
+}
+
+func (j *Journal) duplicate(c *Commit, guard item) error {
+	command, err := j.commandOf(guard)
+	if err != nil {
+		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+	}
+	return &DuplicateCommandError{ID: c.Aggregate, Command: command}
 }
 
 func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool) error {
@@ -176,7 +193,9 @@ func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguo
 
 // unknown keeps the SDK's error as it is: the sentinels of this package say that nothing was written.
 func (t *transaction) unknown(err error) *OutcomeUnknownError {
-	return &OutcomeUnknownError{ID: t.commit.Aggregate, First: t.commit.Expected + 1, CommitID: t.receipt.CommitID, Err: err}
+	return &OutcomeUnknownError{
+		ID: t.commit.Aggregate, First: t.commit.Expected + 1, CommitID: t.receipt.CommitID, CommandID: t.commit.CommandID, Err: err,
+	}
 }
 
 // sleep waits unless the context ends or the backoff says stop; false means give up.

@@ -190,12 +190,12 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 	if s.known {
 		return s.version, nil
 	}
-	head, err := p.config.Journal.Head(ctx, s.id)
+	version, err := p.config.Journal.Version(ctx, s.id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return 0, err
 	}
-	s.remember(head.Version)
-	return head.Version, nil
+	s.remember(version)
+	return version, nil
 }
 
 // resolve finds out what has become of a commit whose reply was lost: nothing is wrong with one that is
@@ -210,15 +210,15 @@ func (p *Publisher) resolve(s *stream, unknown *journal.OutcomeUnknownError) err
 		backoff.WithMaxElapsedTime(0),
 	)
 	for {
-		if head, err := p.config.Journal.Head(ctx, s.id); err == nil && head.Version >= unknown.First {
+		if version, err := p.config.Journal.Version(ctx, s.id); err == nil && version >= unknown.First {
 			for first, err := range p.config.Journal.Events(ctx, s.id, unknown.First, unknown.First) {
 				switch {
 				case err != nil:
 				case first.CommitID == unknown.CommitID:
 					return nil
 				default:
-					s.remember(head.Version)
-					return &journal.ConflictError{ID: s.id, Expected: unknown.First - 1, Actual: head.Version}
+					s.remember(version)
+					return &journal.ConflictError{ID: s.id, Expected: unknown.First - 1, Actual: version}
 				}
 			}
 		}

@@ -109,7 +109,7 @@ func (b *batch) checkExpected() error {
 		return nil
 	}
 	if n := len(b.events); n > journal.MaxEvents {
-		return &journal.TooManyEventsError{ID: b.id, Count: n}
+		return &journal.TooManyEventsError{ID: b.id, Count: n, Limit: journal.MaxEvents}
 	}
 	size := 0
 	for _, r := range b.runs {

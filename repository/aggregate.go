@@ -15,8 +15,34 @@ type Aggregate[S any] struct {
 	State S
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
+	// Repeated says that Execute wrote nothing, since the aggregate knows the [CommandID] already. State and Version are
+	// what they are now, not as they were after the command.
+	Repeated bool
 
 	partial bool // see Partial
+	origin  *origin
+}
+
+// origin is what an aggregate carries from its load to its next commit, nil where that is nothing. It is never changed,
+// for copies of the aggregate share it.
+type origin struct {
+	redundant []uint64 // the redundant snapshots that the head lists
+	listed    bool     // redundant is known
+	rebuild   bool     // the snapshot in the store is of an earlier form and to be replaced
+}
+
+func (a Aggregate[S]) from() origin {
+	if a.origin == nil {
+		return origin{}
+	}
+	return *a.origin
+}
+
+func (a *Aggregate[S]) setFrom(o origin) {
+	a.origin = nil
+	if o.listed || o.rebuild {
+		a.origin = &o
+	}
 }
 
 // NewAggregate gives an aggregate without events, to be saved under an id that is not taken yet. It makes no
@@ -35,8 +61,8 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	if r.flat {
 		return a, nil
 	}
-	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial}
-	payload, err := r.codec.EncodeSnapshot(SnapshotInfo{Aggregate: a.ID, Number: a.Version, Version: a.Version}, &a.State)
+	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}
+	payload, err := r.codec.EncodeSnapshot(infoOf(a), &a.State)
 	if err == nil {
 		_, err = r.codec.DecodeSnapshot(payload, &copied.State)
 	}

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 
@@ -12,6 +13,22 @@ import (
 type Config struct {
 	// Snapshots chooses the commits that store the state beside their events. Default: [Every](100).
 	Snapshots SnapshotPolicy
+
+	// SnapshotSchema is a number of your own for the form of the state. A snapshot with another number is not decoded:
+	// the journal is replayed, and the aggregate's next commit replaces a snapshot with a lower one. Raise it
+	// whenever old snapshots would be misread: when a field changes its meaning, is computed from old events, or
+	// when an upcaster changes. Default: 0.
+	SnapshotSchema uint64
+
+	// Redundancy stores each snapshot a second time, under its own sequence number, so that [Repository.LoadAt] need
+	// not replay from the first event. Default: nil, which is off.
+	Redundancy *Redundancy
+
+	// Cache is how many aggregates the repository keeps in memory, those used last. Load then reads the version alone and
+	// what is new since, and Execute decides on the kept state without reading first. That is never less safe: the commit's
+	// condition notices what other writers did meanwhile, and a decision that refuses is made again on what is stored. Default:
+	// 0, none.
+	Cache int
 
 	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's codec.
 	SnapshotCodec SnapshotCodec
@@ -38,7 +55,27 @@ type Config struct {
 	Logger watermill.LoggerAdapter
 }
 
+// Redundancy says how many redundant snapshots an aggregate has.
+type Redundancy struct {
+	// Keep is how many there are, at most 100. The oldest are deleted first, after the commit; a failure goes to the
+	// Logger, and a later commit deletes what is left. Default: 1.
+	Keep int
+	// TTL, if not 0, leaves deleting to DynamoDB: each one expires when that time has passed. Nothing else deletes them
+	// then, and Keep says how many a load may use.
+	TTL time.Duration
+}
+
+// maxKept bounds the list in the head, which every commit pays for.
+const maxKept = 100
+
 func (c *Config) setDefaults() {
+	if c.Redundancy != nil {
+		redundancy := *c.Redundancy
+		if redundancy.Keep == 0 {
+			redundancy.Keep = 1
+		}
+		c.Redundancy = &redundancy
+	}
 	if c.Snapshots == nil {
 		c.Snapshots = Every(100)
 	}
@@ -64,6 +101,17 @@ func (c Config) Validate() error {
 	}
 	if c.UnknownEvents != FailOnUnknown && c.UnknownEvents != SkipUnknown {
 		return &ConfigError{Field: "UnknownEvents", Reason: fmt.Sprintf("is %d: use FailOnUnknown or SkipUnknown", c.UnknownEvents)}
+	}
+	if r := c.Redundancy; r != nil {
+		if r.Keep < 0 || r.Keep > maxKept {
+			return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 to %d, or leave Redundancy out", r.Keep, maxKept)}
+		}
+		if r.TTL < 0 {
+			return &ConfigError{Field: "Redundancy.TTL", Reason: "is negative: leave it 0 to delete by Keep alone"}
+		}
+	}
+	if c.Cache < 0 {
+		return &ConfigError{Field: "Cache", Reason: "is negative: leave it 0 for none"}
 	}
 	if c.MaxAttempts < 0 {
 		return &ConfigError{Field: "MaxAttempts", Reason: "is negative: leave it 0 for the default, 1 to return every conflict"}

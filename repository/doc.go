@@ -55,9 +55,9 @@
 //
 // An event whose type the definition lacks fails the load, since a decision on the state without it could be
 // wrong. While a newer program is rolled out, an older one can go on with [SkipUnknown] if its decisions hold without the
-// new events. Its aggregates are then [Aggregate.Partial] and make no snapshots. But it may still read one that the
-// newer program made and store it again without what it does not know; so the form of the state needs a new number
-// whenever its type changes, as said above.
+// new events. Its aggregates are then [Aggregate.Partial] and make no snapshots. But it could still read one that the
+// newer program made and store it again without what it does not know. So a program that brings new event types
+// raises [Config.SnapshotSchema]; the older one then replays the events.
 //
 // Snapshots hold what upcasters gave when they were taken. An upcaster that must give something else also calls for
 // a new number.

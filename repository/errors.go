@@ -13,6 +13,8 @@ var (
 	ErrInvalidConfig = errors.New("invalid repository config")
 	// ErrNilDecision: Execute was given no decision. Nothing was written.
 	ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
+	// ErrNoSuchEvent is the sentinel of [*NoSuchEventError].
+	ErrNoSuchEvent = errors.New("no such event")
 	// ErrUnencodableState is the sentinel of [*UnencodableStateError].
 	ErrUnencodableState = errors.New("unencodable state")
 )
@@ -36,6 +38,17 @@ type EventError struct {
 
 func (e *EventError) Error() string { return fmt.Sprintf("event %d of %s: %v", e.Number, e.ID, e.Err) }
 func (e *EventError) Unwrap() error { return e.Err }
+
+// NoSuchEventError is an [ErrNoSuchEvent]: the aggregate has only Version events.
+type NoSuchEventError struct {
+	ID              aggregate.ID
+	Number, Version uint64
+}
+
+func (e *NoSuchEventError) Error() string {
+	return fmt.Sprintf("%s has no event %d yet, its last is %d", e.ID, e.Number, e.Version)
+}
+func (e *NoSuchEventError) Is(target error) bool { return target == ErrNoSuchEvent }
 
 // AttemptsError says that other writers were faster each time, [Config.MaxAttempts] times. Nothing was
 // written. Err is the last [*journal.ConflictError].

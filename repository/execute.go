@@ -21,12 +21,17 @@ import (
 // load; so the decision may run several times. An [*AttemptsError] ends this after [Config.MaxAttempts], and
 // the context's end does: the error then is the context's and holds the last conflict too.
 //
-// Each attempt costs a load and a save: [Repository.Load], [Repository.Save].
+// Each attempt costs a load and a save: [Repository.Load], [Repository.Save]. With a [Config.Cache] that has the
+// aggregate, the first attempt is the save alone, and another one reads only the events since.
+//
+// With a [CommandID] the command takes effect once. When it is executed again, nothing is written, and the aggregate comes
+// with Repeated set, also where the decision would refuse the command by now. A decision without events is remembered too; one that
+// refuses is not.
 //
 // The error of a decision is returned as it is. All others are those of Load and Save, but for
-// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written: ask
-// [journal.Journal.Resolve] before executing the command again.
-func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S]) (Aggregate[S], error) {
+// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written: execute the command again if
+// it has a CommandID, and ask [journal.Journal.Resolve] before that if it has none.
+func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...Option) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
 		return Aggregate[S]{}, err
@@ -40,8 +45,11 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 		backoff.WithMaxInterval(100*time.Millisecond),
 		backoff.WithMaxElapsedTime(0), // attempts and context end it
 	)
+	options := optionsOf(given)
+	var conflict *journal.ConflictError
 	for attempt := 1; ; attempt++ {
-		a, conflict, err := r.attempt(ctx, name, decide)
+		var a Aggregate[S]
+		a, conflict, err = r.attempt(ctx, name, decide, options, conflict)
 		if conflict == nil {
 			return a, err
 		}
@@ -55,35 +63,83 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 }
 
 // attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other errors;
-// that of a decision may be anything.
+// that of a decision may be anything. It gets the conflict of the attempt before.
 func (r *Repository[S]) attempt(
-	ctx context.Context, id aggregate.ID, decide aggregate.Decision[S],
+	ctx context.Context, id aggregate.ID, decide aggregate.Decision[S], options options, last *journal.ConflictError,
 ) (a Aggregate[S], conflict *journal.ConflictError, err error) {
 	var none Aggregate[S]
-	a, err = r.load(ctx, id)
-	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		a = Aggregate[S]{ID: id}
-	case err != nil:
-		return none, nil, fmt.Errorf("execute: %w", err)
-	}
-	own, err := r.copyOf(a)
+	a, latest, err := r.begin(ctx, id, last)
 	if err != nil {
 		return none, nil, fmt.Errorf("execute: %w", err)
 	}
-	events, err := decide(own.State)
-	if err != nil {
-		return none, nil, err
+	events, refusal, err := r.decide(a, decide)
+	if err == nil && !latest && (refusal != nil || len(events) == 0) {
+		// No commit will tell whether the state that was kept is the latest.
+		if a, err = r.currentOrNew(ctx, id); err == nil {
+			events, refusal, err = r.decide(a, decide)
+		}
 	}
-	if len(events) == 0 {
+	if err != nil {
+		return none, nil, fmt.Errorf("execute: %w", err)
+	}
+	if options.commandID != "" && refusal != nil {
+		// It may refuse because of what the same command has done before.
+		_, known, err := r.journal.Command(ctx, id, options.commandID)
+		if err != nil {
+			return none, nil, fmt.Errorf("execute: %w", errors.Join(err, refusal))
+		}
+		if known {
+			a.Repeated = true
+			return a, nil, nil
+		}
+	}
+	if refusal != nil {
+		return none, nil, refusal
+	}
+	if len(events) == 0 && options.commandID == "" {
 		return a, nil, nil
 	}
-	if err := r.commit(ctx, &a, events); errors.As(err, &conflict) {
+	err = r.commit(ctx, &a, events, options)
+	switch {
+	case err == nil:
+		r.cache.put(a)
+		return a, nil, nil
+	case errors.As(err, &conflict) && conflict.ID == id:
 		return none, conflict, nil
-	} else if err != nil {
-		return none, nil, fmt.Errorf("execute: %w", err)
+	case errors.Is(err, journal.ErrDuplicateCommand):
+		if a, err = r.currentOrNew(ctx, id); err == nil {
+			a.Repeated = true
+			return a, nil, nil
+		}
 	}
-	return a, nil, nil
+	return none, nil, fmt.Errorf("execute: %w", err)
+}
+
+// begin gives the aggregate to decide on, and whether it was the latest version when it was read.
+func (r *Repository[S]) begin(ctx context.Context, id aggregate.ID, last *journal.ConflictError) (a Aggregate[S], latest bool, err error) {
+	a, kept := r.cache.get(id)
+	if kept && last == nil {
+		return a, false, nil
+	}
+	if kept && last.Actual > a.Version {
+		// The refusal has told what a read of the head would.
+		if kept, err = r.catchUp(ctx, &a, last.Actual); kept && err == nil {
+			return a, true, nil
+		}
+	}
+	r.cache.forget(id)
+	a, err = r.currentOrNew(ctx, id)
+	return a, true, err
+}
+
+// decide runs a decision on a state of its own. A refusal is the decision's own error.
+func (r *Repository[S]) decide(a Aggregate[S], decide aggregate.Decision[S]) (events []aggregate.Event[S], refusal, err error) {
+	own, err := r.copyOf(a)
+	if err != nil {
+		return nil, nil, err
+	}
+	events, refusal = decide(own.State)
+	return events, refusal, nil
 }
 
 // pause waits, or returns the error of a context that ends first.

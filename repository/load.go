@@ -2,7 +2,9 @@ package repository
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
@@ -13,35 +15,141 @@ import (
 //
 // It takes one GetItem for the head, one read unit for each 4 KB of the state in it. Nothing more if the
 // snapshot there is up to date; one read by key for up to 8 events after it, one unit each (for up to 4 KB); for more,
-// one Query for each MB of them, half a unit for each 4 KB.
+// one Query for each MB of them, half a unit for each 4 KB. With a [Config.Cache] that has the aggregate, the head is
+// read for its version alone, and the events since are.
 //
-// Errors: [*journal.NotFoundError] if the aggregate has no events, [*EventError], [*aggregate.InvalidIDError]
-// and those of [journal.Journal.Head] and [journal.Journal.Events].
+// Errors: [*journal.NotFoundError] if the aggregate has no events, [*journal.DeletedError] if it was deleted,
+// [*EventError], [*aggregate.InvalidIDError] and those of [journal.Journal.Head] and [journal.Journal.Events].
 func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
-	return r.load(ctx, name)
-}
-
-func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
-	head, err := r.journal.Head(ctx, id)
+	a, err := r.current(ctx, name)
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	a := r.restore(head)
-	var skipped skipped
-	for record, err := range r.journal.Events(ctx, id, a.Version+1, head.Version) {
+	return a, nil
+}
+
+// LoadAt gives an aggregate as it was after the event with a number; 0 is before its first. It starts from the latest
+// snapshot that is not of a later event: the one in the head, else a redundant one, see [Config.Redundancy]. To save it
+// is a conflict unless it is the latest version.
+//
+// Errors: [*NoSuchEventError] if there are fewer events, [*journal.TruncatedError] if events that it takes have been removed,
+// and those of Load.
+func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (Aggregate[S], error) {
+	name, err := r.definition.ID(id)
+	if err != nil {
+		return Aggregate[S]{}, err
+	}
+	head, err := r.head(ctx, name)
+	if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
+	}
+	return r.loadAt(ctx, head, number)
+}
+
+// LoadAsOf gives an aggregate as it was at a time: after the last event that had occurred then. If there was none, it is
+// the aggregate before its first event, with version 0. See [journal.Journal.NumberAt] for what that costs, and what it
+// means where the clocks of writers differ. The errors are those of [Repository.LoadAt].
+func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (Aggregate[S], error) {
+	name, err := r.definition.ID(id)
+	if err != nil {
+		return Aggregate[S]{}, err
+	}
+	head, err := r.head(ctx, name)
+	if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
+	}
+	number, err := r.journal.NumberAt(ctx, head, at)
+	if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
+	}
+	return r.loadAt(ctx, head, number)
+}
+
+// current gives what is stored now, by way of the cache where that is shorter.
+func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
+	a, ok := r.cache.get(id)
+	if ok {
+		version, err := r.journal.Version(ctx, id)
+		if err == nil {
+			ok, err = r.catchUp(ctx, &a, version)
+		}
+		if err != nil {
+			r.cache.forget(id)
+			return Aggregate[S]{}, err
+		}
+	}
+	if !ok {
+		r.cache.forget(id)
+		head, err := r.head(ctx, id)
+		if err != nil {
+			return Aggregate[S]{}, err
+		}
+		a = r.restore(head, head.Snapshot)
+		if err := r.replayTo(ctx, &a, head.Version); err != nil {
+			return Aggregate[S]{}, err
+		}
+	}
+	r.cache.put(a)
+	return a, nil
+}
+
+// currentOrNew is for decisions, which may be the first.
+func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
+	a, err := r.current(ctx, id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return Aggregate[S]{ID: id}, nil
+	}
+	return a, err
+}
+
+func (r *Repository[S]) head(ctx context.Context, id aggregate.ID) (journal.Head, error) {
+	head, err := r.journal.Head(ctx, id)
+	if err == nil && !head.DeletedAt.IsZero() {
+		err = &journal.DeletedError{ID: id, Version: head.Version, At: head.DeletedAt}
+	}
+	return head, err
+}
+
+func (r *Repository[S]) loadAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
+	if number > head.Version {
+		return Aggregate[S]{}, fmt.Errorf("load: %w", &NoSuchEventError{ID: head.Aggregate, Number: number, Version: head.Version})
+	}
+	a := Aggregate[S]{ID: head.Aggregate, Version: number + 1}
+	if head.Snapshot != nil && head.Snapshot.Number <= number {
+		a = r.restore(head, head.Snapshot)
+	}
+	if a.Version > number {
+		earlier, err := r.journal.SnapshotBefore(ctx, head, number)
 		if err != nil {
 			return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 		}
-		if err := r.replay(&a, record, &skipped); err != nil {
-			return Aggregate[S]{}, fmt.Errorf("load: %w", &EventError{ID: id, Number: record.Number, Err: err})
+		if a = r.restore(head, earlier); a.Version > number {
+			a = r.restore(head, nil)
 		}
 	}
-	skipped.report(r.config.Logger, id, a.Version)
+	if err := r.replayTo(ctx, &a, number); err != nil {
+		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
+	}
 	return a, nil
+}
+
+// replayTo applies the events after the aggregate's version up to the given one.
+func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version uint64) error {
+	var skipped skipped
+	for record, err := range r.journal.Events(ctx, a.ID, a.Version+1, version) {
+		if err != nil {
+			return err
+		}
+		if err := r.replay(a, record, &skipped); err != nil {
+			return &EventError{ID: a.ID, Number: record.Number, Err: err}
+		}
+	}
+	skipped.report(r.config.Logger, a.ID, a.Version)
+	return nil
 }
 
 // replay applies a stored event, or all events that stand for it today. One stored event is one version,

@@ -8,7 +8,7 @@ import (
 )
 
 // Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps nothing in
-// memory between calls and is safe for concurrent use.
+// memory between calls unless [Config.Cache] says so, and is safe for concurrent use.
 type Repository[S any] struct {
 	journal    *journal.Journal
 	definition aggregate.Definition[S]
@@ -16,6 +16,7 @@ type Repository[S any] struct {
 	codec      SnapshotCodec
 	newEventID func() string
 	flat       bool // a plain copy of S shares nothing with the original
+	cache      cache[S]
 }
 
 // New makes a repository. It makes no requests. Event ids come from the NewID of the journal's config.
@@ -36,12 +37,15 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 	if codec == nil {
 		codec = stateOnly{definition.Codec()}
 	}
-	return &Repository[S]{
+	r := &Repository[S]{
 		journal:    j,
 		definition: definition,
 		config:     config,
 		codec:      codec,
 		newEventID: j.Config().NewID,
 		flat:       isFlat(reflect.TypeFor[S]()),
-	}, nil
+	}
+	var err error
+	r.cache, err = newCache(r, config.Cache)
+	return r, err
 }

@@ -24,24 +24,34 @@ import (
 // [*aggregate.UnencodableEventError], [*aggregate.UnknownEventError], [*aggregate.MalformedEventError] or
 // [*UnencodableStateError].
 func (r *Repository[S]) Save(ctx context.Context, a Aggregate[S], events ...aggregate.Event[S]) (Aggregate[S], error) {
+	return r.SaveWith(ctx, a, events)
+}
+
+// SaveWith is [Repository.Save] with options. A command that was saved before is a [*journal.DuplicateCommandError] here; one
+// without events is recorded all the same.
+func (r *Repository[S]) SaveWith(
+	ctx context.Context, a Aggregate[S], events []aggregate.Event[S], given ...Option,
+) (Aggregate[S], error) {
 	if err := r.check(a); err != nil {
 		return a, err
 	}
-	if len(events) == 0 {
+	options := optionsOf(given)
+	if len(events) == 0 && options.commandID == "" {
 		return a, nil
 	}
 	next, err := r.copyOf(a)
 	if err == nil {
-		err = r.commit(ctx, &next, events)
+		err = r.commit(ctx, &next, events, options)
 	}
 	if err != nil {
 		return a, fmt.Errorf("save: %w", err)
 	}
+	r.cache.put(next)
 	return next, nil
 }
 
 // commit appends events and applies them to the aggregate, which is of no use any more if that fails.
-func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events []aggregate.Event[S]) error {
+func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events []aggregate.Event[S], options options) error {
 	commit := journal.Commit{Aggregate: a.ID, Expected: a.Version, Events: make([]journal.Event, len(events))}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {
@@ -57,15 +67,22 @@ func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events []ag
 		stored.Apply(&a.State)
 		commit.Events[i] = journal.Event{ID: r.newEventID(), Type: encoded.Type, Payload: encoded.Payload, Metadata: metadata}
 	}
-	a.Version += uint64(len(events))
-	commit.Snapshot = r.snapshot(*a, commit)
+	commit.CommandID = options.commandID
+	if len(events) > 0 {
+		if err := options.addWrites(&commit); err != nil {
+			return fmt.Errorf("append to %s, nothing written: %w", a.ID, err)
+		}
+		a.Version += uint64(len(events))
+		if commit.Snapshot = r.snapshot(*a, commit); commit.Snapshot != nil {
+			commit.Redundancy = r.redundancy(a.from(), commit.Expected)
+		}
+	}
 	receipt, err := r.journal.Append(ctx, commit)
 	if err != nil {
 		return err
 	}
-	if receipt.SnapshotLeftOut {
-		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events",
-			fmt.Errorf("the state: %w, an item has at most %d bytes", journal.ErrTooLarge, journal.MaxItemBytes), fields(a.ID, a.Version))
+	if commit.Snapshot != nil {
+		a.setFrom(r.settle(ctx, *a, commit, receipt))
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -133,6 +134,39 @@ func setup(t *testing.T) store {
 	return open(t, client)
 }
 
+// onDynamotest is a store whose database the test can interfere with.
+func onDynamotest(t *testing.T) (*dynamotest.DB, store) {
+	t.Helper()
+	db := dynamotest.New(t)
+	return db, openOn(t, db, journal.Config{})
+}
+
+func openOn(t *testing.T, db *dynamotest.DB, config journal.Config) store {
+	t.Helper()
+	config.Shards = 4
+	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+	counted := faults.New(db.Client())
+	j, err := journal.Open(t.Context(), counted, config)
+	require.NoError(t, err)
+	counted.Reset()
+	return store{client: counted, journal: j}
+}
+
+// item reads a row of an aggregate by the end of its sort key, nil for none.
+func (s store) item(t *testing.T, table string, id aggregate.ID, end string) map[string]types.AttributeValue {
+	t.Helper()
+	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	out, err := s.client.Client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &table,
+		Key: map[string]types.AttributeValue{
+			"pkey": text(journal.ShardKey(id.Type, s.journal.Shard(id))), "skey": text(id.String() + "-" + end),
+		},
+		ConsistentRead: aws.Bool(true),
+	})
+	require.NoError(t, err)
+	return out.Item
+}
+
 // open opens a store once more, as another process does.
 func open(t *testing.T, client journal.Client) store {
 	t.Helper()
@@ -245,4 +279,12 @@ func (l *logger) assertSilent(t *testing.T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	assert.Empty(t, strings.Join(l.errors, "\n"), "nothing was to be reported")
+}
+
+// copyFrom puts the head of an aggregate of another store in the place of this one's.
+func (s store) copyFrom(t *testing.T, other store, id aggregate.ID) {
+	t.Helper()
+	table := "snapshot"
+	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: other.item(t, table, id, "0")})
+	require.NoError(t, err)
 }

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -52,26 +53,82 @@ func (r *Repository[S]) snapshot(a Aggregate[S], commit journal.Commit) *journal
 	for _, e := range commit.Events {
 		point.EventTypes = append(point.EventTypes, e.Type)
 	}
-	if point.Before > 0 && !r.config.Snapshots.Due(point) {
+	_, never := r.config.Snapshots.(never)
+	rebuild := a.from().rebuild && !never
+	if point.Before > 0 && !rebuild && !r.config.Snapshots.Due(point) {
 		return nil
 	}
-	payload, err := r.codec.EncodeSnapshot(SnapshotInfo{Aggregate: a.ID, Number: a.Version, Version: a.Version}, &a.State)
+	payload, err := r.codec.EncodeSnapshot(infoOf(a), &a.State)
 	if err != nil {
 		r.config.Logger.Error("Snapshot left out of a commit", fmt.Errorf("encode the state: %w", err), fields(a.ID, a.Version))
 		return nil
 	}
-	return &journal.Snapshot{Number: a.Version, Payload: payload}
+	return &journal.Snapshot{Number: a.Version, Payload: payload, Schema: r.config.SnapshotSchema}
 }
 
-// restore gives the aggregate as the head's snapshot has it, or as it is before its first event.
-func (r *Repository[S]) restore(head journal.Head) Aggregate[S] {
+func infoOf[S any](a Aggregate[S]) SnapshotInfo {
+	return SnapshotInfo{Aggregate: a.ID, Number: a.Version, Version: a.Version}
+}
+
+// redundancy is what the commit that leads from a has to do for its snapshot.
+func (r *Repository[S]) redundancy(from origin, expected uint64) *journal.Redundancy {
+	if r.config.Redundancy == nil {
+		return nil
+	}
+	redundancy := &journal.Redundancy{Keep: r.config.Redundancy.Keep, TTL: r.config.Redundancy.TTL}
+	if from.listed || expected == 0 {
+		redundancy.Listed = append([]uint64{}, from.redundant...)
+	}
+	return redundancy
+}
+
+// settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on. Nothing that
+// fails here is an error of the commit.
+func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit journal.Commit, receipt journal.Receipt) origin {
+	from := a.from()
+	if receipt.SnapshotLeftOut {
+		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events",
+			fmt.Errorf("the state: %w, an item has at most %d bytes and a transaction %d actions",
+				journal.ErrTooLarge, journal.MaxItemBytes, journal.MaxActions), fields(a.ID, a.Version))
+	} else if commit.Snapshot != nil {
+		from.rebuild = false
+	}
+	if commit.Redundancy == nil || receipt.Redundant == nil {
+		return from
+	}
+	from.redundant, from.listed = receipt.Redundant, true
+	if len(receipt.Surplus) == 0 {
+		return from
+	}
+	if err := r.journal.RemoveSnapshots(ctx, a.ID, receipt.Surplus); err != nil {
+		r.config.Logger.Error("Redundant snapshots not removed, a later commit will do it", err, fields(a.ID, a.Version))
+		return from
+	}
+	from.redundant = receipt.Redundant[len(receipt.Surplus):]
+	return from
+}
+
+// restore gives the aggregate as a snapshot has it, or as it is before its first event.
+func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) Aggregate[S] {
 	empty := Aggregate[S]{ID: head.Aggregate}
-	if _, ignore := r.config.Snapshots.(never); ignore || head.Snapshot == nil {
+	from := origin{}
+	if r.config.Redundancy != nil {
+		from.redundant, from.listed = head.Redundant, true
+	}
+	empty.setFrom(from)
+	if _, ignore := r.config.Snapshots.(never); ignore || snapshot == nil {
+		return empty
+	}
+	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
+		r.config.Logger.Debug("Snapshot of another schema ignored, all events are replayed",
+			fields(head.Aggregate, head.Version).Add(watermill.LogFields{"snapshot_schema": snapshot.Schema, "config_schema": own}))
+		from.rebuild = snapshot.Schema < own // not that of a newer program, which would do the same to ours
+		empty.setFrom(from)
 		return empty
 	}
 	restored := empty
-	number, err := r.codec.DecodeSnapshot(head.Snapshot.Payload, &restored.State)
-	switch kept := head.Snapshot.Number; {
+	number, err := r.codec.DecodeSnapshot(snapshot.Payload, &restored.State)
+	switch kept := snapshot.Number; {
 	case err != nil:
 		err = fmt.Errorf("decode the state: %w", err)
 	case number == 0 && kept == 0:
@@ -84,6 +141,8 @@ func (r *Repository[S]) restore(head journal.Head) Aggregate[S] {
 		err = fmt.Errorf("it says that it is of event %d, but the head is at %d", number, head.Version)
 	}
 	if err != nil {
+		from.rebuild = snapshot.Number != 0 // then it is one of ours
+		empty.setFrom(from)
 		r.config.Logger.Error("Snapshot ignored, all events are replayed", err, fields(head.Aggregate, head.Version))
 		return empty
 	}

@@ -131,7 +131,8 @@ func TestASnapshotThatCannotBeDecodedIsReportedAndTheJournalReplayed(t *testing.
 	log := &logger{}
 	a, err := s.accounts(t, repository.Config{SnapshotCodec: refusingSnapshots{}, Logger: log}).Load(t.Context(), "42")
 	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, a)
+	assert.Equal(t, Account{3}, a.State)
+	assert.EqualValues(t, 3, a.Version)
 	log.assertReports(t, "Snapshot ignored", "unreadable", "account-42")
 }
 

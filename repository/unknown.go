@@ -15,7 +15,7 @@ const (
 	// FailOnUnknown ends the load with an [*EventError] that holds an [*aggregate.UnknownEventError].
 	FailOnUnknown UnknownEvents = iota
 	// SkipUnknown leaves the event without effect: the version counts it, the state does not show it, and the
-	// logger is told once for each load. The aggregate is then [Aggregate.Partial], and its state never
+	// logger is told once for each load that reads such events. The aggregate is then [Aggregate.Partial], and its state never
 	// becomes a snapshot.
 	//
 	// An event without any type, an event that cannot be decoded and an upcaster that fails still end the load.

@@ -131,6 +131,49 @@ func TestAStateWithSkippedEventsIsCopiedAsSuch(t *testing.T) {
 	assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
 }
 
+func TestAStateWithSkippedEventsIsKeptAsSuch(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)})
+	for _, event := range []aggregate.Event[Account]{Deposited{5}, Frozen{}} {
+		_, err := newer.Execute(t.Context(), "42", always(event))
+		require.NoError(t, err)
+	}
+	log := &infoLogger{}
+	tolerant := s.accounts(t, repository.Config{
+		Cache: 10, SnapshotSchema: 1, Snapshots: repository.Every(1), UnknownEvents: repository.SkipUnknown, Logger: log,
+	})
+	for range 2 {
+		_, err := tolerant.Load(t.Context(), "42")
+		require.NoError(t, err)
+	}
+	assert.Len(t, log.infos, 1, "the second load read no events")
+	_, err := newer.Execute(t.Context(), "42", always[Account](Frozen{}))
+	require.NoError(t, err)
+	for range 2 {
+		a, err := tolerant.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		assert.True(t, a.Partial())
+		assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID), "nor is a snapshot of an older schema replaced")
+	}
+	assert.Len(t, log.infos, 2)
+}
+
+func TestALoadOfThePastIsPartialOnlyBehindAnUnknownEvent(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := newRepository(t, s, newerAccounts, repository.Config{}).
+		Execute(t.Context(), "42", always[Account](Deposited{5}, Frozen{}, Deposited{3}))
+	require.NoError(t, err)
+	tolerant := s.accounts(t, repository.Config{Snapshots: repository.Never, UnknownEvents: repository.SkipUnknown})
+	for number, partial := range map[uint64]bool{1: false, 2: true, 3: true} {
+		a, err := tolerant.LoadAt(t.Context(), "42", number)
+		require.NoError(t, err)
+		assert.Equal(t, partial, a.Partial(), "event %d", number)
+		assert.Equal(t, number, a.Version)
+	}
+}
+
 func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -21,6 +21,7 @@ const (
 	UpdateItem         Operation = "UpdateItem"
 	DeleteItem         Operation = "DeleteItem"
 	BatchGetItem       Operation = "BatchGetItem"
+	BatchWriteItem     Operation = "BatchWriteItem"
 	Query              Operation = "Query"
 	Scan               Operation = "Scan"
 	TransactGetItems   Operation = "TransactGetItems"
@@ -31,7 +32,7 @@ const (
 
 // Client is a [journal.Client] that counts its calls and can be given faults. It is safe for concurrent use.
 type Client struct {
-	client journal.Client
+	journal.Client // for what is not counted
 
 	mu     sync.Mutex
 	calls  map[Operation]int
@@ -42,7 +43,7 @@ var _ journal.Client = (*Client)(nil)
 
 // New gives a client that passes everything on to another.
 func New(client journal.Client) *Client {
-	return &Client{client: client, calls: map[Operation]int{}, faults: map[Operation][]*Fault{}}
+	return &Client{Client: client, calls: map[Operation]int{}, faults: map[Operation][]*Fault{}}
 }
 
 // Inject puts a fault before all calls of an operation and before the faults that were injected earlier, until remove
@@ -105,55 +106,60 @@ func do[In, Out any](
 
 // GetItem counts the call and lets faults stand in for it.
 func (c *Client) GetItem(ctx context.Context, in *dynamodb.GetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return do(ctx, c, GetItem, in, opts, c.client.GetItem)
+	return do(ctx, c, GetItem, in, opts, c.Client.GetItem)
 }
 
 // PutItem counts the call and lets faults stand in for it.
 func (c *Client) PutItem(ctx context.Context, in *dynamodb.PutItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return do(ctx, c, PutItem, in, opts, c.client.PutItem)
+	return do(ctx, c, PutItem, in, opts, c.Client.PutItem)
 }
 
 // UpdateItem counts the call and lets faults stand in for it.
 func (c *Client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return do(ctx, c, UpdateItem, in, opts, c.client.UpdateItem)
+	return do(ctx, c, UpdateItem, in, opts, c.Client.UpdateItem)
 }
 
 // DeleteItem counts the call and lets faults stand in for it.
 func (c *Client) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return do(ctx, c, DeleteItem, in, opts, c.client.DeleteItem)
+	return do(ctx, c, DeleteItem, in, opts, c.Client.DeleteItem)
 }
 
 // BatchGetItem counts the call and lets faults stand in for it.
 func (c *Client) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
-	return do(ctx, c, BatchGetItem, in, opts, c.client.BatchGetItem)
+	return do(ctx, c, BatchGetItem, in, opts, c.Client.BatchGetItem)
+}
+
+// BatchWriteItem counts the call and lets faults stand in for it.
+func (c *Client) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	return do(ctx, c, BatchWriteItem, in, opts, c.Client.BatchWriteItem)
 }
 
 // Query counts the call and lets faults stand in for it.
 func (c *Client) Query(ctx context.Context, in *dynamodb.QueryInput, opts ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return do(ctx, c, Query, in, opts, c.client.Query)
+	return do(ctx, c, Query, in, opts, c.Client.Query)
 }
 
 // Scan counts the call and lets faults stand in for it.
 func (c *Client) Scan(ctx context.Context, in *dynamodb.ScanInput, opts ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
-	return do(ctx, c, Scan, in, opts, c.client.Scan)
+	return do(ctx, c, Scan, in, opts, c.Client.Scan)
 }
 
 // TransactGetItems counts the call and lets faults stand in for it.
 func (c *Client) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
-	return do(ctx, c, TransactGetItems, in, opts, c.client.TransactGetItems)
+	return do(ctx, c, TransactGetItems, in, opts, c.Client.TransactGetItems)
 }
 
 // TransactWriteItems counts the call and lets faults stand in for it.
 func (c *Client) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, opts ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	return do(ctx, c, TransactWriteItems, in, opts, c.client.TransactWriteItems)
+	return do(ctx, c, TransactWriteItems, in, opts, c.Client.TransactWriteItems)
 }
 
 // CreateTable counts the call and lets faults stand in for it.
 func (c *Client) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error) {
-	return do(ctx, c, CreateTable, in, opts, c.client.CreateTable)
+	return do(ctx, c, CreateTable, in, opts, c.Client.CreateTable)
 }
 
 // DescribeTable counts the call and lets faults stand in for it.
 func (c *Client) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error) {
-	return do(ctx, c, DescribeTable, in, opts, c.client.DescribeTable)
+	return do(ctx, c, DescribeTable, in, opts, c.Client.DescribeTable)
 }

@@ -1,0 +1,117 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+const (
+	attrCommandID     = "command_id"
+	attrCommitFirst   = "commit_first"
+	attrCommitVersion = "commit_version"
+
+	// maxCommandID keeps a guard within one write unit.
+	maxCommandID = 1024 - 512
+)
+
+// Command is what the journal knows of a command that was executed: which commit came of it.
+type Command struct {
+	ID       string
+	CommitID string
+	// First and Version are the numbers of the commit's first and last event. A command without events has a First
+	// that is Version+1.
+	First, Version uint64
+}
+
+// Command reads the guard that a commit with a CommandID left, with one strongly consistent read of one unit. It is
+// false where the aggregate has no such command, or one that [Config.CommandRetention] no longer keeps.
+//
+// Errors: [ErrInvalidCommand], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID.
+func (j *Journal) Command(ctx context.Context, id aggregate.ID, commandID string) (Command, bool, error) {
+	if err := id.Validate(); err != nil {
+		return Command{}, false, err
+	}
+	if commandID == "" {
+		return Command{}, false, fmt.Errorf("read command: %w: it is empty", ErrInvalidCommand)
+	}
+	if err := validateCommandID(commandID); err != nil {
+		return Command{}, false, fmt.Errorf("read command: %w", err)
+	}
+	it, err := j.getItem(ctx, j.config.Tables.Journal, j.guardKey(id, commandID))
+	if err != nil {
+		return Command{}, false, fmt.Errorf("read command %q of %s: %w", commandID, id, err)
+	}
+	if it == nil {
+		return Command{}, false, nil
+	}
+	c, err := j.commandOf(it)
+	return c, err == nil, err
+}
+
+func validateCommandID(commandID string) error {
+	switch {
+	case len(commandID) > maxCommandID:
+		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed: use a digest of it", ErrInvalidCommand, len(commandID), maxCommandID)
+	case !utf8.ValidString(commandID):
+		return fmt.Errorf("%w: %q is not UTF-8: encode it as text", ErrInvalidCommand, commandID)
+	}
+	return nil
+}
+
+// guardKey is in the partition of the aggregate's events. A digest of fixed length keeps two ids apart whose texts
+// run into each other, and is not longer than the number in an event's key; the last character is no digit, so it is never the
+// key of an event.
+func (j *Journal) guardKey(id aggregate.ID, commandID string) item {
+	sum := sha256.Sum256([]byte(commandID))
+	digest := base64.RawURLEncoding.EncodeToString(sum[:])[:19] // 114 bits
+	return item{
+		j.config.Attributes.PartitionKey: stringValue(j.partitionKey(id)),
+		j.config.Attributes.SortKey:      stringValue(id.Type + "-" + id.Value + "-" + digest + "~"),
+	}
+}
+
+// guardItem has neither an aid nor a time, so no index lists it.
+func (j *Journal) guardItem(t *transaction) item {
+	it := j.guardKey(t.commit.Aggregate, t.commit.CommandID)
+	it[attrCommandID] = stringValue(t.commit.CommandID)
+	it[attrCommitID] = stringValue(t.receipt.CommitID)
+	it[attrCommitFirst] = numberValue(t.commit.Expected + 1)
+	it[attrCommitVersion] = numberValue(t.receipt.Version)
+	if keep := j.config.CommandRetention; keep > 0 {
+		it[j.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(keep).Unix())
+	}
+	return it
+}
+
+func (j *Journal) commandOf(it item) (c Command, err error) {
+	var idOK, commitOK, firstOK, versionOK bool
+	c.ID, idOK = stringOf(it[attrCommandID])
+	c.CommitID, commitOK = stringOf(it[attrCommitID])
+	c.First, firstOK = uintOf(it[attrCommitFirst])
+	c.Version, versionOK = uintOf(it[attrCommitVersion])
+	if !idOK || !commitOK || !firstOK || !versionOK {
+		partition, sort := j.keysOf(it)
+		return Command{}, &CorruptItemError{
+			Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: "is not the guard of a command",
+		}
+	}
+	return c, nil
+}
+
+// checkVersion is the head's part of a commit without events: it has to be where it was when the command was decided.
+func (j *Journal) checkVersion(c *Commit) types.TransactWriteItem {
+	check := &types.ConditionCheck{
+		TableName:                           &j.config.Tables.Snapshot,
+		Key:                                 j.key(c.Aggregate, 0),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = j.versionCondition(c)
+	return types.TransactWriteItem{ConditionCheck: check}
+}

@@ -1,0 +1,52 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// maxBatchWrites is DynamoDB's limit for one BatchWriteItem.
+const maxBatchWrites = 25
+
+// deleteAll deletes items by key, whether they exist or not.
+func (j *Journal) deleteAll(ctx context.Context, table string, keys []item) error {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(j.config.RetryBudget))
+	for len(keys) > 0 {
+		some := keys[:min(len(keys), maxBatchWrites)]
+		requests := make([]types.WriteRequest, len(some))
+		for i, key := range some {
+			requests[i].DeleteRequest = &types.DeleteRequest{Key: key}
+		}
+		out, err := j.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+			RequestItems: map[string][]types.WriteRequest{table: requests},
+		})
+		if err != nil {
+			return classify(err, table)
+		}
+		left := out.UnprocessedItems[table]
+		rest := make([]item, 0, len(left)+len(keys)-len(some))
+		for _, request := range left {
+			rest = append(rest, request.DeleteRequest.Key)
+		}
+		keys = append(rest, keys[len(some):]...)
+		if len(left) < len(some) {
+			wait.Reset() // that is progress
+			if len(left) == 0 {
+				continue
+			}
+		}
+		if !sleep(ctx, wait.NextBackOff()) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return fmt.Errorf("%w: table %q left %d deletes unprocessed for %s", ErrThrottled, table, len(keys), j.config.RetryBudget)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// ensureExpiry turns time to live on, which costs nothing where no item has a time. Who enables it at the same time
+// gets a ValidationException, so the table is described again.
+func (j *Journal) ensureExpiry(ctx context.Context, table string) error {
+	attribute := j.config.Attributes.TTL
+	wait := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second)), 8), ctx)
+	return backoff.Retry(func() error {
+		out, err := j.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+		if err != nil {
+			return backoff.Permanent(classify(err, table))
+		}
+		if d := out.TimeToLiveDescription; d != nil {
+			switch d.TimeToLiveStatus {
+			case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
+				if stored := aws.ToString(d.AttributeName); stored != attribute {
+					return backoff.Permanent(&DescriptorMismatchError{
+						Table: table, Field: "time to live on attribute", Stored: stored, Given: attribute,
+					})
+				}
+				return nil
+			case types.TimeToLiveStatusDisabling:
+				return errors.New("time to live is being disabled")
+			}
+		}
+		_, err = j.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+			TableName:               &table,
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attribute, Enabled: aws.Bool(true)},
+		})
+		if err == nil {
+			return nil
+		}
+		if code(err) == "ValidationException" || code(err) == "ResourceInUseException" {
+			return err
+		}
+		return backoff.Permanent(classify(err, table))
+	}, wait)
+}

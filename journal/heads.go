@@ -1,0 +1,128 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// HeadsQuery asks for the heads of many aggregates.
+type HeadsQuery struct {
+	// AggregateType leaves out all others, and reads only their partitions. Empty for all types.
+	AggregateType string
+	// After goes on behind the head that was given last. Zero for the beginning.
+	After aggregate.ID
+}
+
+// Heads gives the heads of the store, without their snapshots, in an order that stays the same as long as nothing is
+// written; tombstones too. It scans the snapshot table, strongly consistent and page by page: one read unit for each 4 KB of
+// everything in it, states included, as DynamoDB bills items whole. An aggregate that is made meanwhile may show or not.
+//
+// It ends with the first error: [*CorruptItemError], [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
+	return func(yield func(Head, error) bool) {
+		var err error
+		if q.AggregateType == "" {
+			err = j.scanHeads(ctx, q.After, func(h Head) bool { return yield(h, nil) })
+		} else {
+			err = j.queryHeads(ctx, q, func(h Head) bool { return yield(h, nil) })
+		}
+		if err != nil {
+			yield(Head{}, fmt.Errorf("read heads: %w", err))
+		}
+	}
+}
+
+// headProjection is what a Head without its snapshot needs.
+func (j *Journal) headProjection() (expression *string, names map[string]string) {
+	a := j.config.Attributes
+	return aws.String("#pk, #sk, #aid, #n, #v, #r, #t, #d"), attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey,
+		"#aid", a.AggregateID, "#n", a.SequenceNumber, "#v", a.Version, "#r", attrRedundant, "#t", attrTruncatedBefore, "#d", attrDeletedAt)
+}
+
+func (j *Journal) scanHeads(ctx context.Context, after aggregate.ID, yield func(Head) bool) error {
+	projection, names := j.headProjection()
+	input := &dynamodb.ScanInput{
+		TableName:                 &j.config.Tables.Snapshot,
+		ConsistentRead:            aws.Bool(true),
+		ProjectionExpression:      projection,
+		FilterExpression:          aws.String("#n = :zero"),
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: item{":zero": numberValue(0)},
+	}
+	if after != (aggregate.ID{}) {
+		input.ExclusiveStartKey = j.key(after, 0)
+	}
+	for {
+		page, err := j.client.Scan(ctx, input)
+		if err != nil {
+			return classify(err, j.config.Tables.Snapshot)
+		}
+		if more, err := j.yieldHeads(page.Items, yield); !more || err != nil {
+			return err
+		}
+		if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return nil
+		}
+	}
+}
+
+func (j *Journal) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+	projection, names := j.headProjection()
+	shard := 0
+	var start item
+	if q.After != (aggregate.ID{}) {
+		shard, start = j.Shard(q.After), j.key(q.After, 0)
+	}
+	for ; shard < j.config.Shards; shard++ {
+		input := &dynamodb.QueryInput{
+			TableName:              &j.config.Tables.Snapshot,
+			ConsistentRead:         aws.Bool(true),
+			KeyConditionExpression: aws.String("#pk = :pk"),
+			ProjectionExpression:   projection,
+			FilterExpression:       aws.String("#n = :zero"), ExpressionAttributeNames: names,
+			ExpressionAttributeValues: item{":zero": numberValue(0), ":pk": stringValue(ShardKey(q.AggregateType, shard))},
+			ExclusiveStartKey:         start,
+		}
+		for {
+			page, err := j.client.Query(ctx, input)
+			if err != nil {
+				return classify(err, j.config.Tables.Snapshot)
+			}
+			if more, err := j.yieldHeads(page.Items, yield); !more || err != nil {
+				return err
+			}
+			if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+				break
+			}
+		}
+		start = nil
+	}
+	return nil
+}
+
+func (j *Journal) yieldHeads(items []item, yield func(Head) bool) (more bool, err error) {
+	for _, it := range items {
+		id, ok := j.aggregateOf(it)
+		if !ok {
+			partition, sort := j.keysOf(it)
+			return false, &CorruptItemError{
+				Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
+				Reason: "has no " + j.config.Attributes.AggregateID + " that fits its partition",
+			}
+		}
+		head, err := j.headOf(id, it)
+		if err != nil {
+			return false, err
+		}
+		if !yield(head) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,294 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Attributes of ours on what holds a snapshot, and on the head the list of the redundant ones.
+const (
+	attrSnapshotNumber = "snapshot_seq_nr"
+	attrSnapshotDigest = "snapshot_digest"
+	attrSnapshotSchema = "snapshot_schema"
+	attrRedundant      = "snapshot_redundant"
+)
+
+// Snapshot is the encoded state of an aggregate after some event.
+type Snapshot struct {
+	// Number is the sequence number of the last event in the state. It is 0 when
+	// a foreign writer replaced the payload: the number then stands only inside
+	// the payload, if anywhere.
+	Number  uint64
+	Payload []byte
+	// Schema says in which form the state is, by a number of the writer's own. It counts only where Number is not 0.
+	Schema uint64
+}
+
+// Redundancy makes a commit store its snapshot twice: where the latest one is, and under its own sequence number.
+// Those that are kept let an aggregate be loaded as it was, see [Journal.SnapshotBefore].
+//
+// Which ones there are stands in the head, so nothing has to be counted. The rows beyond Keep are removed after the
+// commit with [Journal.RemoveSnapshots]; those for which that failed, or which nobody got to, are deleted by
+// a later commit's own transaction.
+type Redundancy struct {
+	// Listed is [Head.Redundant] at the version Expected, empty but not nil if there are none. Nil says that it is not known; the
+	// snapshot is then added to the list, and nothing is removed.
+	Listed []uint64
+	// Keep is how many the aggregate has, 1 or more. The oldest go first.
+	Keep int
+	// TTL, if not 0, makes DynamoDB delete each row when that time has passed, usually within two days, and free of charge.
+	// Nothing else removes them then; the table needs time to live on its TTL attribute, which [Create] sees to.
+	TTL time.Duration
+}
+
+// deletesAtOnce bounds the rows that one commit deletes for others.
+const deletesAtOnce = 25
+
+// addSnapshot puts into the transaction what it has room for, the more important first.
+func (j *Journal) addSnapshot(t *transaction, head item) {
+	c := t.commit
+	if c.Snapshot == nil {
+		return
+	}
+	if len(c.Events) == 0 || !j.addLatest(t, head) {
+		c.Snapshot, t.receipt.SnapshotLeftOut = nil, true
+		return
+	}
+	if r := c.Redundancy; r != nil {
+		j.addRedundant(t, head, r)
+	}
+}
+
+// addLatest puts the snapshot where loads look for it: into the head, or into a row of its own.
+func (j *Journal) addLatest(t *transaction, head item) bool {
+	if j.config.Layout == Lean {
+		row := j.stateKey(t.commit.Aggregate)
+		j.setSnapshot(row, t.commit.Snapshot)
+		bytes := itemSize(row)
+		if bytes > MaxItemBytes || !t.hasRoom(1, bytes) {
+			return false
+		}
+		t.add(types.TransactWriteItem{Put: &types.Put{TableName: &j.config.Tables.Snapshot, Item: row}}, bytes)
+		return true
+	}
+	with := item{}
+	j.setSnapshot(with, t.commit.Snapshot)
+	bytes := itemSize(with)
+	if itemSize(head)+bytes+foreignHeadBytes > MaxItemBytes || !t.hasRoom(0, bytes+foreignHeadBytes) {
+		return false
+	}
+	for name, value := range with {
+		head[name] = value
+	}
+	t.size += bytes
+	return true
+}
+
+// addRedundant puts the row under the snapshot's own number, and what the head lists then.
+func (j *Journal) addRedundant(t *transaction, head item, r *Redundancy) {
+	c := t.commit
+	row := j.key(c.Aggregate, c.Snapshot.Number)
+	row[j.config.Attributes.AggregateID] = stringValue(c.Aggregate.String())
+	row[j.config.Attributes.SequenceNumber] = numberValue(c.Snapshot.Number)
+	row[j.config.Attributes.Version] = numberValue(c.version())
+	row[j.config.Attributes.TTL] = numberValue(0)
+	if r.TTL > 0 {
+		row[j.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(r.TTL).Unix())
+	}
+	j.setSnapshot(row, c.Snapshot)
+	bytes := itemSize(row) + listBytes*(len(r.Listed)+1)
+	if itemSize(row) > MaxItemBytes || !t.hasRoom(1, bytes) {
+		return
+	}
+	t.add(types.TransactWriteItem{Put: &types.Put{TableName: &j.config.Tables.Snapshot, Item: row}}, bytes)
+
+	if r.Listed == nil {
+		head[attrRedundant] = listValue([]uint64{c.Snapshot.Number}) // writeHead appends it
+		return
+	}
+	listed := append(slices.Clone(r.Listed), c.Snapshot.Number)
+	if r.TTL > 0 {
+		// Those that are forgotten expire.
+		listed = listed[max(0, len(listed)-r.Keep):]
+		t.receipt.Redundant = listed
+		head[attrRedundant] = listValue(listed)
+		return
+	}
+	// What was surplus before this commit should be gone, but its writer may have failed to remove it. Deleting it
+	// and forgetting it are one.
+	for left := min(len(r.Listed)-r.Keep, deletesAtOnce); left > 0 && t.hasRoom(1, 0); left-- {
+		t.add(types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &j.config.Tables.Snapshot, Key: j.key(c.Aggregate, listed[0]),
+		}}, 0)
+		listed = listed[1:]
+	}
+	t.receipt.Redundant = listed
+	t.receipt.Surplus = listed[:max(0, len(listed)-r.Keep)]
+	head[attrRedundant] = listValue(listed)
+}
+
+// setSnapshot sets the attributes of a snapshot on the head or on a row of its own.
+func (j *Journal) setSnapshot(it item, s *Snapshot) {
+	it[j.config.Attributes.Payload] = binaryValue(s.Payload)
+	it[attrSnapshotNumber] = numberValue(s.Number)
+	it[attrSnapshotDigest] = binaryValue(digest(s.Payload))
+	it[attrSnapshotSchema] = numberValue(s.Schema)
+}
+
+// snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for no state.
+func (j *Journal) snapshotOf(it item) *Snapshot {
+	payload, ok := bytesOf(it[j.config.Attributes.Payload])
+	if !ok {
+		return nil
+	}
+	s := &Snapshot{Payload: payload}
+	number, numberOK := uintOf(it[attrSnapshotNumber])
+	stored, digestOK := bytesOf(it[attrSnapshotDigest])
+	if numberOK && digestOK && bytes.Equal(stored, digest(payload)) {
+		s.Number = number
+		s.Schema, _ = uintOf(it[attrSnapshotSchema])
+	}
+	return s
+}
+
+// digest tells our own snapshot from one that a foreign writer put in its place:
+// its update sets the payload and leaves our attributes as they were.
+func digest(payload []byte) []byte {
+	sum := sha256.Sum256(payload)
+	return sum[:16]
+}
+
+// stateKey is where the lean layout keeps the latest snapshot. It is never the key of an event or a head, which end
+// in a number.
+func (j *Journal) stateKey(id aggregate.ID) item {
+	return item{
+		j.config.Attributes.PartitionKey: stringValue(j.partitionKey(id)),
+		j.config.Attributes.SortKey:      stringValue(id.Type + "-" + id.Value + "-state"),
+	}
+}
+
+// SnapshotBefore gives the latest redundant snapshot of an aggregate that is of event number or one before it, and
+// nil if there is none. The head is asked which ones there are, and the aggregate index of the snapshot table where the
+// head knows none, for a foreign writer keeps no list; the lean layout has no such index. One unit for each 4 KB of state, half
+// of that from the index.
+//
+// A row that has expired is as good as none, so this is a short cut and never the truth.
+//
+// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess].
+func (j *Journal) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+	s, err := j.snapshotBefore(ctx, head, number)
+	if err != nil {
+		return nil, fmt.Errorf("read snapshot of %s at event %d: %w", head.Aggregate, number, err)
+	}
+	return s, nil
+}
+
+func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+	for _, listed := range slices.Backward(head.Redundant) {
+		if listed > number {
+			continue
+		}
+		it, err := j.getItem(ctx, j.config.Tables.Snapshot, j.key(head.Aggregate, listed))
+		if err != nil {
+			return nil, err
+		}
+		if s := j.snapshotOf(it); s != nil {
+			return s, nil
+		}
+	}
+	if len(head.Redundant) > 0 || j.config.Layout == Lean || number == 0 {
+		return nil, nil
+	}
+	a := j.config.Attributes
+	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
+		TableName:                &j.config.Tables.Snapshot,
+		IndexName:                &j.config.Indexes.SnapshotAggregate,
+		KeyConditionExpression:   aws.String("#aid = :aid AND #n BETWEEN :one AND :n"),
+		ExpressionAttributeNames: attributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
+		ExpressionAttributeValues: item{
+			":aid": stringValue(head.Aggregate.String()), ":one": numberValue(1), ":n": numberValue(number),
+		},
+		ScanIndexForward: aws.Bool(false),
+		Limit:            aws.Int32(1),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, classify(err, j.config.Tables.Snapshot)
+		}
+		for _, it := range page.Items {
+			if p, _ := j.keysOf(it); p != j.partitionKey(head.Aggregate) {
+				continue // another type's aggregate with the same aid
+			}
+			s := j.snapshotOf(it)
+			if s == nil {
+				continue
+			}
+			if s.Number == 0 {
+				s.Number, _ = uintOf(it[a.SequenceNumber]) // here it is the true one
+			}
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// RemoveSnapshots deletes redundant snapshots of an aggregate, those of [Receipt.Surplus]: 25 with one request, one
+// write unit for each KB of state. What DynamoDB leaves unprocessed is asked for again until [Config.RetryBudget].
+// It may be called again.
+//
+// An error is no harm: the next commit with a [Redundancy] deletes what is left. Errors: [ErrThrottled],
+// [ErrTableMissing], [ErrAccess].
+func (j *Journal) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	keys := make([]item, 0, len(numbers))
+	for _, n := range numbers {
+		if n == 0 {
+			return fmt.Errorf("remove snapshots of %s: %w", id, errors.New("0 is the head, which stays"))
+		}
+		keys = append(keys, j.key(id, n))
+	}
+	if err := j.deleteAll(ctx, j.config.Tables.Snapshot, keys); err != nil {
+		return fmt.Errorf("remove snapshots of %s: %w", id, err)
+	}
+	return nil
+}
+
+// listBytes is the most that a number in a list takes.
+const listBytes = 22
+
+func listValue(numbers []uint64) types.AttributeValue {
+	values := make([]types.AttributeValue, len(numbers))
+	for i, n := range numbers {
+		values[i] = numberValue(n)
+	}
+	return &types.AttributeValueMemberL{Value: values}
+}
+
+// numbersOf gives the numbers of a list in ascending order.
+func numbersOf(v types.AttributeValue) (numbers []uint64) {
+	list, _ := v.(*types.AttributeValueMemberL)
+	if list == nil {
+		return nil
+	}
+	for _, value := range list.Value {
+		if n, ok := uintOf(value); ok && n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}

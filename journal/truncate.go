@@ -1,0 +1,247 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes them at once.
+type Removal struct {
+	// After, if not 0, leaves the events to DynamoDB's time to live, which deletes them when that time has passed, usually
+	// within two days. It gives consumer groups that lag behind the time to read them. The journal table needs time to
+	// live on its TTL attribute, which [Create] sees to.
+	After time.Duration
+	// Progress, if any, is told after each page how many events have been removed or marked so far.
+	Progress func(events int)
+}
+
+// Truncate removes the events of an aggregate with numbers below before, which its latest snapshot stands for. First
+// the head says so, and only then do events go: from then on they may be missing in any order, and who asks for one gets a
+// [*TruncatedError] instead of [ErrCorruptItem]. The aggregate goes on; numbers are not used again.
+//
+// The snapshot must be of event before-1 or a later one, and one of ours, as a load would need the events otherwise. A
+// snapshot that its reader will not accept later, for its schema, cannot be replaced any more.
+//
+// It costs one write unit for each KB of each event and as much in each index, and one read unit for each 4 KB. When it
+// ends with an error, or with its process, call it again: it goes on with what is left.
+//
+// Errors: [ErrNotCovered] with nothing removed, [ErrNotFound], [ErrDeleted], [ErrThrottled], [ErrTableMissing],
+// [ErrAccess], [ErrConflict] if other writers move the head again and again.
+func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+	if err := j.truncate(ctx, id, before, removal); err != nil {
+		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
+	}
+	return nil
+}
+
+func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	var head Head
+	for attempt := 0; ; attempt++ {
+		var err error
+		if head, err = j.readHead(ctx, id); err != nil {
+			return err
+		}
+		if !head.DeletedAt.IsZero() {
+			return head.deleted()
+		}
+		if before <= head.TruncatedBefore {
+			break // it may have ended early; what is left below is removed again
+		}
+		if head.Snapshot == nil || head.Snapshot.Number+1 < before {
+			return fmt.Errorf("%w: store one that is of event %d or later first", ErrNotCovered, before-1)
+		}
+		err = j.updateHead(ctx, head, "SET #t = :t", attributeNames("#t", attrTruncatedBefore), item{":t": numberValue(before)})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrConflict) || attempt == 9 {
+			return err
+		}
+	}
+	return j.removeEvents(ctx, id, max(before, head.TruncatedBefore), removal)
+}
+
+// Delete removes an aggregate for good: state, redundant snapshots and events. What stays is a tombstone, the head with
+// the number of the last event; so no number is ever used twice, and whoever reads or writes the aggregate gets a
+// [*DeletedError]. The guards of its commands stay too.
+//
+// Expected is the version that was decided on, as in [Commit]. Consumer groups are not told: append an event that says
+// so first, and give them time to read it with [Removal].After.
+//
+// For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a tombstone already is no
+// error: what is left of it is removed.
+//
+// Errors: [ErrConflict] with nothing removed, [ErrNotFound], [ErrThrottled], [ErrTableMissing], [ErrAccess].
+func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+	if err := j.delete(ctx, id, expected, removal); err != nil {
+		return fmt.Errorf("delete %s: %w", id, err)
+	}
+	return nil
+}
+
+func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	head, err := j.readHead(ctx, id)
+	if err != nil {
+		return err
+	}
+	if head.Version != expected {
+		return &ConflictError{ID: id, Expected: expected, Actual: head.Version}
+	}
+	if head.DeletedAt.IsZero() {
+		update := "SET #t = :t, #d = :d REMOVE #p, #n, #g, #s, #r"
+		names := attributeNames("#t", attrTruncatedBefore, "#d", attrDeletedAt, "#p", j.config.Attributes.Payload,
+			"#n", attrSnapshotNumber, "#g", attrSnapshotDigest, "#s", attrSnapshotSchema, "#r", attrRedundant)
+		values := item{":t": numberValue(head.Version + 1), ":d": numberValue(j.config.Now().UnixMilli())}
+		if err := j.updateHead(ctx, head, update, names, values); err != nil {
+			return err
+		}
+	}
+	if err := j.removeStates(ctx, id); err != nil {
+		return err
+	}
+	return j.removeEvents(ctx, id, head.Version+1, removal)
+}
+
+// updateHead changes a head that nobody has moved since it was read. The SDK repeats it when a reply was lost; a
+// condition that is false because an earlier attempt was written is no conflict for the callers, who read again.
+func (j *Journal) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
+	names["#v"], names["#deleted"] = j.config.Attributes.Version, attrDeletedAt
+	values[":v"] = numberValue(head.Version)
+	_, err := j.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           &j.config.Tables.Snapshot,
+		Key:                                 j.key(head.Aggregate, 0),
+		UpdateExpression:                    &update,
+		ConditionExpression:                 aws.String("#v = :v AND attribute_not_exists(#deleted)"),
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	var failed *types.ConditionalCheckFailedException
+	if !errors.As(err, &failed) {
+		return classify(err, j.config.Tables.Snapshot)
+	}
+	now, err := j.headOf(head.Aggregate, failed.Item)
+	switch {
+	case err != nil:
+		return err
+	case now.Version == head.Version && !now.DeletedAt.IsZero():
+		return nil // it is a tombstone now, by an attempt of ours or by somebody else
+	default:
+		return &ConflictError{ID: head.Aggregate, Expected: head.Version, Actual: now.Version}
+	}
+}
+
+// removeStates deletes what a deleted aggregate has in the snapshot table beside its head, whoever wrote it.
+func (j *Journal) removeStates(ctx context.Context, id aggregate.ID) error {
+	table := j.config.Tables.Snapshot
+	return j.eachRow(ctx, table, id, func(rows []row) error {
+		var keys []item
+		for _, r := range rows {
+			if r.number > 0 {
+				keys = append(keys, j.key(id, r.number))
+			}
+		}
+		if j.config.Layout == Lean {
+			keys = append(keys, j.stateKey(id))
+		}
+		return j.deleteAll(ctx, table, keys)
+	})
+}
+
+func (j *Journal) removeEvents(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+	table, expires, removed := j.config.Tables.Journal, j.config.Now().Add(removal.After), 0
+	return j.eachRow(ctx, table, id, func(rows []row) error {
+		var keys []item
+		for _, r := range rows {
+			marked := removal.After > 0 && r.expires > 0 // by an earlier call
+			if r.number > 0 && r.number < before && !marked {
+				keys = append(keys, j.key(id, r.number))
+			}
+		}
+		remove := j.deleteAll
+		if removal.After > 0 {
+			remove = func(ctx context.Context, table string, keys []item) error {
+				return j.expireAll(ctx, table, keys, expires)
+			}
+		}
+		if err := remove(ctx, table, keys); err != nil {
+			return err
+		}
+		if removed += len(keys); removal.Progress != nil && len(keys) > 0 {
+			removal.Progress(removed)
+		}
+		return nil
+	})
+}
+
+// row is what removal needs to know of an item. Number is 0 for a head.
+type row struct{ number, expires uint64 }
+
+// eachRow gives the rows of an aggregate that have a number, page by page, strongly consistent: no index would do, for it could
+// leave something behind. The order is that of the keys' text.
+func (j *Journal) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
+	a := j.config.Attributes
+	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
+		TableName:              &table,
+		ConsistentRead:         aws.Bool(true),
+		KeyConditionExpression: aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
+		ProjectionExpression:   aws.String("#sk, #n, #ttl"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#n", a.SequenceNumber,
+			"#ttl", a.TTL),
+		ExpressionAttributeValues: item{
+			":pk": stringValue(j.partitionKey(id)), ":prefix": stringValue(id.Type + "-" + id.Value + "-"),
+		},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return classify(err, table)
+		}
+		var rows []row
+		for _, it := range page.Items {
+			n, ok := uintOf(it[a.SequenceNumber])
+			if _, sort := j.keysOf(it); !ok || sort != sortKey(id, n) {
+				continue // the guard of a command, or an aggregate whose id begins like this one
+			}
+			expires, _ := uintOf(it[a.TTL])
+			rows = append(rows, row{n, expires})
+		}
+		if err := do(rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expireAll gives items a time to live. One that is gone already stays so.
+func (j *Journal) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
+	for _, key := range keys {
+		_, err := j.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName:                 &table,
+			Key:                       key,
+			UpdateExpression:          aws.String("SET #ttl = :at"),
+			ConditionExpression:       aws.String("attribute_exists(#pk)"),
+			ExpressionAttributeNames:  attributeNames("#ttl", j.config.Attributes.TTL, "#pk", j.config.Attributes.PartitionKey),
+			ExpressionAttributeValues: item{":at": numberValue(at.Unix())},
+		})
+		var gone *types.ConditionalCheckFailedException
+		if err != nil && !errors.As(err, &gone) {
+			return classify(err, table)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package journal
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// target is what all four kinds of action have.
+type target struct {
+	kind, table string
+	key, values item
+}
+
+func targetOf(w types.TransactWriteItem) (target, bool) {
+	var found []target
+	if a := w.Put; a != nil {
+		found = append(found, target{"Put", aws.ToString(a.TableName), a.Item, a.ExpressionAttributeValues})
+	}
+	if a := w.Update; a != nil {
+		found = append(found, target{"Update", aws.ToString(a.TableName), a.Key, a.ExpressionAttributeValues})
+	}
+	if a := w.Delete; a != nil {
+		found = append(found, target{"Delete", aws.ToString(a.TableName), a.Key, a.ExpressionAttributeValues})
+	}
+	if a := w.ConditionCheck; a != nil {
+		found = append(found, target{"ConditionCheck", aws.ToString(a.TableName), a.Key, a.ExpressionAttributeValues})
+	}
+	if len(found) != 1 {
+		return target{}, false
+	}
+	return found[0], true
+}
+
+// writeSize is what is known of an action's size: that of the item which an update changes is not.
+func writeSize(w types.TransactWriteItem) int {
+	t, _ := targetOf(w)
+	return itemSize(t.key) + itemSize(t.values)
+}
+
+// validateWrites keeps the caller's actions from changing the store behind its back.
+func (j *Journal) validateWrites(c *Commit) error {
+	refuse := func(i int, format string, args ...any) error {
+		return fmt.Errorf("append to %s: %w %d: %s", c.Aggregate, ErrInvalidWrite, i, fmt.Sprintf(format, args...))
+	}
+	for i, w := range c.Writes {
+		t, ok := targetOf(w)
+		if !ok {
+			return refuse(i, "set exactly one of Put, Update, Delete and ConditionCheck")
+		}
+		if t.table == "" {
+			return refuse(i, "its %s names no table", t.kind)
+		}
+		if t.table != j.config.Tables.Journal && t.table != j.config.Tables.Snapshot {
+			continue
+		}
+		if t.kind != "ConditionCheck" {
+			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)
+		}
+		partition, sort := j.keysOf(t.key)
+		if t.table == j.config.Tables.Snapshot && partition == j.partitionKey(c.Aggregate) && sort == sortKey(c.Aggregate, 0) {
+			return refuse(i, "ConditionCheck on the commit's own head: a transaction can name an item only once; use Expected")
+		}
+	}
+	return nil
+}
+
+// writeRefused attributes a reason of a cancelled transaction to the caller's action.
+func (t *transaction) writeRefused(action int, reason types.CancellationReason) *WriteRefusedError {
+	i := action - t.writes
+	w, _ := targetOf(t.commit.Writes[i])
+	return &WriteRefusedError{
+		ID: t.commit.Aggregate, Index: i, Table: w.table,
+		Code: aws.ToString(reason.Code), Message: aws.ToString(reason.Message), Item: reason.Item,
+	}
+}

@@ -1,0 +1,87 @@
+package repository
+
+import (
+	"context"
+
+	"github.com/hashicorp/golang-lru/v2"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// catchUpMost is how many events a kept state may lag behind before it is loaded anew: a snapshot is nearer then.
+const catchUpMost = 100
+
+// cache keeps the last states that this repository has seen. They may be old, which costs a conflict or some events,
+// and is never taken for the truth. A state that shares memory with its copies is kept as bytes, so that no decision can
+// change it.
+type cache[S any] struct {
+	repository *Repository[S]
+	kept       *lru.Cache[aggregate.ID, kept[S]] // nil for no cache
+}
+
+type kept[S any] struct {
+	aggregate Aggregate[S] // without its state unless that is flat
+	payload   []byte
+}
+
+func newCache[S any](r *Repository[S], size int) (cache[S], error) {
+	if size == 0 {
+		return cache[S]{}, nil
+	}
+	entries, err := lru.New[aggregate.ID, kept[S]](size)
+	return cache[S]{repository: r, kept: entries}, err
+}
+
+func (c cache[S]) get(id aggregate.ID) (Aggregate[S], bool) {
+	if c.kept == nil {
+		return Aggregate[S]{}, false
+	}
+	entry, ok := c.kept.Get(id)
+	if !ok {
+		return Aggregate[S]{}, false
+	}
+	a := entry.aggregate
+	if !c.repository.flat {
+		if _, err := c.repository.codec.DecodeSnapshot(entry.payload, &a.State); err != nil {
+			c.forget(id)
+			return Aggregate[S]{}, false
+		}
+	}
+	return a, true
+}
+
+// put keeps an aggregate unless a later version of it is there.
+func (c cache[S]) put(a Aggregate[S]) {
+	if c.kept == nil || a.Version == 0 {
+		return
+	}
+	if other, ok := c.kept.Peek(a.ID); ok && other.aggregate.Version > a.Version {
+		return
+	}
+	entry := kept[S]{aggregate: a}
+	entry.aggregate.Repeated = false
+	if !c.repository.flat {
+		payload, err := c.repository.codec.EncodeSnapshot(infoOf(a), &a.State)
+		if err != nil {
+			c.forget(a.ID)
+			return
+		}
+		var none S
+		entry.aggregate.State, entry.payload = none, payload
+	}
+	c.kept.Add(a.ID, entry)
+}
+
+func (c cache[S]) forget(id aggregate.ID) {
+	if c.kept != nil {
+		c.kept.Remove(id)
+	}
+}
+
+// catchUp brings a kept aggregate to a version that its head has; false where it has to be loaded.
+func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version uint64) (bool, error) {
+	if version < a.Version || version-a.Version > catchUpMost {
+		return false, nil
+	}
+	return true, r.replayTo(ctx, a, version)
+}

@@ -1,0 +1,208 @@
+package repository_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestExecuteWithAWarmCacheIsOneRequest(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	s.client.Reset()
+
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+
+	require.NoError(t, err)
+	assert.Equal(t, 2, a.State.Balance)
+	assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 1}, s.client.Calls())
+}
+
+func TestLoadWithAWarmCacheReadsTheVersionAndWhatIsNew(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Never})
+	_, err := repo.Execute(t.Context(), "42", always(deposits(50)...))
+	require.NoError(t, err)
+	s.client.Reset()
+
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, 50, a.State.Balance)
+	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls())
+
+	_, err = open(t, s.client).accounts(t, repository.Config{}).Execute(t.Context(), "42", always(deposits(2)...))
+	require.NoError(t, err)
+	s.client.Reset()
+	a, err = repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, 52, a.State.Balance)
+	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1, faults.BatchGetItem: 1}, s.client.Calls())
+}
+
+func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	rival := open(t, s.client).accounts(t, repository.Config{})
+	_, err = rival.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+
+	s.client.Reset()
+	a, err := repo.Execute(t.Context(), "42", Withdraw(4))
+	require.NoError(t, err)
+	assert.Equal(t, 6, a.State.Balance)
+	assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 2, faults.GetItem: 1}, s.client.Calls(),
+		"a conflict, the event that it tells of, and the commit")
+
+	_, err = rival.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	a, err = repo.Execute(t.Context(), "42", Withdraw(11))
+	require.NoError(t, err, "what is kept would refuse, what is stored does not")
+	assert.Equal(t, 0, a.State.Balance)
+
+	_, err = rival.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	a, err = repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
+		if a.Balance == 0 {
+			return nil, nil
+		}
+		return []aggregate.Event[Account]{Withdrawn{a.Balance}}, nil
+	})
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, a.Version, "what is kept would have no events, what is stored does")
+	assert.Equal(t, 0, a.State.Balance)
+}
+
+func TestARefusalOnWhatIsStoredIsFinal(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	s.client.Reset()
+
+	_, err = repo.Execute(t.Context(), "42", Withdraw(6))
+
+	require.Equal(t, ErrInsufficientFunds, err)
+	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls(), "the version is read before it is believed")
+}
+
+func TestNobodyCanChangeWhatIsKept(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).baskets(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "1", always[Basket](Added{"pear", 1}, &Labelled{[]string{"ripe"}}))
+	require.NoError(t, err)
+	vandal := func(b Basket) ([]aggregate.Event[Basket], error) {
+		b.Items["pear"], b.Labels[0] = 99, "rotten"
+		return nil, errors.New("refused")
+	}
+	_, err = repo.Execute(t.Context(), "1", vandal)
+	require.Error(t, err)
+	a, err := repo.Load(t.Context(), "1")
+	require.NoError(t, err)
+	a.State.Items["pear"], a.State.Labels[0] = 99, "rotten"
+
+	a, err = repo.Load(t.Context(), "1")
+
+	require.NoError(t, err)
+	assert.Equal(t, Basket{Items: map[string]int{"pear": 1}, Labels: []string{"ripe"}}, a.State)
+}
+
+func TestAHistoryThatWasPutBackIsLoadedAnew(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	other := setup(t) // a backup, as it were: the same aggregate has one event there
+	_, err = other.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(7))
+	require.NoError(t, err)
+	s.copyFrom(t, other, account("42"))
+
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, 7, a.State.Balance)
+	a, err = repo.Execute(t.Context(), "42", Withdraw(7))
+	require.ErrorContains(t, err, "exists although the head of its aggregate is at version 1", "event 2 is still there")
+	assert.Zero(t, a)
+}
+
+func TestTheCacheForgetsTheAggregatesThatWereNotUsedForLongest(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 2})
+	for i := range 3 {
+		_, err := repo.Execute(t.Context(), fmt.Sprint(i), Deposit(1))
+		require.NoError(t, err)
+	}
+	s.client.Reset()
+	_, err := repo.Execute(t.Context(), "2", Deposit(1))
+	require.NoError(t, err)
+	assert.Zero(t, s.client.Calls()[faults.GetItem], "it is kept")
+	_, err = repo.Execute(t.Context(), "0", Deposit(1))
+	require.NoError(t, err)
+	assert.Equal(t, 1, s.client.Calls()[faults.GetItem], "it is not")
+}
+
+// Several repositories with caches on the same aggregates: every state that one of them gives is that of a replay.
+func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	replay := s.baskets(t, repository.Config{Snapshots: repository.Never})
+	var writers sync.WaitGroup
+	for w := range uint64(4) {
+		writers.Add(1)
+		go func() {
+			defer writers.Done()
+			random := rand.New(rand.NewPCG(11, w))
+			repo := open(t, s.client).baskets(t, repository.Config{Cache: 2, Snapshots: repository.Every(7)})
+			for range 60 {
+				id := fmt.Sprint(random.IntN(3))
+				var a repository.Aggregate[Basket]
+				var err error
+				switch item := fmt.Sprint(random.IntN(4)); random.IntN(4) {
+				case 0:
+					if a, err = repo.Load(t.Context(), id); errors.Is(err, journal.ErrNotFound) {
+						continue
+					}
+				case 1:
+					a, err = repo.Execute(t.Context(), id, func(b Basket) ([]aggregate.Event[Basket], error) {
+						if b.Items[item] == 0 {
+							return nil, nil
+						}
+						return []aggregate.Event[Basket]{Removed{item}}, nil
+					})
+				default:
+					a, err = repo.Execute(t.Context(), id, always[Basket](Added{item, random.IntN(5)}))
+				}
+				if !assert.NoError(t, err) {
+					return
+				}
+				if a.Version == 0 {
+					continue // nothing was there to remove
+				}
+				then, err := replay.LoadAt(t.Context(), id, a.Version)
+				if !assert.NoError(t, err) || !assert.Equal(t, then.State, a.State, "aggregate %s at version %d", id, a.Version) {
+					return
+				}
+			}
+		}()
+	}
+	writers.Wait()
+}

@@ -1,0 +1,235 @@
+package repository_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestACommandWithAnIDTakesEffectOnce(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for name, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
+		repo := s.accounts(t, config)
+		first, err := repo.Execute(t.Context(), name, Deposit(5), repository.CommandID("pay-1"))
+		require.NoError(t, err)
+		assert.False(t, first.Repeated)
+
+		for range 2 {
+			again, err := open(t, s.client).accounts(t, config).Execute(t.Context(), name, Deposit(5), repository.CommandID("pay-1"))
+			require.NoError(t, err, name)
+			assert.True(t, again.Repeated)
+			assert.Equal(t, 5, again.State.Balance)
+		}
+
+		other, err := repo.Execute(t.Context(), name, Deposit(5), repository.CommandID("pay-2"))
+		require.NoError(t, err)
+		assert.False(t, other.Repeated)
+		assert.Equal(t, 10, other.State.Balance)
+		next, err := repo.Execute(t.Context(), name, Deposit(1))
+		require.NoError(t, err)
+		assert.False(t, next.Repeated)
+	}
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "other", Deposit(5), repository.CommandID("pay-1"))
+	require.NoError(t, err)
+	assert.False(t, a.Repeated, "it is another command on another aggregate")
+}
+
+func TestARepeatedCommandIsNoErrorThoughItsDecisionWouldRefuseByNow(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	_, err = repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
+	require.NoError(t, err)
+
+	a, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
+
+	require.NoError(t, err)
+	assert.True(t, a.Repeated)
+	assert.Equal(t, 0, a.State.Balance)
+	_, err = repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w2"))
+	require.Equal(t, ErrInsufficientFunds, err, "another command is refused, with the decision's own error")
+}
+
+func TestARefusedCommandMayBeExecutedAgain(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
+	require.ErrorIs(t, err, ErrInsufficientFunds)
+	_, err = repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+
+	a, err := repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w"))
+
+	require.NoError(t, err)
+	assert.False(t, a.Repeated)
+	assert.Equal(t, 0, a.State.Balance)
+}
+
+func TestACommandWithoutEventsIsRememberedToo(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	ifEmpty := func(a Account) ([]aggregate.Event[Account], error) {
+		if a.Balance > 0 {
+			return nil, nil
+		}
+		return []aggregate.Event[Account]{Deposited{1}}, nil
+	}
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up"))
+	require.NoError(t, err)
+	assert.False(t, a.Repeated)
+	assert.EqualValues(t, 1, a.Version)
+	_, err = repo.Execute(t.Context(), "42", Withdraw(5))
+	require.NoError(t, err)
+
+	a, err = repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up"))
+
+	require.NoError(t, err)
+	assert.True(t, a.Repeated)
+	assert.Equal(t, 0, a.State.Balance, "it decided that there was nothing to do, once and for all")
+}
+
+func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fault   func(context.CancelFunc) faults.Fault
+		written bool
+	}{
+		"it was not written": {faults.CancelBefore, false},
+		"it was written":     {faults.CancelAfter, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			repo := s.accounts(t, repository.Config{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			remove := s.client.Inject(faults.TransactWriteItems, test.fault(cancel))
+			_, err := repo.Execute(ctx, "42", Deposit(5), repository.CommandID("pay"))
+			var unknown *journal.OutcomeUnknownError
+			require.ErrorAs(t, err, &unknown)
+			remove()
+			written, err := s.journal.Resolve(t.Context(), &journal.OutcomeUnknownError{
+				ID: unknown.ID, First: unknown.First, CommitID: unknown.CommitID, CommandID: "pay",
+			})
+			require.NoError(t, err)
+			assert.Equal(t, test.written, written)
+
+			a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+
+			require.NoError(t, err)
+			assert.Equal(t, test.written, a.Repeated)
+			assert.Equal(t, 5, a.State.Balance)
+			assert.Len(t, s.records(t, a.ID), 1)
+		})
+	}
+}
+
+func TestACommandSavedTwiceIsRefusedTheSecondTime(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	a, err := repo.NewAggregate("42")
+	require.NoError(t, err)
+	a, err = repo.SaveWith(t.Context(), a, deposits(2), repository.CommandID("import"))
+	require.NoError(t, err)
+
+	_, err = repo.SaveWith(t.Context(), a, deposits(2), repository.CommandID("import"))
+
+	var duplicate *journal.DuplicateCommandError
+	require.ErrorAs(t, err, &duplicate)
+	assert.Equal(t, "import", duplicate.Command.ID)
+	assert.EqualValues(t, 1, duplicate.Command.First)
+	assert.EqualValues(t, 2, duplicate.Command.Version)
+}
+
+// emails is a table that makes addresses unique.
+func (s store) emails(t *testing.T) {
+	t.Helper()
+	_, err := s.client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String("emails"),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("address"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("address"), KeyType: types.KeyTypeHash}},
+	})
+	require.NoError(t, err)
+}
+
+func claim(address string) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName:           aws.String("emails"),
+		Item:                map[string]types.AttributeValue{"address": &types.AttributeValueMemberS{Value: address}},
+		ConditionExpression: aws.String("attribute_not_exists(address)"),
+	}}
+}
+
+func TestWritesOfTheCallerCommitWithTheEventsOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.emails(t)
+	repo := s.accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "1", Deposit(1), repository.Writes(claim("a@example.org")))
+	require.NoError(t, err)
+
+	_, err = repo.Execute(t.Context(), "2", Deposit(1), repository.Writes(claim("b@example.org"), claim("a@example.org")))
+
+	var refused *journal.WriteRefusedError
+	require.ErrorIs(t, err, journal.ErrWriteRefused)
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, 1, refused.Index)
+	assert.Equal(t, "emails", refused.Table)
+	_, err = repo.Load(t.Context(), "2")
+	require.ErrorIs(t, err, journal.ErrNotFound)
+	_, err = repo.Execute(t.Context(), "2", Deposit(1), repository.Writes(claim("b@example.org")))
+	require.NoError(t, err, "the first of the two was not claimed either")
+}
+
+func TestWritesMayFollowFromTheEvents(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.emails(t)
+	repo := s.accounts(t, repository.Config{})
+	outbox := func(c journal.Commit) (writes []types.TransactWriteItem, err error) {
+		for i, e := range c.Events {
+			writes = append(writes, claim(fmt.Sprintf("%s %d %s", c.Aggregate, c.Expected+uint64(i)+1, e.Type)))
+		}
+		return writes, nil
+	}
+	_, err := repo.Execute(t.Context(), "1", always(deposits(2)...), repository.WritesFor(outbox))
+	require.NoError(t, err)
+	_, err = repo.Execute(t.Context(), "1", always[Account](Withdrawn{1}), repository.WritesFor(outbox))
+	require.NoError(t, err)
+
+	out, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("emails")})
+	require.NoError(t, err)
+	rows := []string{}
+	for _, it := range out.Items {
+		rows = append(rows, it["address"].(*types.AttributeValueMemberS).Value)
+	}
+	assert.ElementsMatch(t, []string{
+		"account-1 1 account.deposited.v1", "account-1 2 account.deposited.v1", "account-1 3 account.withdrawn.v1",
+	}, rows)
+
+	broken := errors.New("no room in the outbox")
+	_, err = repo.Execute(t.Context(), "1", Deposit(1), repository.WritesFor(func(journal.Commit) ([]types.TransactWriteItem, error) {
+		return nil, broken
+	}))
+	require.ErrorIs(t, err, broken)
+	a, err := repo.Load(t.Context(), "1")
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, a.Version)
+}

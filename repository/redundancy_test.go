@@ -1,0 +1,298 @@
+package repository_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// redundant are the numbers of the rows that a state is stored in, beside the head.
+func (s store) redundant(t *testing.T, id string) (numbers []uint64) {
+	t.Helper()
+	for n := uint64(1); n < 100; n++ {
+		if row := s.item(t, "snapshot", account(id), strconv.FormatUint(n, 10)); row != nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+func TestRedundantSnapshotsAreKeptUpToTheirCountAndTheOldestGoFirst(t *testing.T) {
+	t.Parallel()
+	for keep, want := range map[int][]uint64{0: {6}, 1: {6}, 3: {4, 5, 6}, 100: {1, 2, 3, 4, 5, 6}} {
+		s := setup(t)
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: keep}})
+
+		for range 6 {
+			_, err := repo.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+
+		assert.Equal(t, want, s.redundant(t, "42"), "of 6 with Keep %d", keep)
+		assert.EqualValues(t, 6, s.snapshotNumber(t, account("42")))
+	}
+}
+
+func TestACommitThatStoresNoSnapshotMakesNoRequestForThoseThatAreKept(t *testing.T) {
+	t.Parallel()
+	db, s := onDynamotest(t)
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10), Redundancy: &repository.Redundancy{}, Cache: 10})
+	for range 2 {
+		_, err := repo.Execute(t.Context(), "42", always(deposits(10)...))
+		require.NoError(t, err)
+	}
+	calls := db.Record()
+
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+
+	require.NoError(t, err)
+	require.Len(t, calls.Calls(), 1)
+	assert.Equal(t, "TransactWriteItems", calls.Calls()[0].Operation)
+}
+
+func TestAFailedRemovalIsNoErrorAndALaterCommitMakesUpForIt(t *testing.T) {
+	t.Parallel()
+	db, s := onDynamotest(t)
+	log := &logger{}
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
+	fault := db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not allowed"}), dynamotest.On("BatchWriteItem"))
+	for range 3 {
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []uint64{2, 3}, s.redundant(t, "42"), "the third commit deleted what the second should have")
+	require.Len(t, log.errors, 2)
+	assert.Contains(t, log.errors[0], "Redundant snapshots not removed")
+	fault.Remove()
+
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+
+	require.NoError(t, err)
+	assert.Equal(t, []uint64{4}, s.redundant(t, "42"))
+}
+
+func TestFewerAreKeptOnceTheCountIsLowered(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	many := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 80}})
+	for range 80 {
+		_, err := many.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+	few := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
+
+	_, err := few.Execute(t.Context(), "42", Deposit(1))
+
+	require.NoError(t, err)
+	assert.Equal(t, []uint64{80, 81}, s.redundant(t, "42"))
+}
+
+func TestWithATimeToLiveDynamoDBDeletesAndNothingElse(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	s := openOn(t, db, journal.Config{Now: db.Clock().Now})
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2, TTL: time.Hour}})
+	for range 4 {
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+	require.Equal(t, []uint64{1, 2, 3, 4}, s.redundant(t, "42"))
+
+	db.Clock().Advance(100 * time.Hour)
+
+	assert.Empty(t, s.redundant(t, "42"))
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err, "the head does not expire")
+	assert.Equal(t, 4, a.State.Balance)
+	a, err = repo.LoadAt(t.Context(), "42", 3)
+	require.NoError(t, err, "without its snapshot the events are replayed")
+	assert.Equal(t, 3, a.State.Balance)
+}
+
+func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]journal.Config{"classic": {}, "lean": {Layout: journal.Lean}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := openOn(t, dynamotest.New(t), config)
+			random := rand.New(rand.NewPCG(7, 0))
+			repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5), Redundancy: &repository.Redundancy{Keep: 4}})
+			balances := []int{0}
+			for len(balances) < 60 {
+				events := make([]aggregate.Event[Account], 1+random.IntN(4))
+				for i := range events {
+					amount := random.IntN(100)
+					events[i] = Deposited{amount}
+					balances = append(balances, balances[len(balances)-1]+amount)
+				}
+				_, err := repo.Execute(t.Context(), "42", always(events...))
+				require.NoError(t, err)
+			}
+			for number, balance := range balances {
+				a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+				require.NoError(t, err)
+				require.EqualValues(t, number, a.Version)
+				require.Equal(t, balance, a.State.Balance, "after event %d", number)
+			}
+			_, err := repo.LoadAt(t.Context(), "42", uint64(len(balances)))
+			var missing *repository.NoSuchEventError
+			require.ErrorIs(t, err, repository.ErrNoSuchEvent)
+			require.ErrorAs(t, err, &missing)
+			assert.EqualValues(t, len(balances)-1, missing.Version)
+		})
+	}
+}
+
+func TestLoadAtStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *testing.T) {
+	t.Parallel()
+	db, s := onDynamotest(t)
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(50), Redundancy: &repository.Redundancy{Keep: 10}})
+	for range 6 {
+		_, err := repo.Execute(t.Context(), "42", always(deposits(50)...))
+		require.NoError(t, err)
+	}
+	calls := db.Record()
+
+	a, err := repo.LoadAt(t.Context(), "42", 203)
+
+	require.NoError(t, err)
+	assert.Equal(t, 203, a.State.Balance)
+	operations := []string{}
+	for _, call := range calls.Calls() {
+		operations = append(operations, call.Operation)
+	}
+	assert.Equal(t, []string{"GetItem", "GetItem", "BatchGetItem"}, operations, "head, snapshot 200, events 201 to 203")
+}
+
+func TestAnAggregateIsLoadedAsItWasAtATime(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := start
+	s := openOn(t, dynamotest.New(t), journal.Config{Now: func() time.Time { return now }})
+	repo := s.accounts(t, repository.Config{})
+	for range 30 {
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		now = now.Add(time.Minute)
+	}
+	for minutes, want := range map[int]int{-1: 0, 0: 1, 1: 2, 17: 18, 29: 30, 1000: 30} {
+		a, err := repo.LoadAsOf(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute))
+		require.NoError(t, err)
+		assert.Equal(t, want, a.State.Balance, "after %d minutes", minutes)
+		a, err = repo.LoadAsOf(t.Context(), "42", start.Add(time.Duration(minutes)*time.Minute+time.Second))
+		require.NoError(t, err)
+		assert.Equal(t, want, a.State.Balance, "a second later")
+	}
+}
+
+func TestASnapshotOfAnEarlierSchemaIsNotReadAndTheNextCommitReplacesIt(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	old := s.accounts(t, repository.Config{SnapshotSchema: 1})
+	_, err := old.Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	log := &logger{}
+	repo := s.accounts(t, repository.Config{SnapshotSchema: 2, SnapshotCodec: doubling{}, Logger: log})
+
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, 3, a.State.Balance, "the old snapshot would read as 6")
+	assert.EqualValues(t, 3, s.snapshotNumber(t, a.ID))
+	a, err = repo.Save(t.Context(), a, Deposited{1})
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "no policy would have chosen this commit")
+	_, err = repo.Save(t.Context(), a, Deposited{1})
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "once is enough")
+
+	a, err = old.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	assert.Equal(t, 6, a.State.Balance)
+	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "the older program leaves the newer one's snapshot in its place")
+	log.assertSilent(t)
+}
+
+// doubling writes half of a balance, so that it misreads what others have written.
+type doubling struct{}
+
+func (doubling) EncodeSnapshot(_ repository.SnapshotInfo, state any) ([]byte, error) {
+	return fmt.Appendf(nil, `{"Half":%d}`, state.(*Account).Balance), nil
+}
+
+func (doubling) DecodeSnapshot(payload []byte, state any) (uint64, error) {
+	var written struct{ Half, Balance int }
+	err := aggregate.JSON.Unmarshal(payload, &written)
+	state.(*Account).Balance = written.Half + 2*written.Balance
+	return 0, err
+}
+
+func TestADeletedAggregateIsNotLoadedAndTakesNoCommand(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.Removal{}))
+
+	for what, do := range map[string]func() error{
+		"Load":    func() error { _, err := repo.Load(t.Context(), "42"); return err },
+		"LoadAt":  func() error { _, err := repo.LoadAt(t.Context(), "42", 1); return err },
+		"Execute": func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
+		"Save":    func() error { _, err := repo.Save(t.Context(), a, Deposited{1}); return err },
+	} {
+		var deleted *journal.DeletedError
+		require.ErrorAs(t, do(), &deleted, what)
+		assert.EqualValues(t, 3, deleted.Version)
+	}
+}
+
+func TestATruncatedAggregateGoesOnFromItsSnapshot(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10)})
+	for range 3 {
+		_, err := repo.Execute(t.Context(), "42", always(deposits(9)...))
+		require.NoError(t, err)
+	}
+	require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.Removal{}), journal.ErrNotCovered)
+	require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.Removal{}))
+
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	assert.EqualValues(t, 28, a.Version)
+	assert.Equal(t, 28, a.State.Balance)
+	_, err = repo.LoadAt(t.Context(), "42", 20)
+	require.ErrorIs(t, err, journal.ErrTruncated)
+	_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).Load(t.Context(), "42")
+	require.ErrorIs(t, err, journal.ErrTruncated, "not a state without the first 27 events")
+}
+
+func TestTheSameWorksInTheLeanLayout(t *testing.T) {
+	t.Parallel()
+	s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Lean})
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10)})
+	for range 25 {
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+	s.client.Reset()
+
+	a, err := repo.Load(t.Context(), "42")
+
+	require.NoError(t, err)
+	assert.Equal(t, 25, a.State.Balance)
+	assert.Equal(t, map[faults.Operation]int{faults.BatchGetItem: 2}, s.client.Calls(), "head and state, then events 21 to 25")
+	assert.NotContains(t, s.item(t, "snapshot", a.ID, "0"), "payload")
+}
