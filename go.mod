@@ -13,6 +13,7 @@ require (
 	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/stretchr/testify v1.12.1
 	github.com/tidwall/btree v1.8.2
+	google.golang.org/protobuf v1.36.12
 )
 
 require (

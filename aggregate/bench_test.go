@@ -85,3 +85,38 @@ func TestDecodeAllocatesAtMostOnceMoreThanEncodingJSON(t *testing.T) { //nolint:
 		t.Errorf("Decode makes %v allocations, json.Unmarshal %v: the copy out of the pointer is the only one it may add", ours, bare)
 	}
 }
+
+func BenchmarkReplay(b *testing.B) {
+	payload := []byte(`{"Amount":100}`)
+	for name, eventType := range map[string]string{"current": "account.deposited.v1", "upcast": "account.deposited.v0b", "renamed": "account.taken.v0"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var state Account
+			for b.Loop() {
+				if err := evolved.Replay(&state, eventType, payload); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestReplayOfACurrentEventAllocatesNoMoreThanDecode(t *testing.T) { //nolint:paralleltest // counts allocations
+	payload := []byte(`{"Amount":100}`)
+	decode := testing.AllocsPerRun(100, func() {
+		if _, err := Accounts.Decode("account.deposited.v1", payload); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for name, definition := range map[string]aggregate.Definition[Account]{"without upcasters": Accounts, "with some": evolved} {
+		var state Account
+		replay := testing.AllocsPerRun(100, func() {
+			if err := definition.Replay(&state, "account.deposited.v1", payload); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if replay > decode {
+			t.Errorf("%s, Replay makes %v allocations, Decode %v", name, replay, decode)
+		}
+	}
+}

@@ -68,7 +68,7 @@ func typeErrors(t *testing.T, snippet string) []error {
 
 	set := token.NewFileSet()
 	var files []*ast.File
-	for _, name := range []string{"event.go", "codec.go", "id.go", "definition.go"} {
+	for _, name := range []string{"event.go", "codec.go", "id.go", "definition.go", "upcaster.go", "evolution.go"} {
 		file, err := parser.ParseFile(set, name, nil, parser.SkipObjectResolution)
 		require.NoError(t, err)
 		files = append(files, file)

@@ -11,8 +11,9 @@ import (
 // [Define]. A definition never changes, can be copied and is safe for concurrent use; the zero value is
 // not usable and Validate says so.
 type Definition[S any] struct {
-	registry *registry
-	codec    Codec
+	registry  *registry
+	codec     Codec
+	evolution *evolution
 }
 
 // registry is the part of a definition that does not depend on S. It is not changed after Define.
@@ -114,7 +115,7 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 }
 
 // eventName calls code of the user at a time, package initialisation, when a panic would be hard to place.
-func eventName[S any](event Event[S]) (name string, err error) {
+func eventName(event interface{ EventType() string }) (name string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("EventType panics (%v): return a constant", cause)
@@ -132,7 +133,7 @@ func isNilPointer(event any) bool {
 // or event type name, no events, a nil event, two events of one name, a name that depends on the event's
 // fields, a state that starts as nil, a nil codec, and what the codec's [TypeChecker] objects to. With
 // [JSON] that is a state or event type with content that encoding/json drops or cannot hold, such as
-// unexported fields. A repository validates the definition it is given.
+// unexported fields. What [Definition.WithUpcasters] lists is reported too. A repository validates the definition it is given.
 func (d Definition[S]) Validate() error {
 	if d.registry == nil {
 		return &DefinitionError{Problems: []string{"it is the zero Definition: make one with aggregate.Define"}}
@@ -153,6 +154,7 @@ func (d Definition[S]) Validate() error {
 			}
 		}
 	}
+	problems = append(problems, d.evolution.faults(d.registry, d.codec)...)
 	if len(problems) == 0 {
 		return nil
 	}
@@ -197,12 +199,17 @@ func (d Definition[S]) Codec() Codec {
 
 // Encode turns an event into its name and bytes. The error is an [*UnknownEventError] if the definition
 // lacks the event's name, and an [*UnencodableEventError] if the event is nil, if its Go type is not the
-// one defined (a pointer where the definition has the value counts as another), or if the codec fails.
+// one defined (a pointer where the definition has the value counts as another), if an upcaster reads its name,
+// so that it would come back as something else, or if the codec fails.
 func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	if event == nil || isNilPointer(event) {
 		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), Err: errors.New("the event is nil")}
 	}
 	name := event.EventType()
+	if d.evolution.reads(name) {
+		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), EventType: name, Err: errors.New(
+			"an upcaster turns stored events of this name into others: return the event type that stands for them today")}
+	}
 	form, ok := d.form(name)
 	if !ok {
 		return EncodedEvent{}, d.unknown(name)
@@ -219,11 +226,17 @@ func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	return EncodedEvent{Type: name, Payload: payload}, nil
 }
 
-// Decode turns a stored event back into its Go type, as the value or pointer that was given to Define. The
-// error is an [*UnknownEventError] if the definition lacks the name, and a [*MalformedEventError] with the
-// codec's error if the payload is not such an event. Payload is neither kept nor changed.
+// Decode turns a stored event back into its Go type, as the value or pointer that was given to Define. It
+// knows the event types of the definition alone; [Definition.Replay] and [Definition.Upcast] run upcasters.
+//
+// The error is an [*UnknownEventError] if the definition lacks the name, an [*UpcastError] if it lacks it
+// because an upcaster reads it, and a [*MalformedEventError] with the codec's error if the payload is not such
+// an event. Payload is neither kept nor changed.
 func (d Definition[S]) Decode(eventType string, payload []byte) (Event[S], error) {
 	form, ok := d.form(eventType)
+	if !ok && d.evolution.reads(eventType) {
+		return nil, &UpcastError{AggregateType: d.Type(), EventType: eventType, At: eventType, Err: errNotUpcast}
+	}
 	if !ok {
 		return nil, d.unknown(eventType)
 	}

@@ -18,6 +18,8 @@ var (
 	ErrMalformedEvent = errors.New("malformed event")
 	// ErrUnencodableEvent is the sentinel of [*UnencodableEventError].
 	ErrUnencodableEvent = errors.New("unencodable event")
+	// ErrUpcast is the sentinel of [*UpcastError].
+	ErrUpcast = errors.New("upcast failed")
 )
 
 // InvalidIDError says why an id cannot name an aggregate, and what to do about it.
@@ -58,8 +60,8 @@ func (e *UnknownEventError) Error() string {
 	if len(e.Known) > 0 {
 		known = strings.Join(e.Known, ", ")
 	}
-	return fmt.Sprintf("%v %s of aggregate type %s (known: %s): add the event's Go type to aggregate.Define and keep it "+
-		"there for as long as such events are stored", ErrUnknownEvent, quote(e.EventType), quote(e.AggregateType), known)
+	return fmt.Sprintf("%v %s of aggregate type %s (known: %s): add the event's Go type to aggregate.Define, or an upcaster "+
+		"for its name, and keep it there for as long as such events are stored", ErrUnknownEvent, quote(e.EventType), quote(e.AggregateType), known)
 }
 
 // Is makes errors.Is(err, ErrUnknownEvent) true.
@@ -97,6 +99,37 @@ func (e *UnencodableEventError) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrUnencodableEvent) true.
 func (e *UnencodableEventError) Is(target error) bool { return target == ErrUnencodableEvent }
+
+// UpcastError says that a stored event could not be turned into the events that stand for it today. Err is a
+// [*MalformedEventError] if its payload cannot be decoded, the error that the upcaster's function returned, or
+// that of [Definition.Decode] on what the upcasters gave.
+type UpcastError struct {
+	AggregateType string
+	EventType     string // as stored
+	At            string // the event type whose upcaster failed, if others had turned the stored event into it
+	Err           error
+}
+
+func (e *UpcastError) Error() string {
+	at := ""
+	if e.At != e.EventType {
+		at = " at " + quote(e.At)
+	}
+	remedy := ": correct the upcaster, which must take every stored event of its type"
+	if errors.Is(e.Err, errNotUpcast) {
+		remedy = ""
+	}
+	return fmt.Sprintf("%v for event type %s of aggregate type %s%s: %v%s",
+		ErrUpcast, quote(e.EventType), quote(e.AggregateType), at, e.Err, remedy)
+}
+
+func (e *UpcastError) Unwrap() error { return e.Err }
+
+// Is makes errors.Is(err, ErrUpcast) true.
+func (e *UpcastError) Is(target error) bool { return target == ErrUpcast }
+
+// errNotUpcast is about the caller, who has the wrong method.
+var errNotUpcast = errors.New("Decode was asked: use Replay, or Upcast and then Decode for each event that it gives")
 
 // quote keeps an error readable whatever it is about: control characters are escaped and a text of a
 // megabyte is cut.

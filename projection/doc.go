@@ -28,6 +28,13 @@
 // that updated it, and an older event changes nothing. A condition of the caller's own that is false is still an
 // error.
 //
+// # Events of old and unknown types
+//
+// An event to which there is no reaction is passed over, known or not; [Stats] counts it as ignored. So a projection
+// needs no setting for events of a newer program, and one that gets a reaction to them later is rebuilt. The upcasters
+// of an aggregate's definition are not applied here: an event comes under the name and in the form in which it
+// is stored, so react to the old name too, by a type with the old fields.
+//
 // # Cost
 //
 // One event with n writes is one transaction of n+1 actions: two write units for each KB

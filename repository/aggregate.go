@@ -19,7 +19,8 @@ type Aggregate[S any] struct {
 	// what they are now, not as they were after the command.
 	Repeated bool
 
-	origin *origin
+	partial bool // see Partial
+	origin  *origin
 }
 
 // origin is what an aggregate carries from its load to its next commit, nil where that is nothing. It is never changed,
@@ -60,7 +61,7 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	if r.flat {
 		return a, nil
 	}
-	copied := Aggregate[S]{ID: a.ID, Version: a.Version, origin: a.origin}
+	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}
 	payload, err := r.codec.EncodeSnapshot(infoOf(a), &a.State)
 	if err == nil {
 		_, err = r.codec.DecodeSnapshot(payload, &copied.State)

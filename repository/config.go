@@ -44,6 +44,11 @@ type Config struct {
 	// before anything is written. Default: events are stored as the definition's codec encodes them.
 	EventPayload func(EventInfo, []byte) ([]byte, error)
 
+	// UnknownEvents says what a load does with a stored event whose type the definition lacks, such as one
+	// that a newer program has written. [SkipUnknown] lets decisions run on a state that lacks its effect, so
+	// it is for programs whose decisions hold without it. Default: [FailOnUnknown].
+	UnknownEvents UnknownEvents
+
 	// MaxAttempts is how often [Repository.Execute] loads and decides, at most, when other writers are
 	// faster. The pauses between attempts start at about 5 ms, double, and stay at about 100 ms; those of
 	// the default take some 4.5 seconds together. Against one writer who never pauses, an attempt fails about
@@ -51,8 +56,8 @@ type Config struct {
 	// Default: 50.
 	MaxAttempts int
 
-	// Logger is told of snapshots that were left out of a commit or could not be used by a load. Default:
-	// none.
+	// Logger is told of snapshots that were left out of a commit or could not be used by a load, and of events
+	// that [SkipUnknown] left out. Default: none.
 	Logger watermill.LoggerAdapter
 }
 
@@ -99,6 +104,9 @@ func (c Config) Validate() error {
 		if policy == nil {
 			return &ConfigError{Field: "Snapshots", Reason: "is a nil function: leave it out for Every(100), or use Never"}
 		}
+	}
+	if c.UnknownEvents != FailOnUnknown && c.UnknownEvents != SkipUnknown {
+		return &ConfigError{Field: "UnknownEvents", Reason: fmt.Sprintf("is %d: use FailOnUnknown or SkipUnknown", c.UnknownEvents)}
 	}
 	if r := c.Redundancy; r != nil {
 		if r.Keep < 0 || r.Keep > maxKept {

@@ -71,6 +71,21 @@
 // head lists which ones there are, so a commit that stores no snapshot does nothing for them, and one that does removes those
 // beyond the count with one more request.
 //
+// # Evolution
+//
+// Events are stored for good, and programs change. [aggregate.Definition.WithUpcasters] turns events of old types
+// into those of today whenever an aggregate is loaded; a stored event is one version, whether it becomes one
+// event, several or none.
+//
+// An event whose type the definition lacks fails the load, since a decision on the state without it could be
+// wrong. While a newer program is rolled out, an older one can go on with [SkipUnknown] if its decisions hold without the
+// new events. Its aggregates are then [Aggregate.Partial] and make no snapshots. But it could still read one that the
+// newer program made and store it again without what it does not know. So a program that brings new event types
+// raises [Config.SnapshotSchema]; the older one then replays the events.
+//
+// Snapshots hold what upcasters gave when they were taken. An upcaster that must give something else also calls for
+// a new number.
+//
 // # Tables shared with other programs
 //
 // Programs of the event-store-adapter family may write to the same tables. They store their own form of the

@@ -111,6 +111,77 @@ func ExampleRepository_Execute_metadata() {
 	// Output: 1 account.deposited.v1 {"Amount":100} request-1
 }
 
+func ExampleRepository_upcasters() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// What an older program has stored.
+	id := aggregate.ID{Type: "account", Value: "42"}
+	_, err = j.Append(ctx, journal.Commit{Aggregate: id, Events: []journal.Event{
+		{Type: "account.paid_in.v1", Payload: []byte(`{"Cents":10000}`)},
+		{Type: "account.exchanged.v1", Payload: []byte(`{"In":20,"Out":30}`)},
+		{Type: "account.viewed.v1", Payload: []byte(`{"By":"Ada"}`)},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	type paidIn struct{ Cents int }
+	type exchanged struct{ In, Out int }
+	accounts, err := repository.New(j, Accounts.WithUpcasters(
+		aggregate.Upcast("account.paid_in.v1", func(old paidIn) Deposited { return Deposited{old.Cents / 100} }),
+		aggregate.Split("account.exchanged.v1", func(old exchanged) ([]aggregate.Event[Account], error) {
+			return []aggregate.Event[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
+		}),
+		aggregate.Drop("account.viewed.v1"),
+	), repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	account, err := accounts.Execute(ctx, "42", Withdraw(40))
+	fmt.Println(account.State, account.Version, err)
+
+	// Output: {50} 4 <nil>
+}
+
+func ExampleUnknownEvents() {
+	ctx := context.Background()
+	j, err := openJournal(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	// What a newer program has stored.
+	id := aggregate.ID{Type: "account", Value: "42"}
+	_, err = j.Append(ctx, journal.Commit{Aggregate: id, Events: []journal.Event{
+		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":100}`)},
+		{Type: "account.nicknamed.v1", Payload: []byte(`{"Name":"savings"}`)},
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	for _, mode := range []repository.UnknownEvents{repository.FailOnUnknown, repository.SkipUnknown} {
+		accounts, err := repository.New(j, Accounts, repository.Config{UnknownEvents: mode})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		account, err := accounts.Load(ctx, "42")
+		fmt.Println(errors.Is(err, aggregate.ErrUnknownEvent), account.State, account.Version, account.Partial())
+	}
+
+	// Output:
+	// true {0} 0 false
+	// false {100} 2 true
+}
+
 func ExampleEvery() {
 	policy := repository.Every(100)
 	fmt.Println(policy.Due(repository.SnapshotPoint{Before: 98, After: 99}))

@@ -35,7 +35,8 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 			repository.Config{Snapshots: repository.SnapshotPolicyFunc(nil)},
 			repository.ErrInvalidConfig, "nil function",
 		},
-		"negative attempts": {j, Accounts, repository.Config{MaxAttempts: -1}, repository.ErrInvalidConfig, "MaxAttempts is negative"},
+		"unknown UnknownEvents": {j, Accounts, repository.Config{UnknownEvents: 2}, repository.ErrInvalidConfig, "UnknownEvents is 2: use FailOnUnknown or SkipUnknown"},
+		"negative attempts":     {j, Accounts, repository.Config{MaxAttempts: -1}, repository.ErrInvalidConfig, "MaxAttempts is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -139,29 +139,35 @@ func (r *Repository[S]) loadAt(ctx context.Context, head journal.Head, number ui
 
 // replayTo applies the events after the aggregate's version up to the given one.
 func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version uint64) error {
+	var skipped skipped
 	for record, err := range r.journal.Events(ctx, a.ID, a.Version+1, version) {
 		if err != nil {
 			return err
 		}
-		if err := r.replay(a, record); err != nil {
+		if err := r.replay(a, record, &skipped); err != nil {
 			return &EventError{ID: a.ID, Number: record.Number, Err: err}
 		}
 	}
+	skipped.report(r.config.Logger, a.ID, a.Version)
 	return nil
 }
 
-func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record) (err error) {
+// replay applies a stored event, or all events that stand for it today. One stored event is one version,
+// whatever becomes of it.
+func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped *skipped) (err error) {
 	eventType := record.EventType
 	if eventType == "" && r.config.EventType != nil {
 		if eventType, err = r.config.EventType(record); err != nil {
 			return err
 		}
 	}
-	event, err := r.definition.Decode(eventType, record.Payload)
-	if err != nil {
+	err = r.definition.Replay(&a.State, eventType, record.Payload)
+	if unknown, ok := r.unknown(err); ok {
+		skipped.add(record.Number, unknown)
+		a.partial = true
+	} else if err != nil {
 		return err
 	}
-	event.Apply(&a.State)
 	a.Version = record.Number
 	return nil
 }

@@ -20,7 +20,7 @@ type Counter struct {
 	Free    any
 }
 
-var Counters = aggregate.Define[Counter]("counter", did{}, lossy{}, free{}, oneWay{})
+var Counters = aggregate.Define[Counter]("counter", did{}, lossy{}, free{}, oneWay{}, kept{})
 
 var draws atomic.Int64
 
@@ -53,6 +53,11 @@ func (e did) Apply(c *Counter) {
 		panic("a bug in the domain code")
 	}
 }
+
+type kept struct{ N int }
+
+func (kept) EventType() string  { return "kept.v1" }
+func (e kept) Apply(c *Counter) { c.Kept = e.N }
 
 type lossy struct {
 	Kept int

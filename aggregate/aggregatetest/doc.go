@@ -17,6 +17,7 @@
 //   - the definition is not valid,
 //   - an event, given or produced, does not come back from the codec as it went in,
 //   - the state does not come back from the codec as it went in, so that a snapshot would lose something,
+//   - an event that is given as it is stored, by [Scenario.Stored], cannot be read,
 //   - applying the same events twice gives two different states,
 //   - a decision gives different results when it is made twice on the same state, because it looks at a
 //     clock or draws a random number; such values are arguments of the function that makes the decision,
@@ -24,5 +25,5 @@
 //
 // Values are compared with their contents, unexported fields included: by their own method Equal(T) bool
 // where they have one, as time.Time does, and field by field otherwise. Nil and empty slices and maps count
-// as equal.
+// as equal, and so do a nil and an empty Protocol Buffers message.
 package aggregatetest

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/aggregate/aggregatetest"
 )
 
@@ -28,4 +29,20 @@ func Example() {
 	//   1. wallet.withdrawn.v1 {"Currency":"EUR","Amount":7}
 	// got 1 event
 	//   1. wallet.withdrawn.v1 {"Currency":"EUR","Amount":70}
+}
+
+func ExampleScenario_Stored() {
+	t := printer{} // in a test, its *testing.T
+
+	wallets := Wallets.WithUpcasters(aggregate.Upcast("wallet.filled.v0", func(old struct{ Cents int }) Deposited {
+		return Deposited{Currency: "EUR", Amount: old.Cents / 100}
+	}))
+	aggregatetest.Given(t, wallets).
+		Stored("wallet.filled.v0", `{"Cents":500}`).
+		ThenState(Wallet{Balances: map[string]int{"EUR": 4}})
+
+	// Output:
+	// Given: the state differs at Balances["EUR"]: expected 4, got 5
+	// expected {Balances:map[EUR:4] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
+	// got {Balances:map[EUR:5] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
 }

@@ -49,6 +49,30 @@ func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...ag
 	return s
 }
 
+// Stored adds an event to the history as it stands in the journal, for example one that an older program has
+// written and an upcaster reads now:
+//
+//	aggregatetest.Given(t, Accounts).
+//		Stored("account.deposited.v1", `{"Cents":500}`).
+//		ThenState(Account{Balance: 5})
+//
+// It stands before the first When, and fails if a load could not read the event.
+func (s *Scenario[S]) Stored(eventType, payload string) *Scenario[S] {
+	s.t.Helper()
+	if s.failed {
+		return s
+	}
+	if s.step > 0 {
+		s.fail("Stored comes too late: put it before the first When")
+		return s
+	}
+	s.history = append(s.history, aggregate.EncodedEvent{Type: eventType, Payload: []byte(payload)})
+	if state, ok := s.state(); ok {
+		s.reload(state)
+	}
+	return s
+}
+
 // When makes a decision on the state so far. Events that it produces become part of the history, so the
 // next When decides on the state after them; a refusal leaves the state as it was.
 func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {

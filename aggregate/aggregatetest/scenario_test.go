@@ -54,6 +54,22 @@ func TestScenarioHandsARefusalToItsCheck(t *testing.T) {
 		ThenError(errInsufficientFunds)
 }
 
+func TestScenarioReadsStoredEventsAsALoadDoes(t *testing.T) {
+	t.Parallel()
+
+	wallets := Wallets.WithUpcasters(
+		aggregate.Split("wallet.swapped.v0", func(old struct{ From, To string }) ([]aggregate.Event[Wallet], error) {
+			return []aggregate.Event[Wallet]{Withdrawn{old.From, 1}, Deposited{Currency: old.To, Amount: 1}}, nil
+		}),
+	)
+	aggregatetest.Given(t, wallets, Deposited{Currency: "EUR", Amount: 5}).
+		Stored("wallet.swapped.v0", `{"From":"EUR","To":"USD"}`).
+		Stored("wallet.noted.v1", `{"Text":"a"}`).
+		ThenState(Wallet{Balances: map[string]int{"EUR": 4, "USD": 1}, Notes: []string{"a"}}).
+		When(Withdraw("USD", 2)).ThenError(errInsufficientFunds).
+		When(Withdraw("USD", 1)).Then(Withdrawn{"USD", 1})
+}
+
 func TestScenarioWorksWithAnyCodec(t *testing.T) {
 	t.Parallel()
 
@@ -249,6 +265,36 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		"an event that cannot be decoded": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, oneWay{}) },
 			[]string{`Given: event 1 does not survive its codec: malformed event "one-way.v1"`, "no way back"},
+		},
+		"a stored event that nobody reads": {
+			func(t testing.TB) { aggregatetest.Given(t, Counters).Stored("old.v1", `{"a":1}`) },
+			[]string{`Given: old.v1, in the history as {"a":1}, cannot be read: unknown event type "old.v1"`},
+		},
+		"a stored event that is malformed": {
+			func(t testing.TB) { aggregatetest.Given(t, Counters).Stored("did.v1", "\x00") },
+			[]string{`Given: did.v1, in the history as 00, cannot be read: malformed event`},
+		},
+		"a stored event that its upcaster refuses": {
+			func(t testing.TB) {
+				aggregatetest.Given(t, Counters.WithUpcasters(aggregate.Split("old.v1", func(struct{}) ([]did, error) { return nil, errFrozen }))).
+					Stored("old.v1", "{}")
+			},
+			[]string{`upcast failed for event type "old.v1"`, errFrozen.Error()},
+		},
+		"an upcaster that is not deterministic": {
+			func(t testing.TB) {
+				aggregatetest.Given(t, Counters.WithUpcasters(aggregate.Upcast("old.v1", func(struct{}) kept { return kept{draw()} }))).
+					Stored("old.v1", "{}")
+			},
+			[]string{"Given: applying the same events twice gives two states, at Kept first", "an upcaster on the payload alone"},
+		},
+		"a stored event whose state a snapshot would lose": {
+			func(t testing.TB) { aggregatetest.Given(t, Counters).Stored("did.v1", `{"What":"lose"}`) },
+			[]string{"Given: the state does not survive its codec"},
+		},
+		"a stored event after a decision": {
+			func(t testing.TB) { aggregatetest.Given(t, Counters).When(count()).Stored("did.v1", "{}") },
+			[]string{"When 1 (after 0 events): Stored comes too late: put it before the first When"},
 		},
 		"an event that cannot be encoded": {
 			func(t testing.TB) { aggregatetest.Given(t, Counters, free{func() {}}) },

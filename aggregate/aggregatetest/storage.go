@@ -41,7 +41,7 @@ func (s *Scenario[S]) state() (S, bool) {
 		return second, false
 	}
 	if d, differs := compare(first, second); differs {
-		s.fail("applying the same events twice gives two states, at %s first %s, then %s: Apply must depend on the state and the event alone",
+		s.fail("applying the same events twice gives two states, at %s first %s, then %s: Apply must depend on the state and the event alone, an upcaster on the payload alone",
 			d.path, d.want, d.got)
 		return first, false
 	}
@@ -52,12 +52,10 @@ func (s *Scenario[S]) replay() (S, bool) {
 	s.t.Helper()
 	var state S
 	for _, encoded := range s.history {
-		event, err := s.definition.Decode(encoded.Type, encoded.Payload)
-		if err != nil { // it could be decoded when it was recorded
-			s.fail("the codec does not read %s twice: %v", encoded.Type, err)
+		if err := s.definition.Replay(&state, encoded.Type, encoded.Payload); err != nil {
+			s.fail("%s, in the history as %s, cannot be read: %v", encoded.Type, payloadText(encoded.Payload), err)
 			return state, false
 		}
-		s.definition.Apply(&state, event)
 	}
 	return state, true
 }
@@ -146,10 +144,21 @@ func (s *Scenario[S]) describe(event aggregate.Event[S]) string {
 	if err != nil {
 		return fmt.Sprintf("%+v (%v)", event, err)
 	}
-	if !utf8.Valid(encoded.Payload) || strings.ContainsRune(string(encoded.Payload), 0) {
+	if !isText(encoded.Payload) {
 		return fmt.Sprintf("%s %+v", encoded.Type, event)
 	}
 	return fmt.Sprintf("%s %s", encoded.Type, encoded.Payload)
+}
+
+func isText(payload []byte) bool {
+	return utf8.Valid(payload) && !strings.ContainsRune(string(payload), 0)
+}
+
+func payloadText(payload []byte) string {
+	if !isText(payload) {
+		return fmt.Sprintf("%x", payload)
+	}
+	return string(payload)
 }
 
 func count(n int, noun string) string {

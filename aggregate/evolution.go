@@ -1,0 +1,243 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+var errCircle = errors.New("upcasters go in a circle")
+
+// evolution is the upcasters of a definition. It is not changed once a definition has it; nil has none.
+type evolution struct {
+	names    []string // in the order in which they were given
+	byName   map[string]Upcaster
+	problems []string
+}
+
+// WithUpcasters returns a definition that has these upcasters too. Their order does not matter: an event
+// that one gives is given to the upcaster for its name, if there is one, and so on. See the package
+// documentation for when to change a stored event type in this way.
+//
+// [Definition.Validate] reports what is wrong: two upcasters for one name, one for a name that the
+// definition still has, one that gives a name of which neither the definition nor an upcaster knows, a
+// circle, and a missing function.
+func (d Definition[S]) WithUpcasters(upcasters ...Upcaster) Definition[S] {
+	e := &evolution{byName: make(map[string]Upcaster, len(upcasters))}
+	if before := d.evolution; before != nil {
+		e.names, e.problems = slices.Clone(before.names), slices.Clone(before.problems)
+		maps.Copy(e.byName, before.byName)
+	}
+	for i, u := range upcasters {
+		e.add(i+1, u)
+	}
+	d.evolution = e
+	return d
+}
+
+func (e *evolution) add(position int, u Upcaster) {
+	if u.convert == nil && u.fault == "" {
+		e.problems = append(e.problems, fmt.Sprintf("upcaster %d is the zero Upcaster: make one with aggregate.Upcast", position))
+		return
+	}
+	if fault := nameFault(u.from); fault != "" {
+		e.problems = append(e.problems, fmt.Sprintf("upcaster %d: the event type that it reads %s", position, fault))
+		return
+	}
+	if _, taken := e.byName[u.from]; taken {
+		e.problems = append(e.problems, fmt.Sprintf("two upcasters read the event type %s: make one of them", quote(u.from)))
+		return
+	}
+	if u.fault != "" {
+		e.problems = append(e.problems, fmt.Sprintf("upcaster of %s: %s", quote(u.from), u.fault))
+		u.convert = func(_, _ Codec, _ []byte) ([]EncodedEvent, error) { return nil, errors.New(u.fault) }
+	}
+	e.names = append(e.names, u.from)
+	e.byName[u.from] = u
+}
+
+// reads tells whether stored events of a name are turned into others.
+func (e *evolution) reads(name string) bool {
+	if e == nil {
+		return false
+	}
+	_, ok := e.byName[name]
+	return ok
+}
+
+// faults is what is wrong with the upcasters themselves and beside a definition's events.
+func (e *evolution) faults(r *registry, codec Codec) []string {
+	if e == nil {
+		return nil
+	}
+	problems := slices.Clone(e.problems)
+	for _, name := range e.names {
+		u := e.byName[name]
+		problem := func(format string, args ...any) {
+			problems = append(problems, fmt.Sprintf("upcaster of %s: ", quote(name))+fmt.Sprintf(format, args...))
+		}
+		if form, defined := r.events[name]; defined {
+			problem("the definition still has that event type, as %s: take the Go type out of aggregate.Define "+
+				"or give it a new name", form.form)
+		}
+		for _, to := range u.to {
+			if _, defined := r.events[to]; !defined && !e.reads(to) {
+				problem("it gives the event type %s, of which neither the definition nor an upcaster knows: "+
+					"add one of the two", quote(to))
+			}
+		}
+		read := codec
+		if u.codec != nil {
+			read = u.codec
+		}
+		if checker, ok := read.(TypeChecker); ok && u.old != nil {
+			old := u.old
+			if old.Kind() != reflect.Pointer {
+				old = reflect.PointerTo(old) // it is only read, and that through a pointer
+			}
+			if err := checker.CheckType(old); err != nil {
+				problem("what it reads, %s: %v", u.old, err)
+			}
+		}
+		if checker, ok := codec.(TypeChecker); ok && u.new != nil && r.events[u.to[0]].form != u.new {
+			if err := checker.CheckType(u.new); err != nil {
+				problem("what it gives, %s: %v", u.new, err)
+			}
+		}
+	}
+	if circle := e.circle(); circle != nil {
+		problems = append(problems, fmt.Sprintf("%v (%s): let the last give an event type of the definition", errCircle, path(circle)))
+	}
+	return problems
+}
+
+// circle finds upcasters that feed each other without end, as far as they declare what they give.
+func (e *evolution) circle() []string {
+	done := map[string]bool{}
+	var visit func(name string, before []string) []string
+	visit = func(name string, before []string) []string {
+		if at := slices.Index(before, name); at >= 0 {
+			return append(before[at:], name)
+		}
+		if done[name] {
+			return nil
+		}
+		before = append(before, name)
+		for _, to := range e.byName[name].to {
+			if found := visit(to, before); found != nil {
+				return found
+			}
+		}
+		done[name] = true
+		return nil
+	}
+	for _, name := range e.names {
+		if found := visit(name, nil); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+func path(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = quote(name)
+	}
+	return strings.Join(quoted, " -> ")
+}
+
+// Upcast gives the events that a stored event stands for today: what the upcasters make of it, or the event
+// itself if none reads its type, whether or not the definition has it. They may share the payload's memory.
+//
+// It depends on no state, so readers that have none, such as projections, can use it as a function:
+// Accounts.Upcast. The error is an [*UpcastError].
+func (d Definition[S]) Upcast(stored EncodedEvent) ([]EncodedEvent, error) {
+	if !d.evolution.reads(stored.Type) {
+		return []EncodedEvent{stored}, nil
+	}
+	run := upcasting{evolution: d.evolution, codec: d.Codec(), aggregateType: d.Type()}
+	if err := run.convert(stored); err != nil {
+		var failed *UpcastError
+		if errors.As(err, &failed) {
+			failed.EventType = stored.Type
+		}
+		return nil, err
+	}
+	return run.events, nil
+}
+
+// upcasting is the way of one stored event through the upcasters.
+type upcasting struct {
+	evolution     *evolution
+	codec         Codec
+	aggregateType string
+	way           []string // the names that led to the event at hand
+	events        []EncodedEvent
+}
+
+func (run *upcasting) convert(event EncodedEvent) error {
+	u, ok := run.evolution.byName[event.Type]
+	if !ok {
+		run.events = append(run.events, event)
+		return nil
+	}
+	way := run.way
+	defer func() { run.way = way }()
+	run.way = append(slices.Clip(way), event.Type)
+	if slices.Contains(way, event.Type) {
+		return run.fail(event.Type, fmt.Errorf("%w (%s): let the last give an event type of the definition", errCircle, path(run.way)))
+	}
+	read := run.codec
+	if u.codec != nil {
+		read = u.codec
+	}
+	events, err := u.convert(read, run.codec, event.Payload)
+	if err != nil {
+		return run.fail(event.Type, err)
+	}
+	for _, e := range events {
+		if err := run.convert(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (run *upcasting) fail(at string, err error) error {
+	var malformed errMalformedOld
+	if errors.As(err, &malformed) {
+		err = &MalformedEventError{AggregateType: run.aggregateType, EventType: at, Err: malformed.error}
+	}
+	return &UpcastError{AggregateType: run.aggregateType, EventType: at, At: at, Err: err}
+}
+
+// Replay applies a stored event to a state, as every load does: the event itself, or all that the upcasters
+// make of it. An error leaves the state as it was. It is that of [Definition.Decode] for an event that no
+// upcaster reads, and an [*UpcastError] for others, also where an upcaster gives what the definition cannot
+// decode. Payload is neither kept nor changed.
+func (d Definition[S]) Replay(state *S, eventType string, payload []byte) error {
+	if !d.evolution.reads(eventType) {
+		event, err := d.Decode(eventType, payload)
+		if err != nil {
+			return err
+		}
+		event.Apply(state)
+		return nil
+	}
+	encoded, err := d.Upcast(EncodedEvent{Type: eventType, Payload: payload})
+	if err != nil {
+		return err
+	}
+	events := make([]Event[S], len(encoded))
+	for i, e := range encoded {
+		if events[i], err = d.Decode(e.Type, e.Payload); err != nil {
+			return &UpcastError{AggregateType: d.Type(), EventType: eventType, At: eventType, Err: err}
+		}
+	}
+	d.Apply(state, events...)
+	return nil
+}

@@ -1,0 +1,96 @@
+package protobuf
+
+import (
+	"fmt"
+	"reflect"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Codec is an [aggregate.Codec] that writes messages in their binary form and leaves other types to another
+// codec. See the package documentation for which Go types are messages. The zero value is ready to use.
+type Codec struct {
+	// Other is for types that are not messages. Default: [aggregate.JSON].
+	Other aggregate.Codec
+}
+
+var (
+	_ aggregate.Codec       = Codec{}
+	_ aggregate.TypeChecker = Codec{}
+)
+
+func (c Codec) other() aggregate.Codec {
+	if c.Other == nil {
+		return aggregate.JSON
+	}
+	return c.Other
+}
+
+// Marshal writes a message, a wrapper or a value of another type. Errors: a string that is not UTF-8, a
+// required field that is missing, a type that [Codec.CheckType] refuses, and those of Other.
+func (c Codec) Marshal(v any) ([]byte, error) {
+	if v == nil {
+		return c.other().Marshal(v)
+	}
+	value := reflect.ValueOf(v)
+	s := shapeOf(value.Type())
+	switch s.kind {
+	case isOther:
+		return c.other().Marshal(v)
+	case isFaulty:
+		return nil, fmt.Errorf("%s: %s", value.Type(), s.fault)
+	case isWrapper:
+		if value.Kind() == reflect.Pointer {
+			if value.IsNil() {
+				return nil, fmt.Errorf("%s is nil", value.Type())
+			}
+			value = value.Elem()
+		}
+		value = value.Field(0)
+	}
+	// Deterministic, so that the same event has the same bytes wherever they are compared.
+	return proto.MarshalOptions{Deterministic: true}.Marshal(value.Interface().(proto.Message))
+}
+
+// Unmarshal reads what Marshal has written into a pointer to a zero value. Data is not kept. Errors: data that
+// is not in the binary form, a string that is not UTF-8, a required field that is missing, a type that
+// [Codec.CheckType] refuses, and those of Other.
+func (c Codec) Unmarshal(data []byte, v any) error {
+	value := reflect.ValueOf(v)
+	if value.Kind() != reflect.Pointer || value.IsNil() {
+		return c.other().Unmarshal(data, v) // which says what is wrong with v
+	}
+	s := shapeOf(value.Type())
+	switch s.kind {
+	case isOther:
+		return c.other().Unmarshal(data, v)
+	case isFaulty:
+		return fmt.Errorf("%s: %s", value.Type(), s.fault)
+	case isWrapper:
+		field := value.Elem().Field(0)
+		message := reflect.New(field.Type().Elem())
+		if err := proto.Unmarshal(data, message.Interface().(proto.Message)); err != nil {
+			return err
+		}
+		field.Set(message)
+		return nil
+	}
+	return proto.Unmarshal(data, v.(proto.Message))
+}
+
+// CheckType finds Go types that look like messages and would lose something: a message by value, and a
+// struct that embeds a message in another way than a wrapper does. Types that are not messages are checked by
+// Other, if it checks types.
+func (c Codec) CheckType(t reflect.Type) error {
+	switch s := shapeOf(t); s.kind {
+	case isFaulty:
+		return fmt.Errorf("%s", s.fault)
+	case isOther:
+		if checker, ok := c.other().(aggregate.TypeChecker); ok {
+			return checker.CheckType(t)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package protobuf_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/aggregate/protobuf/internal/bankpb"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func setup(t *testing.T) *journal.Journal {
+	t.Helper()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	return j
+}
+
+func TestAggregatesOfMessagesAreStoredWithAndWithoutSnapshots(t *testing.T) {
+	t.Parallel()
+	j := setup(t)
+	for name, policy := range map[string]repository.SnapshotPolicy{"every": repository.Every(1), "never": repository.Never} {
+		t.Run(name, func(t *testing.T) {
+			accounts, err := repository.New(j, Accounts, repository.Config{Snapshots: policy})
+			require.NoError(t, err)
+			for range 3 {
+				_, err = accounts.Execute(t.Context(), name, func(a Account) ([]aggregate.Event[Account], error) {
+					delete(a.GetBalances(), "EUR") // the message is the decision's own
+					return []aggregate.Event[Account]{deposited(40, "EUR"), Viewed{"Ada"}}, nil
+				})
+				require.NoError(t, err)
+			}
+			_, err = accounts.Execute(t.Context(), name, withdraw(121, "EUR"))
+			require.ErrorIs(t, err, errInsufficientFunds)
+			a, err := accounts.Execute(t.Context(), name, withdraw(100, "EUR"))
+			require.NoError(t, err)
+			assert.EqualValues(t, 7, a.Version)
+			loaded, err := accounts.Load(t.Context(), name)
+			require.NoError(t, err)
+			assert.EqualValues(t, 20, loaded.State.GetBalances()["EUR"])
+			assert.EqualValues(t, 40, loaded.State.GetLastDeposit().GetAmount())
+		})
+	}
+}
+
+func TestAMessageWithoutContentIsStored(t *testing.T) {
+	t.Parallel()
+	j := setup(t)
+	ledgers, err := repository.New(j, Ledgers, repository.Config{Snapshots: repository.Never})
+	require.NoError(t, err)
+	ledger, err := ledgers.NewAggregate("7")
+	require.NoError(t, err)
+	_, err = ledgers.Save(t.Context(), ledger, &bankpb.Closed{})
+	require.NoError(t, err)
+
+	ledger, err = ledgers.Load(t.Context(), "7")
+	require.NoError(t, err)
+	assert.Equal(t, bankpb.Ledger{Closed: true}, ledger.State)
+}
+
+func TestAStateWithoutContentMakesNoTrouble(t *testing.T) {
+	t.Parallel()
+	accounts, err := repository.New(setup(t), Accounts, repository.Config{Snapshots: repository.Every(1)})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = accounts.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+			return []aggregate.Event[Account]{Viewed{"Ada"}}, nil
+		})
+		require.NoError(t, err)
+	}
+	a, err := accounts.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, a.Version)
+	assert.Empty(t, a.State.GetBalances())
+}
+
+func TestOnlyThisPackageDependsOnTheProtobufModule(t *testing.T) {
+	t.Parallel()
+	root := "github.com/millrace-dev/millrace/"
+	args := []string{"list", "-deps"}
+	for _, name := range []string{"aggregate", "aggregate/aggregatetest", "journal", "repository", "publisher", "subscriber", "projection"} {
+		args = append(args, root+name)
+	}
+	deps, err := exec.CommandContext(t.Context(), "go", args...).Output()
+	require.NoError(t, err)
+	require.Contains(t, string(deps), root+"journal")
+	for dep := range strings.Lines(string(deps)) {
+		assert.False(t, strings.HasPrefix(dep, "google.golang.org/protobuf/"), dep)
+	}
+}

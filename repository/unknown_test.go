@@ -1,0 +1,282 @@
+package repository_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// Frozen is an event that only a newer program knows.
+type Frozen struct{}
+
+func (Frozen) EventType() string { return "account.frozen.v1" }
+func (Frozen) Apply(a *Account)  { a.Balance = 0 }
+
+var newerAccounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{}, Noted{}, Frozen{})
+
+// NewlyLabelled is what Frozen is to accounts, for a state that a plain copy would share.
+type NewlyLabelled struct{}
+
+func (NewlyLabelled) EventType() string { return "basket.newly_labelled.v1" }
+func (NewlyLabelled) Apply(*Basket)     {}
+
+func TestAnUnknownEventFailsTheLoad(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)}).
+		Execute(t.Context(), "42", always[Account](Deposited{1}))
+	require.NoError(t, err)
+	_, err = newRepository(t, s, newerAccounts, repository.Config{}).Execute(t.Context(), "42", always[Account](Frozen{}))
+	require.NoError(t, err)
+
+	a, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
+	require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
+	var failed *repository.EventError
+	require.ErrorAs(t, err, &failed)
+	assert.EqualValues(t, 2, failed.Number)
+	assert.Zero(t, a)
+}
+
+func TestATolerantLoadSkipsUnknownEventsAndReportsThemOnce(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Never})
+	for _, event := range []aggregate.Event[Account]{Deposited{5}, Frozen{}, Deposited{3}, Frozen{}} {
+		_, err := newer.Execute(t.Context(), "42", always(event))
+		require.NoError(t, err)
+	}
+
+	log := &infoLogger{}
+	a, err := s.accounts(t, repository.Config{UnknownEvents: repository.SkipUnknown, Logger: log}).Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, a.Version, "the version counts them")
+	assert.Equal(t, 8, a.State.Balance, "the state does not show them")
+	assert.True(t, a.Partial())
+	require.Len(t, log.infos, 1)
+	for _, part := range []string{"account-42", "skipped:2", "first:2", "first_type:account.frozen.v1", "version:4"} {
+		assert.Contains(t, log.infos[0], part)
+	}
+}
+
+func TestATolerantLoadIsSilentWhereAllEventsAreKnown(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	log := &infoLogger{}
+	repo := s.accounts(t, repository.Config{UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never, Logger: log})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.False(t, a.Partial())
+	assert.Empty(t, log.infos)
+}
+
+func TestAStateWithSkippedEventsNeverBecomesASnapshot(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	everyCommit := repository.Config{Snapshots: repository.Every(1), UnknownEvents: repository.SkipUnknown}
+	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)})
+	_, err := newer.Execute(t.Context(), "42", always[Account](Deposited{5}))
+	require.NoError(t, err)
+	_, err = newer.Execute(t.Context(), "42", always[Account](Frozen{}))
+	require.NoError(t, err)
+
+	tolerant := s.accounts(t, everyCommit)
+	a, err := tolerant.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	assert.True(t, a.Partial(), "after Execute")
+	require.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
+	for range 2 {
+		a, err = tolerant.Save(t.Context(), a, Deposited{1})
+		require.NoError(t, err)
+		assert.True(t, a.Partial(), "after Save")
+		require.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
+	}
+	a, err = tolerant.Load(t.Context(), "42")
+	require.NoError(t, err)
+	_, err = tolerant.Save(t.Context(), a, Deposited{1})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
+
+	a, err = newer.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{4}, Version: 6}, a, "who knows all events is not misled")
+}
+
+func TestAStateWithSkippedEventsIsCopiedAsSuch(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	newer := newRepository(t, s, aggregate.Define[Basket]("basket", Added{}, NewlyLabelled{}), repository.Config{Snapshots: repository.Every(100)})
+	for _, event := range []aggregate.Event[Basket]{Added{"apple", 1}, NewlyLabelled{}} {
+		_, err := newer.Execute(t.Context(), "7", always(event))
+		require.NoError(t, err)
+	}
+	tolerant := s.baskets(t, repository.Config{Snapshots: repository.Every(1), UnknownEvents: repository.SkipUnknown})
+	a, err := tolerant.Load(t.Context(), "7")
+	require.NoError(t, err)
+	for range 2 {
+		a, err = tolerant.Save(t.Context(), a, Added{"pear", 1})
+		require.NoError(t, err)
+	}
+	assert.True(t, a.Partial())
+	assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
+}
+
+func TestAStateWithSkippedEventsIsKeptAsSuch(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Every(100)})
+	for _, event := range []aggregate.Event[Account]{Deposited{5}, Frozen{}} {
+		_, err := newer.Execute(t.Context(), "42", always(event))
+		require.NoError(t, err)
+	}
+	log := &infoLogger{}
+	tolerant := s.accounts(t, repository.Config{
+		Cache: 10, SnapshotSchema: 1, Snapshots: repository.Every(1), UnknownEvents: repository.SkipUnknown, Logger: log,
+	})
+	for range 2 {
+		_, err := tolerant.Load(t.Context(), "42")
+		require.NoError(t, err)
+	}
+	assert.Len(t, log.infos, 1, "the second load read no events")
+	_, err := newer.Execute(t.Context(), "42", always[Account](Frozen{}))
+	require.NoError(t, err)
+	for range 2 {
+		a, err := tolerant.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		assert.True(t, a.Partial())
+		assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID), "nor is a snapshot of an older schema replaced")
+	}
+	assert.Len(t, log.infos, 2)
+}
+
+func TestALoadOfThePastIsPartialOnlyBehindAnUnknownEvent(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := newRepository(t, s, newerAccounts, repository.Config{}).
+		Execute(t.Context(), "42", always[Account](Deposited{5}, Frozen{}, Deposited{3}))
+	require.NoError(t, err)
+	tolerant := s.accounts(t, repository.Config{Snapshots: repository.Never, UnknownEvents: repository.SkipUnknown})
+	for number, partial := range map[uint64]bool{1: false, 2: true, 3: true} {
+		a, err := tolerant.LoadAt(t.Context(), "42", number)
+		require.NoError(t, err)
+		assert.Equal(t, partial, a.Partial(), "event %d", number)
+		assert.Equal(t, number, a.Version)
+	}
+}
+
+func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	broken := Accounts.WithUpcasters(aggregate.UpcastRaw("account.old.v0", func([]byte) ([]aggregate.EncodedEvent, error) {
+		return []aggregate.EncodedEvent{{Type: "account.frozen.v1", Payload: []byte("{}")}}, nil
+	}))
+	for name, test := range map[string]struct {
+		stored     journal.Event
+		definition aggregate.Definition[Account]
+		eventType  func(*journal.Record) (string, error)
+		is         error
+	}{
+		"malformed":                              {journal.Event{Type: "account.deposited.v1", Payload: []byte("?")}, Accounts, nil, aggregate.ErrMalformedEvent},
+		"an upcaster that gives an unknown type": {journal.Event{Type: "account.old.v0", Payload: []byte("{}")}, broken, nil, aggregate.ErrUpcast},
+		"no type":                                {journal.Event{Type: "-", Payload: []byte("{}")}, Accounts, nil, aggregate.ErrUnknownEvent},
+		"a type that cannot be told": {
+			journal.Event{Type: "-", Payload: []byte("{}")},
+			Accounts,
+			func(*journal.Record) (string, error) {
+				return "", &aggregate.UnknownEventError{EventType: "told by EventType"}
+			}, aggregate.ErrUnknownEvent,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			repo := newRepository(t, s, test.definition, repository.Config{
+				UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never, EventType: test.eventType,
+			})
+			a, err := repo.Execute(t.Context(), name, Deposit(1))
+			require.NoError(t, err)
+			if test.stored.Type == "-" {
+				s.peerWrites(t, a.ID, 2, string(test.stored.Payload), "{}")
+			} else {
+				_, err = s.journal.Append(t.Context(), journal.Commit{Aggregate: a.ID, Expected: 1, Events: []journal.Event{test.stored}})
+				require.NoError(t, err)
+			}
+			_, err = repo.Load(t.Context(), name)
+			require.ErrorIs(t, err, test.is)
+			var failed *repository.EventError
+			require.ErrorAs(t, err, &failed)
+			assert.EqualValues(t, 2, failed.Number)
+		})
+	}
+}
+
+func TestOneStoredEventIsOneVersionWhateverItBecomes(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	evolved := Accounts.WithUpcasters(
+		aggregate.Split("account.moved.v0", func(old struct{ In, Out int }) ([]aggregate.Event[Account], error) {
+			return []aggregate.Event[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
+		}),
+		aggregate.Drop("account.viewed.v0"),
+		aggregate.Rename("account.paid.v0", "account.deposited.v1"),
+	)
+	_, err := s.journal.Append(t.Context(), journal.Commit{Aggregate: account("42"), Events: []journal.Event{
+		{Type: "account.paid.v0", Payload: []byte(`{"Amount":10}`)},
+		{Type: "account.viewed.v0", Payload: []byte(`?`)},
+		{Type: "account.moved.v0", Payload: []byte(`{"In":5,"Out":3}`)},
+		{Type: "account.viewed.v0", Payload: []byte(`?`)},
+	}})
+	require.NoError(t, err)
+
+	log := &infoLogger{}
+	repo := newRepository(t, s, evolved, repository.Config{Snapshots: repository.Every(1), Logger: log})
+	a, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{12}, Version: 4}, a)
+
+	a, err = repo.Execute(t.Context(), "42", Withdraw(12))
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, a.Version)
+	assert.EqualValues(t, 5, s.snapshotNumber(t, a.ID), "what upcasters gave may become a snapshot")
+	loaded, err := repo.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, a, loaded)
+	assert.Empty(t, log.infos, "a dropped event is no unknown one")
+}
+
+func TestAFailedUpcastFailsTheLoadWithTheEventsPlace(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	refused := errors.New("no such currency")
+	evolved := Accounts.WithUpcasters(aggregate.Split("account.paid.v0", func(struct{}) ([]Deposited, error) { return nil, refused }))
+	_, err := s.journal.Append(t.Context(), journal.Commit{Aggregate: account("42"), Events: []journal.Event{
+		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":10}`)},
+		{Type: "account.paid.v0", Payload: []byte(`{}`)},
+	}})
+	require.NoError(t, err)
+
+	_, err = newRepository(t, s, evolved, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
+	require.ErrorIs(t, err, refused)
+	require.ErrorIs(t, err, aggregate.ErrUpcast)
+	var failed *repository.EventError
+	require.ErrorAs(t, err, &failed)
+	assert.EqualValues(t, 2, failed.Number)
+}
+
+// infoLogger keeps what is reported as information.
+type infoLogger struct {
+	watermill.NopLogger
+	infos []string
+}
+
+func (l *infoLogger) Info(msg string, fields watermill.LogFields) {
+	l.infos = append(l.infos, fmt.Sprintf("%s %v", msg, fields))
+}
