@@ -3,7 +3,7 @@ package repository
 import (
 	"context"
 
-	"github.com/hashicorp/golang-lru/v2"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )

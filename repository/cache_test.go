@@ -167,11 +167,11 @@ func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
 	replay := s.baskets(t, repository.Config{Snapshots: repository.Never})
 	var writers sync.WaitGroup
 	for w := range uint64(4) {
+		repo := open(t, s.client).baskets(t, repository.Config{Cache: 2, Snapshots: repository.Every(7)})
 		writers.Add(1)
 		go func() {
 			defer writers.Done()
 			random := rand.New(rand.NewPCG(11, w))
-			repo := open(t, s.client).baskets(t, repository.Config{Cache: 2, Snapshots: repository.Every(7)})
 			for range 60 {
 				id := fmt.Sprint(random.IntN(3))
 				var a repository.Aggregate[Basket]
