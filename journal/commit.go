@@ -51,7 +51,7 @@ type Commit struct {
 	// Redundancy, if any, also stores the snapshot under its own number.
 	Redundancy *Redundancy
 	// CommandID, if any, makes the commit one that is written only once: a second commit of the same
-	// aggregate with the same id is refused with a [*DuplicateCommandError]. 1 to 1,024 bytes of UTF-8.
+	// aggregate with the same id is refused with a [*DuplicateCommandError]. 1 to 512 bytes of UTF-8.
 	CommandID string
 	// Writes are further actions of the same transaction, on tables of the caller's or on rows of other
 	// aggregates: an outbox row, a guard that makes an e-mail address unique. They are sent as they are. One whose
@@ -70,9 +70,9 @@ type Receipt struct {
 	// SnapshotLeftOut: an item (400 KB) or the transaction had no room for the snapshot. The events are written
 	// all the same; a load replays more of them.
 	SnapshotLeftOut bool
-	// Redundant are the redundant snapshots that the head lists now, and Surplus those of them beyond
-	// [Redundancy.Keep], which are to be removed: see [Journal.RemoveSnapshots]. Both are in ascending order, and nil for
-	// a commit without Redundancy.
+	// Redundant are the redundant snapshots that the head lists now, without the commit's own where there was no room for it,
+	// and Surplus those of them beyond [Redundancy.Keep], which are to be removed: see [Journal.RemoveSnapshots]. Both
+	// are in ascending order, and nil for a commit without Redundancy or with one whose list is not known.
 	Redundant, Surplus []uint64
 }
 
@@ -168,6 +168,11 @@ func (j *Journal) validate(c *Commit) error {
 	}
 	if err := validateCommandID(c.CommandID); err != nil {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, err)
+	}
+	if c.Redundancy != nil {
+		if err := c.Redundancy.validate(c); err != nil {
+			return fmt.Errorf("append to %s: %w", c.Aggregate, err)
+		}
 	}
 	most := MaxEvents - len(c.Writes)
 	if c.CommandID != "" {
