@@ -64,7 +64,7 @@ func (j *Journal) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
 }
 
 // readLeanHead reads head and state side by side. A commit between the two reads shows a state that is newer than the
-// head; the head is read once more then.
+// head, and a truncation one that is too old for it; the other is read once more then.
 func (j *Journal) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error) {
 	table, stateKey := j.config.Tables.Snapshot, j.stateKey(id)
 	items, err := j.batchGetKeys(ctx, table, []item{j.key(id, 0), stateKey})
@@ -86,10 +86,25 @@ func (j *Journal) readLeanHead(ctx context.Context, id aggregate.ID) (Head, erro
 		}
 	}
 	head, err := j.headOf(id, row)
-	if err == nil && head.DeletedAt.IsZero() {
-		head.Snapshot = snapshot
+	if err != nil || !head.DeletedAt.IsZero() {
+		return head, err
 	}
-	return head, err
+	if before := head.TruncatedBefore; before > 1 && (snapshot == nil || snapshot.Number+1 < before) {
+		// Likewise the other way round: the events that this state would need may be gone.
+		if state, err = j.getItem(ctx, table, stateKey); err != nil {
+			return Head{}, err
+		}
+		snapshot = j.snapshotOf(state)
+	}
+	head.setSnapshot(snapshot)
+	return head, nil
+}
+
+func (h *Head) setSnapshot(s *Snapshot) {
+	if s != nil && s.Number > h.Version {
+		s.Number, s.Schema = 0, 0 // the head was put back; what the codec finds in the payload decides
+	}
+	h.Snapshot = s
 }
 
 // Version reads how many events an aggregate has, strongly consistent: one round trip with a small reply. It costs
@@ -133,18 +148,16 @@ func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
 	if !ok || version == 0 {
 		partition, sort := j.keysOf(it)
 		return Head{}, &CorruptItemError{
-			Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
+			Aggregate: id, Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
 			Reason: "has no version from 1 on in " + j.config.Attributes.Version,
 		}
 	}
-	head := Head{Aggregate: id, Version: version, Snapshot: j.snapshotOf(it), Redundant: numbersOf(it[attrRedundant])}
+	head := Head{Aggregate: id, Version: version, Redundant: numbersOf(it[attrRedundant])}
 	head.TruncatedBefore, _ = uintOf(it[attrTruncatedBefore])
 	if millis, ok := intOf(it[attrDeletedAt]); ok {
 		head.DeletedAt = time.UnixMilli(millis).UTC()
 	}
-	if s := head.Snapshot; s != nil && s.Number > version {
-		s.Number, s.Schema = 0, 0 // the head was put back; what the codec finds in the payload decides
-	}
+	head.setSnapshot(j.snapshotOf(it))
 	return head, nil
 }
 
