@@ -2,6 +2,8 @@ package journal
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -87,13 +89,22 @@ type transaction struct {
 	writes  int // the first of the caller's own actions
 }
 
-// witness is the action whose old item, where it carries the commit's id, tells that the commit was written: the
-// first event, or the guard of a command without events. Never the head, for a later commit may have moved it.
-func (t *transaction) witness() int {
-	if len(t.commit.Events) == 0 {
-		return t.guard
+// isWritten goes by the old items of the first event and of the command's guard: where one of them carries the commit's id,
+// the commit was written. Never by the head, for a later commit may have moved it.
+func (t *transaction) isWritten(reasons []types.CancellationReason) bool {
+	return len(t.commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
+		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
+}
+
+// tablesOf names the tables of the transaction, of which an error may be about any.
+func (j *Journal) tablesOf(t *transaction) string {
+	names := []string{j.config.Tables.Journal, j.config.Tables.Snapshot}
+	for _, w := range t.commit.Writes {
+		if target, _ := targetOf(w); !slices.Contains(names, target.table) {
+			names = append(names, target.table)
+		}
 	}
-	return 1
+	return strings.Join(names, " or ")
 }
 
 func (t *transaction) add(action types.TransactWriteItem, bytes int) {
