@@ -33,21 +33,34 @@ func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
 }
 
 // Resolve tells whether the commit of an [OutcomeUnknownError] has been written,
-// with one strongly consistent read. False is final only once no request of the
+// with one strongly consistent read, or two if it has a command id. False is final only once no request of the
 // commit can be under way any more, which takes seconds, or once the head has passed
 // [OutcomeUnknownError.First].
 //
 // The error's fields are all that it needs, so another process can ask too. A commit whose events have since been
-// removed by [Journal.Truncate] or [Journal.Delete] is not found.
+// removed by [Journal.Truncate] or [Journal.Delete] is found only by its command id.
+//
+// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
-	key := j.key(unknown.ID, unknown.First)
+	keys := []item{j.key(unknown.ID, unknown.First)}
 	if unknown.CommandID != "" {
-		key = j.guardKey(unknown.ID, unknown.CommandID)
+		// The guard may have expired and the event may have been removed; both together are rare.
+		keys = append(keys, j.guardKey(unknown.ID, unknown.CommandID))
 	}
-	it, err := j.getItem(ctx, j.config.Tables.Journal, key)
-	if err != nil {
-		return false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
+	for _, key := range keys {
+		it, err := j.getItem(ctx, j.config.Tables.Journal, key)
+		if err != nil {
+			return false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
+		}
+		if isOf(it, unknown.CommitID) {
+			return true, nil
+		}
 	}
-	commitID, _ := stringOf(it[attrCommitID])
-	return it != nil && commitID == unknown.CommitID, nil
+	return false, nil
+}
+
+// isOf tells whether a commit wrote the item, which may be nil.
+func isOf(it item, commitID string) bool {
+	stored, ok := stringOf(it[attrCommitID])
+	return ok && stored == commitID
 }

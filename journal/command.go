@@ -17,8 +17,8 @@ const (
 	attrCommitFirst   = "commit_first"
 	attrCommitVersion = "commit_version"
 
-	// maxCommandID keeps a guard within one write unit.
-	maxCommandID = 1024 - 512
+	// maxCommandID keeps the guard of an aggregate with a short id within one write unit.
+	maxCommandID = 512
 )
 
 // Command is what the journal knows of a command that was executed: which commit came of it.
@@ -85,7 +85,7 @@ func (j *Journal) guardItem(t *transaction) item {
 	it[attrCommitFirst] = numberValue(t.commit.Expected + 1)
 	it[attrCommitVersion] = numberValue(t.receipt.Version)
 	if keep := j.config.CommandRetention; keep > 0 {
-		it[j.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(keep).Unix())
+		it[j.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(keep).Unix() + 1) // whole seconds, and not too early
 	}
 	return it
 }

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -51,7 +53,7 @@ type Commit struct {
 	// Redundancy, if any, also stores the snapshot under its own number.
 	Redundancy *Redundancy
 	// CommandID, if any, makes the commit one that is written only once: a second commit of the same
-	// aggregate with the same id is refused with a [*DuplicateCommandError]. 1 to 1,024 bytes of UTF-8.
+	// aggregate with the same id is refused with a [*DuplicateCommandError]. 1 to 512 bytes of UTF-8.
 	CommandID string
 	// Writes are further actions of the same transaction, on tables of the caller's or on rows of other
 	// aggregates: an outbox row, a guard that makes an e-mail address unique. They are sent as they are. One whose
@@ -70,9 +72,9 @@ type Receipt struct {
 	// SnapshotLeftOut: an item (400 KB) or the transaction had no room for the snapshot. The events are written
 	// all the same; a load replays more of them.
 	SnapshotLeftOut bool
-	// Redundant are the redundant snapshots that the head lists now, and Surplus those of them beyond
-	// [Redundancy.Keep], which are to be removed: see [Journal.RemoveSnapshots]. Both are in ascending order, and nil for
-	// a commit without Redundancy.
+	// Redundant are the redundant snapshots that the head lists now, without the commit's own where there was no room for it,
+	// and Surplus those of them beyond [Redundancy.Keep], which are to be removed: see [Journal.RemoveSnapshots]. Both
+	// are in ascending order, and nil for a commit without Redundancy or with one whose list is not known.
 	Redundant, Surplus []uint64
 }
 
@@ -87,13 +89,22 @@ type transaction struct {
 	writes  int // the first of the caller's own actions
 }
 
-// witness is the action whose old item, where it carries the commit's id, tells that the commit was written: the
-// first event, or the guard of a command without events. Never the head, for a later commit may have moved it.
-func (t *transaction) witness() int {
-	if len(t.commit.Events) == 0 {
-		return t.guard
+// isWritten goes by the old items of the first event and of the command's guard: where one of them carries the commit's id,
+// the commit was written. Never by the head, for a later commit may have moved it.
+func (t *transaction) isWritten(reasons []types.CancellationReason) bool {
+	return len(t.commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
+		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
+}
+
+// tablesOf names the tables of the transaction, of which an error may be about any.
+func (j *Journal) tablesOf(t *transaction) string {
+	names := []string{j.config.Tables.Journal, j.config.Tables.Snapshot}
+	for _, w := range t.commit.Writes {
+		if target, _ := targetOf(w); !slices.Contains(names, target.table) {
+			names = append(names, target.table)
+		}
 	}
-	return 1
+	return strings.Join(names, " or ")
 }
 
 func (t *transaction) add(action types.TransactWriteItem, bytes int) {
@@ -168,6 +179,11 @@ func (j *Journal) validate(c *Commit) error {
 	}
 	if err := validateCommandID(c.CommandID); err != nil {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, err)
+	}
+	if c.Redundancy != nil {
+		if err := c.Redundancy.validate(c); err != nil {
+			return fmt.Errorf("append to %s: %w", c.Aggregate, err)
+		}
 	}
 	most := MaxEvents - len(c.Writes)
 	if c.CommandID != "" {

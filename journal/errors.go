@@ -190,7 +190,7 @@ func (e *TooManyEventsError) Error() string {
 func (e *TooManyEventsError) Is(target error) bool { return target == ErrTooManyEvents }
 
 // CorruptItemError is an [ErrCorruptItem] and names the item by its keys. Of an event whose place can still be
-// told, Aggregate and Number are set.
+// told, Aggregate and Number are set, and of a head whose aggregate can be, Aggregate.
 type CorruptItemError struct {
 	Aggregate                    aggregate.ID
 	Number                       uint64

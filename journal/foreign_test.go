@@ -150,7 +150,8 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 					require.ErrorIs(t, err, journal.ErrCorruptItem)
 					require.ErrorAs(t, err, &corrupt)
 					assert.Equal(t, journal.CorruptItemError{
-						Table: c.Tables.Snapshot, PartitionKey: journal.ShardKey(id.Type, s.Shard(id)), SortKey: id.String() + "-0",
+						Aggregate: id, Table: c.Tables.Snapshot,
+						PartitionKey: journal.ShardKey(id.Type, s.Shard(id)), SortKey: id.String() + "-0",
 						Reason: fmt.Sprintf("has no version from 1 on in %s", c.Attributes.Version),
 					}, *corrupt)
 				}

@@ -63,33 +63,57 @@ func (j *Journal) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.headOf(id, it)
 }
 
-// readLeanHead reads head and state side by side. A commit between the two reads shows a state that is newer than the
-// head; the head is read once more then.
+// readLeanHead reads head and state side by side. Where that shows a commit or a truncation in part, which may last, both are
+// read in a transaction.
 func (j *Journal) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error) {
-	table, stateKey := j.config.Tables.Snapshot, j.stateKey(id)
-	items, err := j.batchGetKeys(ctx, table, []item{j.key(id, 0), stateKey})
+	table, keys := j.config.Tables.Snapshot, []item{j.key(id, 0), j.stateKey(id)}
+	items, err := j.batchGetKeys(ctx, table, keys)
 	if err != nil {
 		return Head{}, err
 	}
+	head, torn, err := j.leanHeadOf(id, items)
+	if !torn {
+		return head, err
+	}
+	if items, err = j.transactGet(ctx, table, keys); err != nil {
+		return Head{}, err
+	}
+	head, _, err = j.leanHeadOf(id, items)
+	return head, err
+}
+
+// leanHeadOf puts head and state together. They are torn when the state is newer than the head, or too old for the
+// truncation that the head tells of.
+func (j *Journal) leanHeadOf(id aggregate.ID, items []item) (head Head, torn bool, err error) {
 	var row, state item
+	_, stateSort := j.keysOf(j.stateKey(id))
 	for _, it := range items {
-		if it[j.config.Attributes.SortKey].(*types.AttributeValueMemberS).Value == stateKey[j.config.Attributes.SortKey].(*types.AttributeValueMemberS).Value {
+		if _, sort := j.keysOf(it); sort == stateSort {
 			state = it
 		} else {
 			row = it
 		}
 	}
-	snapshot := j.snapshotOf(state)
-	if version, _ := uintOf(row[j.config.Attributes.Version]); snapshot != nil && snapshot.Number > version {
-		if row, err = j.getItem(ctx, table, j.key(id, 0)); err != nil {
-			return Head{}, err
-		}
+	snapshot, number := j.snapshotOf(state), uint64(0)
+	if snapshot != nil {
+		number = snapshot.Number
 	}
-	head, err := j.headOf(id, row)
-	if err == nil && head.DeletedAt.IsZero() {
-		head.Snapshot = snapshot
+	head, err = j.headOf(id, row)
+	if !head.DeletedAt.IsZero() {
+		return head, false, err // with a state that is yet to be removed, or without
 	}
-	return head, err
+	torn = number > head.Version || number+1 < head.TruncatedBefore
+	if err == nil {
+		head.setSnapshot(snapshot)
+	}
+	return head, torn, err
+}
+
+func (h *Head) setSnapshot(s *Snapshot) {
+	if s != nil && s.Number > h.Version {
+		s.Number, s.Schema = 0, 0 // the head was put back; what the codec finds in the payload decides
+	}
+	h.Snapshot = s
 }
 
 // Version reads how many events an aggregate has, strongly consistent: one round trip with a small reply. It costs
@@ -133,18 +157,16 @@ func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
 	if !ok || version == 0 {
 		partition, sort := j.keysOf(it)
 		return Head{}, &CorruptItemError{
-			Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
+			Aggregate: id, Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
 			Reason: "has no version from 1 on in " + j.config.Attributes.Version,
 		}
 	}
-	head := Head{Aggregate: id, Version: version, Snapshot: j.snapshotOf(it), Redundant: numbersOf(it[attrRedundant])}
+	head := Head{Aggregate: id, Version: version, Redundant: numbersOf(it[attrRedundant])}
 	head.TruncatedBefore, _ = uintOf(it[attrTruncatedBefore])
 	if millis, ok := intOf(it[attrDeletedAt]); ok {
 		head.DeletedAt = time.UnixMilli(millis).UTC()
 	}
-	if s := head.Snapshot; s != nil && s.Number > version {
-		s.Number, s.Schema = 0, 0 // the head was put back; what the codec finds in the payload decides
-	}
+	head.setSnapshot(j.snapshotOf(it))
 	return head, nil
 }
 

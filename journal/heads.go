@@ -15,7 +15,7 @@ import (
 type HeadsQuery struct {
 	// AggregateType leaves out all others, and reads only their partitions. Empty for all types.
 	AggregateType string
-	// After goes on behind the head that was given last. Zero for the beginning.
+	// After goes on behind the head that was given last. Zero for the beginning. It is of AggregateType, if there is one.
 	After aggregate.ID
 }
 
@@ -23,19 +23,32 @@ type HeadsQuery struct {
 // written; tombstones too. It scans the snapshot table, strongly consistent and page by page: one read unit for each 4 KB of
 // everything in it, states included, as DynamoDB bills items whole. An aggregate that is made meanwhile may show or not.
 //
-// It ends with the first error: [*CorruptItemError], [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+// It ends with the first error: [*CorruptItemError], whose Aggregate, if it is told, is the After with which to go on,
+// [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's, aggregate.ErrInvalidID for After.
 func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
-		var err error
-		if q.AggregateType == "" {
+		err := q.validate()
+		switch {
+		case err != nil:
+		case q.AggregateType == "":
 			err = j.scanHeads(ctx, q.After, func(h Head) bool { return yield(h, nil) })
-		} else {
+		default:
 			err = j.queryHeads(ctx, q, func(h Head) bool { return yield(h, nil) })
 		}
 		if err != nil {
 			yield(Head{}, fmt.Errorf("read heads: %w", err))
 		}
 	}
+}
+
+func (q HeadsQuery) validate() error {
+	if q.After == (aggregate.ID{}) {
+		return nil
+	}
+	if q.AggregateType != "" && q.After.Type != q.AggregateType {
+		return &aggregate.InvalidIDError{ID: q.After, Reason: fmt.Sprintf("After is not of type %q, whose heads are asked for", q.AggregateType)}
+	}
+	return q.After.Validate()
 }
 
 // headProjection is what a Head without its snapshot needs.

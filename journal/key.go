@@ -34,6 +34,14 @@ func (j *Journal) key(id aggregate.ID, number uint64) item {
 	}
 }
 
+func (j *Journal) keys(id aggregate.ID, numbers []uint64) []item {
+	keys := make([]item, len(numbers))
+	for i, n := range numbers {
+		keys[i] = j.key(id, n)
+	}
+	return keys
+}
+
 // keysOf names an item in an error, whatever is wrong with the item.
 func (j *Journal) keysOf(it item) (partition, sort string) {
 	partition, _ = stringOf(it[j.config.Attributes.PartitionKey])

@@ -169,7 +169,7 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 	for numbers := missing(); len(numbers) > 0 && ctx.Err() == nil; {
 		some := numbers[:min(len(numbers), transactKeys)]
 		numbers = numbers[len(some):]
-		items, err := j.transactGet(ctx, id, some)
+		items, err := j.transactGet(ctx, j.config.Tables.Journal, j.keys(id, some))
 		if err != nil {
 			return nil, err
 		}
@@ -213,11 +213,7 @@ func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint6
 		}
 		return items, err
 	}
-	keys := make([]item, len(numbers))
-	for i, n := range numbers {
-		keys[i] = j.key(id, n)
-	}
-	return j.batchGetKeys(ctx, table, keys)
+	return j.batchGetKeys(ctx, table, j.keys(id, numbers))
 }
 
 // batchGetKeys reads what is there of at most maxKeys items, strongly consistent, in any order.
@@ -247,13 +243,11 @@ func (j *Journal) batchGetKeys(ctx context.Context, table string, keys []item) (
 	return items, nil
 }
 
-// transactGet sees either all or nothing of any commit.
-func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
+// transactGet sees either all or nothing of any commit. It leaves out items that are not there.
+func (j *Journal) transactGet(ctx context.Context, table string, keys []item) (items []item, err error) {
 	input := &dynamodb.TransactGetItemsInput{}
-	for _, n := range numbers {
-		input.TransactItems = append(input.TransactItems, types.TransactGetItem{
-			Get: &types.Get{TableName: &j.config.Tables.Journal, Key: j.key(id, n)},
-		})
+	for _, key := range keys {
+		input.TransactItems = append(input.TransactItems, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
 	}
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(j.config.RetryBudget))
@@ -272,7 +266,7 @@ func (j *Journal) transactGet(ctx context.Context, id aggregate.ID, numbers []ui
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, classify(err, j.config.Tables.Journal)
+			return nil, classify(err, table)
 		}
 	}
 }

@@ -104,14 +104,14 @@ func conditionFailed(r types.CancellationReason) bool {
 }
 
 // refusal explains why a transaction cannot be written, unless it turns out that an
-// attempt whose reply was lost did write it; see [transaction.witness].
+// attempt whose reply was lost did write it; see [transaction.isWritten].
 func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambiguous bool) error {
 	id := t.commit.Aggregate
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) && len(canceled.CancellationReasons) == len(t.input.TransactItems) {
 		reasons = canceled.CancellationReasons
-		if commitID, _ := stringOf(reasons[t.witness()].Item[attrCommitID]); commitID == t.receipt.CommitID {
+		if t.isWritten(reasons) {
 			return nil
 		}
 	}
@@ -145,7 +145,7 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 			}
 		}
 	}
-	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.config.Tables.Journal+" or "+j.config.Tables.Snapshot))
+	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.tablesOf(t)))
 }
 
 func (j *Journal) conflict(c *Commit, head item) error {
@@ -174,7 +174,7 @@ func (j *Journal) duplicate(c *Commit, guard item) error {
 
 func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool) error {
 	if !ambiguous {
-		err = classify(err, j.config.Tables.Journal+" or "+j.config.Tables.Snapshot)
+		err = classify(err, j.tablesOf(t))
 	}
 	if ctx.Err() != nil && !isContext(err) {
 		err = errors.Join(ctx.Err(), err)

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"sync"
@@ -224,3 +225,10 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
 }
 func binary(v string) types.AttributeValue { return &types.AttributeValueMemberB{Value: []byte(v)} }
+
+func cancellable(t *testing.T) (context.Context, context.CancelFunc) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	return ctx, cancel
+}

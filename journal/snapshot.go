@@ -55,9 +55,26 @@ type Redundancy struct {
 // deletesAtOnce bounds the rows that one commit deletes for others.
 const deletesAtOnce = 25
 
+// validate refuses what would overwrite the head, or delete what was just stored.
+func (r *Redundancy) validate(c *Commit) error {
+	switch {
+	case r.Keep < 1:
+		return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 or more, or give no Redundancy", r.Keep)}
+	case r.TTL < 0:
+		return &ConfigError{Field: "Redundancy.TTL", Reason: "is negative: leave it 0 to remove snapshots with RemoveSnapshots"}
+	case c.Snapshot != nil && (c.Snapshot.Number == 0 || c.Snapshot.Number > c.version()):
+		return &ConfigError{Field: "Snapshot.Number", Reason: fmt.Sprintf(
+			"is %d: a redundant snapshot is of an event from 1 to %d", c.Snapshot.Number, c.version())}
+	}
+	return nil
+}
+
 // addSnapshot puts into the transaction what it has room for, the more important first.
 func (j *Journal) addSnapshot(t *transaction, head item) {
 	c := t.commit
+	if c.Redundancy != nil {
+		t.receipt.Redundant = slices.Clone(c.Redundancy.Listed) // unless there is one more
+	}
 	if c.Snapshot == nil {
 		return
 	}
@@ -85,7 +102,11 @@ func (j *Journal) addLatest(t *transaction, head item) bool {
 	with := item{}
 	j.setSnapshot(with, t.commit.Snapshot)
 	bytes := itemSize(with)
-	if itemSize(head)+bytes+foreignHeadBytes > MaxItemBytes || !t.hasRoom(0, bytes+foreignHeadBytes) {
+	spare := foreignHeadBytes
+	if r := t.commit.Redundancy; r != nil {
+		spare += listBytes * (len(r.Listed) + 1)
+	}
+	if itemSize(head)+bytes+spare > MaxItemBytes || !t.hasRoom(0, bytes+spare) {
 		return false
 	}
 	for name, value := range with {
@@ -195,6 +216,9 @@ func (j *Journal) SnapshotBefore(ctx context.Context, head Head, number uint64) 
 }
 
 func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+	if number == 0 {
+		return nil, nil // and DynamoDB refuses an empty range
+	}
 	for _, listed := range slices.Backward(head.Redundant) {
 		if listed > number {
 			continue
@@ -203,7 +227,7 @@ func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) 
 		if err != nil {
 			return nil, err
 		}
-		if s := j.snapshotOf(it); s != nil {
+		if s := j.redundantOf(it); s != nil {
 			return s, nil
 		}
 	}
@@ -231,17 +255,21 @@ func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) 
 			if p, _ := j.keysOf(it); p != j.partitionKey(head.Aggregate) {
 				continue // another type's aggregate with the same aid
 			}
-			s := j.snapshotOf(it)
-			if s == nil {
-				continue
+			if s := j.redundantOf(it); s != nil {
+				return s, nil
 			}
-			if s.Number == 0 {
-				s.Number, _ = uintOf(it[a.SequenceNumber]) // here it is the true one
-			}
-			return s, nil
 		}
 	}
 	return nil, nil
+}
+
+// redundantOf reads a redundant row, where a foreign writer's number is the true one too.
+func (j *Journal) redundantOf(it item) *Snapshot {
+	s := j.snapshotOf(it)
+	if s != nil && s.Number == 0 {
+		s.Number, _ = uintOf(it[j.config.Attributes.SequenceNumber])
+	}
+	return s
 }
 
 // RemoveSnapshots deletes redundant snapshots of an aggregate, those of [Receipt.Surplus]: 25 with one request, one

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -116,16 +118,17 @@ func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 	return j.removeEvents(ctx, id, head.Version+1, removal)
 }
 
-// updateHead changes a head that nobody has moved since it was read. The SDK repeats it when a reply was lost; a
+// updateHead changes a head that nobody has moved since it was read, and sets :t as the place of truncation #t. The SDK repeats it when a reply was lost; a
 // condition that is false because an earlier attempt was written is no conflict for the callers, who read again.
 func (j *Journal) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
 	names["#v"], names["#deleted"] = j.config.Attributes.Version, attrDeletedAt
 	values[":v"] = numberValue(head.Version)
 	_, err := j.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                           &j.config.Tables.Snapshot,
-		Key:                                 j.key(head.Aggregate, 0),
-		UpdateExpression:                    &update,
-		ConditionExpression:                 aws.String("#v = :v AND attribute_not_exists(#deleted)"),
+		TableName:        &j.config.Tables.Snapshot,
+		Key:              j.key(head.Aggregate, 0),
+		UpdateExpression: &update,
+		// A truncation that comes late must not take back one that went further: its events would look lost.
+		ConditionExpression:                 aws.String("#v = :v AND attribute_not_exists(#deleted) AND (attribute_not_exists(#t) OR #t <= :t)"),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -194,16 +197,15 @@ type row struct{ number, expires uint64 }
 // eachRow gives the rows of an aggregate that have a number, page by page, strongly consistent: no index would do, for it could
 // leave something behind. The order is that of the keys' text.
 func (j *Journal) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
-	a := j.config.Attributes
+	a, prefix := j.config.Attributes, id.String()+"-"
 	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
-		TableName:              &table,
-		ConsistentRead:         aws.Bool(true),
-		KeyConditionExpression: aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
-		ProjectionExpression:   aws.String("#sk, #n, #ttl"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#n", a.SequenceNumber,
-			"#ttl", a.TTL),
+		TableName:                &table,
+		ConsistentRead:           aws.Bool(true),
+		KeyConditionExpression:   aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
+		ProjectionExpression:     aws.String("#sk, #ttl"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#ttl", a.TTL),
 		ExpressionAttributeValues: item{
-			":pk": stringValue(j.partitionKey(id)), ":prefix": stringValue(id.Type + "-" + id.Value + "-"),
+			":pk": stringValue(j.partitionKey(id)), ":prefix": stringValue(prefix),
 		},
 	})
 	for pages.HasMorePages() {
@@ -213,9 +215,11 @@ func (j *Journal) eachRow(ctx context.Context, table string, id aggregate.ID, do
 		}
 		var rows []row
 		for _, it := range page.Items {
-			n, ok := uintOf(it[a.SequenceNumber])
-			if _, sort := j.keysOf(it); !ok || sort != sortKey(id, n) {
-				continue // the guard of a command, or an aggregate whose id begins like this one
+			// The key tells the number also of an item whose attribute is damaged.
+			_, sort := j.keysOf(it)
+			n, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64)
+			if err != nil || sort != sortKey(id, n) {
+				continue // the guard of a command, a state, or an aggregate whose id begins like this one
 			}
 			expires, _ := uintOf(it[a.TTL])
 			rows = append(rows, row{n, expires})

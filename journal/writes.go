@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -52,14 +53,15 @@ func (j *Journal) validateWrites(c *Commit) error {
 		if t.table == "" {
 			return refuse(i, "its %s names no table", t.kind)
 		}
-		if t.table != j.config.Tables.Journal && t.table != j.config.Tables.Snapshot {
+		table := t.table[strings.LastIndexByte(t.table, '/')+1:] // of an ARN too
+		if table != j.config.Tables.Journal && table != j.config.Tables.Snapshot {
 			continue
 		}
 		if t.kind != "ConditionCheck" {
 			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)
 		}
 		partition, sort := j.keysOf(t.key)
-		if t.table == j.config.Tables.Snapshot && partition == j.partitionKey(c.Aggregate) && sort == sortKey(c.Aggregate, 0) {
+		if table == j.config.Tables.Snapshot && partition == j.partitionKey(c.Aggregate) && sort == sortKey(c.Aggregate, 0) {
 			return refuse(i, "ConditionCheck on the commit's own head: a transaction can name an item only once; use Expected")
 		}
 	}

@@ -1,0 +1,184 @@
+package journal_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// heads collects what Heads gives.
+func (s store) heads(t *testing.T, q journal.HeadsQuery) []journal.Head {
+	t.Helper()
+	var heads []journal.Head
+	for head, err := range s.Heads(t.Context(), q) {
+		require.NoError(t, err)
+		heads = append(heads, head)
+	}
+	return heads
+}
+
+// population writes aggregates of several types, with snapshots, redundant ones and tombstones, and gives their heads as
+// Heads shows them.
+func (s store) population(t *testing.T) map[aggregate.ID]journal.Head {
+	t.Helper()
+	want := map[aggregate.ID]journal.Head{}
+	for _, aggregateType := range []string{"user", "user-account", "user-account-1", "order"} {
+		for n := range 6 {
+			id := aggregate.ID{Type: aggregateType, Value: fmt.Sprintf("account-%d", n)}
+			receipt, err := s.Append(t.Context(), journal.Commit{
+				Aggregate: id, Events: events(1, n+1), CommandID: "c", Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: []byte("state")},
+				Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+			})
+			require.NoError(t, err)
+			head := journal.Head{Aggregate: id, Version: receipt.Version, Redundant: receipt.Redundant}
+			if n == 3 {
+				require.NoError(t, s.Delete(t.Context(), id, receipt.Version, journal.Removal{}))
+				head.Redundant, head.TruncatedBefore, head.DeletedAt = nil, receipt.Version+1, s.Config().Now().UTC()
+			}
+			want[id] = head
+		}
+	}
+	return want
+}
+
+func byAggregate(t *testing.T, heads []journal.Head) map[aggregate.ID]journal.Head {
+	t.Helper()
+	found := map[aggregate.ID]journal.Head{}
+	for _, head := range heads {
+		require.NotContains(t, found, head.Aggregate, "each once")
+		found[head.Aggregate] = head
+	}
+	return found
+}
+
+func TestHeadsGivesEveryAggregateOnceWithoutItsSnapshot(t *testing.T) {
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, journal.Config{Layout: layout})
+			want := s.population(t)
+
+			assert.Equal(t, want, byAggregate(t, s.heads(t, journal.HeadsQuery{})))
+			for _, aggregateType := range []string{"user", "user-account", "user-account-1", "order", "nobody"} {
+				ofType := map[aggregate.ID]journal.Head{}
+				for id, head := range want {
+					if id.Type == aggregateType {
+						ofType[id] = head
+					}
+				}
+				assert.Equal(t, ofType, byAggregate(t, s.heads(t, journal.HeadsQuery{AggregateType: aggregateType})), aggregateType)
+			}
+		})
+	}
+}
+
+func TestHeadsGoesOnBehindAnyHeadAndOverAnyPages(t *testing.T) {
+	t.Parallel()
+	for pages := range 4 {
+		s, db := inMemory(t, renamed)
+		s.population(t)
+		if pages > 0 {
+			db.Inject(dynamotest.SmallPages(pages))
+		}
+		for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user-account"}} {
+			all := s.heads(t, q)
+			require.NotEmpty(t, all)
+			byAggregate(t, all)
+			for i, head := range all {
+				q.After = head.Aggregate
+				rest := s.heads(t, q)
+				require.Len(t, rest, len(all)-i-1)
+				require.Equal(t, append([]journal.Head{}, all[i+1:]...), append([]journal.Head{}, rest...), "behind %s", head.Aggregate)
+			}
+		}
+	}
+}
+
+func TestHeadsEndsWhenItsReaderDoes(t *testing.T) {
+	t.Parallel()
+	for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user"}} {
+		s, db := inMemory(t, journal.Config{})
+		s.population(t)
+		db.Inject(dynamotest.SmallPages(1))
+		calls := db.Record()
+		for range s.Heads(t.Context(), q) {
+			break
+		}
+		before := len(calls.Calls())
+		assert.Positive(t, before)
+		last := calls.Calls()[before-1]
+		assert.Equal(t, 1, last.Items, "the page with the head was the last to be read")
+	}
+}
+
+func TestHeadsEndsWithACorruptHeadAndCanGoOnBehindIt(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user-account"}} {
+			want := s.heads(t, q)
+			if want == nil {
+				for n := range 5 {
+					s.write(t, user(fmt.Sprint(n)), 1, 1)
+				}
+				want = s.heads(t, q)
+			}
+			c := s.Config()
+			bad := want[2].Aggregate
+			s.change(t, c.Tables.Snapshot, s.keyOf(bad, 0), item{c.Attributes.Version: text("1")})
+
+			var got []journal.Head
+			for head, err := range s.Heads(t.Context(), q) {
+				if err == nil {
+					got = append(got, head)
+					continue
+				}
+				var corrupt *journal.CorruptItemError
+				require.ErrorAs(t, err, &corrupt)
+				require.Equal(t, bad, corrupt.Aggregate)
+				require.Equal(t, bad.String()+"-0", corrupt.SortKey)
+				q.After = corrupt.Aggregate
+			}
+			got = append(got, s.heads(t, q)...)
+
+			assert.Equal(t, append(append([]journal.Head{}, want[:2]...), want[3:]...), got)
+			s.change(t, c.Tables.Snapshot, s.keyOf(bad, 0), item{c.Attributes.Version: number(1)})
+		}
+	})
+}
+
+func TestAHeadThatNamesNoAggregateIsCorrupt(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c := s.Config()
+		it := s.key("user-account-1", "what")
+		it[c.Attributes.SequenceNumber] = number(0)
+		s.put(t, c.Tables.Snapshot, it)
+		for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user-account"}} {
+			var corrupt *journal.CorruptItemError
+			for _, err := range s.Heads(t.Context(), q) {
+				require.ErrorAs(t, err, &corrupt)
+			}
+			require.NotNil(t, corrupt)
+			assert.Equal(t, "what", corrupt.SortKey)
+		}
+	})
+}
+
+func TestHeadsRefusesAnAfterThatItCannotGoOnBehind(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	for _, q := range []journal.HeadsQuery{
+		{AggregateType: "order", After: user("1")}, {After: user("")}, {After: aggregate.ID{Value: "1"}},
+	} {
+		n := 0
+		for _, err := range s.Heads(t.Context(), q) {
+			n++
+			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+		}
+		assert.Equal(t, 1, n)
+	}
+}

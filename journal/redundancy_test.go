@@ -1,0 +1,492 @@
+package journal_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func stateAt(n uint64) *journal.Snapshot {
+	return &journal.Snapshot{Number: n, Payload: fmt.Appendf(nil, "state %d", n), Schema: 3}
+}
+
+// snap commits one event and a snapshot of it, redundantly.
+func snap(t *testing.T, j *journal.Journal, id aggregate.ID, expected uint64, r journal.Redundancy) journal.Receipt {
+	t.Helper()
+	receipt, err := j.Append(t.Context(), journal.Commit{
+		Aggregate: id, Expected: expected, Events: events(int(expected)+1, 1), Snapshot: stateAt(expected + 1), Redundancy: &r,
+	})
+	require.NoError(t, err)
+	require.False(t, receipt.SnapshotLeftOut)
+	return receipt
+}
+
+// snapshots are the numbers of the redundant rows that are there.
+func (s store) snapshots(t *testing.T, id aggregate.ID) []uint64 {
+	t.Helper()
+	var numbers []uint64
+	for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
+		if n, ok := it[s.Config().Attributes.SequenceNumber].(*types.AttributeValueMemberN); ok && n.Value != "0" &&
+			it[s.Config().Attributes.AggregateID].(*types.AttributeValueMemberS).Value == id.String() {
+			var number uint64
+			_, err := fmt.Sscan(n.Value, &number)
+			require.NoError(t, err)
+			numbers = append(numbers, number)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// requireListed wants the head and the table to name the same snapshots.
+func (s store) requireListed(t *testing.T, id aggregate.ID, listed, rows []uint64) {
+	t.Helper()
+	head, err := s.Head(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, listed, head.Redundant, "listed")
+	require.Equal(t, rows, s.snapshots(t, id), "rows")
+}
+
+func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
+	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, config)
+			c, a, id := s.Config(), s.Config().Attributes, user("1")
+			const century = 100 * 365 * 24 * time.Hour // the store's clock stands in the past
+			for _, ttl := range []time.Duration{0, century} {
+				version := 3
+				if ttl > 0 {
+					version = 6
+				}
+				payload := fmt.Sprintf("state %d", version)
+				_, err := s.Append(t.Context(), journal.Commit{
+					Aggregate: id, Expected: uint64(version - 3), Events: events(version-2, 3), Snapshot: stateAt(uint64(version)),
+					Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1, TTL: ttl},
+				})
+				require.NoError(t, err)
+				sum := sha256.Sum256([]byte(payload))
+				want := item{
+					a.PartitionKey:    text(journal.ShardKey(id.Type, s.Shard(id))),
+					a.SortKey:         text(fmt.Sprintf("user-account-1-%d", version)),
+					a.AggregateID:     text("user-account-1"),
+					a.SequenceNumber:  number(int64(version)),
+					a.Version:         number(int64(version)),
+					a.TTL:             number(0),
+					a.Payload:         binary(payload),
+					"snapshot_seq_nr": number(int64(version)),
+					"snapshot_digest": binary(string(sum[:16])),
+					"snapshot_schema": number(3),
+				}
+				if ttl > 0 {
+					want[a.TTL] = number(1_700_000_000 + int64(century/time.Second))
+				}
+				assert.Equal(t, want, s.get(t, c.Tables.Snapshot, s.keyOf(id, version)))
+				list := &types.AttributeValueMemberL{Value: []types.AttributeValue{number(int64(version))}}
+				head := s.get(t, c.Tables.Snapshot, s.keyOf(id, 0))
+				assert.Equal(t, list, head["snapshot_redundant"])
+				assert.Equal(t, number(0), head[a.TTL], "the head never expires")
+			}
+		})
+	}
+}
+
+func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
+	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, config)
+			for _, keep := range []int{1, 3} {
+				id, listed := user(fmt.Sprint("keep ", keep)), []uint64{}
+				for n := range uint64(8) {
+					receipt := snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: keep})
+					require.NoError(t, s.RemoveSnapshots(t.Context(), id, receipt.Surplus))
+
+					all := []uint64{1, 2, 3, 4, 5, 6, 7, 8}[:n+1]
+					kept := all[max(0, len(all)-keep):]
+					require.Equal(t, kept, receipt.Redundant[len(receipt.Surplus):])
+					require.LessOrEqual(t, len(receipt.Surplus), 1)
+					s.requireListed(t, id, receipt.Redundant, kept)
+					listed = receipt.Redundant
+				}
+			}
+		})
+	}
+}
+
+func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		id := user("1")
+		client := faults.New(s.client)
+		j := s.through(t, client, impatient)
+		client.Inject(faults.BatchWriteItem, faults.Times(4, faults.Throttle()))
+		listed := []uint64{}
+		for n := range uint64(4) {
+			receipt := snap(t, j, id, n, journal.Redundancy{Listed: listed, Keep: 1})
+			if n > 0 {
+				require.ErrorIs(t, j.RemoveSnapshots(t.Context(), id, receipt.Surplus), journal.ErrThrottled)
+			}
+			listed = receipt.Redundant
+			s.requireListed(t, id, listed, listed)
+			assert.LessOrEqual(t, len(listed), 2, "what failed is made good by the next commit")
+		}
+	})
+}
+
+func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		id, listed := user("1"), []uint64{}
+		for n := range uint64(60) {
+			receipt := snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 60})
+			require.Empty(t, receipt.Surplus)
+			listed = receipt.Redundant
+		}
+		require.Len(t, s.snapshots(t, id), 60)
+		client := faults.New(s.client)
+		j := s.through(t, client)
+
+		client.Reset()
+		receipt := snap(t, j, id, 60, journal.Redundancy{Listed: listed, Keep: 1})
+		assert.Len(t, receipt.Redundant, 61-25, "a commit deletes no more than 25 for others")
+		assert.Len(t, receipt.Surplus, 61-25-1)
+		s.requireListed(t, id, receipt.Redundant, receipt.Redundant)
+		require.NoError(t, j.RemoveSnapshots(t.Context(), id, receipt.Surplus))
+
+		assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 1, faults.BatchWriteItem: 2}, client.Calls(),
+			"35 surplus rows are two batches, and nothing is counted or listed")
+		s.requireListed(t, id, receipt.Redundant, []uint64{61})
+		for n := uint64(61); n < 64; n++ {
+			receipt = snap(t, j, id, n, journal.Redundancy{Listed: receipt.Redundant, Keep: 1})
+		}
+		assert.Equal(t, []uint64{63, 64}, receipt.Redundant)
+	})
+}
+
+func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	id, listed := user("1"), []uint64{}
+	for n := range uint64(30) {
+		listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 30}).Redundant
+	}
+	db.Inject(dynamotest.Unprocessed(7), dynamotest.On("BatchWriteItem"), dynamotest.Times(5))
+	calls := db.Record()
+
+	require.NoError(t, s.RemoveSnapshots(t.Context(), id, listed[:29]))
+
+	assert.Equal(t, []uint64{30}, s.snapshots(t, id))
+	assert.Greater(t, len(calls.Calls("BatchWriteItem")), 2)
+
+	db.Inject(dynamotest.Unprocessed(25), dynamotest.On("BatchWriteItem"))
+	err := s.through(t, s.client, impatient).RemoveSnapshots(t.Context(), id, listed)
+	require.ErrorIs(t, err, journal.ErrThrottled)
+	require.ErrorContains(t, err, "left 30 deletes unprocessed")
+	ctx, cancel := cancellable(t)
+	cancel()
+	require.Error(t, s.RemoveSnapshots(ctx, id, listed))
+}
+
+func TestTheHeadIsNeverRemovedAsASnapshot(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	snap(t, s.Journal, user("1"), 0, journal.Redundancy{Keep: 1})
+	require.ErrorContains(t, s.RemoveSnapshots(t.Context(), user("1"), []uint64{1, 0}), "0 is the head")
+	require.ErrorIs(t, s.RemoveSnapshots(t.Context(), user(""), []uint64{1}), aggregate.ErrInvalidID)
+	s.requireListed(t, user("1"), []uint64{1}, []uint64{1})
+	require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), nil))
+}
+
+func TestNothingIsReadOrCountedForRedundancy(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	calls, listed := db.Record(), []uint64{}
+	for n := range uint64(5) {
+		receipt := snap(t, s.Journal, user("1"), n, journal.Redundancy{Listed: listed, Keep: 2})
+		require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), receipt.Surplus))
+		listed = receipt.Redundant
+	}
+	assert.Len(t, calls.Calls("TransactWriteItems"), 5)
+	assert.Len(t, calls.Calls("BatchWriteItem"), 3, "only where something is surplus")
+	assert.Len(t, calls.Calls(), 8)
+}
+
+func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		id := user("1")
+		for n := range uint64(4) {
+			receipt := snap(t, s.Journal, id, n, journal.Redundancy{Keep: 1})
+			assert.Nil(t, receipt.Redundant)
+			assert.Nil(t, receipt.Surplus)
+		}
+		s.requireListed(t, id, []uint64{1, 2, 3, 4}, []uint64{1, 2, 3, 4})
+		head, err := s.Head(t.Context(), id)
+		require.NoError(t, err)
+
+		receipt := snap(t, s.Journal, id, 4, journal.Redundancy{Listed: head.Redundant, Keep: 1})
+
+		assert.Equal(t, []uint64{4, 5}, receipt.Redundant)
+		assert.Equal(t, []uint64{4}, receipt.Surplus)
+		s.requireListed(t, id, []uint64{4, 5}, []uint64{4, 5})
+	})
+}
+
+func TestACommitWithoutSnapshotLeavesTheListAsItIs(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		id := user("1")
+		listed := snap(t, s.Journal, id, 0, journal.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
+
+		receipt, err := s.Append(t.Context(), journal.Commit{
+			Aggregate: id, Expected: 1, Events: events(2, 1), Redundancy: &journal.Redundancy{Listed: listed, Keep: 1},
+		})
+
+		require.NoError(t, err)
+		assert.Equal(t, []uint64{1}, receipt.Redundant)
+		assert.Empty(t, receipt.Surplus)
+		s.requireListed(t, id, []uint64{1}, []uint64{1})
+	})
+}
+
+func TestSnapshotsWithATimeToLiveAreLeftToDynamoDB(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	id, listed := user("1"), []uint64{}
+	calls := db.Record()
+	for n := range uint64(4) {
+		receipt := snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 2, TTL: time.Hour})
+		assert.Empty(t, receipt.Surplus)
+		listed = receipt.Redundant
+		db.Clock().Advance(10 * time.Minute)
+	}
+	for _, c := range calls.Calls("TransactWriteItems") {
+		assert.Equal(t, 3, c.Items, "head, event, row, and no deletion")
+	}
+	s.requireListed(t, id, []uint64{3, 4}, []uint64{1, 2, 3, 4})
+
+	db.Clock().Advance(35 * time.Minute)
+	s.requireListed(t, id, []uint64{3, 4}, []uint64{3, 4})
+	db.Clock().Advance(10 * time.Minute)
+	s.requireListed(t, id, []uint64{3, 4}, []uint64{4})
+	head, err := s.Head(t.Context(), id)
+	require.NoError(t, err)
+	got, err := s.SnapshotBefore(t.Context(), head, 3)
+	require.NoError(t, err)
+	assert.Nil(t, got, "a row that has expired is as good as none")
+
+	db.Clock().Advance(1000 * time.Hour)
+	s.requireListed(t, id, []uint64{3, 4}, nil)
+	head, err = s.Head(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, stateAt(4), head.Snapshot, "the latest stays")
+}
+
+// The order in which a full commit gives things up: deletions for others first, then the redundant row, then the state.
+func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, journal.Config{Layout: layout})
+			extra := 0
+			if layout == journal.Lean {
+				extra = 1 // the state's own action
+			}
+			for free := range 5 {
+				id, listed := user(fmt.Sprint(free)), []uint64{}
+				for n := range uint64(3) {
+					listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 3}).Redundant
+				}
+				n := journal.MaxEvents - free
+
+				receipt, err := s.Append(t.Context(), journal.Commit{
+					Aggregate: id, Expected: 3, Events: events(4, n), Snapshot: stateAt(uint64(3 + n)),
+					Redundancy: &journal.Redundancy{Listed: listed, Keep: 1},
+				})
+
+				require.NoError(t, err)
+				version := uint64(3 + n)
+				left := free - extra
+				assert.Equal(t, left < 0, receipt.SnapshotLeftOut, "%d actions free", free)
+				want := []uint64{1, 2, 3}
+				if left >= 1 {
+					want = append([]uint64{1, 2, 3}[min(left-1, 2):], version)
+				}
+				assert.Equal(t, want, receipt.Redundant, "%d actions free", free)
+				s.requireListed(t, id, want, want)
+				head, err := s.Head(t.Context(), id)
+				require.NoError(t, err)
+				if left < 0 {
+					assert.Equal(t, stateAt(3), head.Snapshot)
+				} else {
+					assert.Equal(t, stateAt(version), head.Snapshot)
+				}
+			}
+		})
+	}
+}
+
+func TestASnapshotThatIsTooLargeLeavesTheRedundantOnesAsTheyAre(t *testing.T) {
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, journal.Config{Layout: layout})
+			id := user("1")
+			listed := snap(t, s.Journal, id, 0, journal.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
+
+			receipt, err := s.Append(t.Context(), journal.Commit{
+				Aggregate: id, Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: make([]byte, journal.MaxItemBytes)},
+				Redundancy: &journal.Redundancy{Listed: listed, Keep: 1},
+			})
+
+			require.NoError(t, err)
+			assert.True(t, receipt.SnapshotLeftOut)
+			assert.Equal(t, listed, receipt.Redundant)
+			s.requireListed(t, id, listed, []uint64{1})
+			head, err := s.Head(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, stateAt(1), head.Snapshot)
+		})
+	}
+}
+
+// Without room for it the head would be over 400 KB, and the commit would fail for a snapshot that it can do without.
+func TestALongListBesideALargeStateFailsNoCommit(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	id, listed := user("1"), []uint64{}
+	s.write(t, id, 1, 1)
+	for n := range uint64(1000) {
+		listed = append(listed, 1<<60+n) // numbers as long as they get
+	}
+	for size := journal.MaxItemBytes - 40_000; size < journal.MaxItemBytes; size += 4_000 {
+		_, err := s.Append(t.Context(), journal.Commit{
+			Aggregate: user(fmt.Sprint(size)), Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, size)},
+			Redundancy: &journal.Redundancy{Listed: listed, Keep: 2000},
+		})
+		require.NoError(t, err, "a state of %d bytes", size)
+	}
+}
+
+func TestARedundancyThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	for name, c := range map[string]struct {
+		number uint64
+		r      journal.Redundancy
+		field  string
+	}{
+		"keep none":            {1, journal.Redundancy{Listed: []uint64{}}, "Redundancy.Keep"},
+		"keep fewer than none": {1, journal.Redundancy{Listed: []uint64{}, Keep: -1}, "Redundancy.Keep"},
+		"the same by TTL":      {1, journal.Redundancy{Listed: []uint64{}, Keep: -1, TTL: time.Hour}, "Redundancy.Keep"},
+		"a time that has been": {1, journal.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
+		"the head's number":    {0, journal.Redundancy{Keep: 1}, "Snapshot.Number"},
+		"a number to come":     {2, journal.Redundancy{Keep: 1}, "Snapshot.Number"},
+	} {
+		_, err := s.Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Events: events(1, 1), Snapshot: stateAt(c.number), Redundancy: &c.r,
+		})
+		var config *journal.ConfigError
+		require.ErrorAs(t, err, &config, name)
+		assert.Equal(t, c.field, config.Field, name)
+		s.requireNothingWritten(t, user("1"))
+	}
+}
+
+func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
+	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, config)
+			id := user("1")
+			var listed []uint64
+			for n := range uint64(9) {
+				if n%3 == 2 {
+					listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: append([]uint64{}, listed...), Keep: 5}).Redundant
+				} else {
+					s.write(t, id, int(n)+1, 1)
+				}
+			}
+			head, err := s.Head(t.Context(), id)
+			require.NoError(t, err)
+			require.Equal(t, []uint64{3, 6, 9}, head.Redundant)
+			want := func(number, snapshot uint64) {
+				t.Helper()
+				got, err := s.SnapshotBefore(t.Context(), head, number)
+				require.NoError(t, err)
+				if snapshot == 0 {
+					require.Nil(t, got, "before event %d", number)
+					return
+				}
+				require.Equal(t, stateAt(snapshot), got, "before event %d", number)
+			}
+			for number, snapshot := range []uint64{0, 0, 0, 3, 3, 3, 6, 6, 6, 9, 9} {
+				want(uint64(number), snapshot)
+			}
+			require.NoError(t, s.RemoveSnapshots(t.Context(), id, []uint64{6}))
+			want(8, 3) // though the head lists it still
+			want(9, 9)
+		})
+	}
+}
+
+// A foreign writer keeps no list, and its aggregate may share the text of its id with one of another type.
+func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c, a := s.Config(), s.Config().Attributes
+		one, other := aggregate.ID{Type: "user", Value: "account-x"}, aggregate.ID{Type: "user-account", Value: "x"}
+		for n := 1; n <= 6; n++ {
+			for _, id := range []aggregate.ID{one, other} {
+				if n == 6 && id == one {
+					continue
+				}
+				it := s.keyOf(id, n)
+				it[a.AggregateID], it[a.SequenceNumber], it[a.Version] = text(id.String()), number(int64(n)), number(int64(n))
+				if it[a.Payload] = text(fmt.Sprint(id.Type, n)); n == 4 && id == one {
+					delete(it, a.Payload)
+				}
+				s.put(t, c.Tables.Snapshot, it)
+			}
+		}
+		for number, want := range map[uint64]uint64{1: 1, 3: 3, 4: 3, 5: 5, 6: 5, 100: 5} {
+			got, err := s.SnapshotBefore(t.Context(), journal.Head{Aggregate: one}, number)
+			require.NoError(t, err)
+			assert.Equal(t, &journal.Snapshot{Number: want, Payload: fmt.Append(nil, "user", want)}, got, "before event %d", number)
+		}
+		for _, head := range []journal.Head{{Aggregate: one}, {Aggregate: one, Redundant: []uint64{7}}, {Aggregate: user("nobody")}} {
+			number := uint64(6)
+			if head.Aggregate == one && head.Redundant == nil {
+				number = 0
+			}
+			got, err := s.SnapshotBefore(t.Context(), head, number)
+			require.NoError(t, err)
+			assert.Nil(t, got)
+		}
+		// A listed row that a foreign writer put in the place of ours.
+		got, err := s.SnapshotBefore(t.Context(), journal.Head{Aggregate: one, Redundant: []uint64{2}}, 5)
+		require.NoError(t, err)
+		assert.Equal(t, &journal.Snapshot{Number: 2, Payload: []byte("user2")}, got)
+	})
+}
+
+func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	id := user(strings.Repeat("x", 900)) // a long id takes room of the state
+	for n, size := range []int{journal.MaxItemBytes - 2_000, 100} {
+		receipt, err := s.Append(t.Context(), journal.Commit{
+			Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: make([]byte, size)},
+		})
+		require.NoError(t, err)
+		assert.Equal(t, n == 0, receipt.SnapshotLeftOut)
+	}
+}

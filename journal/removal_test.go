@@ -1,0 +1,515 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// covered writes n events and a snapshot of the last.
+func (s store) covered(t *testing.T, id aggregate.ID, n int) {
+	t.Helper()
+	s.write(t, id, 1, n-1)
+	_, err := s.Append(t.Context(), journal.Commit{
+		Aggregate: id, Expected: uint64(n - 1), Events: events(n, 1), Snapshot: stateAt(uint64(n)),
+	})
+	require.NoError(t, err)
+}
+
+// numbers are those of the events of an aggregate that are in the table, by their keys.
+func (s store) numbers(t *testing.T, id aggregate.ID) []int {
+	t.Helper()
+	var found []int
+	for _, it := range s.scan(t, s.Config().Tables.Journal) {
+		if aid, ok := it[s.Config().Attributes.AggregateID].(*types.AttributeValueMemberS); !ok || aid.Value != id.String() {
+			continue
+		}
+		var n int
+		_, err := fmt.Sscan(it[s.Config().Attributes.SequenceNumber].(*types.AttributeValueMemberN).Value, &n)
+		require.NoError(t, err)
+		found = append(found, n)
+	}
+	slices.Sort(found)
+	return found
+}
+
+func numbersFrom(from, to int) (numbers []int) {
+	for n := from; n <= to; n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+func (s store) head(t *testing.T, id aggregate.ID) journal.Head {
+	t.Helper()
+	head, err := s.Head(t.Context(), id)
+	require.NoError(t, err)
+	return head
+}
+
+// eachLayout runs a test with all names and layouts.
+func eachLayout(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	t.Parallel()
+	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, setup(t, config))
+		})
+	}
+}
+
+func TestTruncateRemovesTheEventsBelowAndTheAggregateGoesOn(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 30)
+		s.write(t, id, 31, 2)
+		var progress []int
+
+		require.NoError(t, s.Truncate(t.Context(), id, 21, journal.Removal{Progress: func(n int) { progress = append(progress, n) }}))
+
+		assert.Equal(t, []int{20}, progress)
+		assert.Equal(t, numbersFrom(21, 32), s.numbers(t, id))
+		assert.Equal(t, journal.Head{Aggregate: id, Version: 32, Snapshot: stateAt(30), TruncatedBefore: 21}, s.head(t, id))
+		s.write(t, id, 33, 1)
+		records, err := read(t, s.Journal, id, 21, 33)
+		require.NoError(t, err)
+		requireNumbers(t, records, 21, 33)
+		_, err = s.Append(t.Context(), journal.Commit{Aggregate: id, Events: events(1, 1)})
+		require.ErrorIs(t, err, journal.ErrConflict, "numbers are not used again")
+
+		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.Removal{}), "further")
+		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{}), "less far changes nothing")
+		assert.Equal(t, numbersFrom(31, 33), s.numbers(t, id))
+		assert.EqualValues(t, 31, s.head(t, id).TruncatedBefore)
+	})
+}
+
+func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 40)
+		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.Removal{}))
+		for name, r := range map[string]struct{ from, to uint64 }{
+			"all missing, by key":    {1, 5},
+			"some missing, by key":   {28, 33},
+			"one missing":            {30, 30},
+			"all missing, by index":  {1, 30},
+			"some missing, by index": {1, 40},
+			"the last one by index":  {30, 40},
+		} {
+			records, err := read(t, s.Journal, id, r.from, r.to)
+			var truncated *journal.TruncatedError
+			require.ErrorIs(t, err, journal.ErrTruncated, name)
+			require.NotErrorIs(t, err, journal.ErrCorruptItem, name)
+			require.ErrorAs(t, err, &truncated, name)
+			assert.Equal(t, journal.TruncatedError{ID: id, Before: 31}, *truncated, name)
+			assert.Empty(t, records, name)
+		}
+		for _, to := range []uint64{33, 40} {
+			records, err := read(t, s.Journal, id, 31, to)
+			require.NoError(t, err)
+			requireNumbers(t, records, 31, int(to))
+		}
+		// What is missing above is still corrupt, whatever is truncated below.
+		s.remove(t, s.Config().Tables.Journal, s.keyOf(id, 35))
+		_, err := read(t, s.Journal, id, 31, 40)
+		require.ErrorIs(t, err, journal.ErrCorruptItem)
+	})
+}
+
+func TestEventsThatNoSnapshotStandsForAreNotTruncated(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		without, with := user("without"), user("with")
+		s.write(t, without, 1, 3)
+		s.covered(t, with, 3)
+		s.write(t, with, 4, 2)
+		for _, c := range []struct {
+			id     aggregate.ID
+			before uint64
+		}{{without, 2}, {without, 4}, {with, 5}, {with, 6}, {with, 7}} {
+			err := s.Truncate(t.Context(), c.id, c.before, journal.Removal{})
+			require.ErrorIs(t, err, journal.ErrNotCovered)
+			require.ErrorContains(t, err, fmt.Sprintf("of event %d or later first", c.before-1))
+			require.ErrorContains(t, err, fmt.Sprintf("truncate %s before event %d", c.id, c.before))
+		}
+		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, without))
+		assert.Equal(t, numbersFrom(1, 5), s.numbers(t, with))
+		assert.Zero(t, s.head(t, with).TruncatedBefore)
+		require.NoError(t, s.Truncate(t.Context(), with, 4, journal.Removal{}), "all that it stands for")
+		assert.Equal(t, numbersFrom(4, 5), s.numbers(t, with))
+
+		require.ErrorIs(t, s.Truncate(t.Context(), user("nobody"), 2, journal.Removal{}), journal.ErrNotFound)
+		require.ErrorIs(t, s.Truncate(t.Context(), user(""), 2, journal.Removal{}), aggregate.ErrInvalidID)
+		require.NoError(t, s.Delete(t.Context(), with, 5, journal.Removal{}))
+		require.ErrorIs(t, s.Truncate(t.Context(), with, 2, journal.Removal{}), journal.ErrDeleted)
+	})
+}
+
+// Nobody knows of which event a foreign snapshot is.
+func TestAForeignSnapshotStandsForNoEvents(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.covered(t, user("1"), 3)
+		s.foreignUpdate(t, user("1"), 4, "theirs")
+		require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}), journal.ErrNotCovered)
+		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, user("1")))
+	})
+}
+
+func TestTheHeadSaysThatEventsGoBeforeTheyGo(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		for name, remove := range map[string]func(j *journal.Journal, id aggregate.ID) error{
+			"truncate": func(j *journal.Journal, id aggregate.ID) error {
+				return j.Truncate(t.Context(), id, 4, journal.Removal{})
+			},
+			"delete": func(j *journal.Journal, id aggregate.ID) error {
+				return j.Delete(t.Context(), id, 5, journal.Removal{})
+			},
+		} {
+			s.covered(t, user(name), 5)
+			client := faults.New(s.client)
+			j := s.through(t, client)
+			client.Inject(faults.UpdateItem, faults.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException"}))
+			require.ErrorIs(t, remove(j, user(name)), journal.ErrAccess)
+			assert.Equal(t, numbersFrom(1, 5), s.numbers(t, user(name)), "nothing goes that the head does not know of")
+		}
+	})
+}
+
+func TestDeleteLeavesATombstone(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		c, a, id := s.Config(), s.Config().Attributes, user("1")
+		listed := []uint64{}
+		for n := range uint64(5) {
+			listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 5}).Redundant
+		}
+		foreign := s.keyOf(id, 2) // a row that a foreign writer put, which the head does not list
+		foreign[a.AggregateID], foreign[a.SequenceNumber] = text(id.String()), number(2)
+		require.NoError(t, s.RemoveSnapshots(t.Context(), id, []uint64{2}))
+		s.put(t, c.Tables.Snapshot, foreign)
+		var progress []int
+
+		require.NoError(t, s.Delete(t.Context(), id, 5, journal.Removal{Progress: func(n int) { progress = append(progress, n) }}))
+
+		assert.Equal(t, []int{5}, progress)
+		tombstone := s.keyOf(id, 0)
+		tombstone[a.AggregateID], tombstone[a.SequenceNumber], tombstone[a.Version], tombstone[a.TTL] = text(id.String()), number(0), number(5), number(0)
+		tombstone["truncated_before"], tombstone["deleted_at"] = number(6), number(1_700_000_000_000)
+		assert.Equal(t, []item{tombstone}, s.scan(t, c.Tables.Snapshot))
+		assert.Empty(t, s.numbers(t, id))
+		at := time.UnixMilli(1_700_000_000_000).UTC()
+		assert.Equal(t, journal.Head{Aggregate: id, Version: 5, TruncatedBefore: 6, DeletedAt: at}, s.head(t, id))
+
+		_, versionErr := s.Version(t.Context(), id)
+		errs := map[string]error{"Version": versionErr}
+		for _, expected := range []uint64{0, 4, 5, 6} {
+			_, errs[fmt.Sprint("Append at ", expected)] = s.Append(t.Context(), journal.Commit{Aggregate: id, Expected: expected, Events: events(6, 1)})
+		}
+		_, errs["a command without events"] = s.execute(t, id, 5, 0, "c")
+		for name, err := range errs {
+			var deleted *journal.DeletedError
+			require.ErrorIs(t, err, journal.ErrDeleted, name)
+			require.NotErrorIs(t, err, journal.ErrConflict, name)
+			require.ErrorAs(t, err, &deleted, name)
+			assert.Equal(t, journal.DeletedError{ID: id, Version: 5, At: at}, *deleted, name)
+		}
+		_, err := read(t, s.Journal, id, 1, 5)
+		require.ErrorIs(t, err, journal.ErrTruncated)
+
+		s.clock.advance(time.Hour)
+		require.NoError(t, s.Delete(t.Context(), id, 5, journal.Removal{}), "a tombstone is no error")
+		assert.Equal(t, at, s.head(t, id).DeletedAt)
+	})
+}
+
+func TestDeleteOfAnotherVersionIsAConflictAndRemovesNothing(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 3)
+		before := s.scan(t, s.Config().Tables.Snapshot)
+		for _, expected := range []uint64{0, 2, 4} {
+			var conflict *journal.ConflictError
+			require.ErrorAs(t, s.Delete(t.Context(), id, expected, journal.Removal{}), &conflict)
+			assert.Equal(t, journal.ConflictError{ID: id, Expected: expected, Actual: 3}, *conflict)
+		}
+		assert.ElementsMatch(t, before, s.scan(t, s.Config().Tables.Snapshot))
+		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, id))
+		require.ErrorIs(t, s.Delete(t.Context(), user("nobody"), 0, journal.Removal{}), journal.ErrNotFound)
+		require.ErrorIs(t, s.Delete(t.Context(), user(""), 0, journal.Removal{}), aggregate.ErrInvalidID)
+	})
+}
+
+func TestACommitThatOvertakesADeletionWins(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 3)
+		client := faults.New(s.client)
+		j := s.through(t, client)
+		client.Inject(faults.UpdateItem, faults.Times(1, faults.Before(func() { s.write(t, id, 4, 1) })))
+
+		err := j.Delete(t.Context(), id, 3, journal.Removal{})
+
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		assert.Equal(t, journal.ConflictError{ID: id, Expected: 3, Actual: 4}, *conflict)
+		assert.Equal(t, numbersFrom(1, 4), s.numbers(t, id))
+		assert.Equal(t, journal.Head{Aggregate: id, Version: 4, Snapshot: stateAt(3)}, s.head(t, id))
+	})
+}
+
+func TestACommitThatOvertakesATruncationIsTakenIntoAccount(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 3)
+		client := faults.New(s.client)
+		j := s.through(t, client)
+		version := 3
+		overtake := func() { version++; s.write(t, id, version, 1) }
+		client.Inject(faults.UpdateItem, faults.Times(2, faults.Before(overtake)))
+		require.NoError(t, j.Truncate(t.Context(), id, 3, journal.Removal{}))
+		assert.Equal(t, numbersFrom(3, 5), s.numbers(t, id))
+
+		client.Inject(faults.UpdateItem, faults.Before(overtake))
+		require.ErrorIs(t, j.Truncate(t.Context(), id, 4, journal.Removal{}), journal.ErrConflict)
+		assert.EqualValues(t, 3, s.head(t, id).TruncatedBefore)
+	})
+}
+
+// Otherwise the events that the further truncation has removed would be called corrupt.
+func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 20)
+		client := faults.New(s.client)
+		client.Inject(faults.UpdateItem, faults.Times(1, faults.Before(func() {
+			require.NoError(t, s.Truncate(t.Context(), id, 15, journal.Removal{}))
+		})))
+
+		require.NoError(t, s.through(t, client).Truncate(t.Context(), id, 5, journal.Removal{}))
+
+		assert.EqualValues(t, 15, s.head(t, id).TruncatedBefore)
+		_, err := read(t, s.Journal, id, 1, 20)
+		require.ErrorIs(t, err, journal.ErrTruncated)
+	})
+}
+
+func TestADeletionThatMeetsAnotherOrATruncationSucceeds(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		for name, meet := range map[string]func(id aggregate.ID) error{
+			"a deletion":             func(id aggregate.ID) error { return s.Delete(t.Context(), id, 5, journal.Removal{}) },
+			"truncated to the end":   func(id aggregate.ID) error { return s.Truncate(t.Context(), id, 6, journal.Removal{}) },
+			"truncated a part of it": func(id aggregate.ID) error { return s.Truncate(t.Context(), id, 3, journal.Removal{}) },
+		} {
+			id := user(name)
+			s.covered(t, id, 5)
+			client := faults.New(s.client)
+			client.Inject(faults.UpdateItem, faults.Times(1, faults.Before(func() { require.NoError(t, meet(id)) })))
+			require.NoError(t, s.through(t, client).Delete(t.Context(), id, 5, journal.Removal{}), name)
+			assert.Empty(t, s.numbers(t, id))
+			assert.False(t, s.head(t, id).DeletedAt.IsZero())
+		}
+	})
+}
+
+// eachRemoval runs a test for truncation and deletion, at once and by time to live.
+func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error)) {
+	t.Helper()
+	t.Parallel()
+	for layout, config := range map[string]journal.Config{"classic": renamed, "lean": {Layout: journal.Lean}} {
+		for _, after := range []time.Duration{0, time.Hour} {
+			for name, remove := range map[string]func(context.Context, *journal.Journal, aggregate.ID) error{
+				"truncate": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
+					return j.Truncate(ctx, id, 31, journal.Removal{After: after})
+				},
+				"delete": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
+					return j.Delete(ctx, id, 30, journal.Removal{After: after})
+				},
+			} {
+				t.Run(fmt.Sprint(name, " ", layout, " ", after), func(t *testing.T) {
+					t.Parallel()
+					test(t, config, remove)
+				})
+			}
+		}
+	}
+}
+
+func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+		for name, fault := range map[string]dynamotest.Fault{
+			"refused":    dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "says the test"}),
+			"lost reply": dynamotest.LoseReply(),
+		} {
+			for n, done := 0, false; !done; n++ {
+				require.Less(t, n, 100)
+				s, db := inMemory(t, config)
+				id := user("1")
+				s.covered(t, id, 30)
+				once := s.through(t, db.Client(func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }))
+				db.Inject(dynamotest.SmallPages(20))
+				injection := db.Inject(fault, dynamotest.After(n), dynamotest.Times(1))
+
+				err := remove(t.Context(), once, id)
+
+				if done = injection.Fired() == 0; done {
+					require.NoError(t, err)
+				} else {
+					require.Error(t, err, "%s, request %d", name, n)
+					// Whatever is missing now has been announced.
+					if _, err := read(t, s.Journal, id, 1, 30); err != nil {
+						require.ErrorIs(t, err, journal.ErrTruncated, "%s, request %d", name, n)
+					}
+				}
+				injection.Remove()
+				require.NoError(t, remove(t.Context(), s.Journal, id), "%s, request %d", name, n)
+				db.Clock().Advance(2 * time.Hour)
+				require.Empty(t, s.numbers(t, id), "%s, request %d", name, n)
+				_, err = read(t, s.Journal, id, 1, 30)
+				require.ErrorIs(t, err, journal.ErrTruncated)
+			}
+		}
+	})
+}
+
+func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+		s, db := inMemory(t, config)
+		id := user("1")
+		s.covered(t, id, 30)
+		for _, operation := range []string{"UpdateItem", "BatchWriteItem"} {
+			db.Inject(dynamotest.LoseReply(), dynamotest.On(operation), dynamotest.Times(1))
+		}
+		db.Inject(dynamotest.Unprocessed(3), dynamotest.On("BatchWriteItem"), dynamotest.Times(3))
+		require.NoError(t, remove(t.Context(), s.Journal, id))
+		db.Clock().Advance(2 * time.Hour)
+		assert.Empty(t, s.numbers(t, id))
+	})
+}
+
+func TestARemovalEndsWithItsContext(t *testing.T) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+		s, db := inMemory(t, config)
+		s.covered(t, user("1"), 30)
+		ctx, cancel := cancellable(t)
+		db.Inject(dynamotest.Unprocessed(30), dynamotest.On("BatchWriteItem"))
+		db.Observe(func(c dynamotest.Call) {
+			if c.Operation == "Query" {
+				cancel()
+			}
+		})
+		err := remove(ctx, s.Journal, user("1"))
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	id := user("1")
+	s.covered(t, id, 30)
+	progress := 0
+	removal := journal.Removal{After: time.Hour, Progress: func(n int) { progress = n }}
+	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
+	assert.Equal(t, 20, progress)
+	records, err := read(t, s.Journal, id, 1, 30)
+	require.NoError(t, err)
+	requireNumbers(t, records, 1, 30)
+	page, err := s.Tail(t.Context(), journal.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
+	require.NoError(t, err)
+	assert.Len(t, page.Records, 30)
+
+	db.Clock().Advance(30 * time.Minute)
+	progress = 0
+	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
+	assert.Zero(t, progress, "what has a time already keeps it")
+
+	db.Clock().Advance(31 * time.Minute)
+	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
+	_, err = read(t, s.Journal, id, 1, 30)
+	require.ErrorIs(t, err, journal.ErrTruncated)
+
+	require.NoError(t, s.Delete(t.Context(), id, 30, removal))
+	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
+	assert.Nil(t, s.head(t, id).Snapshot, "the state goes at once")
+	require.NoError(t, s.Delete(t.Context(), id, 30, journal.Removal{}))
+	assert.Empty(t, s.numbers(t, id), "and the events too, when asked for")
+}
+
+func TestRemovalLeavesAggregatesWhoseIDsBeginAlikeAlone(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		others := []aggregate.ID{
+			user("1-1"), user("1-state"), user("1-0"), user("10"), user("1-"), {Type: "user", Value: "account-1"}, {Type: "user-account-1", Value: "1"},
+		}
+		for n := 2; len(others) < 20; n++ {
+			if other := user(fmt.Sprintf("1-%d", n)); s.Shard(other) == s.Shard(id) {
+				others = append(others, other)
+			}
+		}
+		want := map[aggregate.ID]journal.Head{}
+		for _, id := range append([]aggregate.ID{id}, others...) {
+			snap(t, s.Journal, id, 0, journal.Redundancy{Listed: []uint64{}, Keep: 1})
+			s.write(t, id, 2, 1)
+			want[id] = s.head(t, id)
+		}
+		delete(want, id)
+
+		require.NoError(t, s.Truncate(t.Context(), id, 2, journal.Removal{}))
+		require.NoError(t, s.Delete(t.Context(), id, 2, journal.Removal{}))
+
+		for other, head := range want {
+			assert.Equal(t, head, s.head(t, other), "%#v", other)
+			records, err := read(t, s.Journal, other, 1, 2)
+			require.NoError(t, err, "%#v", other)
+			requireNumbers(t, records, 1, 2)
+			got, err := s.SnapshotBefore(t.Context(), head, 1)
+			require.NoError(t, err)
+			assert.Equal(t, stateAt(1), got, "%#v", other)
+		}
+	})
+}
+
+func TestAnIndexThatLagsLeavesNoEventBehind(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	db.Inject(dynamotest.DelayIndex(time.Hour, time.Hour))
+	s.covered(t, user("1"), 30)
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 21, journal.Removal{}))
+	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, user("1")))
+	require.NoError(t, s.Delete(t.Context(), user("1"), 30, journal.Removal{}))
+	assert.Empty(t, s.numbers(t, user("1")))
+}
+
+func TestADamagedEventIsRemovedToo(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c, id := s.Config(), user("1")
+		s.covered(t, id, 12)
+		s.change(t, c.Tables.Journal, s.keyOf(id, 10), item{c.Attributes.SequenceNumber: nil})
+		s.change(t, c.Tables.Journal, s.keyOf(id, 11), item{c.Attributes.SequenceNumber: number(1), c.Attributes.AggregateID: nil})
+		require.NoError(t, s.Delete(t.Context(), id, 12, journal.Removal{}))
+		assert.Len(t, s.scan(t, c.Tables.Journal), 1, "the descriptor")
+	})
+}
+
+func TestProgressIsToldAfterEachPage(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	s.covered(t, user("1"), 50)
+	db.Inject(dynamotest.SmallPages(20))
+	var progress []int
+	require.NoError(t, s.Delete(t.Context(), user("1"), 50, journal.Removal{Progress: func(n int) { progress = append(progress, n) }}))
+	assert.Equal(t, []int{20, 40, 50}, progress)
+}
