@@ -34,6 +34,9 @@ type Event struct {
 	Type     string
 	Payload  []byte
 	Metadata aggregate.Metadata
+	// Encoding, if not empty, says that Payload is encoded already, in the form in which [Journal.Raw] reads it. It
+	// is then stored as it is.
+	Encoding string
 }
 
 // Commit is what one transaction writes to one aggregate.
@@ -70,12 +73,12 @@ type Receipt struct {
 // [Config.RetryBudget] or the context ends; it is never written twice.
 //
 // Nothing was written when the error is [ErrConflict], [ErrTooLarge],
-// [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidEvent], [ErrInvalidConfig],
+// [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidEvent], [ErrEncoding], [ErrKeyDestroyed], [ErrInvalidConfig],
 // aggregate.ErrInvalidID, [ErrThrottled], [ErrTableMissing], [ErrAccess] or
 // [ErrCorruptItem], nor when it is the context's alone. [ErrOutcomeUnknown] leaves it
 // open, also when the context ended in mid-flight: see [Journal.Resolve].
 func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
-	t, err := j.build(c)
+	t, err := j.build(ctx, c)
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -107,7 +110,7 @@ type transaction struct {
 	input   *dynamodb.TransactWriteItemsInput
 }
 
-func (j *Journal) build(c Commit) (*transaction, error) {
+func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
 	if err := c.Aggregate.Validate(); err != nil {
 		return nil, err
 	}
@@ -136,9 +139,14 @@ func (j *Journal) build(c Commit) (*transaction, error) {
 		if err := validateEvent(e); err != nil {
 			return nil, fmt.Errorf("append to %s: event %d of the commit: %w", c.Aggregate, i+1, err)
 		}
+		number := c.Expected + uint64(i) + 1
+		e, err := j.encodeEvent(ctx, c.Aggregate, number, e)
+		if err != nil {
+			return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+		}
 		it := j.itemOf(&Record{
-			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
-			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,
+			Aggregate: c.Aggregate, Number: number,
+			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata, Encoding: e.Encoding,
 			OccurredAt: t.receipt.OccurredAt, CommitID: t.receipt.CommitID,
 		})
 		bytes := itemSize(it)
@@ -148,6 +156,11 @@ func (j *Journal) build(c Commit) (*transaction, error) {
 		size += bytes
 		items = append(items, j.putNew(j.config.Tables.Journal, it))
 	}
+	snapshot, err := j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot)
+	if err != nil {
+		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+	}
+	c.Snapshot = snapshot
 	head := j.headItem(&c)
 	if bytes := itemSize(head) + foreignHeadBytes; c.Snapshot != nil && (bytes > MaxItemBytes || size+bytes > MaxCommitBytes) {
 		c.Snapshot, t.receipt.SnapshotLeftOut = nil, true
@@ -164,8 +177,8 @@ func (j *Journal) build(c Commit) (*transaction, error) {
 // validateEvent refuses what the SDK would change on the way: it replaces bytes that
 // are not UTF-8.
 func validateEvent(e Event) error {
-	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) {
-		return fmt.Errorf("%w: id %q or type %q is not UTF-8", ErrInvalidEvent, e.ID, e.Type)
+	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) || !utf8.ValidString(e.Encoding) {
+		return fmt.Errorf("%w: id %q, type %q or encoding %q is not UTF-8", ErrInvalidEvent, e.ID, e.Type, e.Encoding)
 	}
 	for k, v := range e.Metadata {
 		if k == "" {

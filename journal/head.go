@@ -34,12 +34,17 @@ type Snapshot struct {
 	// the payload, if anywhere.
 	Number  uint64
 	Payload []byte
+	// Encoding names what was applied to the payload; see [Journal.Raw]. It is empty on a snapshot that has
+	// been decoded.
+	Encoding string
 }
 
 // Head reads the head of an aggregate, strongly consistent: one round trip, and
 // one read unit for each 4 KB of state.
 //
-// Errors: [ErrNotFound], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled].
+// Who wants the version alone takes Raw().Head, which decodes nothing and so needs no key.
+//
+// Errors: [ErrNotFound], [ErrCorruptItem], [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled].
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if err := id.Validate(); err != nil {
 		return Head{}, err
@@ -51,9 +56,17 @@ func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if it == nil {
 		return Head{}, &NotFoundError{ID: id}
 	}
-	return j.headOf(id, it)
+	head, err := j.headOf(id, it)
+	if err != nil {
+		return Head{}, err
+	}
+	if head.Snapshot, err = j.decodeSnapshot(ctx, id, head.Snapshot); err != nil {
+		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
+	}
+	return head, nil
 }
 
+// headOf leaves the snapshot's payload as it is stored.
 func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
 	version, ok := uintOf(it[j.config.Attributes.Version])
 	if !ok || version == 0 {
@@ -71,8 +84,15 @@ func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
 	head.Snapshot = &Snapshot{Payload: payload}
 	number, numberOK := uintOf(it[attrSnapshotNumber])
 	stored, digestOK := bytesOf(it[attrSnapshotDigest])
-	if numberOK && digestOK && number <= version && bytes.Equal(stored, digest(payload)) {
-		head.Snapshot.Number = number
+	if !numberOK || !digestOK || !bytes.Equal(stored, digest(payload)) {
+		return head, nil // a foreign writer's, and in plain, whatever our attributes say
+	}
+	encoding, _ := encodingOf(it)
+	switch {
+	case number <= version:
+		head.Snapshot.Number, head.Snapshot.Encoding = number, encoding
+	case encoding != "":
+		head.Snapshot = nil // of a head that was set back; its number is needed to decode it, and must not be used
 	}
 	return head, nil
 }
@@ -96,6 +116,7 @@ func (j *Journal) headItem(c *Commit) item {
 		it[a.Payload] = binaryValue(c.Snapshot.Payload)
 		it[attrSnapshotNumber] = numberValue(c.Snapshot.Number)
 		it[attrSnapshotDigest] = binaryValue(digest(c.Snapshot.Payload))
+		setEncoding(it, c.Snapshot.Encoding)
 	}
 	return it
 }
@@ -114,6 +135,13 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 		update += ", #p = :p, #n = :n, #d = :d"
 		names["#p"], names["#n"], names["#d"] = a.Payload, attrSnapshotNumber, attrSnapshotDigest
 		values[":p"], values[":n"], values[":d"] = head[a.Payload], head[attrSnapshotNumber], head[attrSnapshotDigest]
+		names["#e"] = attrEncoding
+		if encoding, ok := head[attrEncoding]; ok {
+			update += ", #e = :e"
+			values[":e"] = encoding
+		} else {
+			update += " REMOVE #e" // that of the snapshot before
+		}
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &j.config.Tables.Snapshot,

@@ -36,10 +36,22 @@ const (
 // and finally in a transaction, before it is called corrupt: head and events are separate
 // reads, and a transaction can show in one before the other.
 //
-// Errors: [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
+// Errors: [ErrCorruptItem], [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess], the
+// context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		if err := j.events(ctx, id, from, to, func(r *Record) bool { return yield(r, nil) }); err != nil && !errors.Is(err, errStop) {
+		var undecodable error
+		err := j.events(ctx, id, from, to, func(stored *Record) bool {
+			var r *Record
+			if r, undecodable = j.Decode(ctx, stored); undecodable != nil {
+				return false
+			}
+			return yield(r, nil)
+		})
+		if undecodable != nil {
+			err = undecodable
+		}
+		if err != nil && !errors.Is(err, errStop) {
 			yield(nil, fmt.Errorf("read events %d to %d of %s: %w", from, to, id, err))
 		}
 	}
