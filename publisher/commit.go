@@ -190,7 +190,7 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 	if s.known {
 		return s.version, nil
 	}
-	head, err := p.config.Journal.Head(ctx, s.id)
+	head, err := p.config.Journal.Raw().Head(ctx, s.id) // its version alone
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return 0, err
 	}
@@ -209,9 +209,10 @@ func (p *Publisher) resolve(s *stream, unknown *journal.OutcomeUnknownError) err
 		backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(0),
 	)
+	raw := p.config.Journal.Raw() // only ids are looked at
 	for {
-		if head, err := p.config.Journal.Head(ctx, s.id); err == nil && head.Version >= unknown.First {
-			for first, err := range p.config.Journal.Events(ctx, s.id, unknown.First, unknown.First) {
+		if head, err := raw.Head(ctx, s.id); err == nil && head.Version >= unknown.First {
+			for first, err := range raw.Events(ctx, s.id, unknown.First, unknown.First) {
 				switch {
 				case err != nil:
 				case first.CommitID == unknown.CommitID:
