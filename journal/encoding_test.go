@@ -361,7 +361,7 @@ func TestEventSizeCountsWhatEncodingsMayAdd(t *testing.T) {
 func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
+	j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}, &wrapped{name: "c"}))
 	fits, err := s.EventSize(user("1"), journal.Event{})
 	require.NoError(t, err)
 	payload := make([]byte, journal.MaxItemBytes-fits)
@@ -372,9 +372,13 @@ func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
 	assert.ErrorIs(t, err, journal.ErrTooLarge)
 	_, err = j.Append(t.Context(), journal.Commit{Aggregate: user("2"), Events: []journal.Event{{Payload: payload}}})
 	assert.ErrorIs(t, err, journal.ErrTooLarge)
-	receipt, err := j.Append(t.Context(), journal.Commit{
-		Aggregate: user("2"), Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, journal.MaxItemBytes-1300)},
-	})
+
+	const headBytes = 1_024 + 190 // what is left free for others, and the head without a snapshot
+	state := &journal.Snapshot{Number: 1, Payload: make([]byte, journal.MaxItemBytes-headBytes)}
+	receipt, err := s.Append(t.Context(), journal.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})
+	require.NoError(t, err)
+	assert.False(t, receipt.SnapshotLeftOut)
+	receipt, err = j.Append(t.Context(), journal.Commit{Aggregate: user("4"), Events: events(1, 1), Snapshot: state})
 	require.NoError(t, err)
 	assert.True(t, receipt.SnapshotLeftOut)
 }
