@@ -267,13 +267,15 @@ func TestARawJournalCopiesWhatIsStored(t *testing.T) {
 			Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
+		_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 2, Events: []journal.Event{{ID: "3", Payload: []byte("plain")}}})
+		require.NoError(t, err)
 		to := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}, &wrapped{name: "b"}}})
 
 		head, err := s.Raw().Head(t.Context(), user("1")) // s has no encodings
 		require.NoError(t, err)
 		assert.Equal(t, "a", head.Snapshot.Encoding)
 		commit := journal.Commit{Aggregate: user("1"), Snapshot: head.Snapshot}
-		records, err := read(t, s.Raw(), user("1"), 1, 2)
+		records, err := read(t, s.Raw(), user("1"), 1, 3)
 		require.NoError(t, err)
 		assert.Equal(t, "a", records[0].Encoding)
 		assert.Empty(t, records[1].Encoding)
@@ -283,14 +285,14 @@ func TestARawJournalCopiesWhatIsStored(t *testing.T) {
 		_, err = to.Raw().Append(t.Context(), commit)
 		require.NoError(t, err)
 
-		copied, err := read(t, to.Raw(), user("1"), 1, 2)
+		copied, err := read(t, to.Raw(), user("1"), 1, 3)
 		require.NoError(t, err)
 		for i, r := range copied {
 			assert.Equal(t, records[i].Payload, r.Payload, "to the byte")
 			assert.Equal(t, records[i].Encoding, r.Encoding)
 			plain, err := to.Decode(t.Context(), r)
 			require.NoError(t, err)
-			assert.Equal(t, []string{"long", "short"}[i], string(plain.Payload))
+			assert.Equal(t, []string{"long", "short", "plain"}[i], string(plain.Payload))
 			assert.Equal(t, records[i].Encoding, r.Encoding, "a decoded record is another one")
 		}
 		there, err := to.Head(t.Context(), user("1"))

@@ -2,13 +2,18 @@ package repository_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -21,8 +26,19 @@ import (
 func setupEncoded(t *testing.T) (store, *encrypt.Encryption) {
 	t.Helper()
 	client := testdb.Client(t)
+	createEncoded(t, client)
+	return openEncoded(t, client)
+}
+
+func createEncoded(t *testing.T, client journal.Client) {
+	t.Helper()
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
+}
+
+// openEncoded opens it as a process does, with a cache of keys of its own.
+func openEncoded(t *testing.T, client journal.Client) (store, *encrypt.Encryption) {
+	t.Helper()
 	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
 	require.NoError(t, err)
 	keys, err := encrypt.NewKeys(client, wrapper, encrypt.KeysConfig{})
@@ -93,6 +109,48 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 			assert.EqualValues(t, 1, head.Version, "nothing was written")
 			_, err = accounts.Load(t.Context(), "43")
 			require.NoError(t, err)
+		})
+	}
+}
+
+func TestNothingEncryptedIsLostInAStorm(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t, dynamotest.Seed(seed))
+			createEncoded(t, db.Client())
+			var processes []*repository.Repository[Account]
+			for range 3 {
+				s, _ := openEncoded(t, db.Client())
+				processes = append(processes, s.accounts(t, repository.Config{Snapshots: repository.Every(2)}))
+			}
+			calm := db.Storm(0.1)
+			var acknowledged, unknown [3]atomic.Int64
+			var wait sync.WaitGroup
+			for _, accounts := range processes {
+				wait.Add(1)
+				go func() {
+					defer wait.Done()
+					for i := range 12 {
+						_, err := accounts.Execute(t.Context(), fmt.Sprint(i%3), Deposit(1))
+						switch {
+						case err == nil:
+							acknowledged[i%3].Add(1)
+						case errors.Is(err, journal.ErrOutcomeUnknown):
+							unknown[i%3].Add(1)
+						}
+					}
+				}()
+			}
+			wait.Wait()
+			calm()
+			for i := range 3 {
+				a, err := processes[0].Load(t.Context(), fmt.Sprint(i))
+				require.NoError(t, err, "all have used one key")
+				assert.GreaterOrEqual(t, int64(a.State.Balance), acknowledged[i].Load())
+				assert.LessOrEqual(t, int64(a.State.Balance), acknowledged[i].Load()+unknown[i].Load())
+			}
 		})
 	}
 }

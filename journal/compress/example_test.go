@@ -16,7 +16,6 @@ import (
 func ExampleGzip() {
 	ctx := context.Background()
 	db := dynamotest.Open()
-	defer db.Close()
 	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: 4}); err != nil {
 		log.Fatal(err)
 	}
@@ -45,6 +44,7 @@ func ExampleGzip() {
 			fmt.Printf("event %d: under 200 bytes %t, encoding %q\n", record.Number, len(record.Payload) < 200, record.Encoding)
 		}
 	}
+	db.Close()
 	// Output:
 	// event 1: under 200 bytes false, encoding ""
 	// event 2: under 200 bytes true, encoding ""

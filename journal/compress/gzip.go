@@ -30,7 +30,7 @@ type Config struct {
 	Level int
 	// MaxBytes bounds what a payload may become when it is decompressed, for a few KB of an item that somebody forged can
 	// become gigabytes in memory. Longer payloads are not compressed. Default: 16 MiB, which is forty times what an
-	// item holds.
+	// item holds. A subscriber can hold one such payload in each lane.
 	MaxBytes int
 }
 

@@ -18,7 +18,6 @@ import (
 func ExampleAESGCM() {
 	ctx := context.Background()
 	db := dynamotest.Open()
-	defer db.Close()
 
 	// Once, for all processes.
 	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: 4}); err != nil {
@@ -74,6 +73,7 @@ func ExampleAESGCM() {
 		log.Fatal(err)
 	}
 	show()
+	db.Close()
 	// Output:
 	// {"name":"Ann"}
 	// nobody can read it any more
