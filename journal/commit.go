@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,6 +37,9 @@ type Event struct {
 	Type     string
 	Payload  []byte
 	Metadata aggregate.Metadata
+	// Encoding, if not empty, says that Payload is encoded already, in the form in which [Journal.Raw] reads it. It
+	// is then stored as it is.
+	Encoding string
 }
 
 // Commit is what one transaction writes to one aggregate. It has at most [MaxActions]: one for the head, one
@@ -117,7 +121,7 @@ func (t *transaction) hasRoom(actions, bytes int) bool {
 	return len(t.input.TransactItems)+len(t.commit.Writes)+actions <= MaxActions && t.size+bytes <= MaxCommitBytes
 }
 
-func (j *Journal) build(c Commit) (*transaction, error) {
+func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
 	if err := j.validate(&c); err != nil {
 		return nil, err
 	}
@@ -138,9 +142,14 @@ func (j *Journal) build(c Commit) (*transaction, error) {
 		if err := validateEvent(e); err != nil {
 			return nil, fmt.Errorf("append to %s: event %d of the commit: %w", c.Aggregate, i+1, err)
 		}
+		number := c.Expected + uint64(i) + 1
+		e, err := j.encodeEvent(ctx, c.Aggregate, number, e)
+		if err != nil {
+			return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+		}
 		it := j.itemOf(&Record{
-			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
-			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,
+			Aggregate: c.Aggregate, Number: number,
+			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata, Encoding: e.Encoding,
 			OccurredAt: t.receipt.OccurredAt, CommitID: t.receipt.CommitID,
 		})
 		bytes := itemSize(it)
@@ -161,6 +170,10 @@ func (j *Journal) build(c Commit) (*transaction, error) {
 	t.size += itemSize(head)
 	if t.size > MaxCommitBytes {
 		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: MaxCommitBytes}
+	}
+	var err error
+	if c.Snapshot, err = j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot); err != nil {
+		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
 	j.addSnapshot(t, head)
 	t.input.TransactItems[0] = j.writeHead(&c, head)
@@ -202,8 +215,8 @@ func (j *Journal) validate(c *Commit) error {
 // validateEvent refuses what the SDK would change on the way: it replaces bytes that
 // are not UTF-8.
 func validateEvent(e Event) error {
-	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) {
-		return fmt.Errorf("%w: id %q or type %q is not UTF-8", ErrInvalidEvent, e.ID, e.Type)
+	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) || !utf8.ValidString(e.Encoding) {
+		return fmt.Errorf("%w: id %q, type %q or encoding %q is not UTF-8", ErrInvalidEvent, e.ID, e.Type, e.Encoding)
 	}
 	for k, v := range e.Metadata {
 		if k == "" {

@@ -48,6 +48,13 @@ type Config struct {
 	// Default: nil, which is on demand.
 	Throughput *types.ProvisionedThroughput
 
+	// Encodings turn payloads into what is stored, in this order, and back in reverse. Each item says
+	// which ones were applied to it, so they can be added to a journal that is in use and their order can
+	// change; but what an encoding was applied to can only be read with it. See [ForReading] for how to
+	// begin and how to give one up. Programs of the event-store-adapter family read payloads without
+	// encodings alone. Event types and metadata are never encoded. Default: none.
+	Encodings []Encoding
+
 	// RetryBudget is how long [Journal.Append] repeats a transaction that
 	// DynamoDB throttled, that met another transaction, or whose reply was lost.
 	// The context's deadline ends it earlier. Default: 5 seconds; those who tail the journal expect
@@ -155,6 +162,9 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
+	if err := c.validateEncodings(); err != nil {
+		return err
+	}
 	return distinct(c.attributeNames())
 }
 
@@ -181,6 +191,7 @@ func (c Config) attributeNames() []named {
 		{"the event type", attrEventType},
 		{"the metadata", attrMetadata},
 		{"the commit id", attrCommitID},
+		{"the encoding", attrEncoding},
 		{"the snapshot's number", attrSnapshotNumber},
 		{"the snapshot's digest", attrSnapshotDigest},
 		{"the snapshot's schema", attrSnapshotSchema},

@@ -17,6 +17,7 @@
 //     were made. [Open] compares it with the given [Config] and refuses to go
 //     on where they differ, because two processes that disagree on the number
 //     of shards would give one aggregate two heads.
+//   - An [Encoding] turns payloads into what is stored and back; see packages compress and encrypt.
 //   - The tail of a shard is the shard in the order of the events' time, see
 //     [Journal.Tail].
 //
@@ -32,7 +33,7 @@
 // # Tables
 //
 // The journal and snapshot tables are those of the event-store-adapter family.
-// What that family does not know (event id, event type, metadata, commit id, the
+// What that family does not know (event id, event type, metadata, commit id, encoding, the
 // snapshot's sequence number and digest) are attributes of ours beside theirs,
 // which it ignores.
 package journal

@@ -49,6 +49,11 @@ var (
 	ErrNoEvents = errors.New("no events in the commit")
 	// ErrInvalidEvent: an event has text that is not UTF-8. Nothing was written.
 	ErrInvalidEvent = errors.New("invalid event")
+	// ErrEncoding: a payload cannot be encoded, and then nothing was written, or not decoded.
+	ErrEncoding = errors.New("payload cannot be encoded or decoded")
+	// ErrKeyDestroyed: a payload was encrypted with a key that has been destroyed since, so that it can never
+	// be read again; or an event of such an aggregate was to be written, and nothing was.
+	ErrKeyDestroyed = errors.New("encryption key destroyed")
 	// ErrCorruptItem: an item of the store is missing or cannot be read.
 	ErrCorruptItem = errors.New("corrupt item")
 	// ErrThrottled: DynamoDB refused for want of capacity, or because other transactions
@@ -202,6 +207,28 @@ func (e *CorruptItemError) Error() string {
 	return fmt.Sprintf("item %q / %q of table %q %s: restore it from a backup or correct it by hand", e.PartitionKey, e.SortKey, e.Table, e.Reason)
 }
 func (e *CorruptItemError) Is(target error) bool { return target == ErrCorruptItem }
+
+// EncodingError is an [ErrEncoding] and says which encoding failed with which payload. Err is the encoding's error, or
+// says that [Config.Encodings] has none of that name.
+type EncodingError struct {
+	Place
+	Encoding string
+	Err      error
+}
+
+func (e *EncodingError) Error() string {
+	return fmt.Sprintf("%s: encoding %q: %v", e.Place, e.Encoding, e.Err)
+}
+func (e *EncodingError) Is(target error) bool { return target == ErrEncoding }
+func (e *EncodingError) Unwrap() error        { return e.Err }
+
+// KeyDestroyedError is an [ErrKeyDestroyed]. Encodings give it, inside an [*EncodingError].
+type KeyDestroyedError struct{ ID aggregate.ID }
+
+func (e *KeyDestroyedError) Error() string {
+	return fmt.Sprintf("the key of %s was destroyed: what it encrypted cannot be read any more, nor can events be added; begin an aggregate with another id", e.ID)
+}
+func (e *KeyDestroyedError) Is(target error) bool { return target == ErrKeyDestroyed }
 
 // DescriptorMismatchError is an [ErrDescriptorMismatch].
 type DescriptorMismatchError struct {

@@ -37,9 +37,10 @@ type Head struct {
 
 // Head reads the head of an aggregate, strongly consistent, with its latest snapshot: one round trip, and one read unit
 // for each 4 KB of state; in the lean layout one more unit, as the state has a row of its own. The head of a deleted
-// aggregate is given too.
+// aggregate is given too. Who wants the version alone takes [Journal.Version], which needs no key either.
 //
-// Errors: [ErrNotFound], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID.
+// Errors: [ErrNotFound], [ErrCorruptItem], [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled],
+// [ErrAccess], aggregate.ErrInvalidID.
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if err := id.Validate(); err != nil {
 		return Head{}, err
@@ -48,9 +49,13 @@ func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if err != nil {
 		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
 	}
+	if head.Snapshot, err = j.decodeSnapshot(ctx, id, head.Snapshot); err != nil {
+		return Head{}, fmt.Errorf("read head of %s: %w", id, err)
+	}
 	return head, nil
 }
 
+// readHead leaves the snapshot's payload as it is stored.
 func (j *Journal) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
 	table := j.config.Tables.Snapshot
 	if j.config.Layout == Lean {
@@ -110,8 +115,11 @@ func (j *Journal) leanHeadOf(id aggregate.ID, items []item) (head Head, torn boo
 }
 
 func (h *Head) setSnapshot(s *Snapshot) {
-	if s != nil && s.Number > h.Version {
-		s.Number, s.Schema = 0, 0 // the head was put back; what the codec finds in the payload decides
+	if s != nil && s.Number > h.Version { // the head was put back
+		if s.Encoding != "" {
+			return // its number is needed to decode it, and must not be used
+		}
+		s.Number, s.Schema = 0, 0 // what the codec finds in the payload decides
 	}
 	h.Snapshot = s
 }
@@ -192,13 +200,19 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 		return j.putNew(j.config.Tables.Snapshot, head)
 	}
 	condition, names, values := j.versionCondition(c)
-	sets := []string{"#v = :next"}
+	sets, remove := []string{"#v = :next"}, ""
 	values[":next"] = head[a.Version]
 	if c.Snapshot != nil && j.config.Layout != Lean {
 		sets = append(sets, "#p = :p", "#n = :n", "#g = :g", "#s = :s")
 		names["#p"], names["#n"], names["#g"], names["#s"] = a.Payload, attrSnapshotNumber, attrSnapshotDigest, attrSnapshotSchema
 		values[":p"], values[":n"], values[":g"], values[":s"] =
 			head[a.Payload], head[attrSnapshotNumber], head[attrSnapshotDigest], head[attrSnapshotSchema]
+		names["#e"] = attrEncoding
+		if encoding, ok := head[attrEncoding]; ok {
+			sets, values[":e"] = append(sets, "#e = :e"), encoding
+		} else {
+			remove = " REMOVE #e" // that of the snapshot before
+		}
 	}
 	if list, ok := head[attrRedundant]; ok {
 		names["#r"], values[":r"] = attrRedundant, list
@@ -212,7 +226,7 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &j.config.Tables.Snapshot,
 		Key:                                 j.key(c.Aggregate, 0),
-		UpdateExpression:                    aws.String("SET " + strings.Join(sets, ", ")),
+		UpdateExpression:                    aws.String("SET " + strings.Join(sets, ", ") + remove),
 		ConditionExpression:                 condition,
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,

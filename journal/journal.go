@@ -30,7 +30,8 @@ type Client interface {
 type Journal struct {
 	client   Client
 	config   Config
-	watchers watchers
+	watchers *watchers
+	raw      bool // see Raw
 }
 
 // Open verifies the descriptor of the tables that [Create] or [Adopt] left, with
@@ -64,7 +65,7 @@ func newJournal(client Client, config Config) (*Journal, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	return &Journal{client: client, config: config}, nil
+	return &Journal{client: client, config: config, watchers: &watchers{}}, nil
 }
 
 // Shards is the number of logical shards of each aggregate type.

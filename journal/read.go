@@ -39,10 +39,22 @@ const (
 // Events that were removed on purpose end it with a [*TruncatedError], which says where to go on; some of them may
 // still be there and come before it.
 //
-// Errors: [ErrCorruptItem], [ErrTruncated], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
+// Errors: [ErrCorruptItem], [ErrTruncated], [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess],
+// the context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
-		if err := j.events(ctx, id, from, to, func(r *Record) bool { return yield(r, nil) }); err != nil && !errors.Is(err, errStop) {
+		var undecodable error
+		err := j.events(ctx, id, from, to, func(stored *Record) bool {
+			var r *Record
+			if r, undecodable = j.Decode(ctx, stored); undecodable != nil {
+				return false
+			}
+			return yield(r, nil)
+		})
+		if undecodable != nil {
+			err = undecodable
+		}
+		if err != nil && !errors.Is(err, errStop) {
 			yield(nil, fmt.Errorf("read events %d to %d of %s: %w", from, to, id, err))
 		}
 	}

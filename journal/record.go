@@ -33,6 +33,9 @@ type Record struct {
 	EventType string
 	Payload   []byte
 	Metadata  aggregate.Metadata
+	// Encoding names what was applied to the payload, such as "gzip,aes-gcm"; see [Journal.Raw]. It is empty on a
+	// record that has been decoded.
+	Encoding string
 	// OccurredAt has milliseconds, in UTC.
 	OccurredAt time.Time
 	// CommitID is empty on events of a foreign writer.
@@ -70,9 +73,11 @@ func (j *Journal) itemOf(r *Record) item {
 		}
 		it[attrMetadata] = &types.AttributeValueMemberM{Value: values}
 	}
+	setEncoding(it, r.Encoding)
 	return it
 }
 
+// recordOf leaves the payload as it is stored.
 func (j *Journal) recordOf(it item) (*Record, error) {
 	a := j.config.Attributes
 	r := &Record{}
@@ -104,6 +109,9 @@ func (j *Journal) recordOf(it item) (*Record, error) {
 		return corrupt("has no whole number in " + a.OccurredAt)
 	}
 	r.OccurredAt = time.UnixMilli(millis).UTC()
+	if r.Encoding, ok = encodingOf(it); !ok {
+		return corrupt("has no text in " + attrEncoding)
+	}
 	r.EventType, _ = stringOf(it[attrEventType])
 	r.CommitID, _ = stringOf(it[attrCommitID])
 	if r.EventID, _ = stringOf(it[attrEventID]); r.EventID == "" {

@@ -127,7 +127,7 @@ func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
 	config.setDefaults()
 	j := &Journal{config: config}
 
-	built, err := j.build(Commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []Event{{}}})
+	built, err := j.build(t.Context(), Commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []Event{{}}})
 
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(1, 0).UTC(), built.receipt.OccurredAt)

@@ -12,7 +12,9 @@ const MaxEventsBytes = MaxCommitBytes - 8<<10
 
 // EventSize returns how many bytes an event takes at most, of [MaxItemBytes] and of [MaxEventsBytes],
 // wherever in the aggregate it will stand. For an event that [Journal.Append] would refuse it returns the
-// error, so that a writer who fills transactions knows beforehand.
+// error, so that a writer who fills transactions knows beforehand. It does not encode: the payload counts in plain, with
+// the most that [Config.Encodings] may add; so it also refuses an event over 400 KB that Append would take because it
+// can be compressed.
 //
 // Errors: [ErrTooLarge], [ErrInvalidEvent], aggregate.ErrInvalidID.
 func (j *Journal) EventSize(id aggregate.ID, e Event) (int, error) {
@@ -45,6 +47,11 @@ func (j *Journal) eventSize(id aggregate.ID, e Event) int {
 		2*(len(id.Type)+len("-")+len(id.Value)) + number +
 		numeric + numeric +
 		len(e.Payload)
+	if e.Encoding != "" {
+		size += len(attrEncoding) + len(e.Encoding)
+	} else if !j.raw {
+		size += j.encodingOverhead()
+	}
 	if e.ID != "" {
 		size += len(attrEventID) + len(e.ID)
 	}

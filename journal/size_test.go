@@ -88,7 +88,7 @@ func TestEventsUpToTheAnnouncedSizeFitIntoOneCommit(t *testing.T) {
 			c.Events = append(c.Events, Event{Payload: make([]byte, MaxEventsBytes/n-empty)})
 		}
 
-		_, err = j.build(c)
+		_, err = j.build(t.Context(), c)
 		assert.NoError(t, err)
 	}
 }

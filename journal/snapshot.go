@@ -33,6 +33,9 @@ type Snapshot struct {
 	Payload []byte
 	// Schema says in which form the state is, by a number of the writer's own. It counts only where Number is not 0.
 	Schema uint64
+	// Encoding names what was applied to the payload; see [Journal.Raw]. It is empty on a snapshot that has
+	// been decoded.
+	Encoding string
 }
 
 // Redundancy makes a commit store its snapshot twice: where the latest one is, and under its own sequence number.
@@ -165,6 +168,7 @@ func (j *Journal) setSnapshot(it item, s *Snapshot) {
 	it[attrSnapshotNumber] = numberValue(s.Number)
 	it[attrSnapshotDigest] = binaryValue(digest(s.Payload))
 	it[attrSnapshotSchema] = numberValue(s.Schema)
+	setEncoding(it, s.Encoding)
 }
 
 // snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for no state.
@@ -179,6 +183,7 @@ func (j *Journal) snapshotOf(it item) *Snapshot {
 	if numberOK && digestOK && bytes.Equal(stored, digest(payload)) {
 		s.Number = number
 		s.Schema, _ = uintOf(it[attrSnapshotSchema])
+		s.Encoding, _ = encodingOf(it)
 	}
 	return s
 }
@@ -206,9 +211,12 @@ func (j *Journal) stateKey(id aggregate.ID) item {
 //
 // A row that has expired is as good as none, so this is a short cut and never the truth.
 //
-// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess].
+// Errors: [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess].
 func (j *Journal) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	s, err := j.snapshotBefore(ctx, head, number)
+	if err == nil {
+		s, err = j.decodeSnapshot(ctx, head.Aggregate, s)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read snapshot of %s at event %d: %w", head.Aggregate, number, err)
 	}

@@ -104,9 +104,9 @@ func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 		return &ConflictError{ID: id, Expected: expected, Actual: head.Version}
 	}
 	if head.DeletedAt.IsZero() {
-		update := "SET #t = :t, #d = :d REMOVE #p, #n, #g, #s, #r"
+		update := "SET #t = :t, #d = :d REMOVE #p, #n, #g, #s, #e, #r"
 		names := attributeNames("#t", attrTruncatedBefore, "#d", attrDeletedAt, "#p", j.config.Attributes.Payload,
-			"#n", attrSnapshotNumber, "#g", attrSnapshotDigest, "#s", attrSnapshotSchema, "#r", attrRedundant)
+			"#n", attrSnapshotNumber, "#g", attrSnapshotDigest, "#s", attrSnapshotSchema, "#e", attrEncoding, "#r", attrRedundant)
 		values := item{":t": numberValue(head.Version + 1), ":d": numberValue(j.config.Now().UnixMilli())}
 		if err := j.updateHead(ctx, head, update, names, values); err != nil {
 			return err

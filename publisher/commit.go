@@ -209,9 +209,10 @@ func (p *Publisher) resolve(s *stream, unknown *journal.OutcomeUnknownError) err
 		backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(0),
 	)
+	raw := p.config.Journal.Raw() // only ids are looked at
 	for {
-		if version, err := p.config.Journal.Version(ctx, s.id); err == nil && version >= unknown.First {
-			for first, err := range p.config.Journal.Events(ctx, s.id, unknown.First, unknown.First) {
+		if version, err := raw.Version(ctx, s.id); err == nil && version >= unknown.First {
+			for first, err := range raw.Events(ctx, s.id, unknown.First, unknown.First) {
 				switch {
 				case err != nil:
 				case first.CommitID == unknown.CommitID:

@@ -72,7 +72,7 @@ func (s *session) nextRecord(st *stream) (*journal.Record, error) {
 		}
 		var records []*journal.Record
 		size := 0
-		for r, err := range s.journal.Events(s.messageCtx, st.id, from, to) {
+		for r, err := range s.raw.Events(s.messageCtx, st.id, from, to) {
 			if err != nil {
 				return nil, err
 			}
@@ -87,8 +87,22 @@ func (s *session) nextRecord(st *stream) (*journal.Record, error) {
 }
 
 // deliver sends a message and waits for its ack. It tells false when the stream has
-// to wait, or the session ends.
+// to wait, or the session ends. An event that nobody can ever read again, because the key of its
+// aggregate was destroyed, is passed over: to wait for it would block what comes after it for good.
 func (s *session) deliver(st *stream, r *journal.Record) (acked bool, err error) {
+	number := r.Number
+	r, err = s.journal.Decode(s.messageCtx, r)
+	if errors.Is(err, journal.ErrKeyDestroyed) {
+		s.stats.destroyed.Add(1)
+		s.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
+			"aggregate_id": st.id.Value, "number": number,
+		})
+		st.shard.ack(st, number)
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
 	msg, err := s.config.Unmarshaler.Unmarshal(r)
 	if err != nil {
 		return false, fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)

@@ -9,8 +9,10 @@
 // A topic is an aggregate type. Within a group each event is delivered until it is
 // acked, the next event of the same aggregate only after that; events of different
 // aggregates come side by side, up to [Config.MaxInFlight]. A nacked message comes again after
-// a pause. So does one whose event cannot be read or unmarshaled. Either blocks its own
-// aggregate and no other, and nothing is ever skipped.
+// a pause. So does one whose event cannot be read, decoded or unmarshaled. Either blocks its own
+// aggregate and no other, and nothing is ever skipped, but for one thing: an event that can never be decoded again,
+// since the key of its aggregate was destroyed ([journal.ErrKeyDestroyed]), is passed over, which is logged and
+// counted ([Stats]). A read model that holds data of such an aggregate is not told of it.
 //
 // Positions are stored a little after the ack ([Config.CommitInterval]). After a crash,
 // what was acked and not stored comes again; after [Subscriber.Close] nothing does. A handler whose

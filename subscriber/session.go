@@ -16,8 +16,11 @@ import (
 // session is a subscription's work under one term of its lease. Everything it knows
 // of positions is dropped with it.
 type session struct {
-	config     Config
-	journal    *journal.Journal
+	config  Config
+	journal *journal.Journal
+	// raw is what is read: payloads are decoded when their turn comes, side by side in the lanes, so that
+	// neither a key that cannot be had nor one that is slow to come holds up other aggregates.
+	raw        *journal.Journal
 	checkpoint *checkpoint.Store
 	topic      string
 	lease      checkpoint.Lease
@@ -52,7 +55,7 @@ const writeTimeout = 5 * time.Second
 
 func newSession(sub *subscription, lease checkpoint.Lease) *session {
 	s := &session{
-		config: sub.config, journal: sub.config.Journal, checkpoint: sub.checkpoint,
+		config: sub.config, journal: sub.config.Journal, raw: sub.config.Journal.Raw(), checkpoint: sub.checkpoint,
 		topic: sub.topic, lease: lease, stats: sub.stats, out: sub.out,
 		logger:   sub.logger.With(watermill.LogFields{"epoch": lease.Epoch}),
 		budget:   &budget{free: sub.config.BufferBytes},

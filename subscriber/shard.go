@@ -61,7 +61,7 @@ func (sh *shard) start(ctx context.Context) error {
 	for id, head := range behind {
 		// The cursor has passed whatever came since it was listed, so the head itself
 		// has to tell how far the aggregate goes.
-		now, err := s.journal.Head(ctx, id)
+		now, err := s.raw.Head(ctx, id)
 		if err != nil && !errors.Is(err, journal.ErrNotFound) {
 			return err
 		}
@@ -186,7 +186,7 @@ func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
 func (sh *shard) tail(ctx context.Context, q journal.TailQuery) (journal.TailPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return sh.session.journal.Tail(ctx, q)
+	return sh.session.raw.Tail(ctx, q)
 }
 
 const readTimeout = 30 * time.Second

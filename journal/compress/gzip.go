@@ -1,0 +1,125 @@
+package compress
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Sentinels for errors.Is.
+var (
+	// ErrInvalidConfig: a setting that cannot work.
+	ErrInvalidConfig = errors.New("invalid compress config")
+	// ErrTooLong: a payload is longer than [Config.MaxBytes] when it is decompressed.
+	ErrTooLong = errors.New("payload too long when decompressed")
+)
+
+// Config configures [Gzip].
+type Config struct {
+	// MinBytes: shorter payloads are stored as they are. Default: 1,024; negative for none. DynamoDB bills
+	// by the KB, so there is little to gain below.
+	MinBytes int
+	// Level is one of compress/gzip, from gzip.BestSpeed to gzip.BestCompression, or gzip.HuffmanOnly. 0 is not
+	// gzip.NoCompression but the default: gzip.DefaultCompression.
+	Level int
+	// MaxBytes bounds what a payload may become when it is decompressed, for a few KB of an item that somebody forged can
+	// become gigabytes in memory. Longer payloads are not compressed. Default: 16 MiB, which is forty times what an
+	// item holds. A subscriber can hold one such payload in each lane.
+	MaxBytes int
+}
+
+const (
+	defaultMinBytes = 1 << 10
+	defaultMaxBytes = 16 << 20
+)
+
+// Gzip compresses with DEFLATE in the gzip format, whose checksum shows damage. A payload that does not shrink is stored as
+// it is. Its name in the store is "gzip".
+//
+// Errors: [ErrInvalidConfig].
+func Gzip(c Config) (journal.Encoding, error) {
+	if c.MinBytes == 0 {
+		c.MinBytes = defaultMinBytes
+	}
+	if c.Level == 0 {
+		c.Level = gzip.DefaultCompression
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = defaultMaxBytes
+	}
+	if c.Level < gzip.HuffmanOnly || c.Level > gzip.BestCompression {
+		return nil, fmt.Errorf("%w: Level %d is not between %d and %d", ErrInvalidConfig, c.Level, gzip.HuffmanOnly, gzip.BestCompression)
+	}
+	if c.MaxBytes < 0 {
+		return nil, fmt.Errorf("%w: MaxBytes is negative", ErrInvalidConfig)
+	}
+	return &encoding{config: c}, nil
+}
+
+type encoding struct {
+	config  Config
+	writers sync.Pool // *gzip.Writer, of 800 KB each
+	readers sync.Pool // *gzip.Reader
+}
+
+func (*encoding) Name() string  { return "gzip" }
+func (*encoding) Overhead() int { return 0 }
+
+// Encode gives the same bytes for the same payload.
+func (e *encoding) Encode(_ context.Context, _ journal.Place, payload []byte) ([]byte, bool, error) {
+	if len(payload) < e.config.MinBytes || len(payload) > e.config.MaxBytes {
+		return nil, false, nil
+	}
+	w, ok := e.writers.Get().(*gzip.Writer)
+	if !ok {
+		w, _ = gzip.NewWriterLevel(nil, e.config.Level) // which Gzip has checked
+	}
+	defer e.writers.Put(w)
+	out := bytes.NewBuffer(make([]byte, 0, len(payload)/2+64))
+	w.Reset(out)
+	if _, err := w.Write(payload); err != nil {
+		return nil, false, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, false, err
+	}
+	if out.Len() >= len(payload) {
+		return nil, false, nil
+	}
+	return out.Bytes(), true, nil
+}
+
+func (e *encoding) Decode(_ context.Context, _ journal.Place, encoded []byte) ([]byte, error) {
+	in := bytes.NewReader(encoded)
+	r, ok := e.readers.Get().(*gzip.Reader)
+	if !ok {
+		r = new(gzip.Reader)
+	}
+	defer e.readers.Put(r)
+	if err := r.Reset(in); err != nil {
+		return nil, damaged(err)
+	}
+	r.Multistream(false)
+	var out bytes.Buffer
+	// One byte more shows that there is more.
+	if _, err := out.ReadFrom(io.LimitReader(r, int64(e.config.MaxBytes)+1)); err != nil {
+		return nil, damaged(err)
+	}
+	if out.Len() > e.config.MaxBytes {
+		return nil, fmt.Errorf("%w: it has more than %d bytes: if this is no forgery, raise Config.MaxBytes", ErrTooLong, e.config.MaxBytes)
+	}
+	if in.Len() > 0 {
+		return nil, damaged(fmt.Errorf("%d bytes follow its end", in.Len()))
+	}
+	return out.Bytes(), nil
+}
+
+func damaged(err error) error {
+	return fmt.Errorf("the payload is damaged, restore the item from a backup: %w", err)
+}

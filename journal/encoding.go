@@ -1,0 +1,214 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// attrEncoding names the encodings of an item's payload, on events and heads. It is absent where none applied.
+const attrEncoding = "encoding"
+
+// Encoding turns payloads of events and snapshots into what is stored, and back. Packages compress and encrypt have
+// some. It must be safe for concurrent use, and must neither change nor keep what it is given; its results are the
+// caller's.
+type Encoding interface {
+	// Name is stored beside each payload that the encoding was applied to: up to 32 lower case letters, digits and
+	// ._- characters. It never changes, nor is it given to another encoding.
+	Name() string
+
+	// Encode may decline with applied false, for example where it would gain nothing. It runs once for each payload
+	// of a commit, before anything is sent; with an error nothing is written.
+	Encode(ctx context.Context, at Place, payload []byte) (encoded []byte, applied bool, err error)
+
+	// Decode undoes Encode. It gets the same place.
+	Decode(ctx context.Context, at Place, encoded []byte) ([]byte, error)
+
+	// Overhead is the most bytes that Encode adds to a payload.
+	Overhead() int
+}
+
+// Place says what a payload belongs to.
+type Place struct {
+	Aggregate aggregate.ID
+	Number    uint64 // of the event, or of the last event in the state
+	Snapshot  bool
+}
+
+// String is for logs and errors.
+func (p Place) String() string {
+	if p.Snapshot {
+		return fmt.Sprintf("snapshot of %s at event %d", p.Aggregate, p.Number)
+	}
+	return fmt.Sprintf("event %d of %s", p.Number, p.Aggregate)
+}
+
+// ForReading gives an encoding that is undone where it was applied, and applied to nothing new: to
+// give an encoding up, or to make all processes able to read one before the first writes it.
+func ForReading(e Encoding) Encoding { return forReading{e} }
+
+type forReading struct{ Encoding }
+
+func (forReading) Encode(context.Context, Place, []byte) ([]byte, bool, error) {
+	return nil, false, nil
+}
+func (forReading) Overhead() int { return 0 }
+
+// Raw gives the journal without its encodings: records and heads have payloads as they are stored, and say in Encoding
+// what was applied to them; Append stores payloads and Encoding as they are given. It is for those who copy a journal
+// or only want numbers and versions, which then need no keys. An encoding may bind a payload to its [Place], so it can
+// be copied to the same aggregate and number only.
+//
+// It is the same journal otherwise: commits through it wake the watchers of the other.
+func (j *Journal) Raw() *Journal {
+	raw := *j
+	raw.raw = true
+	return &raw
+}
+
+// Decode gives a record of [Journal.Raw] with its payload decoded, or the record itself where nothing was applied.
+// Two errors will not go away by themselves: [ErrKeyDestroyed] is for good, and [ErrEncoding] without it wants another
+// [Config.Encodings], or names the encoding whose error it wraps.
+func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
+	if r.Encoding == "" || j.raw {
+		return r, nil
+	}
+	payload, err := j.decode(ctx, Place{Aggregate: r.Aggregate, Number: r.Number}, r.Encoding, r.Payload)
+	if err != nil {
+		return nil, err
+	}
+	plain := *r
+	plain.Payload, plain.Encoding = payload, ""
+	return &plain, nil
+}
+
+func (j *Journal) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
+	if s == nil || s.Encoding == "" || j.raw {
+		return s, nil
+	}
+	payload, err := j.decode(ctx, Place{Aggregate: id, Number: s.Number, Snapshot: true}, s.Encoding, s.Payload)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema}, nil
+}
+
+// encodeEvent gives an event as it is stored. One that says how it is encoded already is.
+func (j *Journal) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e Event) (_ Event, err error) {
+	if e.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
+		return e, nil
+	}
+	e.Payload, e.Encoding, err = j.encode(ctx, Place{Aggregate: id, Number: number}, e.Payload)
+	return e, err
+}
+
+// encodeSnapshot gives a snapshot as it is stored, the caller's is left as it is.
+func (j *Journal) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
+	if s == nil || s.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
+		return s, nil
+	}
+	payload, encoding, err := j.encode(ctx, Place{Aggregate: id, Number: s.Number, Snapshot: true}, s.Payload)
+	if err != nil {
+		return nil, err
+	}
+	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema, Encoding: encoding}, nil
+}
+
+func (j *Journal) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
+	for _, e := range j.config.Encodings {
+		encoded, applied, err := e.Encode(ctx, at, payload)
+		if err != nil {
+			return nil, "", &EncodingError{Place: at, Encoding: e.Name(), Err: err}
+		}
+		if !applied {
+			continue
+		}
+		payload = encoded
+		if names != "" {
+			names += ","
+		}
+		names += e.Name()
+	}
+	return payload, names, nil
+}
+
+// decode goes by the stored names alone, so the order of Config.Encodings may change.
+func (j *Journal) decode(ctx context.Context, at Place, names string, payload []byte) ([]byte, error) {
+	for names != "" {
+		i := strings.LastIndexByte(names, ',')
+		name := names[i+1:]
+		names = names[:max(i, 0)]
+		e := j.encoding(name)
+		if e == nil {
+			return nil, &EncodingError{Place: at, Encoding: name, Err: errUnknownEncoding}
+		}
+		var err error
+		if payload, err = e.Decode(ctx, at, payload); err != nil {
+			return nil, &EncodingError{Place: at, Encoding: name, Err: err}
+		}
+	}
+	return payload, nil
+}
+
+var errUnknownEncoding = errors.New("this process does not have it: open the journal with an encoding of that name in Config.Encodings")
+
+func (j *Journal) encoding(name string) Encoding {
+	for _, e := range j.config.Encodings {
+		if e.Name() == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// encodingOverhead is the most that the encodings add to an item.
+func (j *Journal) encodingOverhead() int {
+	if len(j.config.Encodings) == 0 {
+		return 0
+	}
+	size := len(attrEncoding)
+	for _, e := range j.config.Encodings {
+		size += len(",") + len(e.Name()) + max(0, e.Overhead())
+	}
+	return size
+}
+
+// encodingOf reads the names; an attribute that is no text is not ours.
+func encodingOf(it item) (names string, ok bool) {
+	v, there := it[attrEncoding]
+	if !there {
+		return "", true
+	}
+	return stringOf(v)
+}
+
+func setEncoding(it item, names string) {
+	if names != "" {
+		it[attrEncoding] = stringValue(names)
+	}
+}
+
+var encodingName = regexp.MustCompile(`^[a-z0-9._-]{1,32}$`)
+
+func (c Config) validateEncodings() error {
+	taken := map[string]bool{}
+	for i, e := range c.Encodings {
+		field := fmt.Sprintf("Encodings[%d]", i)
+		if e == nil {
+			return &ConfigError{Field: field, Reason: "is nil"}
+		}
+		switch name := e.Name(); {
+		case !encodingName.MatchString(name):
+			return &ConfigError{Field: field, Reason: fmt.Sprintf("has the name %q: use 1 to 32 lower case letters, digits and ._-", name)}
+		case taken[name]:
+			return &ConfigError{Field: field, Reason: fmt.Sprintf("has the name %q, as has one before it", name)}
+		default:
+			taken[name] = true
+		}
+	}
+	return nil
+}

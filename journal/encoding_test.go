@@ -1,0 +1,425 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// wrapped is an encoding that puts a payload between its name with the place and brackets. It declines payloads that
+// begin with "short".
+type wrapped struct {
+	name    string
+	fail    error
+	encodes atomic.Int64
+}
+
+func (w *wrapped) Name() string  { return w.name }
+func (w *wrapped) Overhead() int { return 200 }
+
+func (w *wrapped) prefix(at journal.Place) string { return fmt.Sprintf("%s@%s(", w.name, at) }
+
+func (w *wrapped) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
+	w.encodes.Add(1)
+	if w.fail != nil || ctx.Err() != nil {
+		return nil, false, errors.Join(w.fail, ctx.Err())
+	}
+	if bytes.HasPrefix(payload, []byte("short")) {
+		return nil, false, nil
+	}
+	return fmt.Appendf(nil, "%s%s)", w.prefix(at), payload), true, nil
+}
+
+func (w *wrapped) Decode(ctx context.Context, at journal.Place, encoded []byte) ([]byte, error) {
+	if w.fail != nil || ctx.Err() != nil {
+		return nil, errors.Join(w.fail, ctx.Err())
+	}
+	inner, ok := bytes.CutPrefix(encoded, []byte(w.prefix(at)))
+	inner, ok2 := bytes.CutSuffix(inner, []byte(")"))
+	if !ok || !ok2 {
+		return nil, errors.New("not from this place")
+	}
+	return inner, nil
+}
+
+func encodings(list ...journal.Encoding) func(*journal.Config) {
+	return func(c *journal.Config) { c.Encodings = list }
+}
+
+func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}))
+		payload := []byte("long")
+		commit := journal.Commit{
+			Aggregate: user("1"), Events: []journal.Event{{Payload: payload}, {Payload: []byte("short")}},
+			Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
+		}
+		_, err := j.Append(t.Context(), commit)
+		require.NoError(t, err)
+		assert.Equal(t, "long", string(payload), "the caller's payload is left alone")
+		assert.Empty(t, commit.Events[0].Encoding)
+		assert.Equal(t, &journal.Snapshot{Number: 2, Payload: []byte("state")}, commit.Snapshot, "and so is the snapshot")
+
+		c, a := s.Config(), s.Config().Attributes
+		first := s.get(t, c.Tables.Journal, s.keyOf(user("1"), 1))
+		assert.Equal(t, text("a,b"), first["encoding"])
+		assert.Equal(t, binary("b@event 1 of user-account-1(a@event 1 of user-account-1(long))"), first[a.Payload])
+		second := s.get(t, c.Tables.Journal, s.keyOf(user("1"), 2))
+		assert.NotContains(t, second, "encoding", "what nothing was applied to looks as ever")
+		assert.Equal(t, binary("short"), second[a.Payload])
+		head := s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0))
+		assert.Equal(t, text("a,b"), head["encoding"])
+		assert.Equal(t, binary("b@snapshot of user-account-1 at event 2(a@snapshot of user-account-1 at event 2(state))"), head[a.Payload])
+
+		other := s.through(t, s.client, encodings(&wrapped{name: "b"}, &wrapped{name: "a"})) // in another order now
+		for _, j := range []*journal.Journal{j, other} {
+			records, err := read(t, j, user("1"), 1, 2)
+			require.NoError(t, err)
+			assert.Equal(t, "long", string(records[0].Payload))
+			assert.Empty(t, records[0].Encoding)
+			assert.Equal(t, "short", string(records[1].Payload))
+			h, err := j.Head(t.Context(), user("1"))
+			require.NoError(t, err)
+			assert.Equal(t, &journal.Snapshot{Number: 2, Payload: []byte("state")}, h.Snapshot)
+			page, err := j.Tail(t.Context(), journal.TailQuery{AggregateType: "user-account", Shard: j.Shard(user("1"))})
+			require.NoError(t, err)
+			var payloads []string
+			for _, r := range page.Records {
+				payloads = append(payloads, string(r.Payload))
+			}
+			assert.ElementsMatch(t, []string{"long", "short"}, payloads)
+		}
+	})
+}
+
+func TestManyEventsAreDecodedWhicheverWayTheyAreRead(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
+		_, err := j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 30)})
+		require.NoError(t, err)
+		for _, to := range []int{1, 8, 30} {
+			records, err := read(t, j, user("1"), 1, uint64(to))
+			require.NoError(t, err)
+			requireNumbers(t, records, 1, to)
+		}
+	})
+}
+
+func TestARetrySendsTheSameBytes(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	e := &wrapped{name: "a"}
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Encodings: []journal.Encoding{e}})
+	require.NoError(t, err)
+	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
+
+	_, err = j.Append(t.Context(), journal.Commit{
+		Aggregate: user("1"), Events: events(1, 3), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("state")},
+	})
+
+	require.NoError(t, err)
+	assert.Equal(t, 2, lost.Fired())
+	assert.EqualValues(t, 4, e.encodes.Load(), "three events and the snapshot, once each")
+}
+
+func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}))
+		_, err := j.Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Events: []journal.Event{{Payload: []byte("short")}, {Payload: []byte("long")}},
+			Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
+		})
+		require.NoError(t, err)
+		lacking := s.through(t, s.client, encodings(&wrapped{name: "b"}))
+
+		records, err := read(t, lacking, user("1"), 1, 2)
+		require.Len(t, records, 1, "what can be read before it")
+		var named *journal.EncodingError
+		require.ErrorAs(t, err, &named)
+		assert.ErrorIs(t, err, journal.ErrEncoding)
+		assert.Equal(t, journal.Place{Aggregate: user("1"), Number: 2}, named.Place)
+		assert.Equal(t, "a", named.Encoding)
+		assert.Contains(t, err.Error(), "Config.Encodings")
+
+		_, err = lacking.Head(t.Context(), user("1"))
+		require.ErrorAs(t, err, &named)
+		assert.Equal(t, journal.Place{Aggregate: user("1"), Number: 2, Snapshot: true}, named.Place)
+
+		query := journal.TailQuery{AggregateType: "user-account", Shard: s.Shard(user("1"))}
+		page, err := lacking.Tail(t.Context(), query)
+		require.NoError(t, err, "one event must not stop the tail")
+		require.Len(t, page.Records, 1)
+		require.Len(t, page.Undecodable, 1)
+		assert.EqualValues(t, 2, page.Undecodable[0].Number)
+
+		query.NumbersOnly = true
+		page, err = lacking.Tail(t.Context(), query)
+		require.NoError(t, err)
+		assert.Len(t, page.Records, 2, "numbers need no decoding")
+		assert.Empty(t, page.Undecodable)
+	})
+}
+
+func TestNothingIsWrittenWhenAnEncodingFails(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		broken := errors.New("broken")
+		j := s.through(t, s.client, encodings(&wrapped{name: "a", fail: broken}))
+		_, err := j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		require.ErrorIs(t, err, broken)
+		assert.ErrorIs(t, err, journal.ErrEncoding)
+		s.requireNothingWritten(t, user("1"))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(ctx, journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		assert.ErrorIs(t, err, context.Canceled, "the encoding gets the context")
+	})
+}
+
+func TestAConflictNeedsNoDecoding(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		_, err := s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
+		})
+		require.NoError(t, err)
+
+		_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		assert.EqualValues(t, 2, conflict.Actual)
+	})
+}
+
+// A peer's update sets payload and version and leaves what is ours.
+func TestASnapshotThatAPeerPutInThePlaceOfAnEncodedOneIsRead(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
+		_, err := j.Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
+		})
+		require.NoError(t, err)
+		a := s.Config().Attributes
+		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{a.Payload: binary("the peer's"), a.Version: number(3)})
+
+		for _, j := range []*journal.Journal{j, j.Raw(), s.Journal} {
+			head, err := j.Head(t.Context(), user("1"))
+			require.NoError(t, err)
+			assert.Equal(t, &journal.Snapshot{Payload: []byte("the peer's")}, head.Snapshot)
+		}
+	})
+}
+
+func TestASnapshotInPlainTakesTheEncodingOfTheOneBeforeAway(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
+		for i, payload := range []string{"state 1", "short 2", "state 3"} {
+			n := uint64(i + 1)
+			_, err := j.Append(t.Context(), journal.Commit{
+				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: &journal.Snapshot{Number: n, Payload: []byte(payload)},
+			})
+			require.NoError(t, err)
+			head, err := j.Head(t.Context(), user("1"))
+			require.NoError(t, err)
+			assert.Equal(t, &journal.Snapshot{Number: n, Payload: []byte(payload)}, head.Snapshot)
+			it := s.get(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0))
+			assert.Equal(t, n != 2, it["encoding"] != nil)
+		}
+	})
+}
+
+func TestAnEncodedSnapshotAheadOfTheHeadIsIgnored(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
+		_, err := j.Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
+		})
+		require.NoError(t, err)
+		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{s.Config().Attributes.Version: number(1)})
+
+		head, err := j.Head(t.Context(), user("1"))
+
+		require.NoError(t, err)
+		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 1}, head)
+	})
+}
+
+func TestARawJournalCopiesWhatIsStored(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		from := s.through(t, s.client, encodings(&wrapped{name: "a"}))
+		_, err := from.Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Events: []journal.Event{{ID: "1", Payload: []byte("long")}, {ID: "2", Payload: []byte("short")}},
+			Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
+		})
+		require.NoError(t, err)
+		_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 2, Events: []journal.Event{{ID: "3", Payload: []byte("plain")}}})
+		require.NoError(t, err)
+		to := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}, &wrapped{name: "b"}}})
+
+		head, err := s.Raw().Head(t.Context(), user("1")) // s has no encodings
+		require.NoError(t, err)
+		assert.Equal(t, "a", head.Snapshot.Encoding)
+		commit := journal.Commit{Aggregate: user("1"), Snapshot: head.Snapshot}
+		records, err := read(t, s.Raw(), user("1"), 1, 3)
+		require.NoError(t, err)
+		assert.Equal(t, "a", records[0].Encoding)
+		assert.Empty(t, records[1].Encoding)
+		for _, r := range records {
+			commit.Events = append(commit.Events, journal.Event{ID: r.EventID, Payload: r.Payload, Encoding: r.Encoding})
+		}
+		_, err = to.Raw().Append(t.Context(), commit)
+		require.NoError(t, err)
+
+		copied, err := read(t, to.Raw(), user("1"), 1, 3)
+		require.NoError(t, err)
+		for i, r := range copied {
+			assert.Equal(t, records[i].Payload, r.Payload, "to the byte")
+			assert.Equal(t, records[i].Encoding, r.Encoding)
+			plain, err := to.Decode(t.Context(), r)
+			require.NoError(t, err)
+			assert.Equal(t, []string{"long", "short", "plain"}[i], string(plain.Payload))
+			assert.Equal(t, records[i].Encoding, r.Encoding, "a decoded record is another one")
+		}
+		there, err := to.Head(t.Context(), user("1"))
+		require.NoError(t, err)
+		assert.Equal(t, &journal.Snapshot{Number: 2, Payload: []byte("state")}, there.Snapshot)
+	})
+}
+
+func TestACommitThroughARawJournalWakesTheWatchersOfTheOther(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	woken := 0
+	stop := s.Watch("user-account", func(aggregate.ID, uint64) { woken++ })
+	defer stop()
+	_, err := s.Raw().Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+	require.NoError(t, err)
+	assert.Equal(t, 1, woken)
+}
+
+func TestAnEncodingForReadingIsNotAppliedToWhatIsNew(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	e := &wrapped{name: "a"}
+	_, err := s.through(t, s.client, encodings(e)).Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+	require.NoError(t, err)
+	j := s.through(t, s.client, encodings(journal.ForReading(e)))
+	_, err = j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+	require.NoError(t, err)
+
+	records, err := read(t, j, user("1"), 1, 2)
+	require.NoError(t, err)
+	requireNumbers(t, records, 1, 2)
+	records, err = read(t, j.Raw(), user("1"), 2, 2)
+	require.NoError(t, err)
+	assert.Empty(t, records[0].Encoding)
+}
+
+func TestEventSizeCountsWhatEncodingsMayAdd(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}, &wrapped{name: "b"}}})
+	e := journal.Event{ID: "1", Type: "t", Payload: []byte("long")}
+	size, err := s.EventSize(user("1"), e)
+	require.NoError(t, err)
+	_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: []journal.Event{e}})
+	require.NoError(t, err)
+	stored := 0
+	for name, value := range s.get(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1)) {
+		switch v := value.(type) {
+		case *types.AttributeValueMemberS:
+			stored += len(name) + len(v.Value)
+		case *types.AttributeValueMemberB:
+			stored += len(name) + len(v.Value)
+		case *types.AttributeValueMemberN:
+			stored += len(name) + len(v.Value)/2 + 2
+		}
+	}
+	assert.GreaterOrEqual(t, size, stored)
+
+	raw, err := read(t, s.Raw(), user("1"), 1, 1)
+	require.NoError(t, err)
+	encoded := journal.Event{ID: "1", Type: "t", Payload: raw[0].Payload, Encoding: raw[0].Encoding}
+	size, err = s.Raw().EventSize(user("1"), encoded)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, size, stored)
+	assert.Less(t, size, stored+100, "what is encoded grows no more")
+}
+
+func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}, &wrapped{name: "c"}))
+	fits, err := s.EventSize(user("1"), journal.Event{})
+	require.NoError(t, err)
+	payload := make([]byte, journal.MaxItemBytes-fits)
+	_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: []journal.Event{{Payload: payload}}})
+	require.NoError(t, err)
+
+	_, err = j.EventSize(user("2"), journal.Event{Payload: payload})
+	assert.ErrorIs(t, err, journal.ErrTooLarge)
+	_, err = j.Append(t.Context(), journal.Commit{Aggregate: user("2"), Events: []journal.Event{{Payload: payload}}})
+	assert.ErrorIs(t, err, journal.ErrTooLarge)
+
+	const headBytes = 1_024 + 190 // what is left free for others, and the head without a snapshot
+	state := &journal.Snapshot{Number: 1, Payload: make([]byte, journal.MaxItemBytes-headBytes)}
+	receipt, err := s.Append(t.Context(), journal.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})
+	require.NoError(t, err)
+	assert.False(t, receipt.SnapshotLeftOut)
+	receipt, err = j.Append(t.Context(), journal.Commit{Aggregate: user("4"), Events: events(1, 1), Snapshot: state})
+	require.NoError(t, err)
+	assert.True(t, receipt.SnapshotLeftOut)
+}
+
+func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
+	t.Parallel()
+	a := &wrapped{name: "a"}
+	for name, list := range map[string][]journal.Encoding{
+		"nil": {nil}, "no name": {&wrapped{}}, "two of a name": {a, a}, "comma": {&wrapped{name: "a,b"}},
+		"long name": {&wrapped{name: strings.Repeat("a", 33)}},
+	} {
+		err := journal.Config{Encodings: list}.Validate()
+		assert.ErrorIs(t, err, journal.ErrInvalidConfig, name)
+	}
+	assert.NoError(t, journal.Config{Encodings: []journal.Encoding{a, &wrapped{name: "a-b.c_1"}}}.Validate())
+	taken := journal.Config{Attributes: journal.Attributes{Payload: "encoding"}}
+	assert.ErrorIs(t, taken.Validate(), journal.ErrInvalidConfig)
+}
+
+func TestAnEncodingThatIsNoTextIsCorrupt(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	s.write(t, user("1"), 1, 1)
+	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": number(1)})
+	_, err := read(t, s.Journal, user("1"), 1, 1)
+	assert.ErrorIs(t, err, journal.ErrCorruptItem)
+}
+
+func TestEnsureTableMakesATableOnceAndComparesIt(t *testing.T) {
+	t.Parallel()
+	client := database(t)
+	table := func(key string) *dynamodb.CreateTableInput {
+		return &dynamodb.CreateTableInput{
+			TableName: aws.String("ensured"), BillingMode: "PAY_PER_REQUEST",
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &key, AttributeType: "S"}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: &key, KeyType: "HASH"}},
+		}
+	}
+	require.NoError(t, journal.EnsureTable(t.Context(), client, table("a")))
+	require.NoError(t, journal.EnsureTable(t.Context(), client, table("a")))
+	assert.ErrorIs(t, journal.EnsureTable(t.Context(), client, table("b")), journal.ErrDescriptorMismatch)
+}

@@ -1,0 +1,80 @@
+package encrypt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/compress"
+	"github.com/millrace-dev/millrace/journal/encrypt"
+)
+
+// A customer is forgotten: the events stay where they are, and nobody can read them any more.
+func ExampleAESGCM() {
+	ctx := context.Background()
+	db := dynamotest.Open()
+
+	// Once, for all processes.
+	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: 4}); err != nil {
+		log.Fatal(err)
+	}
+	if err := encrypt.CreateTable(ctx, db.Client(), encrypt.KeysConfig{}); err != nil {
+		log.Fatal(err)
+	}
+
+	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes)) // 32 bytes from your secrets, or AWS KMS
+	if err != nil {
+		log.Fatal(err)
+	}
+	keys, err := encrypt.NewKeys(db.Client(), wrapper, encrypt.KeysConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	if err != nil {
+		log.Fatal(err)
+	}
+	gzip, err := compress.Gzip(compress.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	j, err := journal.Open(ctx, db.Client(), journal.Config{Encodings: []journal.Encoding{gzip, secret}})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	ann := aggregate.ID{Type: "customer", Value: "42"}
+	_, err = j.Append(ctx, journal.Commit{Aggregate: ann, Events: []journal.Event{
+		{Type: "customer.registered.v1", Payload: []byte(`{"name":"Ann"}`)},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	show := func() {
+		for record, err := range j.Events(ctx, ann, 1, 1) {
+			switch {
+			case errors.Is(err, journal.ErrKeyDestroyed):
+				fmt.Println("nobody can read it any more")
+			case err != nil:
+				log.Fatal(err)
+			default:
+				fmt.Println(string(record.Payload))
+			}
+		}
+	}
+
+	show()
+	if err := secret.Destroy(ctx, ann); err != nil {
+		log.Fatal(err)
+	}
+	show()
+	db.Close()
+	// Output:
+	// {"name":"Ann"}
+	// nobody can read it any more
+}

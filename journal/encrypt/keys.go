@@ -1,0 +1,225 @@
+package encrypt
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// KeyStore keeps a key of [KeyBytes] for each aggregate. It must be safe for concurrent use.
+type KeyStore interface {
+	// Key gives the key of an aggregate. Errors: [*NoKeyError], [*journal.KeyDestroyedError].
+	Key(ctx context.Context, id aggregate.ID) ([]byte, error)
+
+	// EnsureKey gives the key of an aggregate and makes one if it has never had any. All who ask get the same, at any
+	// time and in any process. Errors: [*journal.KeyDestroyedError].
+	EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error)
+
+	// Destroy destroys the key, and sees to it that there will never be another. To destroy what is
+	// destroyed is no error. After an error it may be destroyed or not: call it again.
+	Destroy(ctx context.Context, id aggregate.ID) error
+}
+
+// KeysConfig configures [Keys].
+type KeysConfig struct {
+	// Table is the name of the table. Default: "keys".
+	Table string
+	// Throughput makes [CreateTable] provision the table. Default: nil, which is on demand.
+	Throughput *types.ProvisionedThroughput
+	// Now is the clock that dates keys and tombstones. Default: time.Now.
+	Now func() time.Time
+}
+
+// The keys of the table are both parts of an aggregate's id, since its text alone does not tell them apart.
+const (
+	attrAggregate = "aid"
+	attrType      = "aggregate_type"
+	attrKey       = "wrapped_key"
+	attrCreated   = "created_at"   // epoch milliseconds, as is
+	attrDestroyed = "destroyed_at" // which makes an item a tombstone
+)
+
+// Keys is a [KeyStore] in a DynamoDB table: one item for each aggregate, with its key as a [Wrapper] has wrapped it. When
+// the key is destroyed a tombstone without it takes the item's place. Make one with [NewKeys].
+type Keys struct {
+	client  journal.Client
+	wrapper Wrapper
+	config  KeysConfig
+}
+
+// CreateTable makes the table of keys where it is missing and waits until it is active.
+//
+// Errors: [ErrInvalidConfig], [journal.ErrDescriptorMismatch] for a table with other keys, [journal.ErrAccess].
+func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) error {
+	if err := config.prepare(client); err != nil {
+		return err
+	}
+	table := &dynamodb.CreateTableInput{
+		TableName: &config.Table,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String(attrAggregate), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(attrType), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String(attrAggregate), KeyType: types.KeyTypeHash},
+			{AttributeName: aws.String(attrType), KeyType: types.KeyTypeRange},
+		},
+		BillingMode:           types.BillingModePayPerRequest,
+		ProvisionedThroughput: config.Throughput,
+	}
+	if config.Throughput != nil {
+		table.BillingMode = types.BillingModeProvisioned
+	}
+	return journal.EnsureTable(ctx, client, table)
+}
+
+// NewKeys makes no requests. The table is made by [CreateTable], or by other means with the key ("aid" S,
+// "aggregate_type" S).
+//
+// Errors: [ErrInvalidConfig].
+func NewKeys(client journal.Client, wrapper Wrapper, config KeysConfig) (*Keys, error) {
+	if err := config.prepare(client); err != nil {
+		return nil, err
+	}
+	if wrapper == nil {
+		return nil, &ConfigError{Field: "wrapper", Reason: "is nil: make one with LocalWrapper, or put AWS KMS behind one"}
+	}
+	return &Keys{client: client, wrapper: wrapper, config: config}, nil
+}
+
+var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
+
+func (c *KeysConfig) prepare(client journal.Client) error {
+	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
+		return &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
+	}
+	if c.Table == "" {
+		c.Table = "keys"
+	}
+	if !tableName.MatchString(c.Table) {
+		return &ConfigError{Field: "Table", Reason: fmt.Sprintf("%q is not a name of 3 to 255 letters, digits and _.-", c.Table)}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return nil
+}
+
+// Key reads the key, strongly consistent: one round trip and one read unit, and one call of the wrapper.
+//
+// Errors: [ErrNoKey], [journal.ErrKeyDestroyed], those of the wrapper, [journal.ErrThrottled], [journal.ErrAccess],
+// [journal.ErrTableMissing].
+func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
+	out, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &k.config.Table, Key: keyOf(id), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read key of %s: %w", id, k.explain(err))
+	}
+	if out.Item == nil {
+		return nil, &NoKeyError{ID: id}
+	}
+	return k.unwrap(ctx, id, out.Item)
+}
+
+// EnsureKey reads the key as [Keys.Key] does. If there is none, it makes one and stores it unless somebody else was
+// faster: one more round trip and one write unit, and a call of the wrapper.
+//
+// Errors: those of Key without [ErrNoKey].
+func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
+	key, err := k.Key(ctx, id)
+	if !errors.Is(err, ErrNoKey) {
+		return key, err
+	}
+	key = make([]byte, KeyBytes)
+	_, _ = rand.Read(key) // never fails, by its documentation
+	wrapped, err := k.wrapper.Wrap(ctx, id, key)
+	if err != nil {
+		return nil, fmt.Errorf("wrap key of %s: %w", id, err)
+	}
+	it := keyOf(id)
+	it[attrKey] = &types.AttributeValueMemberB{Value: wrapped}
+	it[attrCreated] = k.now()
+	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:           &k.config.Table,
+		Item:                it,
+		ConditionExpression: aws.String("attribute_not_exists(" + attrAggregate + ")"),
+	})
+	var exists *types.ConditionalCheckFailedException
+	switch {
+	case errors.As(err, &exists):
+		// Somebody else was first, or this very request was and its reply was lost.
+		return k.Key(ctx, id)
+	case err != nil:
+		return nil, fmt.Errorf("store key of %s: %w", id, k.explain(err))
+	}
+	return key, nil
+}
+
+// Destroy puts a tombstone in the place of the key, in one round trip and for one write unit, also where there is no
+// key yet. For how long the key still works elsewhere see [Config.CacheLifetime].
+//
+// Errors: [journal.ErrThrottled], [journal.ErrAccess], [journal.ErrTableMissing], aggregate.ErrInvalidID.
+func (k *Keys) Destroy(ctx context.Context, id aggregate.ID) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	_, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &k.config.Table,
+		Key:                       keyOf(id),
+		UpdateExpression:          aws.String("SET #d = if_not_exists(#d, :now) REMOVE #k"),
+		ExpressionAttributeNames:  map[string]string{"#d": attrDestroyed, "#k": attrKey},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":now": k.now()},
+	})
+	if err != nil {
+		return fmt.Errorf("destroy key of %s: %w", id, k.explain(err))
+	}
+	return nil
+}
+
+func (k *Keys) unwrap(ctx context.Context, id aggregate.ID, it map[string]types.AttributeValue) ([]byte, error) {
+	if _, destroyed := it[attrDestroyed]; destroyed {
+		return nil, &journal.KeyDestroyedError{ID: id}
+	}
+	wrapped, ok := it[attrKey].(*types.AttributeValueMemberB)
+	if !ok {
+		return nil, &journal.CorruptItemError{
+			Aggregate: id, Table: k.config.Table, PartitionKey: id.String(), SortKey: id.Type, Reason: "has neither a key nor a tombstone",
+		}
+	}
+	key, err := k.wrapper.Unwrap(ctx, id, wrapped.Value)
+	if err != nil {
+		return nil, fmt.Errorf("unwrap key of %s: %w", id, err)
+	}
+	return key, nil
+}
+
+func (k *Keys) explain(err error) error {
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return fmt.Errorf("%w: %q (encrypt.CreateTable makes it): %w", journal.ErrTableMissing, k.config.Table, err)
+	}
+	return journal.Explain(err, k.config.Table)
+}
+
+func (k *Keys) now() types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(k.config.Now().UnixMilli(), 10)}
+}
+
+func keyOf(id aggregate.ID) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		attrAggregate: &types.AttributeValueMemberS{Value: id.String()},
+		attrType:      &types.AttributeValueMemberS{Value: id.Type},
+	}
+}

@@ -1,0 +1,156 @@
+package repository_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/compress"
+	"github.com/millrace-dev/millrace/journal/encrypt"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// setupEncoded is a store that compresses and encrypts.
+func setupEncoded(t *testing.T) (store, *encrypt.Encryption) {
+	t.Helper()
+	client := testdb.Client(t)
+	createEncoded(t, client)
+	return openEncoded(t, client)
+}
+
+func createEncoded(t *testing.T, client journal.Client) {
+	t.Helper()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
+	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
+}
+
+// openEncoded opens it as a process does, with a cache of keys of its own.
+func openEncoded(t *testing.T, client journal.Client) (store, *encrypt.Encryption) {
+	t.Helper()
+	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
+	require.NoError(t, err)
+	keys, err := encrypt.NewKeys(client, wrapper, encrypt.KeysConfig{})
+	require.NoError(t, err)
+	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	require.NoError(t, err)
+	gzip, err := compress.Gzip(compress.Config{})
+	require.NoError(t, err)
+	counted := faults.New(client)
+	j, err := journal.Open(t.Context(), counted, journal.Config{Encodings: []journal.Encoding{gzip, secret}})
+	require.NoError(t, err)
+	return store{client: counted, journal: j}, secret
+}
+
+func TestAnEncryptedAggregateIsLoadedFromItsSnapshotAndEvents(t *testing.T) {
+	t.Parallel()
+	s, _ := setupEncoded(t)
+	note := Noted{Text: strings.Repeat("a long text ", 200)}
+	for _, policy := range []repository.SnapshotPolicy{repository.Every(3), repository.Never} {
+		accounts := s.accounts(t, repository.Config{Snapshots: policy})
+		for range 5 {
+			_, err := accounts.Execute(t.Context(), "42", Deposit(10))
+			require.NoError(t, err)
+		}
+		_, err := accounts.Execute(t.Context(), "42", always[Account](note))
+		require.NoError(t, err)
+	}
+
+	a, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
+
+	require.NoError(t, err)
+	assert.Equal(t, 100, a.State.Balance)
+	assert.EqualValues(t, 12, a.Version)
+	for r, err := range s.journal.Raw().Events(t.Context(), a.ID, 6, 7) {
+		require.NoError(t, err)
+		assert.Equal(t, map[uint64]string{6: "gzip,aes-gcm", 7: "aes-gcm"}[r.Number], r.Encoding)
+	}
+}
+
+func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]repository.SnapshotPolicy{"with a snapshot": repository.Every(1), "from its events": repository.Never} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, secret := setupEncoded(t)
+			accounts := s.accounts(t, repository.Config{Snapshots: policy})
+			loaded, err := accounts.Execute(t.Context(), "42", Deposit(10))
+			require.NoError(t, err)
+			_, err = accounts.Execute(t.Context(), "43", Deposit(10))
+			require.NoError(t, err)
+			require.NoError(t, secret.Destroy(t.Context(), account("42")))
+
+			_, err = accounts.Load(t.Context(), "42")
+			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+			var destroyed *journal.KeyDestroyedError
+			require.ErrorAs(t, err, &destroyed)
+			assert.Equal(t, account("42"), destroyed.ID)
+			_, err = accounts.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+				t.Error("there is nothing to decide upon")
+				return nil, nil
+			})
+			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+			_, err = accounts.Save(t.Context(), loaded, Deposited{1})
+			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+
+			head, err := s.journal.Raw().Head(t.Context(), account("42"))
+			require.NoError(t, err)
+			assert.EqualValues(t, 1, head.Version, "nothing was written")
+			_, err = accounts.Load(t.Context(), "43")
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestNothingEncryptedIsLostInAStorm(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t, dynamotest.Seed(seed))
+			createEncoded(t, db.Client())
+			var processes []*repository.Repository[Account]
+			for range 3 {
+				s, _ := openEncoded(t, db.Client())
+				processes = append(processes, s.accounts(t, repository.Config{Snapshots: repository.Every(2)}))
+			}
+			calm := db.Storm(0.1)
+			var acknowledged, unknown [3]atomic.Int64
+			var wait sync.WaitGroup
+			for _, accounts := range processes {
+				wait.Add(1)
+				go func() {
+					defer wait.Done()
+					for i := range 12 {
+						_, err := accounts.Execute(t.Context(), fmt.Sprint(i%3), Deposit(1))
+						switch {
+						case err == nil:
+							acknowledged[i%3].Add(1)
+						case errors.Is(err, journal.ErrOutcomeUnknown):
+							unknown[i%3].Add(1)
+						}
+					}
+				}()
+			}
+			wait.Wait()
+			calm()
+			for i := range 3 {
+				a, err := processes[0].Load(t.Context(), fmt.Sprint(i))
+				require.NoError(t, err, "all have used one key")
+				assert.GreaterOrEqual(t, int64(a.State.Balance), acknowledged[i].Load())
+				assert.LessOrEqual(t, int64(a.State.Balance), acknowledged[i].Load()+unknown[i].Load())
+			}
+		})
+	}
+}
