@@ -44,6 +44,12 @@ type Config struct {
 	// to live removes it afterwards. Default: 0, which is for ever, at some 200 bytes for each command.
 	CommandRetention time.Duration
 
+	// EventType tells the type of a stored event that has none, for tables in which a program of the
+	// event-store-adapter family writes too: the type is somewhere in the payload then. It must not change the record. An
+	// error fails the read with an [*EventTypeError]. Default: such events have no type, and only readers that need none
+	// can use them.
+	EventType func(*Record) (string, error)
+
 	// Throughput makes [Create] provision the tables and their indexes.
 	// Default: nil, which is on demand.
 	Throughput *types.ProvisionedThroughput

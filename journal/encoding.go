@@ -58,7 +58,7 @@ func (forReading) Encode(context.Context, Place, []byte) ([]byte, bool, error) {
 }
 func (forReading) Overhead() int { return 0 }
 
-// Raw gives the journal without its encodings: records and heads have payloads as they are stored, and say in Encoding
+// Raw gives the journal without its encodings and its [Config.EventType]: records and heads have payloads as they are stored, and say in Encoding
 // what was applied to them; Append stores payloads and Encoding as they are given. It is for those who copy a journal
 // or only want numbers and versions, which then need no keys. An encoding may bind a payload to its [Place], so it can
 // be copied to the same aggregate and number only.
@@ -70,19 +70,30 @@ func (j *Journal) Raw() *Journal {
 	return &raw
 }
 
-// Decode gives a record of [Journal.Raw] with its payload decoded, or the record itself where nothing was applied.
-// Two errors will not go away by themselves: [ErrKeyDestroyed] is for good, and [ErrEncoding] without it wants another
+// Decode gives a record of [Journal.Tail] or [Journal.Raw] with its payload decoded, and with the type that
+// [Config.EventType] finds if it has none; the record itself where there is nothing to do.
+//
+// Errors: [ErrEventType]; [ErrKeyDestroyed], which is for good; [ErrEncoding] without that wants another
 // [Config.Encodings], or names the encoding whose error it wraps.
 func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
-	if r.Encoding == "" || j.raw {
+	typed := r.EventType != "" || j.config.EventType == nil
+	if r.Encoding == "" && typed || j.raw {
 		return r, nil
 	}
-	payload, err := j.decode(ctx, Place{Aggregate: r.Aggregate, Number: r.Number}, r.Encoding, r.Payload)
-	if err != nil {
-		return nil, err
-	}
 	plain := *r
-	plain.Payload, plain.Encoding = payload, ""
+	if r.Encoding != "" {
+		payload, err := j.decode(ctx, Place{Aggregate: r.Aggregate, Number: r.Number}, r.Encoding, r.Payload)
+		if err != nil {
+			return nil, err
+		}
+		plain.Payload, plain.Encoding = payload, ""
+	}
+	if !typed {
+		var err error
+		if plain.EventType, err = j.config.EventType(&plain); err != nil {
+			return nil, &EventTypeError{ID: r.Aggregate, Number: r.Number, Err: err}
+		}
+	}
 	return &plain, nil
 }
 

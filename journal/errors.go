@@ -43,6 +43,8 @@ var (
 	ErrInvalidWrite = errors.New("invalid write")
 	// ErrInvalidCommand: a command id is too long or not UTF-8. Nothing was written.
 	ErrInvalidCommand = errors.New("invalid command id")
+	// ErrEventType: [Config.EventType] could not tell the type of an event.
+	ErrEventType = errors.New("unknown event type")
 	// ErrNotCovered: events cannot be truncated because no snapshot stands for them. Nothing was removed.
 	ErrNotCovered = errors.New("not covered by a snapshot")
 	// ErrNoEvents: a commit without events. Nothing was written.
@@ -109,6 +111,19 @@ func (e *DeletedError) Error() string {
 	return fmt.Sprintf("aggregate %s was deleted at %s, after event %d: use another id", e.ID, e.At.Format(time.RFC3339), e.Version)
 }
 func (e *DeletedError) Is(target error) bool { return target == ErrDeleted }
+
+// EventTypeError is an [ErrEventType]. Err is that of [Config.EventType].
+type EventTypeError struct {
+	ID     aggregate.ID
+	Number uint64
+	Err    error
+}
+
+func (e *EventTypeError) Error() string {
+	return fmt.Sprintf("tell the type of event %d of %s: %v", e.Number, e.ID, e.Err)
+}
+func (e *EventTypeError) Is(target error) bool { return target == ErrEventType }
+func (e *EventTypeError) Unwrap() error        { return e.Err }
 
 // TruncatedError is an [ErrTruncated]. Events from Before on are there, or none if it is beyond the last.
 type TruncatedError struct {

@@ -44,11 +44,10 @@ type TailQuery struct {
 
 // TailPage is a page of a shard's tail, in the order of the events' time.
 type TailPage struct {
+	// Records have payloads as they are stored; [Journal.Decode] gives those that are needed.
 	Records []*Record
 	// Corrupt are the items that cannot be read as records.
 	Corrupt []*CorruptItemError
-	// Undecodable are the events whose payloads cannot be decoded, or not now. [Journal.Raw] leaves payloads as they are.
-	Undecodable []*EncodingError
 	// Next is after the last item of the page.
 	Next Cursor
 	// More: there is another page now.
@@ -119,14 +118,6 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 		}
 		if q.NumbersOnly {
 			r.EventID = "" // a derived one may not be the true one
-		}
-		if r, err = j.Decode(ctx, r); err != nil {
-			var undecodable *EncodingError
-			if ctx.Err() != nil || !errors.As(err, &undecodable) {
-				return TailPage{}, fmt.Errorf("tail %s: %w", shard, err)
-			}
-			page.Undecodable = append(page.Undecodable, undecodable)
-			continue
 		}
 		page.Records = append(page.Records, r)
 	}

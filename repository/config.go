@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-
-	"github.com/millrace-dev/millrace/journal"
 )
 
 // Config adjusts a [Repository]. The zero value serves most applications.
@@ -32,11 +30,6 @@ type Config struct {
 
 	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's codec.
 	SnapshotCodec SnapshotCodec
-
-	// EventType tells the type of a stored event that has none, for tables in which a program of the
-	// event-store-adapter family writes too: the type is somewhere in the payload then. An error, or a type
-	// that the definition lacks, fails the load. Default: such an event fails the load.
-	EventType func(*journal.Record) (string, error)
 
 	// EventPayload turns an encoded event into what is stored, for tables in which a program of the
 	// event-store-adapter family reads too: it looks for id and number inside the payload. The definition's codec

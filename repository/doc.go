@@ -90,8 +90,8 @@
 //
 // Programs of the event-store-adapter family may write to the same tables. They store their own form of the
 // state in the head, with the sequence number inside it, and their events carry no type but have id and number in
-// the payload. A [SnapshotCodec] that reads and writes that form, [Config.EventType], [Config.EventPayload] and a
-// codec for their events are what it takes to share aggregates with them; docs/interop.md shows all of it. Where the
+// the payload. A [SnapshotCodec] that reads and writes that form, [journal.Config].EventType,
+// [Config.EventPayload] and a codec for their events are what it takes to share aggregates with them; docs/interop.md shows all of it. Where the
 // codec finds no number in a snapshot that somebody else wrote, the journal is replayed.
 //
 // # Errors

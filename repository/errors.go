@@ -28,8 +28,8 @@ func (e *ConfigError) Error() string {
 func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
 
 // EventError says which stored event cannot be applied, so that its aggregate cannot be loaded. Err is an
-// [*aggregate.UnknownEventError], an [*aggregate.MalformedEventError], an [*aggregate.UpcastError] or the
-// error of [Config.EventType]. Nothing was written.
+// [*aggregate.UnknownEventError], an [*aggregate.MalformedEventError] or an [*aggregate.UpcastError]. Nothing was
+// written.
 type EventError struct {
 	ID     aggregate.ID
 	Number uint64

@@ -154,14 +154,8 @@ func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version u
 
 // replay applies a stored event, or all events that stand for it today. One stored event is one version,
 // whatever becomes of it.
-func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped *skipped) (err error) {
-	eventType := record.EventType
-	if eventType == "" && r.config.EventType != nil {
-		if eventType, err = r.config.EventType(record); err != nil {
-			return err
-		}
-	}
-	err = r.definition.Replay(&a.State, eventType, record.Payload)
+func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped *skipped) error {
+	err := r.definition.Replay(&a.State, record.EventType, record.Payload)
 	if unknown, ok := r.unknown(err); ok {
 		skipped.add(record.Number, unknown)
 		a.partial = true

@@ -226,19 +226,17 @@ func TestLoadAsksForTheTypeOfAnEventThatHasNone(t *testing.T) {
 	_, err = s.accounts(t, repository.Config{}).Load(t.Context(), "42")
 	require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
 
-	a, err := s.accounts(t, repository.Config{
-		EventType: func(r *journal.Record) (string, error) {
-			assert.EqualValues(t, 2, r.Number, "events that have a type need no other")
-			return "account.deposited.v1", nil
-		},
-	}).Load(t.Context(), "42")
+	a, err := s.typing(t, func(r *journal.Record) (string, error) {
+		assert.EqualValues(t, 2, r.Number, "events that have a type need no other")
+		return "account.deposited.v1", nil
+	}).accounts(t, repository.Config{}).Load(t.Context(), "42")
 	require.NoError(t, err)
 	assert.Equal(t, 6, a.State.Balance)
 
 	illegible := errors.New("illegible")
-	_, err = s.accounts(t, repository.Config{
-		EventType: func(*journal.Record) (string, error) { return "", illegible },
-	}).Load(t.Context(), "42")
+	_, err = s.typing(t, func(*journal.Record) (string, error) { return "", illegible }).
+		accounts(t, repository.Config{}).Load(t.Context(), "42")
+	require.ErrorIs(t, err, journal.ErrEventType)
 	require.ErrorIs(t, err, illegible)
 	assert.ErrorContains(t, err, "event 2 of account-42")
 }

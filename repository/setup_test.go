@@ -281,6 +281,15 @@ func (l *logger) assertSilent(t *testing.T) {
 	assert.Empty(t, strings.Join(l.errors, "\n"), "nothing was to be reported")
 }
 
+// typing opens the store with a function that tells the types of events that have none.
+func (s store) typing(t *testing.T, eventType func(*journal.Record) (string, error)) store {
+	t.Helper()
+	j, err := journal.Open(t.Context(), s.client, journal.Config{EventType: eventType})
+	require.NoError(t, err)
+	s.client.Reset()
+	return store{client: s.client, journal: j}
+}
+
 // copyFrom puts the head of an aggregate of another store in the place of this one's.
 func (s store) copyFrom(t *testing.T, other store, id aggregate.ID) {
 	t.Helper()

@@ -238,9 +238,9 @@ func TestASnapshotCodecIsToldWhatItWrites(t *testing.T) {
 
 func TestASnapshotOfAnotherProgramServesIfTheCodecFindsItsNumber(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
+	s := setup(t).typing(t, depositedByPeer)
 	log := &logger{}
-	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}, EventType: depositedByPeer, Logger: log})
+	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}, Logger: log})
 	_, err := repo.Execute(t.Context(), "42", always(deposits(30)...))
 	require.NoError(t, err)
 	s.peerWrites(t, account("42"), 31, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
@@ -273,9 +273,9 @@ func TestASnapshotThatCannotBePlacedIsIgnored(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setup(t)
+			s := setup(t).typing(t, depositedByPeer)
 			log := &logger{}
-			repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, EventType: depositedByPeer, Logger: log, Snapshots: repository.Every(5)})
+			repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Logger: log, Snapshots: repository.Every(5)})
 			_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
 			require.NoError(t, err)
 			want := 3

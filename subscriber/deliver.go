@@ -73,6 +73,13 @@ func (s *session) nextRecord(st *stream) (*journal.Record, error) {
 		var records []*journal.Record
 		size := 0
 		for r, err := range s.raw.Events(s.messageCtx, st.id, from, to) {
+			var truncated *journal.TruncatedError
+			if errors.As(err, &truncated) {
+				if len(records) == 0 {
+					s.passTruncated(st, truncated.Before)
+				}
+				break
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -81,9 +88,21 @@ func (s *session) nextRecord(st *stream) (*journal.Record, error) {
 			}
 			records = append(records, r)
 		}
-		s.stats.fetched.Add(uint64(len(records)))
-		st.shard.fill(st, records)
+		if len(records) > 0 {
+			s.stats.fetched.Add(uint64(len(records)))
+			st.shard.fill(st, records)
+		}
 	}
+}
+
+// passTruncated steps over events that were removed on purpose: those before a number, also those among them that are
+// still there, for they may go at any moment.
+func (s *session) passTruncated(st *stream, before uint64) {
+	passed := st.shard.pass(st, before-1)
+	s.stats.truncated.Add(passed)
+	s.logger.Info("Events passed over, they were removed from the journal", watermill.LogFields{
+		"aggregate_id": st.id.Value, "before": before, "events": passed,
+	})
 }
 
 // deliver sends a message and waits for its ack. It tells false when the stream has
@@ -204,9 +223,23 @@ func (sh *shard) fill(st *stream, records []*journal.Record) {
 	st.fill(records)
 }
 
+// pass acks all events up to a number and tells how many.
+func (sh *shard) pass(st *stream, number uint64) uint64 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	passed := number - st.acked
+	st.hear(number)
+	sh.acked(st, number)
+	return passed
+}
+
 func (sh *shard) ack(st *stream, number uint64) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	sh.acked(st, number)
+}
+
+func (sh *shard) acked(st *stream, number uint64) {
 	st.acked = number
 	st.failures, st.cautious = 0, false
 	if st.position.stored.Load() < number {

@@ -10,9 +10,10 @@
 // acked, the next event of the same aggregate only after that; events of different
 // aggregates come side by side, up to [Config.MaxInFlight]. A nacked message comes again after
 // a pause. So does one whose event cannot be read, decoded or unmarshaled. Either blocks its own
-// aggregate and no other, and nothing is ever skipped, but for one thing: an event that can never be decoded again,
-// since the key of its aggregate was destroyed ([journal.ErrKeyDestroyed]), is passed over, which is logged and
-// counted ([Stats]). A read model that holds data of such an aggregate is not told of it.
+// aggregate and no other, and nothing is ever skipped, but for what was given up on purpose: events that can never be decoded
+// again, since the key of their aggregate was destroyed ([journal.ErrKeyDestroyed]), and events that were removed
+// ([journal.ErrTruncated]) are passed over, which is logged and counted ([Stats]). A read model that holds data of such an
+// aggregate is not told of it.
 //
 // Positions are stored a little after the ack ([Config.CommitInterval]). After a crash,
 // what was acked and not stored comes again; after [Subscriber.Close] nothing does. A handler whose

@@ -12,18 +12,19 @@ type Stats struct {
 	Failures   uint64 // readings of an aggregate that failed and were put off
 	Corrupt    uint64 // items of the tail that are no events
 	Destroyed  uint64 // events passed over because the key of their aggregate was destroyed
+	Truncated  uint64 // events passed over because they were removed from the journal
 	Claims     uint64 // positions claimed: read and stamped, one write each
 	Positions  uint64 // positions stored
 }
 
 type counters struct {
-	delivered, acked, nacked, duplicates, fetched, failures, corrupt, destroyed, claims, positions atomic.Uint64
+	delivered, acked, nacked, duplicates, fetched, failures, corrupt, destroyed, truncated, claims, positions atomic.Uint64
 }
 
 func (c *counters) read() Stats {
 	return Stats{
 		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(),
 		Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
-		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
+		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 	}
 }

@@ -37,7 +37,6 @@ func sharing(snapshots repository.SnapshotPolicy) repository.Config {
 	return repository.Config{
 		Snapshots:     snapshots,
 		SnapshotCodec: peerSnapshots{},
-		EventType:     typeInPayload,
 		EventPayload:  placeInPayload,
 	}
 }

@@ -19,10 +19,11 @@ import (
 
 // peerConfig is for tables with the names that users of event-store-adapter-js give.
 var peerConfig = journal.Config{
-	Tables:   journal.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
-	Indexes:  journal.Indexes{JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshots-aid-index"},
-	Shards:   32,
-	Resolver: journal.JSHash,
+	EventType: typeInPayload,
+	Tables:    journal.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
+	Indexes:   journal.Indexes{JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshots-aid-index"},
+	Shards:    32,
+	Resolver:  journal.JSHash,
 }
 
 func setup(t *testing.T) *dynamodb.Client {
@@ -136,7 +137,7 @@ func requireSame(t *testing.T, ours ours, peer *peer, id string, want Account, v
 		case Deposited:
 			assert.Equal(t, event.Amount, events[i].Amount)
 		}
-		if record.EventType != "" {
+		if record.CommitID != "" {
 			assert.Equal(t, record.EventID, events[i].ID, "the id of an event of ours")
 		}
 		event.Apply(&replayed)

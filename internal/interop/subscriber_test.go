@@ -3,7 +3,6 @@ package interop_test
 import (
 	"testing"
 
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +18,7 @@ func TestAGroupGetsTheEventsOfBothKindsOfWritersInOrder(t *testing.T) {
 	peer.open("1", "Ann")
 	peer.deposit("1", 1, true)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: ours.journal, ConsumerGroup: "group", Unmarshaler: subscriber.UnmarshalerFunc(named),
+		Journal: ours.journal, ConsumerGroup: "group",
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, sub.Close()) })
@@ -44,15 +43,4 @@ func TestAGroupGetsTheEventsOfBothKindsOfWritersInOrder(t *testing.T) {
 	ours.execute("1", Deposited{3})
 	expect(3, "AccountDeposited")
 	expect(4, "AccountDeposited")
-}
-
-// named gives messages the name that the payload has, so that handlers chosen by name get the peer's events too.
-func named(r *journal.Record) (*message.Message, error) {
-	name, err := typeInPayload(r)
-	if err != nil {
-		return nil, err
-	}
-	msg := message.NewMessage(r.EventID, r.Payload)
-	msg.Metadata.Set(subscriber.MetadataName, name)
-	return msg, nil
 }

@@ -1,0 +1,76 @@
+package subscriber_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// truncated is a journal of one shard in which an aggregate has lost its events before a number.
+func truncated(t *testing.T, events int, before uint64) *journal.Journal {
+	t.Helper()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	j := open(t, client)
+	write(t, j, "x", 0, events-1)
+	_, err := j.Append(t.Context(), journal.Commit{
+		Aggregate: account("x"), Expected: uint64(events - 1), Events: []journal.Event{{Payload: []byte(fmt.Sprintf("x/%d", events))}},
+		Snapshot: &journal.Snapshot{Number: uint64(events), Payload: []byte("state")},
+	})
+	require.NoError(t, err)
+	require.NoError(t, j.Truncate(t.Context(), account("x"), before, journal.Removal{}))
+	return j
+}
+
+func TestANewGroupPassesOverEventsThatWereRemoved(t *testing.T) {
+	t.Parallel()
+	for _, before := range []uint64{2, 5, 20, 30} { // read by key and from the index
+		j := truncated(t, 30, before)
+		log := &notes{}
+		sub, err := subscriber.NewSubscriber(quick(j), log)
+		require.NoError(t, err)
+		messages, err := sub.Subscribe(t.Context(), topic)
+		require.NoError(t, err)
+
+		assert.Equal(t, expect("x", int(before), 30), receiveAll(t, messages, 30-int(before)+1))
+
+		assert.EqualValues(t, before-1, sub.Stats().Truncated)
+		assert.Zero(t, sub.Stats().Failures, "they are not taken for a gap")
+		require.NoError(t, sub.Close())
+		sub, messages = subscribe(t, quick(j))
+		write(t, j, "x", 30, 1)
+		assert.Equal(t, expect("x", 31, 31), receiveAll(t, messages, 1))
+		assert.Zero(t, sub.Stats().Truncated)
+	}
+}
+
+func TestAGroupThatLaggedBehindADeletionIsDoneWithTheAggregate(t *testing.T) {
+	t.Parallel()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	j := open(t, client)
+	write(t, j, "x", 0, 12)
+	sub, messages := subscribe(t, quick(j))
+	first := receive(t, messages)
+	require.NoError(t, j.Delete(t.Context(), account("x"), 12, journal.Removal{}))
+	first.Ack()
+	write(t, j, "y", 0, 1)
+
+	// What the group had read before may still come; nothing blocks.
+	eventually(t, "the group is through", func() bool {
+		select {
+		case msg := <-messages:
+			msg.Ack()
+		default:
+		}
+		stats := sub.Stats()
+		return stats.Acked+stats.Truncated == 13
+	})
+	assert.Zero(t, sub.Stats().Failures)
+}
