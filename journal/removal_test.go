@@ -332,10 +332,10 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 		for _, after := range []time.Duration{0, time.Hour} {
 			for name, remove := range map[string]func(context.Context, *journal.Journal, aggregate.ID) error{
 				"truncate": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
-					return j.Truncate(ctx, id, 31, journal.Removal{After: after})
+					return j.Truncate(ctx, id, 13, journal.Removal{After: after})
 				},
 				"delete": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
-					return j.Delete(ctx, id, 30, journal.Removal{After: after})
+					return j.Delete(ctx, id, 12, journal.Removal{After: after})
 				},
 			} {
 				t.Run(fmt.Sprint(name, " ", layout, " ", after), func(t *testing.T) {
@@ -357,9 +357,9 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 				require.Less(t, n, 100)
 				s, db := inMemory(t, config)
 				id := user("1")
-				s.covered(t, id, 30)
+				s.covered(t, id, 12)
 				once := s.through(t, db.Client(func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }))
-				db.Inject(dynamotest.SmallPages(20))
+				db.Inject(dynamotest.SmallPages(5))
 				injection := db.Inject(fault, dynamotest.After(n), dynamotest.Times(1))
 
 				err := remove(t.Context(), once, id)
@@ -369,7 +369,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 				} else {
 					require.Error(t, err, "%s, request %d", name, n)
 					// Whatever is missing now has been announced.
-					if _, err := read(t, s.Journal, id, 1, 30); err != nil {
+					if _, err := read(t, s.Journal, id, 1, 12); err != nil {
 						require.ErrorIs(t, err, journal.ErrTruncated, "%s, request %d", name, n)
 					}
 				}
@@ -377,7 +377,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 				require.NoError(t, remove(t.Context(), s.Journal, id), "%s, request %d", name, n)
 				db.Clock().Advance(2 * time.Hour)
 				require.Empty(t, s.numbers(t, id), "%s, request %d", name, n)
-				_, err = read(t, s.Journal, id, 1, 30)
+				_, err = read(t, s.Journal, id, 1, 12)
 				require.ErrorIs(t, err, journal.ErrTruncated)
 			}
 		}
@@ -388,7 +388,7 @@ func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
 	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		id := user("1")
-		s.covered(t, id, 30)
+		s.covered(t, id, 12)
 		for _, operation := range []string{"UpdateItem", "BatchWriteItem"} {
 			db.Inject(dynamotest.LoseReply(), dynamotest.On(operation), dynamotest.Times(1))
 		}
@@ -402,7 +402,7 @@ func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
 func TestARemovalEndsWithItsContext(t *testing.T) {
 	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
 		s, db := inMemory(t, config)
-		s.covered(t, user("1"), 30)
+		s.covered(t, user("1"), 12)
 		ctx, cancel := cancellable(t)
 		db.Inject(dynamotest.Unprocessed(30), dynamotest.On("BatchWriteItem"))
 		db.Observe(func(c dynamotest.Call) {
