@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -368,6 +369,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 					require.NoError(t, err)
 				} else {
 					require.Error(t, err, "%s, request %d", name, n)
+					require.Equal(t, name == "refused", errors.Is(err, journal.ErrAccess), "%s, request %d: %v", name, n, err)
 					// Whatever is missing now has been announced.
 					if _, err := read(t, s.Journal, id, 1, 12); err != nil {
 						require.ErrorIs(t, err, journal.ErrTruncated, "%s, request %d", name, n)

@@ -206,7 +206,7 @@ func (j *Journal) stateKey(id aggregate.ID) item {
 //
 // A row that has expired is as good as none, so this is a short cut and never the truth.
 //
-// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess].
+// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
 func (j *Journal) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	s, err := j.snapshotBefore(ctx, head, number)
 	if err != nil {
@@ -277,7 +277,7 @@ func (j *Journal) redundantOf(it item) *Snapshot {
 // It may be called again.
 //
 // An error is no harm: the next commit with a [Redundancy] deletes what is left. Errors: [ErrThrottled],
-// [ErrTableMissing], [ErrAccess].
+// [ErrTableMissing], [ErrAccess], aggregate.ErrInvalidID, the context's, and one for number 0, which is the head.
 func (j *Journal) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
 	if err := id.Validate(); err != nil {
 		return err

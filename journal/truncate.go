@@ -35,8 +35,9 @@ type Removal struct {
 // It costs one write unit for each KB of each event and as much in each index, and one read unit for each 4 KB. When it
 // ends with an error, or with its process, call it again: it goes on with what is left.
 //
-// Errors: [ErrNotCovered] with nothing removed, [ErrNotFound], [ErrDeleted], [ErrThrottled], [ErrTableMissing],
-// [ErrAccess], [ErrConflict] if other writers move the head again and again.
+// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [ErrDeleted], aggregate.ErrInvalidID, [ErrCorruptItem] of the
+// head, and [ErrConflict] if other writers move it again and again; at any time [ErrThrottled], [ErrTableMissing],
+// [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	if err := j.truncate(ctx, id, before, removal); err != nil {
 		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
@@ -84,7 +85,8 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 // For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a tombstone already is no
 // error: what is left of it is removed.
 //
-// Errors: [ErrConflict] with nothing removed, [ErrNotFound], [ErrThrottled], [ErrTableMissing], [ErrAccess].
+// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID and [ErrCorruptItem] of the head; at
+// any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	if err := j.delete(ctx, id, expected, removal); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
