@@ -48,7 +48,8 @@ type Redundancy struct {
 	// Keep is how many the aggregate has, 1 or more. The oldest go first.
 	Keep int
 	// TTL, if not 0, makes DynamoDB delete each row when that time has passed, usually within two days, and free of charge.
-	// Nothing else removes them then; the table needs time to live on its TTL attribute, which [Create] sees to.
+	// Nothing else removes them then; the table needs time to live on its TTL attribute, which [Create] sees to. Rows
+	// from before there was a TTL have none: remove those that [Head.Redundant] lists once.
 	TTL time.Duration
 }
 

@@ -17,7 +17,7 @@ import (
 
 // Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes them at once.
 type Removal struct {
-	// After, if not 0, leaves the events to DynamoDB's time to live, which deletes them when that time has passed, usually
+	// After, if positive, leaves the events to DynamoDB's time to live, which deletes them when that time has passed, usually
 	// within two days. It gives consumer groups that lag behind the time to read them. The journal table needs time to
 	// live on its TTL attribute, which [Create] sees to.
 	After time.Duration
@@ -77,7 +77,8 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 
 // Delete removes an aggregate for good: state, redundant snapshots and events. What stays is a tombstone, the head with
 // the number of the last event; so no number is ever used twice, and whoever reads or writes the aggregate gets a
-// [*DeletedError]. The guards of its commands stay too.
+// [*DeletedError]. The guards of its commands stay too. A program of the event-store-adapter family knows no tombstones:
+// if it has the aggregate loaded, it writes on.
 //
 // Expected is the version that was decided on, as in [Commit]. Consumer groups are not told: append an event that says
 // so first, and give them time to read it with [Removal].After.
@@ -172,7 +173,8 @@ func (j *Journal) removeEvents(ctx context.Context, id aggregate.ID, before uint
 	return j.eachRow(ctx, table, id, func(rows []row) error {
 		var keys []item
 		for _, r := range rows {
-			marked := removal.After > 0 && r.expires > 0 // by an earlier call
+			// By an earlier call, and not for longer.
+			marked := removal.After > 0 && r.expires > 0 && r.expires <= uint64(expires.Unix())
 			if r.number > 0 && r.number < before && !marked {
 				keys = append(keys, j.key(id, r.number))
 			}
