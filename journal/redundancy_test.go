@@ -490,3 +490,25 @@ func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
 		assert.Equal(t, n == 0, receipt.SnapshotLeftOut)
 	}
 }
+
+func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		s := setup(t, journal.Config{Layout: layout})
+		c := s.callersTable(t)
+		commit := journal.Commit{
+			Aggregate: user("1"), Events: events(1, 90), Snapshot: stateAt(90), Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+		}
+		for n := range 9 {
+			commit.Writes = append(commit.Writes, c.count(fmt.Sprint(n)))
+		}
+
+		receipt, err := s.Append(t.Context(), commit)
+
+		require.NoError(t, err)
+		assert.Equal(t, layout == journal.Lean, receipt.SnapshotLeftOut)
+		assert.Empty(t, receipt.Redundant)
+		s.requireVersion(t, user("1"), 90)
+		assert.Len(t, s.scan(t, c.name), 9)
+	}
+}
