@@ -8,9 +8,10 @@ import (
 // Append writes a commit: one TransactWriteItems, one round trip. It costs two
 // write units for each KB of each event (and as much in each of the journal's
 // indexes, without the doubling), and two for each KB of the head.
+// A command id costs two more as a rule, and [Commit.Writes] cost what they do in any transaction.
 //
-// A transaction that DynamoDB throttles, that meets another transaction on the
-// same head, or whose reply is lost is sent again under the same commit id until
+// A transaction that DynamoDB throttles, that meets another transaction on one of
+// its items, or whose reply is lost is sent again under the same commit id until
 // [Config.RetryBudget] or the context ends; it is never written twice.
 //
 // Nothing was written when the error is [ErrConflict], [ErrDeleted], [ErrDuplicateCommand], [ErrWriteRefused],

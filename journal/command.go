@@ -33,7 +33,8 @@ type Command struct {
 // Command reads the guard that a commit with a CommandID left, with one strongly consistent read of one unit. It is
 // false where the aggregate has no such command, or one that [Config.CommandRetention] no longer keeps.
 //
-// Errors: [ErrInvalidCommand], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID.
+// Errors: [ErrInvalidCommand], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the
+// context's.
 func (j *Journal) Command(ctx context.Context, id aggregate.ID, commandID string) (Command, bool, error) {
 	if err := id.Validate(); err != nil {
 		return Command{}, false, err

@@ -61,7 +61,7 @@ type Commit struct {
 	CommandID string
 	// Writes are further actions of the same transaction, on tables of the caller's or on rows of other
 	// aggregates: an outbox row, a guard that makes an e-mail address unique. They are sent as they are. One whose
-	// condition is false refuses the commit with a [*WriteRefusedError].
+	// condition is false refuses the commit with a [*WriteRefusedError], if it is neither a conflict nor a duplicate.
 	Writes []types.TransactWriteItem
 }
 

@@ -35,3 +35,16 @@ func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *
 		{Table: "journal", Index: "journal-tail-index", WriteUnits: 3 * 2},
 	}, calls.Calls()[0].Capacity)
 }
+
+func TestACommandIDCostsTwoUnitsMore(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	calls := db.Record()
+	s.write(t, user("1"), 1, 1)
+	_, without := calls.Units()
+	calls.Reset()
+	_, err := s.execute(t, user("2"), 0, 1, "6f1c1a3e-2d58-4a5a-9c37-0f6d1c0b7e55")
+	require.NoError(t, err)
+	_, with := calls.Units()
+	assert.InDelta(t, without+2, with, 0)
+}

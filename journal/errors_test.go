@@ -122,6 +122,37 @@ var allCalls = []call{
 		_, err := j.Resolve(ctx, &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: "c"})
 		return err
 	}},
+	{"Version", "GetItem", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		_, err := j.Version(ctx, user("1"))
+		return err
+	}},
+	{"Command", "GetItem", inJournal, func(ctx context.Context, j *journal.Journal) error {
+		_, _, err := j.Command(ctx, user("1"), "c")
+		return err
+	}},
+	{"SnapshotBefore by key", "GetItem", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		_, err := j.SnapshotBefore(ctx, journal.Head{Aggregate: user("1"), Redundant: []uint64{1}}, 1)
+		return err
+	}},
+	{"SnapshotBefore by index", "Query", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		_, err := j.SnapshotBefore(ctx, journal.Head{Aggregate: user("1")}, 1)
+		return err
+	}},
+	{"RemoveSnapshots", "BatchWriteItem", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		return j.RemoveSnapshots(ctx, user("1"), []uint64{1})
+	}},
+	{"Truncate", "GetItem", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		return j.Truncate(ctx, user("1"), 2, journal.Removal{})
+	}},
+	{"Delete", "GetItem", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		return j.Delete(ctx, user("1"), 2, journal.Removal{})
+	}},
+	{"Heads", "Scan", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		return firstHeadError(ctx, j, journal.HeadsQuery{})
+	}},
+	{"Heads of a type", "Query", inSnapshot, func(ctx context.Context, j *journal.Journal) error {
+		return firstHeadError(ctx, j, journal.HeadsQuery{AggregateType: "user-account"})
+	}},
 	{"Open", "GetItem", inJournal, func(ctx context.Context, j *journal.Journal) error {
 		_, err := journal.Open(ctx, j.Client(), j.Config())
 		return err
@@ -130,6 +161,15 @@ var allCalls = []call{
 
 func firstError(ctx context.Context, j *journal.Journal, to uint64) error {
 	for _, err := range j.Events(ctx, user("1"), 1, to) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func firstHeadError(ctx context.Context, j *journal.Journal, q journal.HeadsQuery) error {
+	for _, err := range j.Heads(ctx, q) {
 		if err != nil {
 			return err
 		}

@@ -39,8 +39,8 @@ const (
 // Events that were removed on purpose end it with a [*TruncatedError], which says where to go on; some of them may
 // still be there and come before it.
 //
-// Errors: [ErrCorruptItem], [ErrTruncated], [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess],
-// the context's.
+// Errors: [ErrCorruptItem], [ErrTruncated], [ErrEncoding], [ErrKeyDestroyed], [ErrEventType], [ErrTableMissing],
+// [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		var undecodable error

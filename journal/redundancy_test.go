@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -193,9 +194,17 @@ func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T
 	err := s.through(t, s.client, impatient).RemoveSnapshots(t.Context(), id, listed)
 	require.ErrorIs(t, err, journal.ErrThrottled)
 	require.ErrorContains(t, err, "left 30 deletes unprocessed")
+
 	ctx, cancel := cancellable(t)
-	cancel()
-	require.Error(t, s.RemoveSnapshots(ctx, id, listed))
+	client := faults.New(s.client)
+	client.Inject(faults.BatchWriteItem, func(ctx context.Context, call faults.Call) (any, error) {
+		out, err := call.Send(ctx)
+		cancel()
+		return out, err
+	})
+	err = s.through(t, client).RemoveSnapshots(ctx, id, listed)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, journal.ErrThrottled)
 }
 
 func TestTheHeadIsNeverRemovedAsASnapshot(t *testing.T) {
@@ -488,5 +497,27 @@ func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
 		})
 		require.NoError(t, err)
 		assert.Equal(t, n == 0, receipt.SnapshotLeftOut)
+	}
+}
+
+func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		s := setup(t, journal.Config{Layout: layout})
+		c := s.callersTable(t)
+		commit := journal.Commit{
+			Aggregate: user("1"), Events: events(1, 90), Snapshot: stateAt(90), Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+		}
+		for n := range 9 {
+			commit.Writes = append(commit.Writes, c.count(fmt.Sprint(n)))
+		}
+
+		receipt, err := s.Append(t.Context(), commit)
+
+		require.NoError(t, err)
+		assert.Equal(t, layout == journal.Lean, receipt.SnapshotLeftOut)
+		assert.Empty(t, receipt.Redundant)
+		s.requireVersion(t, user("1"), 90)
+		assert.Len(t, s.scan(t, c.name), 9)
 	}
 }

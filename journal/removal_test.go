@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -332,10 +333,10 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 		for _, after := range []time.Duration{0, time.Hour} {
 			for name, remove := range map[string]func(context.Context, *journal.Journal, aggregate.ID) error{
 				"truncate": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
-					return j.Truncate(ctx, id, 31, journal.Removal{After: after})
+					return j.Truncate(ctx, id, 13, journal.Removal{After: after})
 				},
 				"delete": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
-					return j.Delete(ctx, id, 30, journal.Removal{After: after})
+					return j.Delete(ctx, id, 12, journal.Removal{After: after})
 				},
 			} {
 				t.Run(fmt.Sprint(name, " ", layout, " ", after), func(t *testing.T) {
@@ -357,9 +358,9 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 				require.Less(t, n, 100)
 				s, db := inMemory(t, config)
 				id := user("1")
-				s.covered(t, id, 30)
+				s.covered(t, id, 12)
 				once := s.through(t, db.Client(func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }))
-				db.Inject(dynamotest.SmallPages(20))
+				db.Inject(dynamotest.SmallPages(5))
 				injection := db.Inject(fault, dynamotest.After(n), dynamotest.Times(1))
 
 				err := remove(t.Context(), once, id)
@@ -368,8 +369,9 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 					require.NoError(t, err)
 				} else {
 					require.Error(t, err, "%s, request %d", name, n)
+					require.Equal(t, name == "refused", errors.Is(err, journal.ErrAccess), "%s, request %d: %v", name, n, err)
 					// Whatever is missing now has been announced.
-					if _, err := read(t, s.Journal, id, 1, 30); err != nil {
+					if _, err := read(t, s.Journal, id, 1, 12); err != nil {
 						require.ErrorIs(t, err, journal.ErrTruncated, "%s, request %d", name, n)
 					}
 				}
@@ -377,7 +379,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 				require.NoError(t, remove(t.Context(), s.Journal, id), "%s, request %d", name, n)
 				db.Clock().Advance(2 * time.Hour)
 				require.Empty(t, s.numbers(t, id), "%s, request %d", name, n)
-				_, err = read(t, s.Journal, id, 1, 30)
+				_, err = read(t, s.Journal, id, 1, 12)
 				require.ErrorIs(t, err, journal.ErrTruncated)
 			}
 		}
@@ -388,7 +390,7 @@ func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
 	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		id := user("1")
-		s.covered(t, id, 30)
+		s.covered(t, id, 12)
 		for _, operation := range []string{"UpdateItem", "BatchWriteItem"} {
 			db.Inject(dynamotest.LoseReply(), dynamotest.On(operation), dynamotest.Times(1))
 		}
@@ -402,7 +404,7 @@ func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
 func TestARemovalEndsWithItsContext(t *testing.T) {
 	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
 		s, db := inMemory(t, config)
-		s.covered(t, user("1"), 30)
+		s.covered(t, user("1"), 12)
 		ctx, cancel := cancellable(t)
 		db.Inject(dynamotest.Unprocessed(30), dynamotest.On("BatchWriteItem"))
 		db.Observe(func(c dynamotest.Call) {
@@ -436,7 +438,9 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
 	assert.Zero(t, progress, "what has a time already keeps it")
 
-	db.Clock().Advance(31 * time.Minute)
+	require.NoError(t, s.Truncate(t.Context(), id, 11, journal.Removal{After: 10 * time.Minute, Progress: removal.Progress}))
+	assert.Equal(t, 20, progress, "unless it is to go earlier")
+	db.Clock().Advance(11 * time.Minute)
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
 	_, err = read(t, s.Journal, id, 1, 30)
 	require.ErrorIs(t, err, journal.ErrTruncated)

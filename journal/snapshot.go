@@ -51,7 +51,8 @@ type Redundancy struct {
 	// Keep is how many the aggregate has, 1 or more. The oldest go first.
 	Keep int
 	// TTL, if not 0, makes DynamoDB delete each row when that time has passed, usually within two days, and free of charge.
-	// Nothing else removes them then; the table needs time to live on its TTL attribute, which [Create] sees to.
+	// Nothing else removes them then; the table needs time to live on its TTL attribute, which [Create] sees to. Rows
+	// from before there was a TTL have none: remove those that [Head.Redundant] lists once.
 	TTL time.Duration
 }
 
@@ -211,7 +212,7 @@ func (j *Journal) stateKey(id aggregate.ID) item {
 //
 // A row that has expired is as good as none, so this is a short cut and never the truth.
 //
-// Errors: [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess].
+// Errors: [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
 func (j *Journal) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	s, err := j.snapshotBefore(ctx, head, number)
 	if err == nil {
@@ -285,7 +286,7 @@ func (j *Journal) redundantOf(it item) *Snapshot {
 // It may be called again.
 //
 // An error is no harm: the next commit with a [Redundancy] deletes what is left. Errors: [ErrThrottled],
-// [ErrTableMissing], [ErrAccess].
+// [ErrTableMissing], [ErrAccess], aggregate.ErrInvalidID, the context's, and one for number 0, which is the head.
 func (j *Journal) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
 	if err := id.Validate(); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 
 // Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes them at once.
 type Removal struct {
-	// After, if not 0, leaves the events to DynamoDB's time to live, which deletes them when that time has passed, usually
+	// After, if positive, leaves the events to DynamoDB's time to live, which deletes them when that time has passed, usually
 	// within two days. It gives consumer groups that lag behind the time to read them. The journal table needs time to
 	// live on its TTL attribute, which [Create] sees to.
 	After time.Duration
@@ -35,8 +35,9 @@ type Removal struct {
 // It costs one write unit for each KB of each event and as much in each index, and one read unit for each 4 KB. When it
 // ends with an error, or with its process, call it again: it goes on with what is left.
 //
-// Errors: [ErrNotCovered] with nothing removed, [ErrNotFound], [ErrDeleted], [ErrThrottled], [ErrTableMissing],
-// [ErrAccess], [ErrConflict] if other writers move the head again and again.
+// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [ErrDeleted], aggregate.ErrInvalidID, [ErrCorruptItem] of the
+// head, and [ErrConflict] if other writers move it again and again; at any time [ErrThrottled], [ErrTableMissing],
+// [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	if err := j.truncate(ctx, id, before, removal); err != nil {
 		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
@@ -76,7 +77,8 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 
 // Delete removes an aggregate for good: state, redundant snapshots and events. What stays is a tombstone, the head with
 // the number of the last event; so no number is ever used twice, and whoever reads or writes the aggregate gets a
-// [*DeletedError]. The guards of its commands stay too.
+// [*DeletedError]. The guards of its commands stay too. A program of the event-store-adapter family knows no tombstones:
+// if it has the aggregate loaded, it writes on.
 //
 // Expected is the version that was decided on, as in [Commit]. Consumer groups are not told: append an event that says
 // so first, and give them time to read it with [Removal].After.
@@ -84,7 +86,8 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 // For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a tombstone already is no
 // error: what is left of it is removed.
 //
-// Errors: [ErrConflict] with nothing removed, [ErrNotFound], [ErrThrottled], [ErrTableMissing], [ErrAccess].
+// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID and [ErrCorruptItem] of the head; at
+// any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	if err := j.delete(ctx, id, expected, removal); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
@@ -170,7 +173,8 @@ func (j *Journal) removeEvents(ctx context.Context, id aggregate.ID, before uint
 	return j.eachRow(ctx, table, id, func(rows []row) error {
 		var keys []item
 		for _, r := range rows {
-			marked := removal.After > 0 && r.expires > 0 // by an earlier call
+			// By an earlier call, and not for longer.
+			marked := removal.After > 0 && r.expires > 0 && r.expires <= uint64(expires.Unix())
 			if r.number > 0 && r.number < before && !marked {
 				keys = append(keys, j.key(id, r.number))
 			}

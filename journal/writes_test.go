@@ -330,3 +330,23 @@ func TestATransactionOnAnItemOfTheCallersIsWaitedFor(t *testing.T) {
 	require.ErrorContains(t, err, c.name, "the table may be any")
 	s.requireNothingWritten(t, user("2"))
 }
+
+func TestAWriteThatDynamoDBRefusesForAnotherReasonIsToldWithItsPlace(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c := s.callersTable(t)
+		s.put(t, c.name, item{"id": text("large"), "a": binary(string(make([]byte, 390_000)))})
+		grow := types.TransactWriteItem{Update: &types.Update{
+			TableName: &c.name, Key: item{"id": text("large")}, UpdateExpression: aws.String("SET b = :b"),
+			ExpressionAttributeValues: item{":b": binary(string(make([]byte, 50_000)))},
+		}}
+
+		_, err := s.Append(t.Context(), with("1", c.count("n"), grow))
+
+		var refused *journal.WriteRefusedError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, 1, refused.Index)
+		assert.Equal(t, "ValidationError", refused.Code)
+		assert.Contains(t, refused.Message, "size")
+		s.requireNothingWritten(t, user("1"))
+	})
+}

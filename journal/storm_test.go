@@ -1,0 +1,95 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Every command is tried by two writers until one of them hears that it has been executed; the counter is the caller's own
+// table, which has no guard but the commit.
+func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
+	t.Parallel()
+	const commands, writers = 12, 4
+	for seed := range uint64(6) {
+		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+			t.Run(fmt.Sprint(layout, " seed ", seed), func(t *testing.T) {
+				t.Parallel()
+				db := dynamotest.New(t, dynamotest.Seed(seed))
+				config := ownTables(journal.Config{Layout: layout, Shards: 7})
+				require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+				j, err := journal.Open(t.Context(), db.Client(), config)
+				require.NoError(t, err)
+				s := store{Journal: j, client: db.Client()}
+				c, id := s.callersTable(t), user("1")
+
+				calm := db.Storm(0.1)
+				var all sync.WaitGroup
+				for writer := range writers {
+					all.Add(1)
+					go func() {
+						defer all.Done()
+						for n := writer / 2; n < commands; n += writers / 2 {
+							for t.Context().Err() == nil && !s.tryCommand(t, c, fmt.Sprint("command ", n)) {
+							}
+						}
+					}()
+				}
+				all.Wait()
+				calm()
+
+				s.requireVersion(t, id, commands)
+				records, err := read(t, s.Journal, id, 1, commands)
+				require.NoError(t, err)
+				executed := map[string]string{}
+				for i, r := range records {
+					assert.EqualValues(t, i+1, r.Number)
+					executed[string(r.Payload)] = r.CommitID
+				}
+				require.Len(t, executed, commands, "each command has one event")
+				for name, commitID := range executed {
+					command, ok, err := s.Command(t.Context(), id, name)
+					require.NoError(t, err)
+					require.True(t, ok)
+					assert.Equal(t, commitID, command.CommitID)
+				}
+				assert.Equal(t, item{"id": text("n"), "times": number(commands)}, s.get(t, c.name, item{"id": text("n")}))
+				head := s.head(t, id)
+				assert.EqualValues(t, commands, head.Snapshot.Number)
+				assert.Len(t, head.Redundant, 3, "those to keep and the one that the next commit removes")
+			})
+		}
+	}
+}
+
+// tryCommand executes a command once more and tells whether it has now been executed for certain.
+func (s store) tryCommand(t *testing.T, c callers, name string) bool {
+	id := user("1")
+	head, err := s.Head(t.Context(), id)
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return false
+	}
+	if head.Snapshot != nil {
+		assert.LessOrEqual(t, head.Snapshot.Number, head.Version)
+		assert.Equal(t, stateAt(head.Snapshot.Number), head.Snapshot)
+	}
+	receipt, err := s.Append(t.Context(), journal.Commit{
+		Aggregate: id, Expected: head.Version, Events: []journal.Event{{Payload: []byte(name)}}, CommandID: name,
+		Snapshot:   stateAt(head.Version + 1),
+		Redundancy: &journal.Redundancy{Listed: append([]uint64{}, head.Redundant...), Keep: 2},
+		Writes:     []types.TransactWriteItem{c.count("n")},
+	})
+	if err == nil {
+		assert.Equal(t, head.Version+1, receipt.Version)
+		_ = s.RemoveSnapshots(t.Context(), id, receipt.Surplus) // what fails is made good by the next commit
+	}
+	return err == nil || errors.Is(err, journal.ErrDuplicateCommand)
+}
