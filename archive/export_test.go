@@ -26,7 +26,10 @@ func TestAnExportThatWasCutAtAnyByteGoesOn(t *testing.T) {
 	from.write(t, account("3"), 1, 100)
 	whole := from.export(t)
 	header := bytes.IndexByte(whole, '\n') + 1
-	for cut := 0; cut <= len(whole); cut += 1 + 97*(cut/2000) {
+	for cut := 0; cut <= len(whole); cut++ {
+		if around := whole[max(0, cut-2):min(len(whole), cut+2)]; cut%101 != 0 && !bytes.Contains(around, []byte("}\n{")) && cut < len(whole)-2 {
+			continue // all places around the ends of lines, and some others
+		}
 		position, err := archive.Resume(bytes.NewReader(whole[:cut]))
 		require.NoError(t, err, "cut at %d", cut)
 		require.LessOrEqual(t, position.Offset, int64(cut))
@@ -132,7 +135,7 @@ func TestAnExportEndsWithItsContext(t *testing.T) {
 	_, err := archive.Export(cancelled(t), from.Journal, &bytes.Buffer{}, archive.ExportOptions{})
 	require.ErrorIs(t, err, context.Canceled)
 
-	for after := range int64(30) {
+	for after := int64(0); after < 30; after += 4 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out bytes.Buffer
 		_, err = archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(p archive.Progress) {
