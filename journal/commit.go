@@ -184,7 +184,7 @@ func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
 
 // validate checks what can be told without building the items.
 func (j *Journal) validate(c *Commit) error {
-	if err := c.Aggregate.Validate(); err != nil {
+	if err := j.validateTarget(c.Aggregate); err != nil {
 		return err
 	}
 	if len(c.Events) == 0 && c.CommandID == "" {
@@ -205,11 +205,19 @@ func (j *Journal) validate(c *Commit) error {
 	if n := len(c.Events); n > most {
 		return &TooManyEventsError{ID: c.Aggregate, Count: n, Limit: max(most, 0)}
 	}
-	if shard := j.Shard(c.Aggregate); shard < 0 || shard >= j.config.Shards {
-		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf(
-			"put %s into shard %d of 0 to %d: nobody would tail that", c.Aggregate, shard, j.config.Shards-1)}
-	}
 	return j.validateWrites(c)
+}
+
+// validateTarget checks an aggregate that is to be written to.
+func (j *Journal) validateTarget(id aggregate.ID) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	if shard := j.Shard(id); shard < 0 || shard >= j.config.Shards {
+		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf(
+			"put %s into shard %d of 0 to %d: nobody would tail that", id, shard, j.config.Shards-1)}
+	}
+	return nil
 }
 
 // validateEvent refuses what the SDK would change on the way: it replaces bytes that

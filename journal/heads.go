@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -17,6 +18,9 @@ type HeadsQuery struct {
 	AggregateType string
 	// After goes on behind the head that was given last. Zero for the beginning. It is of AggregateType, if there is one.
 	After aggregate.ID
+	// Corrupt, if any, is told of heads that cannot be read, and of those that lie in another shard than their
+	// aggregate. Without it the former end the sequence, and the latter are given.
+	Corrupt func(*CorruptItemError)
 }
 
 // Heads gives the heads of the store, without their snapshots, in an order that stays the same as long as nothing is
@@ -31,7 +35,7 @@ func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error
 		switch {
 		case err != nil:
 		case q.AggregateType == "":
-			err = j.scanHeads(ctx, q.After, func(h Head) bool { return yield(h, nil) })
+			err = j.scanHeads(ctx, q, func(h Head) bool { return yield(h, nil) })
 		default:
 			err = j.queryHeads(ctx, q, func(h Head) bool { return yield(h, nil) })
 		}
@@ -58,7 +62,7 @@ func (j *Journal) headProjection() (expression *string, names map[string]string)
 		"#aid", a.AggregateID, "#n", a.SequenceNumber, "#v", a.Version, "#r", attrRedundant, "#t", attrTruncatedBefore, "#d", attrDeletedAt)
 }
 
-func (j *Journal) scanHeads(ctx context.Context, after aggregate.ID, yield func(Head) bool) error {
+func (j *Journal) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
 	projection, names := j.headProjection()
 	input := &dynamodb.ScanInput{
 		TableName:                 &j.config.Tables.Snapshot,
@@ -68,15 +72,15 @@ func (j *Journal) scanHeads(ctx context.Context, after aggregate.ID, yield func(
 		ExpressionAttributeNames:  names,
 		ExpressionAttributeValues: item{":zero": numberValue(0)},
 	}
-	if after != (aggregate.ID{}) {
-		input.ExclusiveStartKey = j.key(after, 0)
+	if q.After != (aggregate.ID{}) {
+		input.ExclusiveStartKey = j.key(q.After, 0)
 	}
 	for {
 		page, err := j.client.Scan(ctx, input)
 		if err != nil {
 			return classify(err, j.config.Tables.Snapshot)
 		}
-		if more, err := j.yieldHeads(page.Items, yield); !more || err != nil {
+		if more, err := j.yieldHeads(page.Items, q.Corrupt, yield); !more || err != nil {
 			return err
 		}
 		if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
@@ -107,7 +111,7 @@ func (j *Journal) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head)
 			if err != nil {
 				return classify(err, j.config.Tables.Snapshot)
 			}
-			if more, err := j.yieldHeads(page.Items, yield); !more || err != nil {
+			if more, err := j.yieldHeads(page.Items, q.Corrupt, yield); !more || err != nil {
 				return err
 			}
 			if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
@@ -119,17 +123,14 @@ func (j *Journal) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head)
 	return nil
 }
 
-func (j *Journal) yieldHeads(items []item, yield func(Head) bool) (more bool, err error) {
+func (j *Journal) yieldHeads(items []item, corrupt func(*CorruptItemError), yield func(Head) bool) (more bool, err error) {
 	for _, it := range items {
-		id, ok := j.aggregateOf(it)
-		if !ok {
-			partition, sort := j.keysOf(it)
-			return false, &CorruptItemError{
-				Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
-				Reason: "has no " + j.config.Attributes.AggregateID + " that fits its partition",
-			}
+		head, err := j.listedHead(it, corrupt != nil)
+		var unreadable *CorruptItemError
+		if corrupt != nil && errors.As(err, &unreadable) {
+			corrupt(unreadable)
+			continue
 		}
-		head, err := j.headOf(id, it)
 		if err != nil {
 			return false, err
 		}
@@ -138,4 +139,23 @@ func (j *Journal) yieldHeads(items []item, yield func(Head) bool) (more bool, er
 		}
 	}
 	return true, nil
+}
+
+func (j *Journal) listedHead(it item, verifyShard bool) (Head, error) {
+	partition, sort := j.keysOf(it)
+	corrupt := &CorruptItemError{Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort}
+	id, ok := j.aggregateOf(it)
+	if !ok {
+		corrupt.Reason = "has no " + j.config.Attributes.AggregateID + " that fits its partition"
+		return Head{}, corrupt
+	}
+	if want := j.partitionKey(id); verifyShard && partition != want {
+		corrupt.Aggregate, corrupt.Reason = id, "is not in the shard of its aggregate, "+want
+		return Head{}, corrupt
+	}
+	head, err := j.headOf(id, it)
+	if errors.As(err, &corrupt) {
+		corrupt.Aggregate = id
+	}
+	return head, err
 }

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"bytes"
+	"maps"
 	"strconv"
 	"time"
 
@@ -50,6 +52,14 @@ func (r *Record) Size() int {
 		size += len(k) + len(v)
 	}
 	return size
+}
+
+// Equal tells whether two records are the same event in all that is stored of it. A time counts by its milliseconds.
+func (r *Record) Equal(other *Record) bool {
+	return r.Aggregate == other.Aggregate && r.Number == other.Number &&
+		r.EventID == other.EventID && r.EventType == other.EventType && r.CommitID == other.CommitID &&
+		r.OccurredAt.UnixMilli() == other.OccurredAt.UnixMilli() &&
+		bytes.Equal(r.Payload, other.Payload) && maps.Equal(r.Metadata, other.Metadata)
 }
 
 func (j *Journal) itemOf(r *Record) item {

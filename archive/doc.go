@@ -1,0 +1,54 @@
+// Package archive carries aggregates out of a journal and into one: as JSON lines, streaming, resumable and verified.
+// It is for backups that outlive their tables, for moving to another shard count, resolver or layout, for taking one aggregate
+// from production to a test, and for asking whether a journal is sound.
+//
+//	file, err := os.Create("journal.jsonl")
+//	_, err = archive.Export(ctx, j, file, archive.ExportOptions{})
+//	...
+//	_, err = archive.Import(ctx, other, file, archive.ImportOptions{})
+//
+// # Words
+//
+//   - [Export] writes an archive, and [Resume] tells where one goes on that was cut off.
+//   - [Import] writes its events into a journal. Run again, it goes on.
+//   - [Verify] looks at a journal, [VerifyArchive] at an archive, and [Compare] at both. They give a [Report] of all faults.
+//
+// # What is in an archive
+//
+// Each aggregate as it was at one moment: its head, with the latest snapshot, and its events from 1 (or from where it is
+// truncated) to the head's version, with everything that a journal.Record holds. Aggregates are cut at different
+// moments, within the time that the export takes. Tombstones are in it too.
+//
+// Left out are redundant snapshots, which the new journal collects anew; the guards of commands, so a command that was executed
+// before the export can be executed again after the import; the positions of consumer groups; and whatever attributes
+// foreign programs have added. A payload that a foreign program has stored as text is stored as binary.
+//
+// # Format
+//
+// A line is a JSON object with a kind, not longer than 4 MB. Readers ignore fields that they do not know, and refuse
+// kinds and format versions that they do not know. Payloads are base64, times milliseconds since 1970.
+//
+//	{"kind":"archive","format":"millrace-archive","created":"2025-06-01T12:00:00Z","shards":16,...,"version":1}
+//	{"kind":"head","aggregate":{"type":"account","value":"42"},"version":120,"snapshot":{"number":100,"payload":"eyJ..."}}
+//	{"kind":"event","number":1,"id":"6f1d...","type":"account.opened.v1","occurred_at":1748779200000,"commit":"0c9b...","payload":"eyJ..."}
+//	...
+//	{"kind":"sum","events":98,"sha256":"9f86..."}
+//	...
+//	{"kind":"end","events":120,"sha256":"60a1..."}
+//	...
+//	{"kind":"total","aggregates":1,"events":120}
+//
+// A page is up to 98 events or about 1 MB, so that it fits into one transaction. It ends with a sum, the last one with
+// the end line of its aggregate: the number of its events so far, and the SHA-256 of all its lines so far,
+// from the head on and with their line ends. So nothing is believed that was not written completely. That
+// tells accidents, not forgery.
+//
+// An archive is as confidential as the journal. What is deleted from a journal stays in the archives of it.
+//
+// # What subscribers see of an import
+//
+// Events keep their times, which are in the past. A consumer group that begins later reads all of them. One that has
+// passed their time does not meet them when it tails the journal: it gets them with its slow sweep, where there is one, or with
+// the next event of their aggregate, in order and each once. So import before the groups start, or into a journal of its own.
+// Subscribers that use the Journal of the import are woken by it.
+package archive

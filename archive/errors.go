@@ -1,0 +1,52 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Sentinels for errors.Is.
+var (
+	// ErrInvalidOptions: options that cannot work. Nothing was done.
+	ErrInvalidOptions = errors.New("invalid options")
+	// ErrNotArchive: what was read is no archive, or one of a later format version. Nothing was written.
+	ErrNotArchive = errors.New("not an archive that this version reads")
+	// ErrTorn: an archive ends before its total line: its export was cut off, see [Resume], or it was not copied
+	// completely. What is complete in it can be imported.
+	ErrTorn = errors.New("archive is torn")
+	// ErrDamaged: a line of an archive is not as it was written.
+	ErrDamaged = errors.New("archive is damaged")
+	// ErrDifferentHistory: an aggregate of the journal is not the one in the archive. Nothing of it was changed.
+	ErrDifferentHistory = errors.New("different history")
+	// ErrFaults: a verification found faults, which its report lists.
+	ErrFaults = errors.New("verification found faults")
+)
+
+// LineError says which line of an archive cannot be read, counted from 1. Kind is [ErrNotArchive], [ErrTorn] or
+// [ErrDamaged].
+type LineError struct {
+	Line      int
+	Kind      error
+	Aggregate aggregate.ID // in whose lines it is, if any
+	Reason    string
+}
+
+func (e *LineError) Error() string {
+	return fmt.Sprintf("%v: line %d: %s", e.Kind, e.Line, e.Reason)
+}
+func (e *LineError) Unwrap() error { return e.Kind }
+
+// HistoryError is an [ErrDifferentHistory]: journal and archive disagree about an event of an aggregate.
+type HistoryError struct {
+	Aggregate aggregate.ID
+	Number    uint64
+	Reason    string
+}
+
+func (e *HistoryError) Error() string {
+	return fmt.Sprintf("import of %s, nothing of it changed: at event %d %s: import into another journal, or leave the aggregate out",
+		e.Aggregate, e.Number, e.Reason)
+}
+func (e *HistoryError) Is(target error) bool { return target == ErrDifferentHistory }

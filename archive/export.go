@@ -1,0 +1,256 @@
+package archive
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// ExportOptions are what an export may be told. The zero value exports everything.
+type ExportOptions struct {
+	// Only restricts the export.
+	Only Selection
+	// From goes on with an archive that a run left unfinished; see [Resume].
+	From Position
+	// Concurrency is how many aggregates are read at once. Default: 8.
+	Concurrency int
+	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how large the archive is now, including
+	// what was there when the run began. It is never called twice at a time.
+	Progress func(Progress)
+}
+
+// Export writes an archive of a journal to w. Each aggregate is in it as it was at one moment, up to the version that
+// its head had then; writers may go on meanwhile. It costs what reading all heads twice and all events once costs,
+// events at half a read unit for each 4 KB.
+//
+// It keeps at most a few pages for each aggregate that is under way in memory, whatever the length of its history. It
+// returns how large the archive is. An archive is complete when Export has returned without an error: its last line says
+// so. Otherwise go on with [Resume]; also when the error is journal.ErrTruncated, because an aggregate was truncated or
+// deleted while it was read.
+//
+// Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an aggregate that is not there,
+// ErrCorruptItem, ErrTruncated, ErrThrottled, ErrTableMissing, ErrAccess, the context's.
+func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
+	from := o.From
+	if from.Offset > 0 && o.Only == (Selection{}) {
+		o.Only = from.Only
+	}
+	shared := options{o.Only, o.Concurrency}
+	if err := shared.check(j); err != nil {
+		return Progress{}, fmt.Errorf("export: %w", err)
+	}
+	if from.Offset > 0 && from.Only != o.Only {
+		return Progress{}, fmt.Errorf("export: %w: Only is not what the archive was begun with", ErrInvalidOptions)
+	}
+	x := &exporter{
+		journal: j, options: shared, after: from.After, out: bufio.NewWriterSize(w, 64<<10),
+		done: Progress{Aggregates: from.Aggregates, Events: from.Events, Bytes: from.Offset}, progress: o.Progress,
+	}
+	if from.Complete {
+		return x.done, nil
+	}
+	err := x.run(ctx)
+	if flushed := x.out.Flush(); err == nil {
+		err = flushed
+	}
+	if err != nil {
+		return x.done, fmt.Errorf("export: %w", err)
+	}
+	return x.done, nil
+}
+
+type exporter struct {
+	options
+	journal  *journal.Journal
+	after    aggregate.ID
+	out      *bufio.Writer
+	done     Progress
+	progress func(Progress)
+}
+
+// exported is a page of one aggregate's lines, or why there is no more of them.
+type exported struct {
+	text   []byte
+	events int
+	last   bool
+	err    error
+}
+
+func (x *exporter) run(ctx context.Context) error {
+	if x.done.Bytes == 0 {
+		if err := x.putLine(headerLine(x.journal, x.only)); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	defer cancel()
+
+	// The queue holds aggregates in the order of their heads, however far their readers have come.
+	queue := make(chan chan exported, x.concurrency)
+	readers.Add(1)
+	go func() {
+		defer readers.Done()
+		defer close(queue)
+		x.enqueue(ctx, queue, &readers)
+	}()
+	for pages := range queue {
+		complete := false
+		for page := range pages {
+			if err := x.write(page); err != nil {
+				return err
+			}
+			complete = page.last
+		}
+		if !complete {
+			return ctx.Err() // its reader had nobody to tell any more; nothing may follow what it left
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return x.putLine(line{Kind: kindTotal, Aggregates: x.done.Aggregates, Events: x.done.Events})
+}
+
+func (x *exporter) enqueue(ctx context.Context, queue chan<- chan exported, readers *sync.WaitGroup) {
+	slots := make(chan struct{}, x.concurrency)
+	for id, err := range x.ids(ctx) {
+		pages := make(chan exported, 1)
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case queue <- pages:
+		case <-ctx.Done():
+			return
+		}
+		readers.Add(1)
+		go func() {
+			defer readers.Done()
+			defer func() { <-slots }()
+			defer close(pages)
+			emit := func(page exported) error {
+				select {
+				case pages <- page:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			if err == nil {
+				err = x.read(ctx, id, emit)
+			}
+			if err != nil {
+				_ = emit(exported{err: err}) // who no longer listens has an error already
+			}
+		}()
+	}
+}
+
+func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error) bool) {
+	return func(yield func(aggregate.ID, error) bool) {
+		if x.only.isOne() {
+			if x.after != x.only.Aggregate {
+				yield(x.only.Aggregate, nil)
+			}
+			return
+		}
+		for head, err := range x.journal.Heads(ctx, journal.HeadsQuery{AggregateType: x.only.AggregateType, After: x.after}) {
+			if !yield(head.Aggregate, err) {
+				return
+			}
+		}
+	}
+}
+
+// read emits an aggregate. One that is truncated or deleted meanwhile begins anew if nothing of it is out yet.
+func (x *exporter) read(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
+	for attempt := 0; ; attempt++ {
+		emitted := false
+		err := x.readOnce(ctx, id, func(page exported) error {
+			emitted = true
+			return emit(page)
+		})
+		if emitted || attempt == 2 || !errors.Is(err, journal.ErrTruncated) {
+			return err
+		}
+	}
+}
+
+func (x *exporter) readOnce(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
+	head, err := x.journal.Head(ctx, id)
+	if err != nil {
+		return err
+	}
+	out := newLines()
+	if err := out.put(headLine(head)); err != nil {
+		return err
+	}
+	page, size, events := exported{}, 0, int64(0)
+	flush := func(kind string) error {
+		if page.text, err = out.close(kind, events); err != nil {
+			return err
+		}
+		page.last = kind == kindEnd
+		err := emit(page)
+		page, size = exported{}, 0
+		return err
+	}
+	for record, err := range x.journal.Events(ctx, id, first(head), head.Version) {
+		if err != nil {
+			return err
+		}
+		if page.events == maxPageEvents || size >= maxPageBytes {
+			if err := flush(kindSum); err != nil {
+				return err
+			}
+		}
+		if err := out.put(eventLine(record)); err != nil {
+			return err
+		}
+		page.events++
+		events++
+		size += record.Size()
+	}
+	return flush(kindEnd)
+}
+
+func (x *exporter) write(page exported) error {
+	if page.err != nil {
+		return page.err
+	}
+	if err := x.put(page.text); err != nil {
+		return err
+	}
+	x.done.Events += int64(page.events)
+	if page.last {
+		x.done.Aggregates++
+	}
+	if x.progress != nil {
+		x.progress(x.done)
+	}
+	return nil
+}
+
+func (x *exporter) putLine(l line) error {
+	out := newLines()
+	if err := out.put(l); err != nil {
+		return err
+	}
+	return x.put(out.text.Bytes())
+}
+
+func (x *exporter) put(text []byte) error {
+	n, err := x.out.Write(text)
+	x.done.Bytes += int64(n)
+	return err
+}

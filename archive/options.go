@@ -1,0 +1,73 @@
+package archive
+
+import (
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// defaultConcurrency is how many aggregates are worked on side by side.
+const defaultConcurrency = 8
+
+// Selection restricts work to one aggregate type or to one aggregate. The zero value is everything; at most one field
+// is set.
+type Selection struct {
+	AggregateType string
+	Aggregate     aggregate.ID
+}
+
+func (s Selection) validate() error {
+	switch {
+	case s.Aggregate == (aggregate.ID{}):
+		return nil
+	case s.AggregateType != "":
+		return fmt.Errorf("%w: Only has an aggregate and a type: set one of them", ErrInvalidOptions)
+	}
+	if err := s.Aggregate.Validate(); err != nil {
+		return fmt.Errorf("%w: Only: %w", ErrInvalidOptions, err)
+	}
+	return nil
+}
+
+func (s Selection) isOne() bool { return s.Aggregate != (aggregate.ID{}) }
+
+func (s Selection) aggregateType() string {
+	if s.isOne() {
+		return s.Aggregate.Type
+	}
+	return s.AggregateType
+}
+
+func (s Selection) has(id aggregate.ID) bool {
+	if s.isOne() {
+		return s.Aggregate == id
+	}
+	return s.AggregateType == "" || s.AggregateType == id.Type
+}
+
+// Progress tells how far a run has come.
+type Progress struct {
+	Aggregates int64 // that are done
+	Events     int64
+	Bytes      int64 // of the archive
+}
+
+// options are what all runs share.
+type options struct {
+	only        Selection
+	concurrency int
+}
+
+func (o *options) check(j *journal.Journal) error {
+	if o.concurrency == 0 {
+		o.concurrency = defaultConcurrency
+	}
+	switch {
+	case j == nil:
+		return fmt.Errorf("%w: the journal is nil", ErrInvalidOptions)
+	case o.concurrency < 0:
+		return fmt.Errorf("%w: Concurrency is negative: leave it 0 for %d", ErrInvalidOptions, defaultConcurrency)
+	}
+	return o.only.validate()
+}

@@ -1,0 +1,245 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// page is a run of one aggregate's events whose lines a digest has vouched for.
+type page struct {
+	head    journal.Head // of the aggregate, on each of its pages
+	first   bool
+	last    bool
+	records []*journal.Record
+	bytes   int64
+}
+
+// reader gives an archive page by page.
+type reader struct {
+	in     *bufio.Reader
+	text   []byte
+	number int      // of the line read last
+	done   Position // after the last aggregate that is complete
+	offset int64    // after the line read last
+
+	header *line
+	total  bool
+	faulty bool // next has given an error
+	seeks  bool // for the next aggregate, as the one before is damaged
+
+	// of the aggregate that has begun
+	open   bool
+	page   page
+	due    uint64 // number of the event that has to come
+	events int64
+	size   int
+	start  int64 // where the page begins
+	sum    hash.Hash
+}
+
+func newReader(r io.Reader) *reader { return &reader{in: bufio.NewReaderSize(r, 64<<10)} }
+
+// next gives a page, io.EOF behind a complete archive, a [*LineError], or the error of the underlying reader. After a
+// LineError other than [ErrNotArchive] or [ErrTorn] it can be asked again, and goes on with the next aggregate.
+func (r *reader) next() (page, error) {
+	for {
+		text, err := r.readLine()
+		if err == io.EOF {
+			if r.total {
+				return page{}, io.EOF
+			}
+			err = r.fault(ErrTorn, "the file ends before its total line: go on with the export, or copy the archive again")
+		}
+		var p *page
+		if err == nil {
+			p, err = r.take(text)
+		}
+		if err != nil {
+			r.faulty, r.seeks, r.open = true, true, false
+			return page{}, err
+		}
+		if p != nil {
+			return *p, nil
+		}
+	}
+}
+
+func (r *reader) fault(kind error, format string, args ...any) *LineError {
+	e := &LineError{Line: r.number, Kind: kind, Reason: fmt.Sprintf(format, args...)}
+	if r.open {
+		e.Aggregate = r.page.head.Aggregate
+	}
+	return e
+}
+
+// readLine gives a line with its end, or io.EOF where no line begins.
+func (r *reader) readLine() ([]byte, error) {
+	r.text = r.text[:0]
+	size := 0
+	for {
+		part, err := r.in.ReadSlice('\n')
+		if size += len(part); size <= maxLineBytes {
+			r.text = append(r.text, part...)
+		}
+		if err == bufio.ErrBufferFull {
+			continue
+		}
+		if err == io.EOF && size == 0 {
+			r.number++
+			return nil, io.EOF
+		}
+		r.number++
+		if err != nil && err != io.EOF {
+			return nil, err
+		}
+		r.offset += int64(size)
+		switch {
+		case r.number == 1 && !looksLikeHeader(r.text):
+			return nil, r.fault(ErrNotArchive, "it does not begin as an archive does")
+		case size > maxLineBytes:
+			return nil, r.fault(ErrDamaged, "it has %d bytes, no line has more than %d", size, maxLineBytes)
+		case err == io.EOF:
+			return nil, r.fault(ErrTorn, "the file ends within it: go on with the export, or copy the archive again")
+		}
+		return r.text, nil
+	}
+}
+
+// looksLikeHeader is for a file that may end within its header.
+func looksLikeHeader(text []byte) bool {
+	begin := []byte(`{"kind":"` + kindArchive + `"`)
+	n := min(len(text), len(begin))
+	return bytes.Equal(text[:n], begin[:n])
+}
+
+func (r *reader) take(text []byte) (*page, error) {
+	var l line
+	err := json.Unmarshal(text, &l)
+	if r.header == nil {
+		return nil, r.begin(&l, err)
+	}
+	if r.seeks {
+		if err != nil || l.Kind != kindHead && l.Kind != kindTotal {
+			return nil, nil
+		}
+		r.seeks = false
+	}
+	if err != nil {
+		return nil, r.fault(ErrDamaged, "it is no JSON of an archive: %v", err)
+	}
+	switch l.Kind {
+	case kindHead:
+		return nil, r.takeHead(&l, text)
+	case kindEvent:
+		return nil, r.takeEvent(&l, text)
+	case kindSum, kindEnd:
+		return r.endPage(&l, text)
+	case kindTotal:
+		return nil, r.takeTotal(&l)
+	default:
+		return nil, r.fault(ErrDamaged, "its kind is %q, which this version does not know", l.Kind)
+	}
+}
+
+func (r *reader) begin(l *line, err error) error {
+	switch {
+	case err != nil:
+		return r.fault(ErrNotArchive, "its first line is no JSON of an archive: %v", err)
+	case l.Kind != kindArchive || l.Format != formatName:
+		return r.fault(ErrNotArchive, "its first line does not say that its format is %q", formatName)
+	case l.Version != formatVersion:
+		return r.fault(ErrNotArchive, "its format version is %d, this version reads %d: use a later version of this package", l.Version, formatVersion)
+	}
+	r.header = l
+	r.done = Position{Offset: r.offset, Only: l.selection()}
+	return nil
+}
+
+func (r *reader) takeHead(l *line, text []byte) error {
+	switch {
+	case r.total:
+		return r.fault(ErrDamaged, "it comes after the total line")
+	case r.open:
+		return r.fault(ErrDamaged, "the aggregate before has no end line")
+	}
+	head, err := l.head()
+	if err != nil {
+		return r.fault(ErrDamaged, "not a head: %v", err)
+	}
+	r.open, r.page = true, page{head: head, first: true}
+	r.due, r.events, r.size, r.start = first(head), 0, 0, r.offset-int64(len(text))
+	r.sum = sha256.New()
+	r.sum.Write(text)
+	return nil
+}
+
+func (r *reader) takeEvent(l *line, text []byte) error {
+	if !r.open {
+		return r.fault(ErrDamaged, "an event without a head before it")
+	}
+	head := &r.page.head
+	record := l.record(head.Aggregate)
+	r.size += record.Size()
+	switch {
+	case l.Number != r.due:
+		return r.fault(ErrDamaged, "event %d is where event %d has to be", l.Number, r.due)
+	case l.Number > head.Version:
+		return r.fault(ErrDamaged, "event %d is beyond the head's version %d", l.Number, head.Version)
+	case len(r.page.records) == maxPageEvents || r.size > maxPageBytes+2*journal.MaxItemBytes:
+		return r.fault(ErrDamaged, "more than %d events or %d bytes of them without a sum", maxPageEvents, maxPageBytes)
+	}
+	r.page.records = append(r.page.records, record)
+	r.due++
+	r.events++
+	r.sum.Write(text)
+	return nil
+}
+
+func (r *reader) endPage(l *line, text []byte) (*page, error) {
+	if !r.open {
+		return nil, r.fault(ErrDamaged, "a sum without a head before it")
+	}
+	last := l.Kind == kindEnd
+	switch {
+	case l.Events != r.events:
+		return nil, r.fault(ErrDamaged, "it sums up %d events, there are %d", l.Events, r.events)
+	case l.Digest != digest(r.sum):
+		return nil, r.fault(ErrDamaged, "its digest is not that of the lines since the head")
+	case last && r.due != r.page.head.Version+1:
+		return nil, r.fault(ErrDamaged, "the aggregate ends before event %d, its head is at version %d", r.due, r.page.head.Version)
+	}
+	r.sum.Write(text)
+	p := r.page
+	p.last, p.bytes = last, r.offset-r.start
+	r.page, r.size, r.start, r.open = page{head: p.head}, 0, r.offset, !last
+	if last {
+		r.done.Aggregates++
+		r.done.Events += r.events
+		r.done.After, r.done.Offset = p.head.Aggregate, r.offset
+	}
+	return &p, nil
+}
+
+func (r *reader) takeTotal(l *line) error {
+	switch {
+	case r.total:
+		return r.fault(ErrDamaged, "a second total line")
+	case r.open:
+		return r.fault(ErrDamaged, "the aggregate before has no end line")
+	}
+	r.total = true
+	// After a fault the numbers cannot agree, which says nothing new.
+	if !r.faulty && (l.Aggregates != r.done.Aggregates || l.Events != r.done.Events) {
+		return r.fault(ErrDamaged, "it says %d aggregates with %d events, there are %d with %d",
+			l.Aggregates, l.Events, r.done.Aggregates, r.done.Events)
+	}
+	r.done.Complete, r.done.Offset = true, r.offset
+	return nil
+}

@@ -1,0 +1,259 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Inspection is what the tables hold of one aggregate, sound or not.
+type Inspection struct {
+	// Head is what [Journal.Head] would give, and nil where there is none that can be read.
+	Head *Head
+	// SnapshotNumber is the number that stands beside the latest state, also where it is beyond the head and is
+	// therefore not used. 0 for a foreign writer's.
+	SnapshotNumber uint64
+	// Corrupt are the items that cannot be read: the head, or events.
+	Corrupt []*CorruptItemError
+}
+
+// Inspect looks at an aggregate for those who verify a journal. Unlike [Journal.Events] it reads what is there, not
+// what the head promises: each gets every event of the aggregate in the journal table, in the order of the keys' text, and
+// what cannot be read is reported without ending it. All reads are strongly consistent: one read unit for each 4 KB.
+//
+// Head and events are separate reads, so a commit or a removal that is under way can show in part: a fault counts only
+// if another inspection, a little later, finds it again.
+//
+// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
+func (j *Journal) Inspect(ctx context.Context, id aggregate.ID, each func(*Record)) (Inspection, error) {
+	if err := id.Validate(); err != nil {
+		return Inspection{}, err
+	}
+	var found Inspection
+	err := j.inspectHead(ctx, id, &found)
+	if err == nil {
+		err = j.inspectEvents(ctx, id, &found, each)
+	}
+	if err != nil {
+		return Inspection{}, fmt.Errorf("inspect %s: %w", id, err)
+	}
+	return found, nil
+}
+
+func (j *Journal) inspectHead(ctx context.Context, id aggregate.ID, found *Inspection) error {
+	table := j.config.Tables.Snapshot
+	var state item
+	var err error
+	if j.config.Layout == Lean { // before the head, which a commit may move
+		if state, err = j.getItem(ctx, table, j.stateKey(id)); err != nil {
+			return err
+		}
+	}
+	row, err := j.getItem(ctx, table, j.key(id, 0))
+	if err != nil {
+		return err
+	}
+	head, err := j.headOf(id, row)
+	var corrupt *CorruptItemError
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case errors.As(err, &corrupt):
+		found.Corrupt = append(found.Corrupt, corrupt)
+		return nil
+	case err != nil:
+		return err
+	}
+	found.Head = &head
+	snapshot := j.snapshotOf(row)
+	if j.config.Layout == Lean {
+		snapshot = j.snapshotOf(state)
+		if head.DeletedAt.IsZero() {
+			head.Snapshot = snapshot
+		}
+	}
+	if snapshot != nil {
+		found.SnapshotNumber = snapshot.Number
+	}
+	return nil
+}
+
+func (j *Journal) inspectEvents(ctx context.Context, id aggregate.ID, found *Inspection, each func(*Record)) error {
+	a, table := j.config.Attributes, j.config.Tables.Journal
+	prefix := id.Type + "-" + id.Value + "-"
+	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
+		TableName:                 &table,
+		ConsistentRead:            aws.Bool(true),
+		KeyConditionExpression:    aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
+		ExpressionAttributeNames:  attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey),
+		ExpressionAttributeValues: item{":pk": stringValue(j.partitionKey(id)), ":prefix": stringValue(prefix)},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return classify(err, table)
+		}
+		for _, it := range page.Items {
+			_, sort := j.keysOf(it)
+			number, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64)
+			if err != nil || sortKey(id, number) != sort {
+				continue // the guard of a command, or an aggregate whose id begins like this one
+			}
+			r, err := j.recordOf(it)
+			var corrupt *CorruptItemError
+			switch {
+			case errors.As(err, &corrupt):
+				corrupt.Aggregate, corrupt.Number = id, number
+				found.Corrupt = append(found.Corrupt, corrupt)
+			case err != nil:
+				return err
+			default:
+				each(r)
+			}
+		}
+	}
+	return nil
+}
+
+// Strays gives what the journal table holds and nobody finds: events whose aggregate has no head, or has its place in
+// another shard, and items that are neither events nor anything else of the store. Of the events of one aggregate it may give
+// one only.
+//
+// It scans the table, or the shards of one type if aggregateType is not empty: half a read unit for each 4 KB, and
+// a look at the head of each aggregate that a page has, one unit for each 4 KB of state.
+//
+// It ends with the first error: [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
+func (j *Journal) Strays(ctx context.Context, aggregateType string) iter.Seq2[*CorruptItemError, error] {
+	return func(yield func(*CorruptItemError, error) bool) {
+		err := j.journalPages(ctx, aggregateType, func(items []item) error {
+			strays, err := j.straysOf(ctx, items)
+			if err != nil {
+				return err
+			}
+			for _, stray := range strays {
+				if !yield(stray, nil) {
+					return errStop
+				}
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			yield(nil, fmt.Errorf("look for strays: %w", err))
+		}
+	}
+}
+
+// journalPages gives the journal table with the attributes that straysOf needs.
+func (j *Journal) journalPages(ctx context.Context, aggregateType string, do func([]item) error) error {
+	a, table := j.config.Attributes, j.config.Tables.Journal
+	projection := aws.String("#pk, #sk, #aid, #n, #command, #format")
+	names := attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID, "#n", a.SequenceNumber,
+		"#command", attrCommandID, "#format", attrFormat)
+	if aggregateType == "" {
+		pages := dynamodb.NewScanPaginator(j.client, &dynamodb.ScanInput{
+			TableName: &table, ProjectionExpression: projection, ExpressionAttributeNames: names,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return classify(err, table)
+			}
+			if err := do(page.Items); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for shard := range j.config.Shards {
+		pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
+			TableName: &table, ProjectionExpression: projection, ExpressionAttributeNames: names,
+			KeyConditionExpression:    aws.String("#pk = :pk"),
+			ExpressionAttributeValues: item{":pk": stringValue(ShardKey(aggregateType, shard))},
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return classify(err, table)
+			}
+			if err := do(page.Items); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Journal) straysOf(ctx context.Context, items []item) (strays []*CorruptItemError, err error) {
+	sound := map[aggregate.ID]*CorruptItemError{} // an event of each aggregate, as it is reported if there is no head
+	for _, it := range items {
+		if it[attrCommandID] != nil || it[attrFormat] != nil {
+			continue // the guard of a command, the descriptor
+		}
+		partition, sort := j.keysOf(it)
+		stray := &CorruptItemError{Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort}
+		id, ok := j.aggregateOf(it)
+		number, numbered := uintOf(it[j.config.Attributes.SequenceNumber])
+		switch {
+		case !ok:
+			stray.Reason = "has no " + j.config.Attributes.AggregateID + " that fits its partition"
+		case !numbered || number == 0 || sort != sortKey(id, number):
+			stray.Reason = "has a sort key that does not fit its aggregate and sequence number"
+		case partition != j.partitionKey(id):
+			stray.Aggregate, stray.Number, stray.Reason = id, number, "is not in the shard of its aggregate, "+j.partitionKey(id)
+		default:
+			stray.Aggregate, stray.Number, stray.Reason = id, number, "is an event of an aggregate that has no head"
+			sound[id] = stray
+			continue
+		}
+		strays = append(strays, stray)
+	}
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(sound)), maxKeys) {
+		headless, err := j.withoutHead(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range headless {
+			strays = append(strays, sound[id])
+		}
+	}
+	return strays, nil
+}
+
+// withoutHead looks several times, for an event can show before its head does.
+func (j *Journal) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
+	wait := backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+	for {
+		keys := make([]item, len(ids))
+		for i, id := range ids {
+			keys[i] = j.key(id, 0)
+		}
+		items, err := j.batchGetKeys(ctx, j.config.Tables.Snapshot, keys)
+		if err != nil {
+			return nil, err
+		}
+		here := map[[2]string]bool{}
+		for _, it := range items {
+			partition, sort := j.keysOf(it)
+			here[[2]string{partition, sort}] = true
+		}
+		ids = slices.DeleteFunc(ids, func(id aggregate.ID) bool {
+			return here[[2]string{j.partitionKey(id), sortKey(id, 0)}]
+		})
+		if len(ids) == 0 || !sleep(ctx, wait.NextBackOff()) {
+			return ids, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Restoration is what [Journal.Restore] writes to one aggregate with one transaction: events as they once were, and the
+// head that fits them. An aggregate of many events is restored in steps, each with the head as it is after that step.
+type Restoration struct {
+	// Expected is the version that the head must have before, 0 if there must be none.
+	Expected uint64
+	// Head is how the aggregate's head is to be afterwards. Its Version is the number of the last record. Its
+	// TruncatedBefore and DeletedAt count only where Expected is 0; a head that is there keeps its own. Redundant
+	// counts never.
+	Head Head
+	// Records are the events from Expected+1 on, or those from Head.TruncatedBefore on where Expected is 0, without a
+	// gap: up to [MaxEvents], one less with a snapshot in the lean layout. An aggregate of which only the head is left
+	// has none.
+	Records []*Record
+}
+
+// first is the number that the first record must have.
+func (r *Restoration) first() uint64 {
+	if r.Expected == 0 {
+		return max(r.Head.TruncatedBefore, 1)
+	}
+	return r.Expected + 1
+}
+
+// Restore writes events that were read from a journal, this one or another, as they were: with their ids, times, commit
+// ids and payloads, to their aggregates and numbers. It costs what [Journal.Append] does, repeats its transaction as
+// that does, and wakes those who watch. The receipt tells Version and SnapshotLeftOut; a truncated aggregate needs its
+// snapshot, which is never left out.
+//
+// What is there already, all of it and the same, is success: Restore may be repeated, above all after
+// [ErrOutcomeUnknown], which [Journal.Resolve] cannot settle here, since each event keeps the commit id that it had.
+//
+// Nothing was written when the error is [ErrConflict], [ErrDeleted], [ErrInvalidEvent], [ErrTooLarge],
+// [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidConfig], aggregate.ErrInvalidID, [ErrThrottled], [ErrTableMissing],
+// [ErrAccess] or [ErrCorruptItem].
+func (j *Journal) Restore(ctx context.Context, r Restoration) (Receipt, error) {
+	if err := j.validateRestoration(&r); err != nil {
+		return Receipt{}, fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
+	}
+	t, err := j.buildRestoration(&r)
+	if err != nil {
+		return Receipt{}, err
+	}
+	receipt := Receipt{Version: r.Head.Version, SnapshotLeftOut: t.receipt.SnapshotLeftOut}
+	if err := j.send(ctx, t); err != nil && !j.isRestored(ctx, &r, err) {
+		return Receipt{}, err
+	}
+	if len(r.Records) > 0 {
+		j.watchers.notify(r.Head.Aggregate, r.Head.Version)
+	}
+	return receipt, nil
+}
+
+func (j *Journal) validateRestoration(r *Restoration) error {
+	head, n := &r.Head, uint64(len(r.Records))
+	invalid := func(format string, args ...any) error {
+		return fmt.Errorf("%w: %s", ErrInvalidEvent, fmt.Sprintf(format, args...))
+	}
+	if err := j.validateTarget(head.Aggregate); err != nil {
+		return err
+	}
+	switch {
+	case n > MaxEvents:
+		return &TooManyEventsError{ID: head.Aggregate, Count: len(r.Records), Limit: MaxEvents}
+	case n == 0 && (r.Expected > 0 || head.TruncatedBefore == 0):
+		return ErrNoEvents
+	case head.Version == 0 || head.Version != r.first()+n-1:
+		return invalid("%d events from %d on do not lead to version %d", n, r.first(), head.Version)
+	case head.Snapshot != nil && head.Snapshot.Number > head.Version:
+		return invalid("the snapshot is of event %d, the head would be at %d", head.Snapshot.Number, head.Version)
+	case !head.DeletedAt.IsZero() && (r.Expected > 0 || n > 0 || head.Snapshot != nil):
+		return invalid("a tombstone has neither events nor a snapshot, and takes no other head's place")
+	}
+	for i, record := range r.Records {
+		if want := r.first() + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
+			return invalid("event %d of %s is where event %d has to be", record.Number, record.Aggregate, want)
+		}
+		event := Event{ID: record.EventID, Type: record.EventType, Metadata: record.Metadata}
+		if err := validateEvent(event); err != nil {
+			return fmt.Errorf("event %d: %w", record.Number, err)
+		}
+	}
+	return nil
+}
+
+// buildRestoration gives the transaction an id that is on no row, for the token alone: a commit may be restored in
+// parts, and DynamoDB may remember the token of the original.
+func (j *Journal) buildRestoration(r *Restoration) (*transaction, error) {
+	id := r.Head.Aggregate
+	c := &Commit{Aggregate: id, Expected: r.Expected, Events: make([]Event, len(r.Records)), Snapshot: r.Head.Snapshot}
+	t := &transaction{commit: c, receipt: Receipt{CommitID: j.config.NewID(), Version: r.Head.Version}}
+	t.input = &dynamodb.TransactWriteItemsInput{
+		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(r.Records)),
+		ClientRequestToken: &t.receipt.CommitID,
+	}
+	for _, record := range r.Records {
+		it := j.restoredItem(record)
+		bytes := itemSize(it)
+		if bytes > MaxItemBytes {
+			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: MaxItemBytes}
+		}
+		t.add(j.putNew(j.config.Tables.Journal, it), bytes)
+	}
+	head := j.headItem(c)
+	head[j.config.Attributes.Version] = numberValue(r.Head.Version) // also where events before the first are truncated
+	if r.Expected == 0 && r.Head.TruncatedBefore > 0 {
+		head[attrTruncatedBefore] = numberValue(r.Head.TruncatedBefore)
+	}
+	if !r.Head.DeletedAt.IsZero() {
+		head[attrDeletedAt] = numberValue(r.Head.DeletedAt.UnixMilli())
+	}
+	t.size += itemSize(head)
+	if t.size > MaxCommitBytes {
+		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: MaxCommitBytes}
+	}
+	if c.Snapshot != nil && !j.addLatest(t, head) {
+		if r.Head.TruncatedBefore > 1 {
+			return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: MaxItemBytes}
+		}
+		c.Snapshot, t.receipt.SnapshotLeftOut = nil, true
+	}
+	if r.Expected == 0 {
+		t.input.TransactItems[0] = j.putNew(j.config.Tables.Snapshot, head)
+	} else {
+		t.input.TransactItems[0] = j.writeHead(c, head)
+	}
+	t.writes = len(t.input.TransactItems)
+	return t, nil
+}
+
+// restoredItem leaves out what recordOf has put where the item had nothing.
+func (j *Journal) restoredItem(r *Record) item {
+	it := j.itemOf(r)
+	if r.EventID == derivedEventID(r.Aggregate, r.Number) {
+		delete(it, attrEventID)
+	}
+	if r.CommitID == "" {
+		delete(it, attrCommitID)
+	}
+	return it
+}
+
+// isRestored tells whether a transaction that was refused, or whose outcome is unknown, has nothing left to do: an
+// attempt whose reply was lost has written it, or somebody else restores the same.
+func (j *Journal) isRestored(ctx context.Context, r *Restoration, err error) bool {
+	if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrDeleted) && !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrCorruptItem) {
+		return false
+	}
+	head, err := j.readHead(ctx, r.Head.Aggregate)
+	if err != nil || head.Version < r.Head.Version {
+		return false
+	}
+	if len(r.Records) == 0 {
+		return head.Version == r.Head.Version && head.TruncatedBefore == r.Head.TruncatedBefore && head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli()
+	}
+	stored, err := j.byKey(ctx, r.Head.Aggregate, r.first(), r.Head.Version)
+	if err != nil {
+		return false
+	}
+	for i, record := range stored {
+		if !record.Equal(r.Records[i]) {
+			return false
+		}
+	}
+	return true
+}

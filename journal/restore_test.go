@@ -1,0 +1,272 @@
+package journal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// old makes records as another journal may have had them: of several commits, and one of a foreign writer.
+func old(id aggregate.ID, from, n int) []*journal.Record {
+	records := make([]*journal.Record, n)
+	for i := range records {
+		number := uint64(from + i)
+		records[i] = &journal.Record{
+			Aggregate: id, Number: number, EventID: "e", EventType: "old", Payload: []byte{byte(number)}, CommitID: "c",
+			Metadata: aggregate.Metadata{"k": "v"}, OccurredAt: time.UnixMilli(1_000 + int64(number)).UTC(),
+		}
+	}
+	return records
+}
+
+func restoration(id aggregate.ID, expected uint64, records []*journal.Record) journal.Restoration {
+	return journal.Restoration{
+		Expected: expected, Records: records,
+		Head: journal.Head{Aggregate: id, Version: expected + uint64(len(records))},
+	}
+}
+
+func TestRestoredEventsAreAsTheyWere(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		records := old(user("1"), 1, 12)
+		r := restoration(user("1"), 0, records[:10])
+		receipt, err := s.Restore(t.Context(), r)
+		require.NoError(t, err)
+		assert.Equal(t, journal.Receipt{Version: 10}, receipt)
+		r = restoration(user("1"), 10, records[10:])
+		r.Head.Snapshot = &journal.Snapshot{Number: 11, Schema: 3, Payload: []byte("state")}
+		_, err = s.Restore(t.Context(), r)
+		require.NoError(t, err)
+
+		stored, err := read(t, s.Journal, user("1"), 1, 12)
+		require.NoError(t, err)
+		assert.Equal(t, records, stored)
+		head, err := s.Head(t.Context(), user("1"))
+		require.NoError(t, err)
+		assert.Equal(t, r.Head, head)
+	})
+}
+
+func TestWhatIsRestoredAlreadyIsSuccess(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	records := old(user("1"), 1, 12)
+	for range 2 {
+		_, err := s.Restore(t.Context(), restoration(user("1"), 0, records[:10]))
+		require.NoError(t, err)
+	}
+	_, err := s.Restore(t.Context(), restoration(user("1"), 10, records[10:]))
+	require.NoError(t, err)
+	_, err = s.Restore(t.Context(), restoration(user("1"), 4, records[4:7]))
+	require.NoError(t, err, "also when the head has gone on")
+
+	_, err = s.Restore(t.Context(), restoration(user("1"), 11, old(user("1"), 12, 2)))
+	var conflict *journal.ConflictError
+	require.ErrorAs(t, err, &conflict, "one is there, the other is not")
+	assert.EqualValues(t, 12, conflict.Actual)
+	other := old(user("1"), 1, 10)
+	other[6].Payload = []byte("another")
+	_, err = s.Restore(t.Context(), restoration(user("1"), 0, other))
+	require.ErrorIs(t, err, journal.ErrConflict, "one of them is another event")
+}
+
+func TestARestorationWhoseReplyWasLostIsSuccess(t *testing.T) {
+	t.Parallel()
+	for name, budget := range map[string]time.Duration{"with time to repeat it": 0, "without": time.Nanosecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			config := ownTables(journal.Config{Shards: 2, RetryBudget: budget})
+			require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+			j, err := journal.Open(t.Context(), db.Client(), config)
+			require.NoError(t, err)
+			lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
+
+			_, err = j.Restore(t.Context(), restoration(user("1"), 0, old(user("1"), 1, 3)))
+
+			require.NoError(t, err)
+			assert.Positive(t, lost.Fired())
+			version, err := j.Version(t.Context(), user("1"))
+			require.NoError(t, err)
+			assert.EqualValues(t, 3, version)
+		})
+	}
+}
+
+func TestARestorationThatMayNotBeWrittenIsUnknown(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	config := ownTables(journal.Config{Shards: 2, RetryBudget: time.Nanosecond})
+	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+	j, err := journal.Open(t.Context(), db.Client(), config)
+	require.NoError(t, err)
+	db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	r := restoration(user("1"), 0, old(user("1"), 1, 3))
+
+	_, err = j.Restore(t.Context(), r)
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	_, err = j.Restore(t.Context(), r)
+	require.NoError(t, err, "it may be repeated")
+}
+
+func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		r := journal.Restoration{
+			Head:    journal.Head{Aggregate: user("1"), Version: 9, TruncatedBefore: 7, Snapshot: &journal.Snapshot{Number: 8, Payload: []byte("s")}},
+			Records: old(user("1"), 7, 3),
+		}
+		_, err := s.Restore(t.Context(), r)
+		require.NoError(t, err)
+		head, err := s.Head(t.Context(), user("1"))
+		require.NoError(t, err)
+		assert.Equal(t, r.Head, head)
+		_, err = read(t, s.Journal, user("1"), 1, 9)
+		require.ErrorIs(t, err, journal.ErrTruncated)
+		stored, err := read(t, s.Journal, user("1"), 7, 9)
+		require.NoError(t, err)
+		assert.Equal(t, r.Records, stored)
+	})
+}
+
+func TestAHeadWithoutEventsIsRestored(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		tombstone := journal.Head{Aggregate: user("1"), Version: 9, TruncatedBefore: 10, DeletedAt: time.UnixMilli(5).UTC()}
+		truncated := journal.Head{Aggregate: user("2"), Version: 9, TruncatedBefore: 10, Snapshot: &journal.Snapshot{Number: 9, Payload: []byte("s")}}
+		for _, want := range []journal.Head{tombstone, truncated} {
+			for range 2 {
+				_, err := s.Restore(t.Context(), journal.Restoration{Head: want})
+				require.NoError(t, err)
+			}
+			head, err := s.Head(t.Context(), want.Aggregate)
+			require.NoError(t, err)
+			assert.Equal(t, want, head)
+		}
+		tombstone.Version, tombstone.TruncatedBefore = 10, 11
+		_, err := s.Restore(t.Context(), journal.Restoration{Head: tombstone})
+		require.ErrorIs(t, err, journal.ErrDeleted)
+		_, err = s.Restore(t.Context(), restoration(user("1"), 9, old(user("1"), 10, 1)))
+		require.ErrorIs(t, err, journal.ErrDeleted)
+	})
+}
+
+func TestALeanRestorationHasItsSnapshotInARowOfItsOwn(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{Layout: journal.Lean})
+	r := restoration(user("1"), 0, old(user("1"), 1, 98))
+	r.Head.Snapshot = &journal.Snapshot{Number: 98, Payload: []byte("s")}
+	receipt, err := s.Restore(t.Context(), r)
+	require.NoError(t, err)
+	assert.False(t, receipt.SnapshotLeftOut)
+	head, err := s.Head(t.Context(), user("1"))
+	require.NoError(t, err)
+	assert.Equal(t, r.Head, head)
+
+	r = restoration(user("2"), 0, old(user("2"), 1, 99))
+	r.Head.Snapshot = &journal.Snapshot{Number: 99, Payload: []byte("s")}
+	receipt, err = s.Restore(t.Context(), r)
+	require.NoError(t, err)
+	assert.True(t, receipt.SnapshotLeftOut, "the 101st action")
+}
+
+func TestASnapshotThatStandsForTruncatedEventsIsNotLeftOut(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	r := restoration(user("1"), 0, old(user("1"), 1, 3))
+	r.Head.Snapshot = &journal.Snapshot{Number: 3, Payload: make([]byte, journal.MaxItemBytes)}
+	receipt, err := s.Restore(t.Context(), r)
+	require.NoError(t, err)
+	assert.True(t, receipt.SnapshotLeftOut)
+
+	r = journal.Restoration{
+		Head:    journal.Head{Aggregate: user("2"), Version: 3, TruncatedBefore: 3, Snapshot: r.Head.Snapshot},
+		Records: old(user("2"), 3, 1),
+	}
+	_, err = s.Restore(t.Context(), r)
+	require.ErrorIs(t, err, journal.ErrTooLarge)
+	s.requireNothingWritten(t, user("2"))
+}
+
+func TestARestorationThatCannotBeIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	x := user("1")
+	with := func(change func(r *journal.Restoration)) journal.Restoration {
+		r := restoration(x, 0, old(x, 1, 3))
+		change(&r)
+		return r
+	}
+	deleted := time.UnixMilli(1)
+	for name, c := range map[string]struct {
+		r    journal.Restoration
+		want error
+	}{
+		"no aggregate":           {journal.Restoration{}, &aggregate.InvalidIDError{}},
+		"no events":              {restoration(x, 4, nil), journal.ErrNoEvents},
+		"nothing at all":         {journal.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrNoEvents},
+		"too many":               {restoration(x, 0, old(x, 1, 100)), journal.ErrTooManyEvents},
+		"another version":        {with(func(r *journal.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidEvent},
+		"a gap":                  {with(func(r *journal.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidEvent},
+		"another aggregate":      {with(func(r *journal.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidEvent},
+		"not UTF-8":              {with(func(r *journal.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidEvent},
+		"a snapshot ahead":       {with(func(r *journal.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidEvent},
+		"a tombstone of events":  {with(func(r *journal.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidEvent},
+		"an event too large":     {with(func(r *journal.Restoration) { r.Records[1].Payload = make([]byte, journal.MaxItemBytes) }), journal.ErrTooLarge},
+		"events too large":       {restoration(x, 0, large(x, 12)), journal.ErrTooLarge},
+		"a number beyond uint64": {restoration(x, math.MaxUint64, old(x, 0, 1)), journal.ErrInvalidEvent},
+	} {
+		_, err := s.Restore(t.Context(), c.r)
+		var invalid *aggregate.InvalidIDError
+		if errors.As(c.want, &invalid) {
+			require.ErrorAs(t, err, &invalid, name)
+		} else {
+			require.ErrorIs(t, err, c.want, name)
+		}
+		s.requireNothingWritten(t, x)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.Restore(ctx, restoration(x, 0, old(x, 1, 1)))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func large(id aggregate.ID, n int) []*journal.Record {
+	records := old(id, 1, n)
+	for _, r := range records {
+		r.Payload = make([]byte, 390_000)
+	}
+	return records
+}
+
+func TestRecordsAreEqualInAllThatIsStored(t *testing.T) {
+	t.Parallel()
+	record := func() *journal.Record { return old(user("1"), 1, 1)[0] }
+	same := record()
+	same.Payload, same.Metadata = bytes.Clone(same.Payload), maps.Clone(same.Metadata)
+	same.OccurredAt = same.OccurredAt.In(time.FixedZone("", 3600)).Add(time.Microsecond)
+	assert.True(t, record().Equal(same))
+	for name, change := range map[string]func(*journal.Record){
+		"aggregate": func(r *journal.Record) { r.Aggregate = user("2") },
+		"number":    func(r *journal.Record) { r.Number++ },
+		"id":        func(r *journal.Record) { r.EventID = "" },
+		"type":      func(r *journal.Record) { r.EventType = "" },
+		"commit":    func(r *journal.Record) { r.CommitID = "" },
+		"time":      func(r *journal.Record) { r.OccurredAt = r.OccurredAt.Add(time.Millisecond) },
+		"payload":   func(r *journal.Record) { r.Payload = nil },
+		"metadata":  func(r *journal.Record) { r.Metadata = nil },
+	} {
+		other := record()
+		change(other)
+		assert.False(t, record().Equal(other), name)
+	}
+}
