@@ -23,7 +23,7 @@ func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptio
 	if err := shared.check(j); err != nil {
 		return Report{}, fmt.Errorf("compare: %w", err)
 	}
-	c := &comparison{journal: j, found: collector{progress: o.Progress}}
+	c := &comparison{journal: j.Raw(), found: collector{progress: o.Progress}}
 	err := shared.eachAggregate(ctx, newReader(r), c.aggregate)
 	if err != nil {
 		err = fmt.Errorf("compare: %w", err)

@@ -16,7 +16,9 @@
 // # What is in an archive
 //
 // Each aggregate as it was at one moment: its head, with the latest snapshot, and its events from 1 (or from where it is
-// truncated) to the head's version, with everything that a journal.Record holds. Aggregates are cut at different
+// truncated) to the head's version, with everything that a journal.Record holds. Payloads are as they are stored: what was
+// compressed or encrypted stays so, and no key is needed; a journal with the same journal.Config.Encodings, and the same
+// keys, reads what was imported. Aggregates are cut at different
 // moments, within the time that the export takes. Tombstones are in it too.
 //
 // Left out are redundant snapshots, which the new journal collects anew; the guards of commands, so a command that was executed
@@ -43,7 +45,8 @@
 // from the head on and with their line ends. So nothing is believed that was not written completely. That
 // tells accidents, not forgery.
 //
-// An archive is as confidential as the journal. What is deleted from a journal stays in the archives of it.
+// An archive is as confidential as the journal. What is deleted from a journal stays in the archives of it; what was
+// encrypted is lost there too once its key is destroyed.
 //
 // # What subscribers see of an import
 //

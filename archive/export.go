@@ -49,7 +49,7 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 		return Progress{}, fmt.Errorf("export: %w: Only is not what the archive was begun with", ErrInvalidOptions)
 	}
 	x := &exporter{
-		journal: j, options: shared, after: from.After, out: bufio.NewWriterSize(w, 64<<10),
+		journal: j.Raw(), options: shared, after: from.After, out: bufio.NewWriterSize(w, 64<<10),
 		done: Progress{Aggregates: from.Aggregates, Events: from.Events, Bytes: from.Offset}, progress: o.Progress,
 	}
 	if from.Complete {

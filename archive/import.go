@@ -56,7 +56,7 @@ func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOption
 	if err := shared.check(j); err != nil {
 		return ImportProgress{}, fmt.Errorf("import: %w", err)
 	}
-	im := &importer{journal: j, options: o}
+	im := &importer{journal: j.Raw(), options: o}
 	err := shared.eachAggregate(ctx, newReader(r), im.aggregate)
 	if err != nil {
 		err = fmt.Errorf("import: %w", err)

@@ -61,6 +61,7 @@ type line struct {
 	OccurredAt int64              `json:"occurred_at,omitempty"`
 	Commit     string             `json:"commit,omitempty"`
 	Metadata   aggregate.Metadata `json:"metadata,omitempty"`
+	Encoding   string             `json:"encoding,omitempty"`
 	Payload    []byte             `json:"payload,omitempty"`
 
 	// sum, end, total
@@ -75,9 +76,10 @@ type only struct {
 }
 
 type snapshot struct {
-	Number  uint64 `json:"number,omitempty"`
-	Schema  uint64 `json:"schema,omitempty"`
-	Payload []byte `json:"payload"`
+	Number   uint64 `json:"number,omitempty"`
+	Schema   uint64 `json:"schema,omitempty"`
+	Encoding string `json:"encoding,omitempty"`
+	Payload  []byte `json:"payload"`
 }
 
 func headerLine(j *journal.Journal, s Selection) line {
@@ -113,7 +115,7 @@ func headLine(h journal.Head) line {
 		l.DeletedAt = &millis
 	}
 	if s := h.Snapshot; s != nil {
-		l.Snapshot = &snapshot{Number: s.Number, Schema: s.Schema, Payload: s.Payload}
+		l.Snapshot = &snapshot{Number: s.Number, Schema: s.Schema, Encoding: s.Encoding, Payload: s.Payload}
 	}
 	return l
 }
@@ -131,7 +133,7 @@ func (l *line) head() (journal.Head, error) {
 		h.DeletedAt = time.UnixMilli(*l.DeletedAt).UTC()
 	}
 	if s := l.Snapshot; s != nil {
-		h.Snapshot = &journal.Snapshot{Number: s.Number, Schema: s.Schema, Payload: s.Payload}
+		h.Snapshot = &journal.Snapshot{Number: s.Number, Schema: s.Schema, Encoding: s.Encoding, Payload: s.Payload}
 	}
 	last := h.Version + 1 // of a head that has no events
 	switch {
@@ -151,14 +153,14 @@ func (l *line) head() (journal.Head, error) {
 func eventLine(r *journal.Record) line {
 	return line{
 		Kind: kindEvent, Number: r.Number, ID: r.EventID, Type: r.EventType, OccurredAt: r.OccurredAt.UnixMilli(),
-		Commit: r.CommitID, Metadata: r.Metadata, Payload: r.Payload,
+		Commit: r.CommitID, Metadata: r.Metadata, Encoding: r.Encoding, Payload: r.Payload,
 	}
 }
 
 func (l *line) record(id aggregate.ID) *journal.Record {
 	return &journal.Record{
 		Aggregate: id, Number: l.Number, EventID: l.ID, EventType: l.Type, Payload: l.Payload, Metadata: l.Metadata,
-		OccurredAt: time.UnixMilli(l.OccurredAt).UTC(), CommitID: l.Commit,
+		OccurredAt: time.UnixMilli(l.OccurredAt).UTC(), CommitID: l.Commit, Encoding: l.Encoding,
 	}
 }
 

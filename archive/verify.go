@@ -41,7 +41,7 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (Report, e
 	if err := shared.check(j); err != nil {
 		return Report{}, fmt.Errorf("verify: %w", err)
 	}
-	v := &verifier{journal: j, options: shared, found: collector{progress: o.Progress}}
+	v := &verifier{journal: j.Raw(), options: shared, found: collector{progress: o.Progress}}
 	err := v.run(ctx)
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)

@@ -58,6 +58,7 @@ func (r *Record) Size() int {
 func (r *Record) Equal(other *Record) bool {
 	return r.Aggregate == other.Aggregate && r.Number == other.Number &&
 		r.EventID == other.EventID && r.EventType == other.EventType && r.CommitID == other.CommitID &&
+		r.Encoding == other.Encoding &&
 		r.OccurredAt.UnixMilli() == other.OccurredAt.UnixMilli() &&
 		bytes.Equal(r.Payload, other.Payload) && maps.Equal(r.Metadata, other.Metadata)
 }

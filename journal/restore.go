@@ -33,7 +33,8 @@ func (r *Restoration) first() uint64 {
 }
 
 // Restore writes events that were read from a journal, this one or another, as they were: with their ids, times, commit
-// ids and payloads, to their aggregates and numbers. It costs what [Journal.Append] does, repeats its transaction as
+// ids and payloads, to their aggregates and numbers. Payloads of events and snapshot are stored as they are given, with
+// what their Encoding says, so read them with [Journal.Raw]. It costs what [Journal.Append] does, repeats its transaction as
 // that does, and wakes those who watch. The receipt tells Version and SnapshotLeftOut; a truncated aggregate needs its
 // snapshot, which is never left out.
 //
