@@ -421,3 +421,51 @@ func TestEnsureTableMakesATableOnceAndComparesIt(t *testing.T) {
 	require.NoError(t, journal.EnsureTable(t.Context(), client, table("a")))
 	assert.ErrorIs(t, journal.EnsureTable(t.Context(), client, table("b")), journal.ErrDescriptorMismatch)
 }
+
+func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, journal.Config{Layout: layout, Encodings: []journal.Encoding{&wrapped{name: "a"}}})
+			for n := uint64(1); n <= 3; n++ {
+				_, err := s.Append(t.Context(), journal.Commit{
+					Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1),
+					Snapshot:   &journal.Snapshot{Number: n, Payload: fmt.Append(nil, "state ", n), Schema: 7},
+					Redundancy: &journal.Redundancy{Keep: 3},
+				})
+				require.NoError(t, err)
+			}
+			encoded := 0
+			for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
+				if payload, ok := it["payload"].(*types.AttributeValueMemberB); ok {
+					assert.True(t, bytes.HasPrefix(payload.Value, []byte("a@snapshot of")), "%s", payload.Value)
+					encoded++
+				}
+			}
+			assert.Equal(t, 4, encoded, "the latest and three redundant ones")
+
+			head, err := s.Head(t.Context(), user("1"))
+			require.NoError(t, err)
+			assert.Equal(t, &journal.Snapshot{Number: 3, Payload: []byte("state 3"), Schema: 7}, head.Snapshot)
+			for n := uint64(1); n <= 3; n++ {
+				before, err := s.SnapshotBefore(t.Context(), head, n)
+				require.NoError(t, err)
+				assert.Equal(t, &journal.Snapshot{Number: n, Payload: fmt.Append(nil, "state ", n), Schema: 7}, before)
+			}
+			head.Redundant = nil // then the index is asked
+			if before, err := s.SnapshotBefore(t.Context(), head, 2); assert.NoError(t, err) && layout == journal.Classic {
+				assert.Equal(t, "state 2", string(before.Payload))
+			}
+
+			_, err = s.through(t, s.client, encodings()).Head(t.Context(), user("1"))
+			require.ErrorIs(t, err, journal.ErrEncoding)
+			version, err := s.through(t, s.client, encodings()).Version(t.Context(), user("1"))
+			require.NoError(t, err)
+			assert.EqualValues(t, 3, version)
+
+			require.NoError(t, s.through(t, s.client, encodings()).Delete(t.Context(), user("1"), 3, journal.Removal{}), "which needs no key")
+			assert.NotContains(t, s.get(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0)), "encoding")
+		})
+	}
+}

@@ -49,7 +49,11 @@ func AESGCM(c Config) (*Encryption, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Encryption{keys: c.Keys, cache: newCache(c)}, nil
+	cache, err := newCache(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Encryption{keys: c.Keys, cache: cache}, nil
 }
 
 var _ journal.Encoding = (*Encryption)(nil)
@@ -90,10 +94,10 @@ func (e *Encryption) Destroy(ctx context.Context, id aggregate.ID) error {
 func (e *Encryption) aead(
 	ctx context.Context, id aggregate.ID, read func(context.Context, aggregate.ID) ([]byte, error),
 ) (cipher.AEAD, error) {
-	if known := e.cache.get(id); known != nil {
-		return known.aead, known.err
+	cached, known, ticket := e.cache.get(id)
+	if known {
+		return cached.aead, cached.err
 	}
-	ticket := e.cache.ticket()
 	key, err := read(ctx, id)
 	if err != nil {
 		if errors.Is(err, journal.ErrKeyDestroyed) {

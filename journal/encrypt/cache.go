@@ -1,10 +1,11 @@
 package encrypt
 
 import (
-	"container/list"
 	"crypto/cipher"
 	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -13,18 +14,14 @@ import (
 // subscriber asks once for each event.
 type cache struct {
 	lifetime time.Duration
-	most     int
 	now      func() time.Time
 
 	mu        sync.Mutex
-	entries   map[aggregate.ID]*list.Element // of *entry
-	byUse     *list.List                     // the latest used first
-	forgotten uint64                         // how often forget was called
+	entries   *lru.Cache[aggregate.ID, entry]
+	forgotten uint64 // how often forget was called
 }
 
-// entry does not change.
 type entry struct {
-	id    aggregate.ID
 	aead  cipher.AEAD
 	err   error
 	until time.Time
@@ -37,49 +34,26 @@ type ticket struct {
 	forgotten uint64
 }
 
-func newCache(c Config) *cache {
-	return &cache{
-		lifetime: c.CacheLifetime, most: c.CacheKeys, now: c.Now,
-		entries: map[aggregate.ID]*list.Element{}, byUse: list.New(),
-	}
+func newCache(c Config) (*cache, error) {
+	entries, err := lru.New[aggregate.ID, entry](c.CacheKeys)
+	return &cache{lifetime: c.CacheLifetime, now: c.Now, entries: entries}, err
 }
 
-// get gives nil for what has to be read.
-func (c *cache) get(id aggregate.ID) *entry {
+// get gives what is known, or the ticket to read what is not.
+func (c *cache) get(id aggregate.ID) (e entry, known bool, t ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	element := c.entries[id]
-	if element == nil {
-		return nil
-	}
-	e := element.Value.(*entry)
-	if !c.now().Before(e.until) {
-		c.drop(element)
-		return nil
-	}
-	c.byUse.MoveToFront(element)
-	return e
-}
-
-func (c *cache) ticket() ticket {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return ticket{at: c.now(), forgotten: c.forgotten}
+	now := c.now()
+	e, known = c.entries.Get(id)
+	return e, known && now.Before(e.until), ticket{at: now, forgotten: c.forgotten}
 }
 
 // keep notes what was read: a key, or that it was destroyed.
 func (c *cache) keep(id aggregate.ID, aead cipher.AEAD, err error, t ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lifetime <= 0 || t.forgotten != c.forgotten {
-		return
-	}
-	if old := c.entries[id]; old != nil {
-		c.drop(old)
-	}
-	c.entries[id] = c.byUse.PushFront(&entry{id: id, aead: aead, err: err, until: t.at.Add(c.lifetime)})
-	if c.byUse.Len() > c.most {
-		c.drop(c.byUse.Back())
+	if c.lifetime > 0 && t.forgotten == c.forgotten {
+		c.entries.Add(id, entry{aead: aead, err: err, until: t.at.Add(c.lifetime)})
 	}
 }
 
@@ -87,12 +61,5 @@ func (c *cache) forget(id aggregate.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forgotten++
-	if element := c.entries[id]; element != nil {
-		c.drop(element)
-	}
-}
-
-func (c *cache) drop(element *list.Element) {
-	c.byUse.Remove(element)
-	delete(c.entries, element.Value.(*entry).id)
+	c.entries.Remove(id)
 }

@@ -27,7 +27,8 @@
 // process at once; others can use it for that long. An event that they append meanwhile is written, and can
 // be read by nobody afterwards.
 //
-// Destroying a key does not reach what was decrypted before: read models, logs, caches of states, the memory of processes.
+// Destroying a key does not reach what was decrypted before: read models, logs, the memory of processes. A repository with
+// a cache (repository.Config.Cache) loads the state for as long as it has it in there; only its commits fail.
 // Nor does it reach backups of the table of keys: with point-in-time recovery or a stream on it, keys
 // are gone only when those have expired. Keep such backups short, apart from those of the journal. If the table is lost,
 // so is everything that was encrypted.
