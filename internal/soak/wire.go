@@ -1,0 +1,84 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// wire is a writer's way to the database: turns change on it, connections break, and the writer may crash while a
+// request is on it.
+type wire struct {
+	next  dynamodb.HTTPClient
+	turns *turns
+	cut   float64 // the chance that a connection breaks, half of them after the request has had its effect
+
+	mu     sync.Mutex
+	random *rand.Rand
+	fuse   int // points that are left until the crash, if above 0
+	crash  context.CancelFunc
+}
+
+// connect gives a client whose requests go over a wire of its own. Random numbers are the wire's alone.
+func connect(client *dynamodb.Client, w *wire) *dynamodb.Client {
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		w.next = o.HTTPClient
+		o.HTTPClient = w
+	})
+}
+
+// Do sends a request, or does not.
+func (w *wire) Do(request *http.Request) (*http.Response, error) {
+	w.point()
+	if w.breaks() {
+		return nil, fmt.Errorf("soak: cut before the request: %w", io.ErrUnexpectedEOF)
+	}
+	response, err := w.next.Do(request)
+	w.point()
+	if err == nil && w.breaks() {
+		_ = response.Body.Close()
+		return nil, fmt.Errorf("soak: cut before the reply: %w", io.ErrUnexpectedEOF)
+	}
+	if gone := request.Context().Err(); err == nil && gone != nil {
+		_ = response.Body.Close()
+		return nil, gone
+	}
+	return response, err
+}
+
+// point is a moment between two things that happen: others have their turn, or the writer crashes.
+func (w *wire) point() {
+	w.mu.Lock()
+	if w.fuse > 0 {
+		if w.fuse--; w.fuse == 0 {
+			w.crash()
+		}
+	}
+	w.mu.Unlock()
+	w.turns.yield()
+}
+
+func (w *wire) breaks() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cut > 0 && w.random.Float64() < w.cut/2
+}
+
+// light makes the writer crash some points from now.
+func (w *wire) light(points int, crash context.CancelFunc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fuse, w.crash = points, crash
+}
+
+// calm ends all that goes wrong.
+func (w *wire) calm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut, w.fuse = 0, 0
+}
