@@ -23,14 +23,14 @@ type command struct {
 }
 
 var commands = []command{
-	{"execute", 40, (*writer).execute},
-	{"save", 25, (*writer).save},
+	{"execute", 25, (*writer).execute},
+	{"save", 45, (*writer).save},
 	{"create", 2, (*writer).create},
-	{"publish", 12, (*writer).publish},
-	{"load", 12, func(w *writer) { w.load(w.thing(w.random)) }},
-	{"replay", 3, (*writer).replay},
+	{"publish", 18, (*writer).publish},
+	{"load", 6, func(w *writer) { w.load(w.thing(w.random)) }},
+	{"replay", 2, (*writer).replay},
 	{"resolve", 3, (*writer).resolve},
-	{"crash", 2, (*writer).crash},
+	{"crash", 1, (*writer).crash},
 }
 
 func choose(r *rand.Rand) command {
@@ -67,13 +67,14 @@ func (w *writer) events(r *rand.Rand, command uint64, n int) []aggregate.Event[s
 	return list
 }
 
+// size draws how many events a command has.
 func (w *writer) size() int {
-	switch n := w.random.IntN(100); {
-	case n < 60:
+	switch n := w.random.IntN(1000); {
+	case n < 750:
 		return 1
-	case n < 95:
+	case n < 980:
 		return w.random.IntN(5)
-	case n < 98:
+	case n < 995:
 		return 5 + w.random.IntN(20)
 	default:
 		return 95 + w.random.IntN(7) // at times more than a commit holds
@@ -109,7 +110,7 @@ func (w *writer) execute() {
 func (w *writer) save() {
 	id := w.thing(w.random)
 	a, ok := w.held[id]
-	if !ok || w.random.IntN(4) == 0 {
+	if !ok || w.random.IntN(8) == 0 {
 		if a, ok = w.load(id); !ok {
 			return
 		}

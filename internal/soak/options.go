@@ -26,8 +26,8 @@ var journalOptions = []func(*rand.Rand, *journal.Config){
 	func(r *rand.Rand, c *journal.Config) { c.RetryBudget = pick(r, time.Nanosecond, patient, patient) },
 }
 
-// patient is a RetryBudget that no storm outlasts.
-const patient = time.Minute
+// patient is a budget that no storm outlasts.
+const patient = time.Hour
 
 func drawRepository(r *rand.Rand) (c repository.Config) {
 	for _, option := range repositoryOptions {

@@ -9,6 +9,7 @@ import (
 type turns struct {
 	random *rand.Rand
 	stay   float64 // the chance to keep the turn
+	held   int     // strands in the middle of a transaction
 	tick   func()  // time passes
 	free   bool    // everybody runs at once
 	ready  []*strand
@@ -49,11 +50,19 @@ func (t *turns) yield() {
 	}
 	t.tick()
 	s := t.has
-	if t.random.Float64() < t.stay {
+	// Whoever meets a transaction in the middle only waits for it, with longer and longer pauses.
+	if t.held == 0 && t.random.Float64() < t.stay {
 		return
 	}
 	t.pass()
 	<-s.wake
+}
+
+// hold is yield in the middle of a transaction.
+func (t *turns) hold() {
+	t.held++
+	t.yield()
+	t.held--
 }
 
 func (t *turns) pass() {

@@ -51,16 +51,21 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// point is a moment between two things that happen: others have their turn, or the writer crashes.
+// point is a moment between two things that happen: the writer may crash, others have their turn.
 func (w *wire) point() {
+	w.burn()
+	w.turns.yield()
+}
+
+// burn brings the crash nearer, if there is to be one.
+func (w *wire) burn() {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.fuse > 0 {
 		if w.fuse--; w.fuse == 0 {
 			w.crash()
 		}
 	}
-	w.mu.Unlock()
-	w.turns.yield()
 }
 
 func (w *wire) breaks() bool {

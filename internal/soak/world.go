@@ -20,8 +20,10 @@ type World struct {
 	// Client is for an empty database that nobody else uses. If it is nil the world makes its own, on dynamotest, with
 	// all faults of that; otherwise connections break and nothing else goes wrong.
 	Client *dynamodb.Client
-	// Commands is how many each writer executes. Default: 150.
+	// Commands is how many each writer executes. Default: 250.
 	Commands int
+
+	tamper func(context.Context, *dynamodb.Client) error // before it is judged
 }
 
 // freeEvery is how many worlds there are for each one whose writers run freely.
@@ -53,7 +55,7 @@ type running struct {
 func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
 	if w.Commands == 0 {
-		w.Commands = 150
+		w.Commands = 250
 	}
 	run := &running{
 		World: w, truth: newTruth(), now: time.Now,
@@ -97,6 +99,11 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if w.tamper != nil {
+		if err := w.tamper(ctx, run.Client); err != nil {
+			return Report{}, err
+		}
+	}
 	return run.inspect(ctx, writers)
 }
 
@@ -124,7 +131,8 @@ func (w *running) pause(ctx context.Context) {
 		dynamotest.For(100 * time.Microsecond)(ctx)
 		return
 	}
-	w.turns.has.wire.point()
+	w.turns.has.wire.burn()
+	w.turns.hold()
 }
 
 // thing is the id of an aggregate for the next command.

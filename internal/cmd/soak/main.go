@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,10 +38,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
 	world := flags.Int64("world", -1, "the only world to run; all if negative")
 	// Far more than there are processors: pauses between attempts take real time.
-	parallel := flags.Int("parallel", 12*runtime.GOMAXPROCS(0), "how many worlds to run at a time")
+	parallel := flags.Int("parallel", 32*runtime.GOMAXPROCS(0), "how many worlds to run at a time")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
+	debug.SetGCPercent(400) // worlds are small and full of pointers
 	s := &sum{stderr: stderr, seed: *seed, kinds: map[soak.Kind]int{}, seen: map[string]int{}, start: time.Now()}
 	if *world >= 0 {
 		s.world(ctx, uint64(*world))
