@@ -75,7 +75,13 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		if !run.turns.free {
 			clock.Set(time.UnixMilli(1_700_000_000_000))
 			clock.Freeze()
-			run.turns.tick = func() { clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond) }
+			forgets := pick(random, 0, 0, 0.02)
+			run.turns.tick = func() {
+				clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
+				if random.Float64() < forgets { // ClientRequestTokens, after ten minutes
+					clock.Advance(11 * time.Minute)
+				}
+			}
 		}
 	} else {
 		run.cut = pick(random, 0, 0.01, 0.05)
