@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -29,6 +30,7 @@ func connect(client *dynamodb.Client, w *wire) *dynamodb.Client {
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		w.next = o.HTTPClient
 		o.HTTPClient = w
+		o.APIOptions = append(slices.Clone(o.APIOptions), (&stale{random: derive(w.random), seen: map[string]any{}}).add)
 	})
 }
 
