@@ -19,10 +19,13 @@ type wire struct {
 	turns *turns
 	cut   float64 // the chance that a connection breaks, half of them after the request has had its effect
 
-	mu     sync.Mutex
-	random *rand.Rand
-	fuse   int // points that are left until the crash, if above 0
-	crash  context.CancelFunc
+	late float64 // the chance that a transaction arrives when its client has given it up
+
+	mu       sync.Mutex
+	random   *rand.Rand
+	underWay []late
+	fuse     int // points that are left until the crash, if above 0
+	crash    context.CancelFunc
 }
 
 // connect gives a client whose requests go over a wire of its own. Random numbers are the wire's alone.
@@ -40,6 +43,9 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	if w.breaks() {
 		return nil, fmt.Errorf("soak: cut before the request: %w", io.ErrUnexpectedEOF)
 	}
+	if w.delays(request) {
+		return nil, w.delay(request)
+	}
 	response, err := w.next.Do(request)
 	w.point()
 	if err == nil && w.breaks() {
@@ -56,6 +62,7 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 // point is a moment between two things that happen: the writer may crash, others have their turn.
 func (w *wire) point() {
 	w.burn()
+	w.arrive(false)
 	w.turns.yield()
 }
 
@@ -83,8 +90,9 @@ func (w *wire) light(points int, crash context.CancelFunc) {
 	w.fuse, w.crash = points, crash
 }
 
-// calm ends all that goes wrong.
+// calm ends all that goes wrong, when whatever was under way has arrived.
 func (w *wire) calm() {
+	w.arrive(true)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut, w.fuse = 0, 0

@@ -48,6 +48,7 @@ type running struct {
 	span   int // commands until the window moves on by one, and so the length of a history
 	heavy  bool
 	cut    float64
+	late   float64
 }
 
 // Run lets the world happen, and judges it. The error is not about the library: the context has ended, or the database
@@ -86,6 +87,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	} else {
 		run.cut = pick(random, 0, 0.01, 0.05)
 	}
+	run.late = pick(random, 0, 0.01, 0.05)
 	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4}); err != nil {
 		return Report{}, fmt.Errorf("create the tables: %w", err)
 	}

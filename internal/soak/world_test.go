@@ -63,7 +63,7 @@ func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
 		assert.NotZero(t, seen[c.name], c.name)
 	}
 	for _, what := range []string{
-		"conflict", "attempts used up", "throttled", "too many events", "outcome unknown", "unknown and written",
+		"conflict", "attempts used up", "throttled", "outcome unknown", "unknown and written",
 		"crashed, nothing written", "read failed", "refused", "not found", "conflict of a publish",
 	} {
 		assert.NotZero(t, seen[what], what)

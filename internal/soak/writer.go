@@ -46,7 +46,7 @@ type uncertain struct {
 
 func (w *running) newWriter(index int, r *rand.Rand) *writer {
 	one := &writer{running: w, index: index, random: derive(r), strand: w.turns.join(), kill: func() {}}
-	one.wire = &wire{turns: w.turns, cut: w.cut, random: derive(r)}
+	one.wire = &wire{turns: w.turns, cut: w.cut, late: w.late, random: derive(r)}
 	one.strand.wire = one.wire
 	one.client = connect(w.Client, one.wire)
 	return one

@@ -106,7 +106,9 @@ func (s *sum) world(ctx context.Context, number uint64) {
 	defer s.mu.Unlock()
 	if err != nil {
 		s.failed = true
-		_, _ = fmt.Fprintf(s.stderr, "soak: world %d: %v\n", number, err)
+		if ctx.Err() == nil { // not interrupted
+			_, _ = fmt.Fprintf(s.stderr, "soak: world %d: %v\n", number, err)
+		}
 		return
 	}
 	if len(report.Findings) > 0 {
