@@ -39,6 +39,9 @@ func connect(client *dynamodb.Client, w *wire) *dynamodb.Client {
 
 // Do sends a request, or does not.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
+	if !w.turns.free {
+		request = request.WithContext(unhurried(request.Context()))
+	}
 	w.point()
 	if w.breaks() {
 		return nil, fmt.Errorf("soak: cut before the request: %w", io.ErrUnexpectedEOF)
@@ -57,6 +60,18 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 		return nil, gone
 	}
 	return response, err
+}
+
+// lifeKey is the key of the context of a writer's life in all contexts that come from it.
+type lifeKey struct{}
+
+// unhurried is a request's context without deadlines, which would depend on how long others have their turns. It ends
+// with the writer's life.
+func unhurried(ctx context.Context) context.Context {
+	if life, ok := ctx.Value(lifeKey{}).(context.Context); ok {
+		return life
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // point is a moment between two things that happen: the writer may crash, others have their turn.

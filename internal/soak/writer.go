@@ -112,7 +112,8 @@ func (w *writer) live(ctx context.Context) (err error) {
 	if w.publisher, err = publisher.NewPublisher(p, nil); err != nil {
 		return err
 	}
-	w.alive, w.kill = context.WithCancel(ctx)
+	life, kill := context.WithCancel(ctx)
+	w.alive, w.kill = context.WithValue(life, lifeKey{}, life), kill
 	return nil
 }
 
