@@ -69,6 +69,9 @@ func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error
 	if err := w.checkStates(ctx, j, histories, writers); err != nil {
 		return Report{}, err
 	}
+	if err := ctx.Err(); err != nil { // what then failed is nobody's fault
+		return Report{}, err
+	}
 	report.Commits, report.Findings, report.Seen = len(commits), w.truth.findings, w.truth.counts
 	return report, nil
 }
