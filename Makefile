@@ -4,6 +4,8 @@
 GOLANGCI_LINT_VERSION := 2.15.0
 TEST_TIMEOUT          ?= 20m
 COMPARE_SEED          ?= 1
+SOAK_COMMITS          ?= 1000000
+SOAK_SEED             ?= 1
 
 # examples/ is a module of its own, joined to this one by go.work.
 MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod))
@@ -29,7 +31,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
-ON_BOTH := ./journal/... ./repository/... ./publisher/... ./subscriber/... ./projection/... ./internal/checkpoint/... ./examples/...
+ON_BOTH := ./journal/... ./repository/... ./publisher/... ./subscriber/... ./projection/... ./internal/checkpoint/... ./internal/soak/... ./examples/...
 
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.
@@ -46,6 +48,11 @@ test-short: ## Run the tests that need no DynamoDB Local, on dynamotest
 compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random operations
 	$(EMULATOR) -- go test -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal -v ./dynamotest/internal/compare \
 		-compare.operations=100000 -compare.seed=$(COMPARE_SEED)
+
+.PHONY: soak
+soak: ## Commit a million times amid faults, and print what was lost (SOAK_COMMITS, SOAK_SEED)
+	@go build -o bin/soak ./internal/cmd/soak
+	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
 
 .PHONY: lint
 lint: ## Check style, common mistakes and formatting of all modules

@@ -351,3 +351,25 @@ func TestResolveThatCannotReadIsAnError(t *testing.T) {
 	assert.False(t, written)
 	assert.ErrorContains(t, err, "resolve commit commit")
 }
+
+// The other transaction is seen in part: its event is there and its head is not. That is no corrupt event.
+func TestACommitThatMeetsAnotherInPartIsSentAgain(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	client := &meddler{Client: s.client}
+	client.transact = func(call int, _ *dynamodb.TransactWriteItemsInput, send func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+		if call > 1 {
+			return send()
+		}
+		s.write(t, user("1"), 1, 1)
+		return nil, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
+			{Code: aws.String("TransactionConflict")}, {Code: aws.String("ConditionalCheckFailed")},
+		}}
+	}
+
+	_, err := s.through(t, client).Append(t.Context(), one("1"))
+
+	var conflict *journal.ConflictError
+	require.ErrorAs(t, err, &conflict)
+	assert.EqualValues(t, 1, conflict.Actual)
+}

@@ -69,7 +69,9 @@ func judge(err error) verdict {
 	case err == nil:
 		return written
 	case errors.As(err, &canceled):
-		if slices.ContainsFunc(canceled.CancellationReasons, isFinal) {
+		// While another transaction is under way on an item, what the conditions of the others found is of
+		// that one in part: an event whose head is still to move, for example.
+		if slices.ContainsFunc(canceled.CancellationReasons, isFinal) && !slices.ContainsFunc(canceled.CancellationReasons, isUnderWay) {
 			return refused
 		}
 		return notWritten // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded
@@ -97,6 +99,10 @@ func isFinal(r types.CancellationReason) bool {
 		return true
 	}
 	return false
+}
+
+func isUnderWay(r types.CancellationReason) bool {
+	return aws.ToString(r.Code) == "TransactionConflict"
 }
 
 func conditionFailed(r types.CancellationReason) bool {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// commitCPU measures the processor time of Save of one event against that of the bare transaction, both on dynamotest:
+// what a commit costs a process when nothing waits for a network. Collecting garbage is part of it.
+func (b *bench) commitCPU(ctx context.Context) error {
+	const name = "commit1-cpu"
+	memory, err := b.inMemory(ctx)
+	if err != nil {
+		return err
+	}
+	repo, err := repository.New(memory.j, define(name), repository.Config{Snapshots: repository.Never})
+	if err != nil {
+		return err
+	}
+	acc, err := repo.NewAggregate("ours")
+	if err != nil {
+		return err
+	}
+	bare, err := memory.bareWriter(ctx, repo, aggregate.ID{Type: name, Value: "bare"})
+	if err != nil {
+		return err
+	}
+	list := events(1, eventBytes)
+	return alternate(name, b.many, cost,
+		func(int) (time.Duration, error) {
+			return cpuOf(func() error { return bare.commit(ctx, list) })
+		},
+		func(int) (time.Duration, error) {
+			return cpuOf(func() (err error) {
+				acc, err = repo.Save(ctx, acc, list...)
+				return err
+			})
+		},
+	)
+}
+
+// cpuOf does something often and gives the processor time of one.
+func cpuOf(do func() error) (time.Duration, error) {
+	const often = 5 * inARow
+	runtime.GC()
+	start := cpuTime()
+	for range often {
+		if err := do(); err != nil {
+			return 0, err
+		}
+	}
+	return (cpuTime() - start) / often, nil
+}

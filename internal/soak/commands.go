@@ -1,0 +1,325 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// command is something that a writer does. Weight is how often, beside the others.
+type command struct {
+	name   string
+	weight int
+	run    func(*writer)
+}
+
+var commands = []command{
+	{"execute", 25, (*writer).execute},
+	{"save", 45, (*writer).save},
+	{"create", 2, (*writer).create},
+	{"publish", 18, (*writer).publish},
+	{"load", 6, func(w *writer) { w.load(w.thing(w.random)) }},
+	{"replay", 2, (*writer).replay},
+	{"resolve", 3, (*writer).resolve},
+	{"crash", 1, (*writer).crash},
+}
+
+func choose(r *rand.Rand) command {
+	sum := 0
+	for _, c := range commands {
+		sum += c.weight
+	}
+	n := r.IntN(sum)
+	for _, c := range commands {
+		if n -= c.weight; n < 0 {
+			return c
+		}
+	}
+	panic("soak: unreachable")
+}
+
+var errRefused = errors.New("refused by the decision")
+
+// events draws how many events a command has, and makes them.
+func (w *writer) events(r *rand.Rand, command uint64, n int) []aggregate.Event[state] {
+	list := make([]aggregate.Event[state], n)
+	for i := range list {
+		size, ballast := r.IntN(60), r.IntN(20) == 0
+		switch {
+		case w.heavy && r.IntN(4) == 0:
+			size, ballast = r.IntN(300_000), r.IntN(2) == 0
+		case ballast:
+			size *= r.IntN(3)
+		case r.IntN(50) == 0:
+			size = r.IntN(8_000)
+		}
+		list[i] = newEvent(tokenOf(command, i, n), size, ballast)
+	}
+	return list
+}
+
+// size draws how many events a command has.
+func (w *writer) size() int {
+	switch n := w.random.IntN(1000); {
+	case n < 750:
+		return 1
+	case n < 980:
+		return w.random.IntN(5)
+	case n < 995:
+		return 5 + w.random.IntN(20)
+	default:
+		return 95 + w.random.IntN(7) // at times more than a commit holds
+	}
+}
+
+// execute runs a decision that depends on the state, and that does to its copy what it must not.
+func (w *writer) execute() {
+	id, n := w.thing(w.random), w.size()
+	command, floor := w.truth.command(id), w.truth.floor(id)
+	sizes := w.random.Uint64()
+	count := 0
+	a, err := w.repo.Execute(w.alive, id, func(s state) ([]aggregate.Event[state], error) {
+		w.seen("a decision", id, s.Count, s, floor)
+		count = 0
+		if s.Sum%32 == 1 {
+			return nil, errRefused
+		}
+		count = n + int(s.Sum%2)*min(n, 1) //nolint:gosec // 0 or 1
+		for i := range s.Recent {
+			s.Recent[i] = 0
+		}
+		return w.events(rand.New(rand.NewPCG(sizes, s.Sum)), command, count), nil //nolint:gosec // not for secrets
+	})
+	w.settle(command, "execute", count, a.Version-uint64(count)+1, err) //nolint:gosec // not negative
+	if err == nil {
+		w.seen("Execute", id, a.Version, a.State, floor)
+		w.held[id] = a
+	}
+}
+
+// save appends to an aggregate that may be stale by now.
+func (w *writer) save() {
+	id := w.thing(w.random)
+	a, ok := w.held[id]
+	if !ok || w.random.IntN(8) == 0 {
+		if a, ok = w.load(id); !ok {
+			return
+		}
+	}
+	w.saveTo(a)
+}
+
+// create saves under an id that may be taken.
+func (w *writer) create() {
+	a, err := w.repo.NewAggregate(w.thing(w.random))
+	if err != nil {
+		w.truth.report(Wrong, "NewAggregate: %v", err)
+		return
+	}
+	w.saveTo(a)
+}
+
+func (w *writer) saveTo(a repository.Aggregate[state]) {
+	id, n := a.ID.Value, max(1, w.size())
+	command, before := w.truth.command(id), a.State.digest()
+	next, err := w.repo.Save(w.alive, a, w.events(w.random, command, n)...)
+	w.settle(command, "save", n, a.Version+1, err)
+	if a.State.digest() != before {
+		w.truth.report(Wrong, "Save changed the aggregate that it was given, thing %s", id)
+	}
+	switch {
+	case err == nil:
+		w.seen("Save", id, next.Version, next.State, a.Version+uint64(n)) //nolint:gosec // not negative
+		w.held[id] = next
+	case next.Version != a.Version || next.State.digest() != before:
+		w.truth.report(Wrong, "Save failed and gave another aggregate than it was given, thing %s", id)
+	case w.random.IntN(3) > 0:
+		delete(w.held, id)
+	}
+}
+
+// load gives an aggregate as a load finds it.
+func (w *writer) load(id string) (a repository.Aggregate[state], ok bool) {
+	floor := w.truth.floor(id)
+	a, err := w.repo.Load(w.alive, id)
+	switch {
+	case err == nil:
+		w.seen("Load", id, a.Version, a.State, floor)
+		w.held[id] = a
+		return a, true
+	case errors.Is(err, journal.ErrNotFound):
+		w.truth.see("not found")
+		if floor > 0 {
+			w.truth.report(Wrong, "Load found nothing of thing %s, which is at version %d at least", id, floor)
+		}
+		a, err = w.repo.NewAggregate(id)
+		return a, err == nil
+	}
+	w.readError("Load", err)
+	return a, false
+}
+
+// seen keeps a state that the library gave, which was asked for when the aggregate had reached floor.
+func (w *writer) seen(how, id string, version uint64, s state, floor uint64) {
+	if version < floor {
+		w.truth.report(Wrong, "%s gave thing %s at version %d, which was at %d before", how, id, version, floor)
+	}
+	w.truth.observe(how, id, version, s)
+}
+
+func (w *writer) readError(how string, err error) {
+	switch {
+	case w.crashed(err), readFailed(err), errors.Is(err, journal.ErrThrottled):
+		w.truth.see("read failed")
+	default:
+		w.truth.report(Wrong, "%s: an error that is not documented: %v", how, err)
+	}
+}
+
+// replay reads events without a repository, and folds them if it reads all.
+func (w *writer) replay() {
+	id := w.thing(w.random)
+	floor := w.truth.floor(id)
+	head, err := w.journal.Head(w.alive, aggregate.ID{Type: things.Type(), Value: id})
+	if errors.Is(err, journal.ErrNotFound) && floor == 0 {
+		return
+	}
+	if err != nil {
+		w.readError("Head", err)
+		return
+	}
+	if head.Version < floor {
+		w.truth.report(Wrong, "Head gave thing %s at version %d, which was at %d before", id, head.Version, floor)
+	}
+	from := uint64(1)
+	if w.random.IntN(2) == 0 {
+		from += w.random.Uint64N(head.Version)
+	}
+	var s state
+	next := from
+	for record, err := range w.journal.Events(w.alive, head.Aggregate, from, head.Version) {
+		if err != nil {
+			w.readError("Events", err)
+			return
+		}
+		if record.Number != next {
+			w.truth.report(Gap, "Events gave number %d of thing %s after %d", record.Number, id, next-1)
+			return
+		}
+		next++
+		if from > 1 {
+			continue
+		}
+		event, err := things.Decode(record.EventType, record.Payload)
+		if err != nil {
+			w.truth.report(Wrong, "Events gave event %d of thing %s in bytes that nobody wrote: %v", record.Number, id, err)
+			return
+		}
+		event.Apply(&s)
+		w.truth.observe("Events", id, record.Number, s)
+	}
+	if next != head.Version+1 {
+		w.truth.report(Wrong, "Events of thing %s ended at %d without an error, the head is at %d", id, next-1, head.Version)
+	}
+}
+
+// resolve asks what has become of the commits whose outcome is unknown. Only yes is final.
+func (w *writer) resolve() {
+	w.unknown = slices.DeleteFunc(w.unknown, func(u uncertain) bool {
+		done, err := w.journal.Resolve(w.alive, u.err)
+		if err != nil {
+			w.readError("Resolve", err)
+			return false
+		}
+		if done {
+			w.truth.see("resolved as written")
+			w.truth.settle(u.command, outcome{sure: u.count, first: u.err.First})
+		}
+		return done
+	})
+}
+
+// crash ends the process soon, in the middle of whatever it does then.
+func (w *writer) crash() { w.wire.light(1+w.random.IntN(20), w.kill) }
+
+// publish appends messages to some aggregates.
+func (w *writer) publish() {
+	type part struct {
+		id       string
+		command  uint64
+		indexes  []int // of its messages
+		expected bool
+	}
+	var parts []*part
+	var messages []*message.Message
+	for range 1 + w.random.IntN(3) {
+		id := w.thing(w.random)
+		if slices.ContainsFunc(parts, func(p *part) bool { return p.id == id }) {
+			continue
+		}
+		p := &part{id: id, command: w.truth.command(id)}
+		n := max(1, w.size())
+		if n > journal.MaxEvents && w.random.IntN(2) == 0 {
+			n += 100 // two transactions
+		}
+		a, known := w.held[id]
+		p.expected = known && n <= journal.MaxEvents && !w.heavy && w.random.IntN(4) == 0
+		for i, event := range w.events(w.random, p.command, n) {
+			payload, err := json.Marshal(event)
+			if err != nil {
+				w.truth.report(Wrong, "an event cannot be encoded: %v", err)
+				return
+			}
+			msg := message.NewMessage(fmt.Sprint(p.command, "-", i), payload)
+			msg.Metadata.Set(publisher.NameKey, event.EventType())
+			msg.Metadata.Set(publisher.AggregateIDKey, id)
+			if i == 0 && p.expected {
+				publisher.ExpectVersion(msg, a.Version)
+			}
+			p.indexes = append(p.indexes, len(messages))
+			messages = append(messages, msg)
+		}
+		parts = append(parts, p)
+	}
+	err := w.publisher.Publish(things.Type(), messages...)
+	failures := map[string]*publisher.AppendError{}
+	var failed *publisher.PublishError
+	if errors.As(err, &failed) {
+		for _, f := range failed.Failed {
+			failures[f.Aggregate.Value] = f
+		}
+	} else if err != nil {
+		w.truth.report(Wrong, "publish: an error that is not documented: %v", err)
+	}
+	for _, p := range parts {
+		// Large messages may take several transactions, as more than 99 do.
+		o := outcome{sure: len(p.indexes), split: len(p.indexes) > journal.MaxEvents || w.heavy}
+		if f := failures[p.id]; f != nil {
+			o.sure, o.maybe = len(f.Written), len(f.Unknown)
+			w.publishError(f.Err, p.expected)
+		}
+		w.truth.settle(p.command, o)
+	}
+}
+
+func (w *writer) publishError(err error, expected bool) {
+	switch {
+	case expected && errors.Is(err, journal.ErrConflict):
+		w.truth.see("conflict of a publish")
+	case errors.Is(err, journal.ErrOutcomeUnknown):
+		w.truth.see("outcome of a publish unknown")
+	case readFailed(err), errors.Is(err, journal.ErrThrottled):
+		w.truth.see("publish failed")
+	default:
+		w.truth.report(Wrong, "publish: an error that is not documented: %v", err)
+	}
+}

@@ -1,0 +1,254 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// row is an event as it lies in the table. The tables are read without the library, whose view of them is what is
+// judged.
+type row struct {
+	number   uint64
+	commitID string
+	token    token
+	event    aggregate.Event[state]
+}
+
+// inspect compares what is in the tables, and what the library makes of it, with what writers were told.
+func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error) {
+	histories, err := w.histories(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	heads, err := w.heads(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	report := Report{}
+	commits := map[string]bool{}
+	found := map[uint64][]row{}
+	for id, rows := range histories {
+		w.checkNumbers(id, rows, heads[id])
+		for _, r := range rows {
+			commits[r.commitID] = true
+			found[r.token.command()] = append(found[r.token.command()], r)
+			if o := w.truth.commands[r.token.command()]; o == nil || o.id != id {
+				w.truth.report(Wrong, "event %d of thing %s is of no command that was sent to it", r.number, id)
+			}
+		}
+		report.Events += len(rows)
+	}
+	for id, version := range heads {
+		if len(histories[id]) == 0 {
+			w.truth.report(Gap, "the head of thing %s is at version %d, and there are no events", id, version)
+		}
+	}
+	j, err := journal.Open(ctx, w.Client, journal.Config{})
+	if err != nil {
+		return Report{}, err
+	}
+	for command, o := range w.truth.commands {
+		if err := w.checkCommand(ctx, j, command, o, found[command]); err != nil {
+			return Report{}, err
+		}
+	}
+	if err := w.checkStates(ctx, j, histories, writers); err != nil {
+		return Report{}, err
+	}
+	if err := ctx.Err(); err != nil { // what then failed is nobody's fault
+		return Report{}, err
+	}
+	report.Commits, report.Findings, report.Seen = len(commits), w.truth.findings, w.truth.counts
+	return report, nil
+}
+
+// checkNumbers: 1..n, each once, and the head at n.
+func (w *running) checkNumbers(id string, rows []row, head uint64) {
+	next := uint64(1)
+	for _, r := range rows {
+		if r.number != next {
+			w.truth.report(Gap, "thing %s has event %d where %d should be", id, r.number, next)
+		}
+		next = r.number + 1
+	}
+	if head != next-1 {
+		w.truth.report(Gap, "the head of thing %s is at version %d, its last event is %d", id, head, next-1)
+	}
+}
+
+// checkCommand: what was acknowledged is there, what was refused is not, and a commit is whole.
+func (w *running) checkCommand(ctx context.Context, j *journal.Journal, command uint64, o *outcome, rows []row) error {
+	name := fmt.Sprintf("command %d on thing %s", command, o.id)
+	if len(rows) < o.sure {
+		w.truth.report(Lost, "%s: %d events were acknowledged, and %d are there", name, o.sure, len(rows))
+	}
+	if len(rows) > o.sure+o.maybe {
+		w.truth.report(Wrong, "%s: %d events are there, %d were acknowledged and %d may have been written", name, len(rows), o.sure, o.maybe)
+	}
+	for i, r := range rows {
+		if r.token.index() != i {
+			w.truth.report(Wrong, "%s: event %d of it is written in place of its event %d", name, r.token.index(), i)
+			break
+		}
+		if o.split {
+			continue
+		}
+		if o.first > 0 && r.number != o.first+uint64(i) {
+			w.truth.report(Lost, "%s: event %d of it has number %d, not %d as acknowledged", name, i, r.number, o.first+uint64(i))
+			break
+		}
+		if r.number != rows[0].number+uint64(i) || r.commitID != rows[0].commitID || r.token.count() != len(rows) {
+			w.truth.report(Wrong, "%s: %d events of %d are one commit", name, i, r.token.count())
+			break
+		}
+	}
+	if o.unknown == nil {
+		return nil
+	}
+	done, err := j.Resolve(ctx, o.unknown)
+	if err != nil {
+		return err
+	}
+	if done {
+		w.truth.see("unknown and written")
+	}
+	// Deciding again makes another commit; the one that is unknown is the last.
+	if done != (len(rows) > 0) {
+		w.truth.report(Wrong, "%s: it is resolved as written: %v, and %d events are there", name, done, len(rows))
+	}
+	return nil
+}
+
+// checkStates: every state that anybody saw, and every one that is loaded now, is the fold of the events.
+func (w *running) checkStates(ctx context.Context, j *journal.Journal, histories map[string][]row, writers []*writer) error {
+	var loaders []*repository.Repository[state]
+	for _, policy := range []repository.SnapshotPolicy{repository.Never, repository.Every(1)} {
+		repo, err := repository.New(j, things, repository.Config{Snapshots: policy})
+		if err != nil {
+			return err
+		}
+		loaders = append(loaders, repo)
+	}
+	for i, id := range slices.Sorted(maps.Keys(w.truth.floors)) {
+		loaders := append(slices.Clip(loaders), writers[i%len(writers)].repo)
+		rows := histories[id]
+		var s state
+		fold := map[uint64]uint64{}
+		for _, r := range rows {
+			r.event.Apply(&s)
+			fold[r.number] = s.digest()
+		}
+		for version, digest := range w.truth.digests[id] {
+			if fold[version] != digest {
+				w.truth.report(Wrong, "thing %s was seen at version %d in a state that is not the fold of its events", id, version)
+			}
+		}
+		for _, repo := range loaders {
+			a, err := repo.Load(ctx, id)
+			switch {
+			case errors.Is(err, journal.ErrNotFound) && len(rows) == 0:
+			case err != nil:
+				w.truth.report(Wrong, "load thing %s when all is quiet: %v", id, err)
+			case a.Version != uint64(len(rows)) || a.State.digest() != s.digest():
+				w.truth.report(Wrong, "load thing %s when all is quiet: version %d with %d events, and the journal has %d",
+					id, a.Version, a.State.Count, len(rows))
+			}
+		}
+	}
+	return nil
+}
+
+// histories are all events, in the order of their numbers.
+func (w *running) histories(ctx context.Context) (map[string][]row, error) {
+	all := map[string][]row{}
+	err := w.scan(ctx, "journal", func(id string, number uint64, it map[string]types.AttributeValue) {
+		r := row{number: number}
+		if commit, ok := it["commit_id"].(*types.AttributeValueMemberS); ok {
+			r.commitID = commit.Value
+		}
+		eventType, _ := it["event_type"].(*types.AttributeValueMemberS)
+		payload, _ := it["payload"].(*types.AttributeValueMemberB)
+		var err error
+		if eventType == nil || payload == nil {
+			err = errors.New("it has no type or payload")
+		} else if r.event, err = things.Decode(eventType.Value, payload.Value); err == nil {
+			switch e := r.event.(type) {
+			case happened:
+				r.token = e.Token
+			case loaded:
+				r.token = e.Token
+			}
+		}
+		if err != nil {
+			w.truth.report(Lost, "event %d of thing %s cannot be read: %v", number, id, err)
+			return
+		}
+		all[id] = append(all[id], r)
+	})
+	for _, rows := range all {
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.number, b.number) })
+	}
+	return all, err
+}
+
+// heads are the versions of all heads.
+func (w *running) heads(ctx context.Context) (map[string]uint64, error) {
+	all := map[string]uint64{}
+	err := w.scan(ctx, "snapshot", func(id string, number uint64, it map[string]types.AttributeValue) {
+		if number == 0 {
+			all[id] = numeric(it["version"])
+		}
+	})
+	return all, err
+}
+
+// scan gives the items of the things in a table. An item is named by its keys; what it says of itself must fit.
+func (w *running) scan(ctx context.Context, table string, see func(id string, number uint64, it map[string]types.AttributeValue)) error {
+	pages := dynamodb.NewScanPaginator(w.Client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, it := range page.Items {
+			key, _ := it["skey"].(*types.AttributeValueMemberS)
+			if key == nil {
+				continue
+			}
+			id, ok := strings.CutPrefix(key.Value, things.Type()+"-")
+			id, number, more := strings.Cut(id, "-")
+			if !ok || !more { // the descriptor
+				continue
+			}
+			n, err := strconv.ParseUint(number, 10, 64)
+			if err != nil || n != numeric(it["seq_nr"]) {
+				w.truth.report(Gap, "item %q of table %s does not say its number", key.Value, table)
+			}
+			see(id, n, it)
+		}
+	}
+	return nil
+}
+
+func numeric(v types.AttributeValue) uint64 {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	value, _ := strconv.ParseUint(n.Value, 10, 64)
+	return value
+}

@@ -1,0 +1,46 @@
+package soak
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// repositoryOptions draw the settings of a writer's repository, one function for each. Writers of one world share
+// tables, so what they draw must go together.
+var repositoryOptions = []func(*rand.Rand, *repository.Config){
+	func(r *rand.Rand, c *repository.Config) {
+		remainder := r.Uint64N(3)
+		c.Snapshots = pick[repository.SnapshotPolicy](r,
+			repository.Every(1), repository.Every(3), repository.Every(10), repository.Every(100), repository.Never,
+			repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool { return p.After%3 == remainder }))
+	},
+	func(r *rand.Rand, c *repository.Config) { c.MaxAttempts = pick(r, 1, 3, 0) },
+}
+
+// journalOptions draw the settings of a writer's journal.
+var journalOptions = []func(*rand.Rand, *journal.Config){
+	// The next attempt is over the budget, or none is: anything between would depend on the speed of the machine.
+	func(r *rand.Rand, c *journal.Config) { c.RetryBudget = pick(r, time.Nanosecond, patient, patient) },
+}
+
+// patient is a budget that no storm outlasts.
+const patient = time.Hour
+
+func drawRepository(r *rand.Rand) (c repository.Config) {
+	for _, option := range repositoryOptions {
+		option(r, &c)
+	}
+	return c
+}
+
+func drawJournal(r *rand.Rand) (c journal.Config) {
+	for _, option := range journalOptions {
+		option(r, &c)
+	}
+	return c
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

@@ -1,0 +1,41 @@
+package soak
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+)
+
+// weather is every fault of dynamotest, some of them often, some of them never, so that worlds differ in what is rare.
+// It returns how to end it.
+func weather(r *rand.Rand, db *dynamotest.DB, pause func(context.Context)) (calm func()) {
+	faults := []struct {
+		fault   dynamotest.Fault
+		chances []float64
+	}{
+		{dynamotest.Throttle(), []float64{0, 0.005, 0.03, 0.08}},
+		{dynamotest.InternalError(), []float64{0, 0.005, 0.03, 0.08}},
+		{dynamotest.Conflict(), []float64{0, 0.005, 0.03, 0.08}},
+		{dynamotest.CutConnection(), []float64{0, 0.005, 0.03, 0.08}},
+		{dynamotest.LoseReply(), []float64{0, 0.005, 0.03, 0.1}},
+		{dynamotest.Unprocessed(1 + r.IntN(3)), []float64{0, 0.1, 0.5}},
+		{dynamotest.SmallPages(1 + r.IntN(20)), []float64{0, 0.1, 0.5}},
+		{dynamotest.Latency(0, 200*time.Microsecond), []float64{0, 0.02}},
+		{dynamotest.Hold(pause), []float64{0, 0.02, 0.1}},
+		{dynamotest.Tear(pause), []float64{0, 0.02, 0.1, 0.2}},
+		{dynamotest.DelayIndex(0, time.Duration(1+r.IntN(500))*time.Millisecond), []float64{0, 0.1, 0.5, 1}},
+	}
+	var injections []*dynamotest.Injection
+	for _, f := range faults {
+		if chance := f.chances[r.IntN(len(f.chances))]; chance > 0 {
+			injections = append(injections, db.Inject(f.fault, dynamotest.Chance(chance)))
+		}
+	}
+	return func() {
+		for _, i := range injections {
+			i.Remove()
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// World is one database with writers and faults, all drawn from Seed and Number.
+type World struct {
+	Seed, Number uint64
+	// Client is for an empty database that nobody else uses. If it is nil the world makes its own, on dynamotest, with
+	// all faults of that; otherwise connections break and nothing else goes wrong.
+	Client *dynamodb.Client
+	// Commands is how many each writer executes. Default: 250.
+	Commands int
+
+	tamper func(context.Context, *dynamodb.Client) error // before it is judged
+}
+
+// freeEvery is how many worlds there are for each one whose writers run freely.
+const freeEvery = 8
+
+// Report is what came of a world.
+type Report struct {
+	Commits, Events int // that are in the journal
+	Findings        []Finding
+	// Seen is how often each command, and each way in which one ended, came up.
+	Seen map[string]int
+}
+
+// running is a world under way.
+type running struct {
+	World
+	truth  *truth
+	turns  *turns
+	memory *dynamotest.DB // nil on another database
+	now    func() time.Time
+	window int // aggregates that commands go to at a time
+	span   int // commands until the window moves on by one, and so the length of a history
+	heavy  bool
+	cut    float64
+	late   float64
+}
+
+// Run lets the world happen, and judges it. The error is not about the library: the context has ended, or the database
+// cannot be used.
+func (w World) Run(ctx context.Context) (Report, error) {
+	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
+	if w.Commands == 0 {
+		w.Commands = 250
+	}
+	run := &running{
+		World: w, truth: newTruth(), now: time.Now,
+		window: 1 + random.IntN(4), span: pick(random, 15, 30, 60), heavy: random.IntN(50) == 0,
+	}
+	run.turns = &turns{random: random, stay: pick(random, 0.5, 0.7, 0.9), tick: func() {}, free: w.Number%freeEvery == freeEvery-1}
+	if run.heavy {
+		run.Commands = max(1, w.Commands/5)
+	}
+	calm := func() {}
+	if w.Client == nil {
+		run.memory = dynamotest.Open(dynamotest.Seed(random.Uint64()))
+		defer run.memory.Close()
+		run.Client = run.memory.Client()
+		clock := run.memory.Clock()
+		run.now = clock.Now
+		if !run.turns.free {
+			clock.Set(time.UnixMilli(1_700_000_000_000))
+			clock.Freeze()
+			forgets := pick(random, 0, 0, 0.02)
+			run.turns.tick = func() {
+				clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
+				if random.Float64() < forgets { // ClientRequestTokens, after ten minutes
+					clock.Advance(11 * time.Minute)
+				}
+			}
+		}
+	} else {
+		run.cut = pick(random, 0, 0.01, 0.05)
+	}
+	run.late = pick(random, 0, 0.01, 0.05)
+	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4}); err != nil {
+		return Report{}, fmt.Errorf("create the tables: %w", err)
+	}
+	writers := make([]*writer, 2+random.IntN(4))
+	for i := range writers {
+		writers[i] = run.newWriter(i, random)
+	}
+	if run.memory != nil {
+		calm = weather(random, run.memory, run.pause)
+	}
+	err := run.work(ctx, writers)
+	calm()
+	run.turns.free = true
+	for _, one := range writers {
+		one.wire.calm()
+	}
+	if err != nil {
+		return Report{}, err
+	}
+	if w.tamper != nil {
+		if err := w.tamper(ctx, run.Client); err != nil {
+			return Report{}, err
+		}
+	}
+	return run.inspect(ctx, writers)
+}
+
+// work has the writers work until each of them is done.
+func (w *running) work(ctx context.Context, writers []*writer) error {
+	errs := make([]error, len(writers))
+	var wait sync.WaitGroup
+	for i, one := range writers {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			one.strand.await()
+			defer w.turns.leave()
+			errs[i] = one.work(ctx)
+		}()
+	}
+	w.turns.begin()
+	wait.Wait()
+	return errors.Join(errs...)
+}
+
+// pause is what a transaction that is held or torn waits for.
+func (w *running) pause(ctx context.Context) {
+	if w.turns.free {
+		dynamotest.For(100 * time.Microsecond)(ctx)
+		return
+	}
+	w.turns.has.wire.burn()
+	w.turns.hold()
+}
+
+// thing is the id of an aggregate for the next command.
+func (w *running) thing(r *rand.Rand) string {
+	return fmt.Sprint(w.truth.count()/w.span + r.IntN(w.window))
+}

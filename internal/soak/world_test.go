@@ -1,0 +1,125 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/testdb"
+)
+
+// setup gives a small world, on DynamoDB Local where the environment names one.
+func setup(t *testing.T, seed, number uint64) World {
+	t.Helper()
+	w := World{Seed: seed, Number: number, Commands: 40}
+	if testdb.IsLocal() {
+		w.Client, w.Commands = testdb.Client(t), 15
+	}
+	return w
+}
+
+func TestNothingIsLostSkippedOrMadeUpWhateverHappens(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(2) {
+		for number := range uint64(freeEvery) {
+			t.Run(fmt.Sprintf("seed %d world %d", seed, number), func(t *testing.T) {
+				t.Parallel()
+				report, err := setup(t, seed, number).Run(t.Context())
+				require.NoError(t, err)
+				assert.Empty(t, report.Findings)
+				assert.NotZero(t, report.Commits)
+			})
+		}
+	}
+}
+
+func TestASeedGivesTheSameWorldEachTime(t *testing.T) {
+	t.Parallel()
+	w := World{Seed: 7, Number: 3, Commands: 60}
+	first, err := w.Run(t.Context())
+	require.NoError(t, err)
+	again, err := w.Run(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, first, again)
+}
+
+func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
+	t.Parallel()
+	seen := map[string]int{}
+	for number := range uint64(6) {
+		report, err := World{Seed: 1, Number: number, Commands: 80}.Run(t.Context())
+		require.NoError(t, err)
+		for what, n := range report.Seen {
+			seen[what] += n
+		}
+	}
+	for _, c := range commands {
+		assert.NotZero(t, seen[c.name], c.name)
+	}
+	for _, what := range []string{
+		"conflict", "attempts used up", "throttled", "outcome unknown", "unknown and written",
+		"crashed, nothing written", "read failed", "refused", "not found", "conflict of a publish",
+	} {
+		assert.NotZero(t, seen[what], what)
+	}
+}
+
+func TestWhatIsWrongWithTheTablesIsFound(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind   Kind
+		tamper func(ctx context.Context, client *dynamodb.Client, event map[string]types.AttributeValue) error
+	}{
+		"an event is lost": {Lost, func(ctx context.Context, client *dynamodb.Client, event map[string]types.AttributeValue) error {
+			_, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("journal"), Key: keyOf(event)})
+			return err
+		}},
+		"a number is missing": {Gap, func(ctx context.Context, client *dynamodb.Client, event map[string]types.AttributeValue) error {
+			_, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("journal"), Key: keyOf(event)})
+			return err
+		}},
+		"an event is another": {Wrong, func(ctx context.Context, client *dynamodb.Client, event map[string]types.AttributeValue) error {
+			event["payload"] = &types.AttributeValueMemberB{Value: []byte(`{"Token":1,"Size":0,"Text":""}`)}
+			_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("journal"), Item: event})
+			return err
+		}},
+		"an event cannot be read": {Lost, func(ctx context.Context, client *dynamodb.Client, event map[string]types.AttributeValue) error {
+			event["payload"] = &types.AttributeValueMemberB{Value: []byte(`{`)}
+			_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("journal"), Item: event})
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1, 1)
+			w.tamper = func(ctx context.Context, client *dynamodb.Client) error {
+				page, err := client.Query(ctx, &dynamodb.QueryInput{
+					TableName: aws.String("journal"), IndexName: aws.String("journal-aid-index"),
+					KeyConditionExpression:    aws.String("aid = :aid AND seq_nr = :n"),
+					ExpressionAttributeValues: map[string]types.AttributeValue{":aid": &types.AttributeValueMemberS{Value: "thing-0"}, ":n": &types.AttributeValueMemberN{Value: "1"}},
+				})
+				if err != nil {
+					return err
+				}
+				return test.tamper(ctx, client, page.Items[0])
+			}
+			report, err := w.Run(t.Context())
+			require.NoError(t, err)
+			found := map[Kind]bool{}
+			for _, f := range report.Findings {
+				found[f.Kind] = true
+			}
+			assert.True(t, found[test.kind], "findings: %v", report.Findings)
+		})
+	}
+}
+
+func keyOf(event map[string]types.AttributeValue) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pkey": event["pkey"], "skey": event["skey"]}
+}

@@ -1,0 +1,183 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// writer is a process with a repository and a publisher of its own.
+type writer struct {
+	*running
+	index  int
+	random *rand.Rand
+	strand *strand
+	wire   *wire
+	client *dynamodb.Client
+
+	// Of a life, which a crash ends.
+	life      int
+	alive     context.Context //nolint:containedctx // a process that can be killed
+	kill      context.CancelFunc
+	journal   *journal.Journal
+	repo      *repository.Repository[state]
+	publisher *publisher.Publisher
+	held      map[string]repository.Aggregate[state]
+	unknown   []uncertain
+}
+
+// uncertain is a command that may have been written.
+type uncertain struct {
+	command uint64
+	count   int
+	err     *journal.OutcomeUnknownError
+}
+
+func (w *running) newWriter(index int, r *rand.Rand) *writer {
+	one := &writer{running: w, index: index, random: derive(r), strand: w.turns.join(), kill: func() {}}
+	one.wire = &wire{turns: w.turns, cut: w.cut, late: w.late, random: derive(r)}
+	one.strand.wire = one.wire
+	one.client = connect(w.Client, one.wire)
+	return one
+}
+
+func derive(r *rand.Rand) *rand.Rand {
+	return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) //nolint:gosec // not for secrets
+}
+
+// work executes commands, and comes back to life after each crash.
+func (w *writer) work(ctx context.Context) error {
+	for range w.Commands {
+		if w.alive == nil || w.alive.Err() != nil {
+			if err := w.live(ctx); err != nil {
+				return err
+			}
+		}
+		c := choose(w.random)
+		w.truth.see(c.name)
+		c.run(w)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	w.kill()
+	return w.publisher.Close()
+}
+
+// live starts the process, with what it needs and with nothing that it knew.
+func (w *writer) live(ctx context.Context) (err error) {
+	w.kill()
+	if w.publisher != nil {
+		if err := w.publisher.Close(); err != nil {
+			return err
+		}
+	}
+	w.life++
+	w.wire.light(0, nil)
+	w.held, w.unknown = map[string]repository.Aggregate[state]{}, nil
+	// Random ids would make requests differ from run to run.
+	var made atomic.Uint64
+	config := drawJournal(w.random)
+	config.Now = w.now
+	config.NewID = func() string { return fmt.Sprintf("w%d.%d-%d", w.index, w.life, made.Add(1)) }
+	if w.journal, err = w.open(ctx, config); err != nil {
+		return err
+	}
+	if w.repo, err = repository.New(w.journal, things, drawRepository(w.random)); err != nil {
+		return err
+	}
+	// A publisher looks for a lost commit for seconds of real time: that is for worlds that no seed decides anyway.
+	if !w.turns.free {
+		config.RetryBudget = patient
+	}
+	j, err := w.open(ctx, config)
+	if err != nil {
+		return err
+	}
+	p := publisher.Config{Journal: j, Concurrency: 1, CommitTimeout: patient, StreamID: fmt.Sprint("stream", w.index)}
+	if w.turns.free {
+		p.Concurrency = 4
+	}
+	if w.publisher, err = publisher.NewPublisher(p, nil); err != nil {
+		return err
+	}
+	life, kill := context.WithCancel(ctx)
+	w.alive, w.kill = context.WithValue(life, lifeKey{}, life), kill
+	return nil
+}
+
+// open is repeated, as a process is that cannot start.
+func (w *writer) open(ctx context.Context, config journal.Config) (j *journal.Journal, err error) {
+	for range 100 {
+		if j, err = journal.Open(ctx, w.client, config); err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return j, err
+}
+
+// settle keeps how a command with n events ended, and judges its error. First is the number of the first event if all
+// went well.
+func (w *writer) settle(command uint64, how string, n int, first uint64, err error) {
+	var unknown *journal.OutcomeUnknownError
+	var conflict *journal.ConflictError
+	var attempts *repository.AttemptsError
+	switch {
+	case err == nil:
+		w.truth.settle(command, outcome{sure: n, first: first})
+		return
+	case errors.As(err, &unknown):
+		w.truth.see("outcome unknown")
+		w.truth.settle(command, outcome{maybe: n, first: unknown.First, unknown: unknown})
+		w.unknown = append(w.unknown, uncertain{command, n, unknown})
+		return
+	case errors.As(err, &attempts):
+		w.truth.see("attempts used up")
+	case errors.As(err, &conflict):
+		w.truth.see("conflict")
+		if conflict.Actual <= conflict.Expected {
+			w.truth.report(Wrong, "%s: a conflict that is none: %v", how, err)
+		}
+	case errors.Is(err, journal.ErrThrottled):
+		w.truth.see("throttled")
+	case errors.Is(err, journal.ErrTooManyEvents):
+		w.truth.see("too many events")
+	case errors.Is(err, journal.ErrTooLarge):
+		w.truth.see("too large")
+	case errors.Is(err, errRefused):
+		w.truth.see("refused")
+	case w.crashed(err):
+		w.truth.see("crashed, nothing written")
+	case readFailed(err):
+		w.truth.see("read failed")
+	default:
+		w.truth.report(Wrong, "%s: an error that is not documented: %v", how, err)
+	}
+	w.truth.settle(command, outcome{})
+}
+
+// crashed tells that an error is the end of the process.
+func (w *writer) crashed(err error) bool {
+	return w.alive.Err() != nil && errors.Is(err, context.Canceled)
+}
+
+// readFailed tells that a read failed as reads do when the SDK gives up.
+func readFailed(err error) bool {
+	var operation *smithy.OperationError
+	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" {
+		return false
+	}
+	var internal *types.InternalServerError
+	return errors.As(err, &internal) || errors.Is(err, io.ErrUnexpectedEOF)
+}
