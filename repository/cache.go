@@ -78,9 +78,10 @@ func (c cache[S]) forget(id aggregate.ID) {
 	}
 }
 
-// catchUp brings a kept aggregate to a version that its head has; false where it has to be loaded.
+// catchUp brings a kept aggregate to a version that its head has; false where it has to be loaded. Events do not tell which
+// redundant snapshots the head lists since.
 func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version uint64) (bool, error) {
-	if version < a.Version || version-a.Version > catchUpMost {
+	if version < a.Version || version-a.Version > catchUpMost || version > a.Version && r.config.Redundancy != nil {
 		return false, nil
 	}
 	return true, r.replayTo(ctx, a, version)

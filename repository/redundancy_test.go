@@ -83,6 +83,18 @@ func TestAFailedRemovalIsNoErrorAndALaterCommitMakesUpForIt(t *testing.T) {
 	assert.Equal(t, []uint64{4}, s.redundant(t, "42"))
 }
 
+func TestNoRedundantSnapshotIsForgottenWhenSeveralWritersKeepStates(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}, Cache: 10}
+	writers := []*repository.Repository[Account]{s.accounts(t, config), open(t, s.client).accounts(t, config)}
+	for i := range 12 {
+		_, err := writers[i/3%2].Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []uint64{11, 12}, s.redundant(t, "42"))
+}
+
 func TestFewerAreKeptOnceTheCountIsLowered(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

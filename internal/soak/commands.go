@@ -25,9 +25,12 @@ type command struct {
 var commands = []command{
 	{"execute", 25, (*writer).execute},
 	{"save", 45, (*writer).save},
+	{"order", 12, (*writer).order},
+	{"repeat", 4, (*writer).repeat},
 	{"create", 2, (*writer).create},
 	{"publish", 18, (*writer).publish},
 	{"load", 6, func(w *writer) { w.load(w.thing(w.random)) }},
+	{"past", 2, (*writer).past},
 	{"replay", 2, (*writer).replay},
 	{"resolve", 3, (*writer).resolve},
 	{"crash", 1, (*writer).crash},
@@ -83,12 +86,20 @@ func (w *writer) size() int {
 
 // execute runs a decision that depends on the state, and that does to its copy what it must not.
 func (w *writer) execute() {
-	id, n := w.thing(w.random), w.size()
-	command, floor := w.truth.command(id), w.truth.floor(id)
-	sizes := w.random.Uint64()
-	count := 0
-	a, err := w.repo.Execute(w.alive, id, func(s state) ([]aggregate.Event[state], error) {
-		w.seen("a decision", id, s.Count, s, floor)
+	id := w.thing(w.random)
+	o := &order{id: id, command: w.truth.command(id), size: w.size(), seed: w.random.Uint64()}
+	w.decide("execute", o)
+}
+
+// decide executes a command and tells what came of it.
+func (w *writer) decide(how string, o *order, options ...repository.Option) (a repository.Aggregate[state], count int, err error) {
+	id, n, command, floor := o.id, o.size, o.command, w.truth.floor(o.id)
+	latest := floor
+	if w.cached {
+		latest = 0 // a decision may see what was kept; the commit's condition judges it
+	}
+	a, err = w.repo.Execute(w.alive, id, func(s state) ([]aggregate.Event[state], error) {
+		w.seen("a decision", id, s.Count, s, latest)
 		count = 0
 		if s.Sum%32 == 1 {
 			return nil, errRefused
@@ -97,13 +108,16 @@ func (w *writer) execute() {
 		for i := range s.Recent {
 			s.Recent[i] = 0
 		}
-		return w.events(rand.New(rand.NewPCG(sizes, s.Sum)), command, count), nil //nolint:gosec // not for secrets
-	})
-	w.settle(command, "execute", count, a.Version-uint64(count)+1, err) //nolint:gosec // not negative
+		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, count), nil //nolint:gosec // not for secrets
+	}, options...)
 	if err == nil {
 		w.seen("Execute", id, a.Version, a.State, floor)
 		w.held[id] = a
 	}
+	if !a.Repeated {
+		w.settle(command, how, count, a.Version-uint64(count)+1, err) //nolint:gosec // not negative
+	}
+	return a, count, err
 }
 
 // save appends to an aggregate that may be stale by now.
@@ -183,6 +197,25 @@ func (w *writer) readError(how string, err error) {
 	default:
 		w.truth.report(Wrong, "%s: an error that is not documented: %v", how, err)
 	}
+}
+
+// past loads an aggregate as it was.
+func (w *writer) past() {
+	id := w.thing(w.random)
+	floor := w.truth.floor(id)
+	if floor == 0 {
+		return
+	}
+	number := w.random.Uint64N(floor + 1)
+	a, err := w.repo.LoadAt(w.alive, id, number)
+	if err != nil {
+		w.readError("LoadAt", err)
+		return
+	}
+	if a.Version != number {
+		w.truth.report(Wrong, "LoadAt gave thing %s at version %d, asked for %d", id, a.Version, number)
+	}
+	w.truth.observe("LoadAt", id, number, a.State)
 }
 
 // replay reads events without a repository, and folds them if it reads all.

@@ -38,6 +38,10 @@ func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error
 	if err != nil {
 		return Report{}, err
 	}
+	sent, err := w.inOutbox(ctx)
+	if err != nil {
+		return Report{}, err
+	}
 	report := Report{}
 	commits := map[string]bool{}
 	found := map[uint64][]row{}
@@ -57,9 +61,14 @@ func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error
 			w.truth.report(Gap, "the head of thing %s is at version %d, and there are no events", id, version)
 		}
 	}
-	j, err := journal.Open(ctx, w.Client, journal.Config{})
+	j, err := journal.Open(ctx, w.Client, journal.Config{Layout: w.layout})
 	if err != nil {
 		return Report{}, err
+	}
+	for command := range w.truth.orders {
+		if written := len(found[command]) > 0; written != sent[command] {
+			w.truth.report(Wrong, "command %d: its events are there: %v, its row in the outbox: %v", command, written, sent[command])
+		}
 	}
 	for command, o := range w.truth.commands {
 		if err := w.checkCommand(ctx, j, command, o, found[command]); err != nil {
@@ -208,11 +217,26 @@ func (w *running) histories(ctx context.Context) (map[string][]row, error) {
 // heads are the versions of all heads.
 func (w *running) heads(ctx context.Context) (map[string]uint64, error) {
 	all := map[string]uint64{}
+	listed, redundant := map[string][]uint64{}, map[string][]uint64{}
 	err := w.scan(ctx, "snapshot", func(id string, number uint64, it map[string]types.AttributeValue) {
-		if number == 0 {
-			all[id] = numeric(it["version"])
+		if number > 0 {
+			redundant[id] = append(redundant[id], number)
+			return
+		}
+		all[id] = numeric(it["version"])
+		if list, ok := it["snapshot_redundant"].(*types.AttributeValueMemberL); ok {
+			for _, n := range list.Value {
+				listed[id] = append(listed[id], numeric(n))
+			}
 		}
 	})
+	for id, numbers := range redundant {
+		for _, n := range numbers {
+			if !slices.Contains(listed[id], n) {
+				w.truth.report(Wrong, "redundant snapshot %d of thing %s is not listed, nobody will remove it", n, id)
+			}
+		}
+	}
 	return all, err
 }
 
@@ -232,6 +256,9 @@ func (w *running) scan(ctx context.Context, table string, see func(id string, nu
 			id, ok := strings.CutPrefix(key.Value, things.Type()+"-")
 			id, number, more := strings.Cut(id, "-")
 			if !ok || !more { // the descriptor
+				continue
+			}
+			if number == "state" || strings.HasSuffix(number, "~") { // the state in the lean layout, the guard of a command
 				continue
 			}
 			n, err := strconv.ParseUint(number, 10, 64)

@@ -18,6 +18,11 @@ var repositoryOptions = []func(*rand.Rand, *repository.Config){
 			repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool { return p.After%3 == remainder }))
 	},
 	func(r *rand.Rand, c *repository.Config) { c.MaxAttempts = pick(r, 1, 3, 0) },
+	func(r *rand.Rand, c *repository.Config) { c.Cache = pick(r, 0, 2, 10) },
+	func(r *rand.Rand, c *repository.Config) { c.SnapshotSchema = pick[uint64](r, 0, 0, 0, 1) },
+	func(r *rand.Rand, c *repository.Config) {
+		c.Redundancy = pick(r, nil, &repository.Redundancy{}, &repository.Redundancy{Keep: 3})
+	},
 }
 
 // journalOptions draw the settings of a writer's journal.

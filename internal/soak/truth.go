@@ -18,6 +18,8 @@ type truth struct {
 	digests  map[string]map[uint64]uint64
 	counts   map[string]int
 	findings []Finding
+	// orders are the commands that also put a row into the outbox.
+	orders map[uint64]bool
 }
 
 // Kind is the invariant that a finding is about, as DESIGN and the last line of a run name it.
@@ -47,7 +49,20 @@ type outcome struct {
 }
 
 func newTruth() *truth {
-	return &truth{commands: map[uint64]*outcome{}, floors: map[string]uint64{}, digests: map[string]map[uint64]uint64{}, counts: map[string]int{}}
+	return &truth{commands: map[uint64]*outcome{}, floors: map[string]uint64{}, digests: map[string]map[uint64]uint64{}, counts: map[string]int{}, orders: map[uint64]bool{}}
+}
+
+func (t *truth) order(command uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.orders[command] = true
+}
+
+// outcome is what a command has been told so far.
+func (t *truth) outcome(command uint64) outcome {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return *t.commands[command]
 }
 
 // command gives a new command's number; until it is told otherwise all of its events may be written or not.

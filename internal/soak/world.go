@@ -49,6 +49,8 @@ type running struct {
 	heavy  bool
 	cut    float64
 	late   float64
+	layout journal.Layout
+	orders orders
 }
 
 // Run lets the world happen, and judges it. The error is not about the library: the context has ended, or the database
@@ -88,8 +90,12 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		run.cut = pick(random, 0, 0.01, 0.05)
 	}
 	run.late = pick(random, 0, 0.01, 0.05)
-	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4}); err != nil {
+	run.layout = pick(random, journal.Classic, journal.Lean)
+	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4, Layout: run.layout}); err != nil {
 		return Report{}, fmt.Errorf("create the tables: %w", err)
+	}
+	if err := createOutbox(ctx, run.Client); err != nil {
+		return Report{}, fmt.Errorf("create the outbox: %w", err)
 	}
 	writers := make([]*writer, 2+random.IntN(4))
 	for i := range writers {

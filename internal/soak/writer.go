@@ -35,6 +35,7 @@ type writer struct {
 	publisher *publisher.Publisher
 	held      map[string]repository.Aggregate[state]
 	unknown   []uncertain
+	cached    bool // repo keeps states
 }
 
 // uncertain is a command that may have been written.
@@ -89,12 +90,14 @@ func (w *writer) live(ctx context.Context) (err error) {
 	// Random ids would make requests differ from run to run.
 	var made atomic.Uint64
 	config := drawJournal(w.random)
-	config.Now = w.now
+	config.Now, config.Layout = w.now, w.layout
 	config.NewID = func() string { return fmt.Sprintf("w%d.%d-%d", w.index, w.life, made.Add(1)) }
 	if w.journal, err = w.open(ctx, config); err != nil {
 		return err
 	}
-	if w.repo, err = repository.New(w.journal, things, drawRepository(w.random)); err != nil {
+	settings := drawRepository(w.random)
+	w.cached = settings.Cache > 0
+	if w.repo, err = repository.New(w.journal, things, settings); err != nil {
 		return err
 	}
 	// A publisher looks for a lost commit for seconds of real time: that is for worlds that no seed decides anyway.
