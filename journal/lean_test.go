@@ -138,7 +138,7 @@ func TestATornReadOfHeadAndStateShowsNoSnapshotAheadOfTheVersionAndLosesNone(t *
 					head, err := s.through(t, client).Head(t.Context(), user(value))
 
 					require.NoError(t, err)
-					assert.EqualValues(t, from+1, head.Version)
+					assert.Equal(t, from+1, head.Version)
 					switch {
 					case stale == "user-account-%s-0":
 						assert.Equal(t, stateAt(from+1), head.Snapshot)

@@ -307,6 +307,21 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 	})
 }
 
+func TestATruncationThatEndedEarlyIsFinishedByAnyOther(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 20)
+		client := faults.New(s.client)
+		client.Inject(faults.BatchWriteItem, faults.Throttle())
+		require.ErrorIs(t, s.through(t, client).Truncate(t.Context(), id, 15, journal.Removal{}), journal.ErrThrottled)
+		require.Equal(t, numbersFrom(1, 20), s.numbers(t, id))
+
+		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{}))
+
+		assert.Equal(t, numbersFrom(15, 20), s.numbers(t, id))
+	})
+}
+
 func TestADeletionThatMeetsAnotherOrATruncationSucceeds(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, meet := range map[string]func(id aggregate.ID) error{
