@@ -107,7 +107,8 @@ func TestHeadsEndsWhenItsReaderDoes(t *testing.T) {
 		s.population(t)
 		db.Inject(dynamotest.SmallPages(1))
 		calls := db.Record()
-		for range s.Heads(t.Context(), q) {
+		for _, err := range s.Heads(t.Context(), q) {
+			require.NoError(t, err)
 			break
 		}
 		before := len(calls.Calls())

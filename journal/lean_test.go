@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -138,7 +139,7 @@ func TestATornReadOfHeadAndStateShowsNoSnapshotAheadOfTheVersionAndLosesNone(t *
 					head, err := s.through(t, client).Head(t.Context(), user(value))
 
 					require.NoError(t, err)
-					assert.EqualValues(t, from+1, head.Version)
+					assert.Equal(t, from+1, head.Version)
 					switch {
 					case stale == "user-account-%s-0":
 						assert.Equal(t, stateAt(from+1), head.Snapshot)
@@ -374,4 +375,41 @@ func TestALeanHeadThatCannotBeReadIsAnError(t *testing.T) {
 	_, err = j.Head(t.Context(), user("1"))
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 	require.NotErrorIs(t, err, journal.ErrNotFound)
+}
+
+func TestACommandWithoutEventsStoresNoSnapshot(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		s := setup(t, journal.Config{Layout: layout})
+		keep(t, s.Journal, "1", 1)
+
+		receipt, err := s.Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Expected: 1, CommandID: "c", Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("other")},
+			Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+		})
+
+		require.NoError(t, err)
+		assert.True(t, receipt.SnapshotLeftOut)
+		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 1, Snapshot: stateAt(1)}, s.head(t, user("1")))
+		assert.Empty(t, s.snapshots(t, user("1")))
+	}
+}
+
+// A redundant row has attributes that the lean state lacks, so with a long id one fits and the other does not.
+func TestARedundantRowThatIsTooLargeIsLeftOutAlone(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{Layout: journal.Lean})
+	alone := 0
+	for size := journal.MaxItemBytes - 3_300; size < journal.MaxItemBytes; size += 300 {
+		id := user(fmt.Sprint(strings.Repeat("x", 900), size))
+		receipt, err := s.Append(t.Context(), journal.Commit{
+			Aggregate: id, Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, size)},
+			Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+		})
+		require.NoError(t, err, size)
+		if !receipt.SnapshotLeftOut && len(receipt.Redundant) == 0 {
+			alone++
+		}
+	}
+	assert.Positive(t, alone)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -231,7 +232,8 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		require.ErrorIs(t, err, journal.ErrTruncated)
 
 		s.clock.advance(time.Hour)
-		require.NoError(t, s.Delete(t.Context(), id, 5, journal.Removal{}), "a tombstone is no error")
+		nothing := journal.Removal{Progress: func(int) { t.Error("there is no progress to tell") }}
+		require.NoError(t, s.Delete(t.Context(), id, 5, nothing), "a tombstone is no error")
 		assert.Equal(t, at, s.head(t, id).DeletedAt)
 	})
 }
@@ -304,6 +306,21 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 		assert.EqualValues(t, 15, s.head(t, id).TruncatedBefore)
 		_, err := read(t, s.Journal, id, 1, 20)
 		require.ErrorIs(t, err, journal.ErrTruncated)
+	})
+}
+
+func TestATruncationThatEndedEarlyIsFinishedByAnyOther(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 20)
+		client := faults.New(s.client)
+		client.Inject(faults.BatchWriteItem, faults.Throttle())
+		require.ErrorIs(t, s.through(t, client).Truncate(t.Context(), id, 15, journal.Removal{}), journal.ErrThrottled)
+		require.Equal(t, numbersFrom(1, 20), s.numbers(t, id))
+
+		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{}))
+
+		assert.Equal(t, numbersFrom(15, 20), s.numbers(t, id))
 	})
 }
 
@@ -516,4 +533,54 @@ func TestProgressIsToldAfterEachPage(t *testing.T) {
 	var progress []int
 	require.NoError(t, s.Delete(t.Context(), user("1"), 50, journal.Removal{Progress: func(n int) { progress = append(progress, n) }}))
 	assert.Equal(t, []int{20, 40, 50}, progress)
+}
+
+func TestATombstoneShowsNoStateThatIsYetToBeRemoved(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		s.covered(t, user("1"), 3)
+		client := faults.New(s.client)
+		client.Inject(faults.BatchWriteItem, faults.Throttle())
+		client.Inject(faults.Query, faults.Throttle())
+		require.ErrorIs(t, s.through(t, client).Delete(t.Context(), user("1"), 3, journal.Removal{}), journal.ErrThrottled)
+
+		head := s.head(t, user("1"))
+
+		assert.False(t, head.DeletedAt.IsZero())
+		assert.Nil(t, head.Snapshot)
+	})
+}
+
+func TestAnEventThatIsGoneAlreadyIsNotMadeAgainByItsTimeToLive(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.covered(t, user("1"), 3)
+		client := faults.New(s.client)
+		client.Inject(faults.UpdateItem, func(ctx context.Context, call faults.Call) (any, error) {
+			if in := call.Input.(*dynamodb.UpdateItemInput); *in.TableName == s.Config().Tables.Journal {
+				s.remove(t, *in.TableName, in.Key)
+			}
+			return call.Send(ctx)
+		})
+		require.NoError(t, s.through(t, client).Truncate(t.Context(), user("1"), 3, journal.Removal{After: 100 * 365 * 24 * time.Hour}))
+		assert.Len(t, s.scan(t, s.Config().Tables.Journal), 2, "event 3 and the descriptor")
+	})
+}
+
+func TestRemovalAndHeadsReadStronglyConsistent(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	s.covered(t, user("1"), 3)
+	client := &meddler{Client: s.client}
+	client.query = func(_ int, in *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+		assert.True(t, aws.ToBool(in.ConsistentRead))
+		return send()
+	}
+	client.scan = func(_ int, in *dynamodb.ScanInput, send func() (*dynamodb.ScanOutput, error)) (*dynamodb.ScanOutput, error) {
+		assert.True(t, aws.ToBool(in.ConsistentRead))
+		return send()
+	}
+	s.Journal = s.through(t, client)
+	require.Len(t, s.heads(t, journal.HeadsQuery{}), 1)
+	require.Len(t, s.heads(t, journal.HeadsQuery{AggregateType: "user-account"}), 1)
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}))
+	require.NoError(t, s.Delete(t.Context(), user("1"), 3, journal.Removal{}))
 }

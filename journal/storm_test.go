@@ -38,7 +38,8 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 					go func() {
 						defer all.Done()
 						for n := writer / 2; n < commands; n += writers / 2 {
-							for t.Context().Err() == nil && !s.tryCommand(t, c, fmt.Sprint("command ", n)) {
+							for done := false; !done && t.Context().Err() == nil; {
+								done = s.tryCommand(t, c, fmt.Sprint("command ", n))
 							}
 						}
 					}()

@@ -175,7 +175,7 @@ func (j *Journal) removeEvents(ctx context.Context, id aggregate.ID, before uint
 		for _, r := range rows {
 			// By an earlier call, and not for longer.
 			marked := removal.After > 0 && r.expires > 0 && r.expires <= uint64(expires.Unix())
-			if r.number > 0 && r.number < before && !marked {
+			if r.number < before && !marked {
 				keys = append(keys, j.key(id, r.number))
 			}
 		}
