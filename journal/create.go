@@ -36,9 +36,12 @@ func Create(ctx context.Context, client Client, config Config) error {
 	if err := j.verifyUnused(ctx); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}
-	for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
-		if err := j.ensureExpiry(ctx, table); err != nil {
-			return fmt.Errorf("create table %q: %w", table, err)
+	// The descriptor comes last, so where there is one this was done, and takes no permissions any more.
+	if _, err := j.readDescriptor(ctx); errors.Is(err, ErrNoDescriptor) {
+		for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
+			if err := j.ensureExpiry(ctx, table); err != nil {
+				return fmt.Errorf("create table %q: %w", table, err)
+			}
 		}
 	}
 	if err := j.writeDescriptor(ctx); err != nil {

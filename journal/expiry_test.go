@@ -83,9 +83,13 @@ func TestCreateRefusesTimeToLiveOnAnotherAttribute(t *testing.T) {
 	s := setup(t, journal.Config{})
 	config := ownTables(journal.Config{Shards: 4})
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
+	_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &config.Tables.Journal, Key: item{"pkey": text("millrace"), "skey": text("descriptor")},
+	})
+	require.NoError(t, err)
 	config.Attributes.TTL = "expires_at"
 
-	err := journal.Create(t.Context(), s.client, config)
+	err = journal.Create(t.Context(), s.client, config)
 
 	var mismatch *journal.DescriptorMismatchError
 	require.ErrorAs(t, err, &mismatch)
@@ -104,6 +108,16 @@ func TestCreateNeedsThePermissionToTurnTimeToLiveOn(t *testing.T) {
 		require.ErrorIs(t, err, journal.ErrAccess, operation)
 		assert.ErrorContains(t, err, config.Tables.Journal)
 	}
+}
+
+func TestCreateOfWhatWasCreatedNeedsNoSuchPermission(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	config := ownTables(journal.Config{Shards: 4})
+	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "says the test"}),
+		dynamotest.On("DescribeTimeToLive", "UpdateTimeToLive"))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 }
 
 func TestCreateStopsTurningTimeToLiveOnWhenTheContextEnds(t *testing.T) {
