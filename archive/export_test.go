@@ -268,3 +268,22 @@ func TestAnExportReadsNoFurtherThanItsWriterTakes(t *testing.T) {
 	require.NoError(t, err)
 	assert.LessOrEqual(t, reads, 2*6, "a head and an event for each of those that are under way or in the queue")
 }
+
+func TestAnExportOfOneAggregateThatLacksItsTotalOnlyGoesOn(t *testing.T) {
+	t.Parallel()
+	from, _ := pair(t)
+	from.write(t, account("1"), 1, 3)
+	var out bytes.Buffer
+	options := archive.ExportOptions{Only: archive.Selection{Aggregate: account("1")}}
+	_, err := archive.Export(t.Context(), from.Journal, &out, options)
+	require.NoError(t, err)
+	whole := out.String()
+	out.Truncate(len(whole) - 5)
+	options.From, err = archive.Resume(bytes.NewReader(out.Bytes()))
+	require.NoError(t, err)
+	assert.Equal(t, options.Only, options.From.Only)
+	out.Truncate(int(options.From.Offset))
+	_, err = archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{From: options.From})
+	require.NoError(t, err)
+	assert.Equal(t, whole, out.String())
+}
