@@ -100,7 +100,7 @@ func TestAnExportThatFailsLeavesWhatCanBeResumed(t *testing.T) {
 func withoutHeader(text []byte) string { return string(text[bytes.IndexByte(text, '\n')+1:]) }
 
 // refusal is an error that the SDK does not retry.
-type refusal struct{ error }
+type refusal struct{}
 
 func (refusal) ErrorCode() string                     { return "RefusedForTheTest" }
 func (refusal) ErrorMessage() string                  { return "refused for the test" }
