@@ -135,7 +135,7 @@ func TestAnExportEndsWithItsContext(t *testing.T) {
 	_, err := archive.Export(cancelled(t), from.Journal, &bytes.Buffer{}, archive.ExportOptions{})
 	require.ErrorIs(t, err, context.Canceled)
 
-	for after := int64(0); after < 30; after += 4 {
+	for after := int64(0); after < 30; after += 7 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out bytes.Buffer
 		_, err = archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(p archive.Progress) {
@@ -152,6 +152,24 @@ func TestAnExportEndsWithItsContext(t *testing.T) {
 		for _, fault := range report.Faults {
 			require.ErrorIs(t, fault, archive.ErrTorn, "it is cut off, and sound before that")
 		}
+	}
+}
+
+func TestNothingFollowsAnAggregateThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	from, _ := pair(t)
+	for i := range 8 {
+		from.write(t, account(fmt.Sprint(i)), 1, 200)
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out bytes.Buffer
+		_, err := archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(archive.Progress) { cancel() }})
+		require.ErrorIs(t, err, context.Canceled)
+		report, err := archive.VerifyArchive(&out)
+		require.NoError(t, err)
+		require.Len(t, report.Faults, 1)
+		require.ErrorIs(t, report.Faults[0], archive.ErrTorn)
 	}
 }
 

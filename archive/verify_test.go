@@ -257,7 +257,7 @@ func TestWhatATruncationHasNotRemovedYetIsNoFault(t *testing.T) {
 	t.Parallel()
 	s, _ := pair(t)
 	s.write(t, account("1"), 1, 12, stateOf(12))
-	require.NoError(t, s.Truncate(t.Context(), account("1"), 10, journal.Removal{After: time.Hour}))
+	require.NoError(t, s.Truncate(t.Context(), account("1"), 10, journal.Removal{After: century}))
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 3)) // it has expired before the others
 	s.requireSound(t)
 }
