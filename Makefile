@@ -31,7 +31,8 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
-ON_BOTH := ./journal/... ./repository/... ./publisher/... ./subscriber/... ./projection/... ./internal/checkpoint/... ./internal/soak/... ./examples/...
+ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
+	./internal/checkpoint/... ./internal/soak/... ./examples/...
 
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.

@@ -2,10 +2,9 @@
 // It is for backups that outlive their tables, for moving to another shard count, resolver or layout, for taking one aggregate
 // from production to a test, and for asking whether a journal is sound.
 //
-//	file, err := os.Create("journal.jsonl")
-//	_, err = archive.Export(ctx, j, file, archive.ExportOptions{})
+//	done, err := archive.Export(ctx, j, file, archive.ExportOptions{})
 //	...
-//	_, err = archive.Import(ctx, other, file, archive.ImportOptions{})
+//	done, err := archive.Import(ctx, other, file, archive.ImportOptions{})
 //
 // # Words
 //

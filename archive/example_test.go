@@ -41,7 +41,6 @@ func ExampleExport() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer file.Close()
 
 	position, err := archive.Resume(file)
 	if err != nil {
@@ -62,6 +61,9 @@ func ExampleExport() {
 	if err != nil {
 		log.Fatal(err) // run it again
 	}
+	if err := file.Close(); err != nil {
+		log.Fatal(err)
+	}
 	fmt.Println(done.Aggregates, "aggregates")
 }
 
@@ -70,7 +72,6 @@ func ExampleImport() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer file.Close()
 
 	done, err := archive.Import(ctx, other, file, archive.ImportOptions{
 		Different: func(e *archive.HistoryError) error {
@@ -81,6 +82,7 @@ func ExampleImport() {
 	if err != nil {
 		log.Fatal(err) // run it again
 	}
+	_ = file.Close()
 	fmt.Println(done.Events, "events, of which", done.Present, "were there")
 }
 
@@ -101,12 +103,12 @@ func ExampleCompare() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer file.Close()
 
 	report, err := archive.Compare(ctx, other, file, archive.VerifyOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}
+	_ = file.Close()
 	if err := report.Err(); err != nil {
 		log.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func TestAnExportThatFailsLeavesWhatCanBeResumed(t *testing.T) {
 func withoutHeader(text []byte) string { return string(text[bytes.IndexByte(text, '\n')+1:]) }
 
 // refusal is an error that the SDK does not retry.
-type refusal struct{ error }
+type refusal struct{}
 
 func (refusal) ErrorCode() string                     { return "RefusedForTheTest" }
 func (refusal) ErrorMessage() string                  { return "refused for the test" }
@@ -135,7 +135,7 @@ func TestAnExportEndsWithItsContext(t *testing.T) {
 	_, err := archive.Export(cancelled(t), from.Journal, &bytes.Buffer{}, archive.ExportOptions{})
 	require.ErrorIs(t, err, context.Canceled)
 
-	for after := int64(0); after < 30; after += 4 {
+	for after := int64(0); after < 30; after += 7 {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out bytes.Buffer
 		_, err = archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(p archive.Progress) {
@@ -152,6 +152,24 @@ func TestAnExportEndsWithItsContext(t *testing.T) {
 		for _, fault := range report.Faults {
 			require.ErrorIs(t, fault, archive.ErrTorn, "it is cut off, and sound before that")
 		}
+	}
+}
+
+func TestNothingFollowsAnAggregateThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	from, _ := pair(t)
+	for i := range 8 {
+		from.write(t, account(fmt.Sprint(i)), 1, 200)
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var out bytes.Buffer
+		_, err := archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(archive.Progress) { cancel() }})
+		require.ErrorIs(t, err, context.Canceled)
+		report, err := archive.VerifyArchive(&out)
+		require.NoError(t, err)
+		require.Len(t, report.Faults, 1)
+		require.ErrorIs(t, report.Faults[0], archive.ErrTorn)
 	}
 }
 
@@ -267,4 +285,23 @@ func TestAnExportReadsNoFurtherThanItsWriterTakes(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	assert.LessOrEqual(t, reads, 2*6, "a head and an event for each of those that are under way or in the queue")
+}
+
+func TestAnExportOfOneAggregateThatLacksItsTotalOnlyGoesOn(t *testing.T) {
+	t.Parallel()
+	from, _ := pair(t)
+	from.write(t, account("1"), 1, 3)
+	var out bytes.Buffer
+	options := archive.ExportOptions{Only: archive.Selection{Aggregate: account("1")}}
+	_, err := archive.Export(t.Context(), from.Journal, &out, options)
+	require.NoError(t, err)
+	whole := out.String()
+	out.Truncate(len(whole) - 5)
+	options.From, err = archive.Resume(bytes.NewReader(out.Bytes()))
+	require.NoError(t, err)
+	assert.Equal(t, options.Only, options.From.Only)
+	out.Truncate(int(options.From.Offset))
+	_, err = archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{From: options.From})
+	require.NoError(t, err)
+	assert.Equal(t, whole, out.String())
 }

@@ -87,7 +87,7 @@ func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.
 	read := func() error {
 		for {
 			p, err := in.next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {

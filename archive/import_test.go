@@ -290,3 +290,17 @@ func (r *brokenReader) Read(p []byte) (int, error) {
 	r.text = r.text[n:]
 	return n, nil
 }
+
+func TestAnImportIsPatientWithTablesThatGrow(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	from, to := setup(t, db.Client(), journal.Config{}), setup(t, db.Client(), journal.Config{RetryBudget: time.Nanosecond})
+	from.write(t, account("1"), 1, 3)
+	throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(3))
+	text := from.export(t)
+
+	to.imports(t, text)
+
+	assert.Equal(t, 3, throttled.Fired())
+	assert.Equal(t, from.contents(t), to.contents(t))
+}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -51,7 +52,7 @@ func newReader(r io.Reader) *reader { return &reader{in: bufio.NewReaderSize(r, 
 func (r *reader) next() (page, error) {
 	for {
 		text, err := r.readLine()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			if r.total {
 				return page{}, io.EOF
 			}
@@ -88,15 +89,15 @@ func (r *reader) readLine() ([]byte, error) {
 		if size += len(part); size <= maxLineBytes {
 			r.text = append(r.text, part...)
 		}
-		if err == bufio.ErrBufferFull {
+		if errors.Is(err, bufio.ErrBufferFull) {
 			continue
 		}
-		if err == io.EOF && size == 0 {
-			r.number++
-			return nil, io.EOF
-		}
 		r.number++
-		if err != nil && err != io.EOF {
+		torn := errors.Is(err, io.EOF)
+		switch {
+		case torn && size == 0:
+			return nil, io.EOF
+		case err != nil && !torn:
 			return nil, err
 		}
 		r.offset += int64(size)
@@ -105,7 +106,7 @@ func (r *reader) readLine() ([]byte, error) {
 			return nil, r.fault(ErrNotArchive, "it does not begin as an archive does")
 		case size > maxLineBytes:
 			return nil, r.fault(ErrDamaged, "it has %d bytes, no line has more than %d", size, maxLineBytes)
-		case err == io.EOF:
+		case torn:
 			return nil, r.fault(ErrTorn, "the file ends within it: go on with the export, or copy the archive again")
 		}
 		return r.text, nil
@@ -125,13 +126,11 @@ func (r *reader) take(text []byte) (*page, error) {
 	if r.header == nil {
 		return nil, r.begin(&l, err)
 	}
-	if r.seeks {
-		if err != nil || l.Kind != kindHead && l.Kind != kindTotal {
-			return nil, nil
-		}
-		r.seeks = false
-	}
-	if err != nil {
+	r.seeks = r.seeks && (err != nil || l.Kind != kindHead && l.Kind != kindTotal)
+	switch {
+	case r.seeks:
+		return nil, nil
+	case err != nil:
 		return nil, r.fault(ErrDamaged, "it is no JSON of an archive: %v", err)
 	}
 	switch l.Kind {

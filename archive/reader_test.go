@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func small(t *testing.T) []byte {
 func TestAnyChangedByteIsFound(t *testing.T) {
 	t.Parallel()
 	text := small(t)
-	for i := bytes.IndexByte(text, '\n') + 1; i < len(text); i += 1 + i/1500 {
+	for i := bytes.IndexByte(text, '\n') + 1; i < len(text); i += 1 + i/300 {
 		damaged := bytes.Clone(text)
 		damaged[i] ^= 1
 		report, err := archive.VerifyArchive(bytes.NewReader(damaged))
@@ -110,6 +111,9 @@ func TestWhatAnArchiveCannotSayIsRefused(t *testing.T) {
 		"wrong totals":                   {header + `{"kind":"total","aggregates":1}` + "\n", "there are 0", archive.ErrDamaged},
 		"a head after the total":         {header + `{"kind":"total"}` + "\n" + head(`"version":1`)[len(header):], "after the total", archive.ErrDamaged},
 		"something torn after the total": {header + `{"kind":"total"}` + "\n" + "x", "ends within it", archive.ErrTorn},
+		"an aggregate that ends early": {
+			head(`"version":2`) + `{"kind":"end","sha256":"` + digest(head(`"version":2`)[len(header):]) + `"}` + "\n", "ends before event 1", archive.ErrDamaged,
+		},
 		"a page without end": {
 			head(`"version":200`) + events(99), "more than 98 events", archive.ErrDamaged,
 		},
@@ -130,6 +134,8 @@ func TestWhatAnArchiveCannotSayIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func digest(lines string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(lines))) }
 
 func events(n int) string {
 	var b strings.Builder

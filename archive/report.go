@@ -37,21 +37,21 @@ func (r Report) Err() error {
 type FaultKind string
 
 const (
-	// Missing: events are not there, though the head or later events say that they were written.
+	// Missing says: events are not there, though the head or later events say that they were written.
 	Missing FaultKind = "missing"
-	// Beyond: events are there that the head does not know of: it was put back, or they were written without it. The
+	// Beyond says: events are there that the head does not know of: it was put back, or they were written without it. The
 	// next commit will be refused.
 	Beyond FaultKind = "beyond the head"
-	// Unreadable: an item is not what it has to be; Err is the *journal.CorruptItemError, or the [*LineError] of an archive.
+	// Unreadable says: an item is not what it has to be; Err is the *journal.CorruptItemError, or the [*LineError] of an archive.
 	Unreadable FaultKind = "unreadable"
-	// Stray: nobody finds an item, because it is in the wrong shard, belongs to no aggregate, or its aggregate has no
+	// Stray says: nobody finds an item, because it is in the wrong shard, belongs to no aggregate, or its aggregate has no
 	// head; Err is the *journal.CorruptItemError.
 	Stray FaultKind = "stray"
-	// SnapshotAhead: the latest snapshot is of an event beyond the head. It is not used, and replaced in time.
+	// SnapshotAhead says: the latest snapshot is of an event beyond the head. It is not used, and replaced in time.
 	SnapshotAhead FaultKind = "snapshot ahead of the head"
-	// Uncovered: events were truncated, and no snapshot stands for all of them.
+	// Uncovered says: events were truncated, and no snapshot stands for all of them.
 	Uncovered FaultKind = "truncated without a snapshot"
-	// Different: an event is not that of the archive.
+	// Different says: an event is not that of the archive.
 	Different FaultKind = "different from the archive"
 )
 
@@ -69,9 +69,9 @@ func (f Fault) Error() string {
 	if f.Aggregate != (aggregate.ID{}) {
 		fmt.Fprintf(&b, "%s: ", f.Aggregate)
 	}
-	switch {
-	case f.From == 0:
-	case f.From == f.To:
+	switch f.From {
+	case 0:
+	case f.To:
 		fmt.Fprintf(&b, "event %d: ", f.From)
 	default:
 		fmt.Fprintf(&b, "events %d to %d: ", f.From, f.To)

@@ -25,6 +25,8 @@ type Position struct {
 // Resume reads an archive whose export was cut off, at whatever byte, and tells where to go on: cut what was read to
 // [Position.Offset], and give the position to [Export], with a writer that appends. An empty file is the beginning.
 //
+// Where nothing can be cut off, as in an object store, copy that many bytes into a new object and let the export append.
+//
 // All that is kept has been verified. Damage within an archive, rather than at its end, makes Resume go back to the
 // aggregate before it.
 //
@@ -38,7 +40,7 @@ func Resume(r io.Reader) (Position, error) {
 		case err == nil:
 		case errors.Is(err, ErrNotArchive):
 			return Position{}, fmt.Errorf("resume export: %w", err)
-		case err == io.EOF, errors.As(err, &fault):
+		case errors.Is(err, io.EOF), errors.As(err, &fault):
 			return in.done, nil
 		default:
 			return Position{}, fmt.Errorf("resume export: %w", err)

@@ -193,11 +193,11 @@ func VerifyArchive(r io.Reader) (Report, error) {
 		report.Bytes = in.offset
 		var fault *LineError
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return report, nil
 		case errors.As(err, &fault):
 			report.Faults = append(report.Faults, Fault{Kind: Unreadable, Aggregate: fault.Aggregate, Err: fault})
-			if fault.Kind != ErrDamaged {
+			if !errors.Is(fault, ErrDamaged) {
 				return report, nil
 			}
 		case err != nil:

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
@@ -164,7 +165,7 @@ func TestVerifyIsNotDeceivedByCommitsThatShowInPart(t *testing.T) {
 	assert.Equal(t, 1, torn.Fired())
 
 	// Each commit shows in part for a while; each inspection may meet another one.
-	db.Inject(dynamotest.Tear(dynamotest.For(2_000_000)))
+	db.Inject(dynamotest.Tear(dynamotest.For(2 * time.Millisecond)))
 	ctx, stop := context.WithCancel(t.Context())
 	var writer sync.WaitGroup
 	writer.Add(1)
@@ -215,6 +216,7 @@ func TestCompareFindsWhatVerifyCannot(t *testing.T) {
 	s.write(t, account("5"), 121, 5)
 	require.NoError(t, s.Truncate(ctx, account("6"), 50, journal.Removal{}))
 	require.NoError(t, s.Delete(ctx, account("7"), 120, journal.Removal{}))
+	s.changeEvent(t, account("6"), 60, item{"metadata": nil, "occurred_at": number(1)})
 
 	report, err := archive.Compare(ctx, s.Journal, bytes.NewReader(exported), archive.VerifyOptions{})
 	require.NoError(t, err)
@@ -223,14 +225,15 @@ func TestCompareFindsWhatVerifyCannot(t *testing.T) {
 	for _, fault := range report.Faults {
 		got = append(got, fault.Error())
 	}
-	require.Len(t, got, 6, "%s", strings.Join(got, "\n"))
+	require.Len(t, got, 7, "%s", strings.Join(got, "\n"))
 	assert.Equal(t, "account-0: event 3: different from the archive: it has another payload", got[0])
 	assert.Equal(t, "account-0: event 110: different from the archive: it has another event type", got[1])
 	assert.Contains(t, got[2], "account-1: event 7: unreadable: ")
 	assert.Equal(t, "account-2: events 101 to 120: missing", got[3])
 	assert.Equal(t, "account-3: events 1 to 120: missing", got[4])
 	assert.Contains(t, got[5], "account-4: unreadable: ")
-	require.ErrorContains(t, report.Err(), "and 1 more")
+	assert.Equal(t, "account-6: event 60: different from the archive: it has another time", got[6])
+	require.ErrorContains(t, report.Err(), "and 2 more")
 	assert.EqualValues(t, 9, report.Aggregates)
 }
 
@@ -248,4 +251,25 @@ func TestCompareFindsThatAnImportIsNotComplete(t *testing.T) {
 	require.Len(t, report.Faults, 2)
 	assert.Equal(t, archive.Fault{Kind: archive.Missing, Aggregate: account("1"), From: 1, To: 3}, report.Faults[0])
 	assert.Equal(t, archive.Different, report.Faults[1].Kind)
+}
+
+func TestWhatATruncationHasNotRemovedYetIsNoFault(t *testing.T) {
+	t.Parallel()
+	s, _ := pair(t)
+	s.write(t, account("1"), 1, 12, stateOf(12))
+	require.NoError(t, s.Truncate(t.Context(), account("1"), 10, journal.Removal{After: century}))
+	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 3)) // it has expired before the others
+	s.requireSound(t)
+}
+
+func TestAnAggregateWithoutAHeadIsOneFaultHoweverManyPagesItIsOn(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	s := setup(t, db.Client(), journal.Config{})
+	s.write(t, account("1"), 1, 12)
+	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Shard(account("1")), account("1"), "0"))
+	db.Inject(dynamotest.SmallPages(5))
+	report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{})
+	require.NoError(t, err)
+	require.Len(t, report.Faults, 1)
 }

@@ -79,6 +79,10 @@ func TestWhatIsRestoredAlreadyIsSuccess(t *testing.T) {
 	other[6].Payload = []byte("another")
 	_, err = s.Restore(t.Context(), restoration(user("1"), 0, other))
 	require.ErrorIs(t, err, journal.ErrConflict, "one of them is another event")
+
+	s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{"version": number(9)})
+	_, err = s.Restore(t.Context(), restoration(user("1"), 9, records[9:]))
+	require.ErrorIs(t, err, journal.ErrCorruptItem, "the events are there, and the head does not know it")
 }
 
 func TestARestorationWhoseReplyWasLostIsSuccess(t *testing.T) {
