@@ -69,6 +69,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"commit1", func(ctx context.Context) error { return b.commit(ctx, "commit1", 1) }},
 		{"commit10", func(ctx context.Context) error { return b.commit(ctx, "commit10", 10) }},
 		{"commit1-cpu", b.commitCPU},
+		{"cached", b.cached},
 		{"load1500", b.load},
 		{"loadsnap", b.loadSnap},
 		{"tail", b.tail},

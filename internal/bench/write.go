@@ -44,6 +44,35 @@ func (b *bench) commit(ctx context.Context, name string, n int) error {
 	)
 }
 
+// cached measures Execute with a warm cache against the bare transaction: what is left of loading.
+func (b *bench) cached(ctx context.Context) error {
+	const name = "cached"
+	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, Cache: 10})
+	if err != nil {
+		return err
+	}
+	list := events(1, eventBytes)
+	deposit := func(account) ([]aggregate.Event[account], error) { return list, nil }
+	if _, err := repo.Execute(ctx, "ours", deposit); err != nil {
+		return err
+	}
+	bare, err := b.bareWriter(ctx, repo, aggregate.ID{Type: name, Value: "bare"})
+	if err != nil {
+		return err
+	}
+	return alternate(name, b.pairs, cost,
+		func(int) (time.Duration, error) {
+			return timed(func() error { return bare.commit(ctx, list) })
+		},
+		func(int) (time.Duration, error) {
+			return timed(func() error {
+				_, err := repo.Execute(ctx, "ours", deposit)
+				return err
+			})
+		},
+	)
+}
+
 // bareWriter begins an aggregate and goes on with the bare SDK.
 func (b *bench) bareWriter(ctx context.Context, repo *repository.Repository[account], id aggregate.ID) (*bareWriter, error) {
 	acc, err := repo.NewAggregate(id.Value)
