@@ -281,6 +281,8 @@ func difference(a, b *journal.Record) string {
 		return "commit id"
 	case !a.OccurredAt.Equal(b.OccurredAt):
 		return "time"
+	case a.Encoding != b.Encoding:
+		return "encoding"
 	case string(a.Payload) != string(b.Payload):
 		return "payload"
 	default:

@@ -52,7 +52,7 @@ func (b *bench) cached(ctx context.Context) error {
 		return err
 	}
 	list := events(1, eventBytes)
-	deposit := func(account) ([]aggregate.Event[account], error) { return list, nil }
+	var deposit aggregate.Decision[account] = func(account) ([]aggregate.Event[account], error) { return list, nil } //nolint:unparam // so are decisions
 	if _, err := repo.Execute(ctx, "ours", deposit); err != nil {
 		return err
 	}
