@@ -25,7 +25,7 @@ import (
 
 // Orders takes commands. A repository of orders is one.
 type Orders interface {
-	Execute(ctx context.Context, id string, decide order.Decision) (repository.Aggregate[order.Order], error)
+	Execute(ctx context.Context, id string, decide order.Decision, options ...repository.Option) (repository.Aggregate[order.Order], error)
 }
 
 // History answers queries. A history.DAO is one.

@@ -118,7 +118,7 @@ func problem(t *testing.T, a answer, status int) (detail string) {
 // stub answers every command and query with an error.
 type stub struct{ err error }
 
-func (s stub) Execute(context.Context, string, order.Decision) (a repository.Aggregate[order.Order], err error) {
+func (s stub) Execute(context.Context, string, order.Decision, ...repository.Option) (a repository.Aggregate[order.Order], err error) {
 	return a, s.err
 }
 
