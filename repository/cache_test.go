@@ -89,6 +89,29 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	assert.Equal(t, 0, a.State.Balance)
 }
 
+func TestAWriterWhoLosesToAnotherOfTheSameRepositoryReadsNothing(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	s.client.Reset()
+
+	first := true
+	a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+		if first {
+			first = false
+			_, err := repo.Execute(t.Context(), "42", Deposit(1)) // while this one decides
+			require.NoError(t, err)
+		}
+		return deposits(1), nil
+	})
+
+	require.NoError(t, err)
+	assert.Equal(t, 3, a.State.Balance)
+	assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 3}, s.client.Calls())
+}
+
 func TestARefusalOnWhatIsStoredIsFinal(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

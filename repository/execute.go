@@ -121,13 +121,13 @@ func (r *Repository[S]) begin(ctx context.Context, id aggregate.ID, last *journa
 	if kept && last == nil {
 		return a, false, nil
 	}
-	if kept && last.Actual > a.Version {
+	if kept && last.Actual >= a.Version {
 		// The refusal has told what a read of the head would.
 		if kept, err = r.catchUp(ctx, &a, last.Actual); kept && err == nil {
 			return a, true, nil
 		}
+		r.cache.forget(id)
 	}
-	r.cache.forget(id)
 	a, err = r.currentOrNew(ctx, id)
 	return a, true, err
 }
