@@ -50,7 +50,7 @@
 // # What subscribers see of an import
 //
 // Events keep their times, which are in the past. A consumer group that begins later reads all of them. One that has
-// passed their time does not meet them when it tails the journal: it gets them with its slow sweep, where there is one, or with
+// passed their time does not meet them when it tails the journal: it gets them with
 // the next event of their aggregate, in order and each once. So import before the groups start, or into a journal of its own.
 // Subscribers that use the Journal of the import are woken by it.
 package archive

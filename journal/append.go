@@ -41,8 +41,14 @@ func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
 // The error's fields are all that it needs, so another process can ask too. A commit whose events have since been
 // removed by [Journal.Truncate] or [Journal.Delete] is found only by its command id.
 //
-// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
+// Errors: [ErrInvalidOutcome], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
+	if unknown == nil || unknown.First == 0 || unknown.CommitID == "" {
+		return false, fmt.Errorf("resolve: %w: it needs ID, First and CommitID of the commit", ErrInvalidOutcome)
+	}
+	if err := unknown.ID.Validate(); err != nil {
+		return false, fmt.Errorf("resolve: %w", err)
+	}
 	keys := []item{j.key(unknown.ID, unknown.First)}
 	if unknown.CommandID != "" {
 		// The guard may have expired and the event may have been removed; both together are rare.

@@ -231,7 +231,7 @@ func TestAnEventThatStandsWhereTheHeadSaysThereIsNoneIsNotOverwritten(t *testing
 		var corrupt *journal.CorruptItemError
 		require.ErrorAs(t, err, &corrupt)
 		assert.Equal(t, journal.CorruptItemError{
-			Table: c.Tables.Journal, PartitionKey: "user-account-1", SortKey: "user-account-1-3",
+			Aggregate: user("1"), Number: 3, Table: c.Tables.Journal, PartitionKey: "user-account-1", SortKey: "user-account-1-3",
 			Reason: "exists although the head of its aggregate is at version 1",
 		}, *corrupt)
 		assert.Equal(t, stray, s.get(t, c.Tables.Journal, s.keyOf(user("1"), 3)))

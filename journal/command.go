@@ -113,6 +113,7 @@ func (j *Journal) checkVersion(c *Commit) types.TransactWriteItem {
 		Key:                                 j.key(c.Aggregate, 0),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = j.versionCondition(c)
+	condition, names, values := j.versionCondition(c)
+	check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = &condition, names, values
 	return types.TransactWriteItem{ConditionCheck: check}
 }

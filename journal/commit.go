@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -73,9 +74,11 @@ type Receipt struct {
 	CommitID   string
 	Version    uint64    // of the head now
 	OccurredAt time.Time // of the events, as it is stored: milliseconds, in UTC
-	// SnapshotLeftOut: an item (400 KB) or the transaction had no room for the snapshot. The events are written
-	// all the same; a load replays more of them.
+	// SnapshotLeftOut: the snapshot was not stored, and SnapshotError says why: [ErrTooLarge] if it is over 400 KB,
+	// [ErrNoRoom] if the transaction was full, [ErrEncoding], or [ErrOldSchema]. The events are written all the same; a load
+	// replays more of them.
 	SnapshotLeftOut bool
+	SnapshotError   error
 	// Redundant are the redundant snapshots that the head lists now, without the commit's own where there was no room for it,
 	// and Surplus those of them beyond [Redundancy.Keep], which are to be removed: see [Journal.RemoveSnapshots]. Both
 	// are in ascending order, and nil for a commit without Redundancy or with one whose list is not known.
@@ -90,7 +93,11 @@ type transaction struct {
 	input   *dynamodb.TransactWriteItemsInput
 	size    int // in bytes, as DynamoDB counts them
 	guard   int // the action that puts the command's guard, 0 for none
+	states  int // the first action for a snapshot
 	writes  int // the first of the caller's own actions
+
+	head     item // as writeHead makes it
+	refitted bool // see refit
 }
 
 // isWritten goes by the old items of the first event and of the command's guard: where one of them carries the commit's id,
@@ -109,6 +116,11 @@ func (j *Journal) tablesOf(t *transaction) string {
 		}
 	}
 	return strings.Join(names, " or ")
+}
+
+// leaveOut gives the snapshot up, which no commit fails for.
+func (t *transaction) leaveOut(reason error) {
+	t.commit.Snapshot, t.receipt.SnapshotLeftOut, t.receipt.SnapshotError = nil, true, reason
 }
 
 func (t *transaction) add(action types.TransactWriteItem, bytes int) {
@@ -171,10 +183,16 @@ func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
 	if t.size > MaxCommitBytes {
 		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: MaxCommitBytes}
 	}
-	var err error
-	if c.Snapshot, err = j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot); err != nil {
+	encoded, err := j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot)
+	switch {
+	case errors.Is(err, ErrKeyDestroyed):
 		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+	case err != nil:
+		t.leaveOut(err) // it is only a short cut
+	default:
+		c.Snapshot = encoded
 	}
+	t.head, t.states = head, len(t.input.TransactItems)
 	j.addSnapshot(t, head)
 	t.input.TransactItems[0] = j.writeHead(&c, head)
 	t.writes = len(t.input.TransactItems)
@@ -197,6 +215,10 @@ func (j *Journal) validate(c *Commit) error {
 		if err := c.Redundancy.validate(c); err != nil {
 			return fmt.Errorf("append to %s: %w", c.Aggregate, err)
 		}
+	}
+	if s := c.Snapshot; s != nil && (s.Number == 0 || s.Number > c.version()) {
+		return fmt.Errorf("append to %s: %w", c.Aggregate, &ConfigError{Field: "Snapshot.Number", Reason: fmt.Sprintf(
+			"is %d: a snapshot is of an event from 1 to %d", s.Number, c.version())})
 	}
 	most := MaxEvents - len(c.Writes)
 	if c.CommandID != "" {

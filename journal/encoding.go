@@ -76,6 +76,9 @@ func (j *Journal) Raw() *Journal {
 // Errors: [ErrEventType]; [ErrKeyDestroyed], which is for good; [ErrEncoding] without that wants another
 // [Config.Encodings], or names the encoding whose error it wraps.
 func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
+	if r == nil {
+		return nil, fmt.Errorf("decode event: %w: the record is nil", ErrInvalidEvent)
+	}
 	typed := r.EventType != "" || j.config.EventType == nil
 	if r.Encoding == "" && typed || j.raw {
 		return r, nil
@@ -209,7 +212,7 @@ func (c Config) validateEncodings() error {
 	taken := map[string]bool{}
 	for i, e := range c.Encodings {
 		field := fmt.Sprintf("Encodings[%d]", i)
-		if e == nil {
+		if reading, ok := e.(forReading); e == nil || ok && reading.Encoding == nil {
 			return &ConfigError{Field: field, Reason: "is nil"}
 		}
 		switch name := e.Name(); {

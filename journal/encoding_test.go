@@ -453,10 +453,6 @@ func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {
 				require.NoError(t, err)
 				assert.Equal(t, &journal.Snapshot{Number: n, Payload: fmt.Append(nil, "state ", n), Schema: 7}, before)
 			}
-			head.Redundant = nil // then the index is asked
-			if before, err := s.SnapshotBefore(t.Context(), head, 2); assert.NoError(t, err) && layout == journal.Classic {
-				assert.Equal(t, "state 2", string(before.Payload))
-			}
 
 			_, err = s.through(t, s.client, encodings()).Head(t.Context(), user("1"))
 			require.ErrorIs(t, err, journal.ErrEncoding)

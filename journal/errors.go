@@ -27,6 +27,8 @@ var (
 	// ErrOutcomeUnknown: the commit may have been written, or may still be. Ask
 	// [Journal.Resolve] before you repeat the command.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
+	// ErrInvalidOutcome: an [OutcomeUnknownError] that was made by hand lacks what [Journal.Resolve] needs.
+	ErrInvalidOutcome = errors.New("incomplete outcome")
 	// ErrTooLarge: an item is over 400 KB, or a commit over 4 MB. Nothing was written.
 	ErrTooLarge = errors.New("too large for DynamoDB")
 	// ErrTooManyEvents: a commit has more than [MaxEvents] events. Nothing was written.
@@ -45,6 +47,11 @@ var (
 	ErrInvalidCommand = errors.New("invalid command id")
 	// ErrEventType: [Config.EventType] could not tell the type of an event.
 	ErrEventType = errors.New("unknown event type")
+	// ErrNoRoom: a transaction was full, so a snapshot was left out; see [Receipt].
+	ErrNoRoom = errors.New("no room in the transaction")
+	// ErrOldSchema: a snapshot was left out because it would have replaced one of a later schema, which alone stands
+	// for events that were truncated; see [Receipt].
+	ErrOldSchema = errors.New("snapshot of an earlier schema")
 	// ErrNotCovered: events cannot be truncated because no snapshot stands for them. Nothing was removed.
 	ErrNotCovered = errors.New("not covered by a snapshot")
 	// ErrNoEvents: a commit without events. Nothing was written.
@@ -317,7 +324,7 @@ func unsent(err error) bool {
 func isThrottle(err error) bool {
 	switch code(err) {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
-		"TooManyRequestsException", "LimitExceededException":
+		"TooManyRequestsException", "LimitExceededException", "TransactionConflictException":
 		return true
 	}
 	var canceled *types.TransactionCanceledException

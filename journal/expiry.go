@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,4 +48,22 @@ func (j *Journal) ensureExpiry(ctx context.Context, table string) error {
 		}
 		return backoff.Permanent(classify(err, table))
 	}, wait)
+}
+
+// needsExpiry refuses to leave events to a time to live that is not on: they would stay for ever.
+func (j *Journal) needsExpiry(ctx context.Context, removal Removal) error {
+	if removal.After <= 0 {
+		return nil
+	}
+	table := j.config.Tables.Journal
+	out, err := j.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+	if err != nil {
+		return classify(err, table)
+	}
+	if d := out.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) == j.config.Attributes.TTL &&
+		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
+		return nil
+	}
+	return &ConfigError{Field: "Removal.After", Reason: fmt.Sprintf(
+		"needs time to live on attribute %q of table %q, which is off: turn it on, or leave After 0 to delete at once", j.config.Attributes.TTL, table)}
 }

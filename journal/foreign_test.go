@@ -106,20 +106,6 @@ func TestTheSnapshotsNumberCountsOnlyWhileTheSnapshotIsOurs(t *testing.T) {
 	})
 }
 
-func TestASnapshotOfEventsThatTheHeadDoesNotKnowHasNoNumber(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), journal.Commit{
-			Aggregate: user("1"), Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("from the future")},
-		})
-		require.NoError(t, err)
-
-		head, err := s.Head(t.Context(), user("1"))
-
-		require.NoError(t, err)
-		assert.Zero(t, head.Snapshot.Number)
-	})
-}
-
 func TestAHeadWithoutPayloadHasNoSnapshot(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 2)

@@ -1,8 +1,10 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,8 +89,7 @@ func (j *Journal) readLeanHead(ctx context.Context, id aggregate.ID) (Head, erro
 	return head, err
 }
 
-// leanHeadOf puts head and state together. They are torn when the state is newer than the head, or too old for the
-// truncation that the head tells of.
+// leanHeadOf puts head and state together. They are torn when the head tells of another state than there is.
 func (j *Journal) leanHeadOf(id aggregate.ID, items []item) (head Head, torn bool, err error) {
 	var row, state item
 	_, stateSort := j.keysOf(j.stateKey(id))
@@ -99,29 +100,32 @@ func (j *Journal) leanHeadOf(id aggregate.ID, items []item) (head Head, torn boo
 			row = it
 		}
 	}
-	snapshot, number := j.snapshotOf(state), uint64(0)
-	if snapshot != nil {
-		number = snapshot.Number
-	}
 	head, err = j.headOf(id, row)
+	if err != nil {
+		return head, row == nil && state != nil, err
+	}
 	if !head.DeletedAt.IsZero() {
-		return head, false, err // with a state that is yet to be removed, or without
+		return head, false, nil // its state is yet to be removed, or is not there
 	}
-	torn = number > head.Version || number+1 < head.TruncatedBefore
-	if err == nil {
-		head.setSnapshot(snapshot)
+	marked, _ := bytesOf(row[attrSnapshotDigest])
+	number, _ := uintOf(row[attrSnapshotNumber])
+	snapshot := j.snapshotOf(state)
+	switch {
+	case snapshot == nil:
+		return head, marked != nil, nil
+	case snapshot.Number == 0 || snapshot.Number != number || !bytes.Equal(marked, digest(snapshot.Payload)):
+		return head, true, nil
 	}
-	return head, torn, err
+	head.setSnapshot(snapshot)
+	return head, false, nil
 }
 
+// setSnapshot leaves out one that is ahead of the head, which was put back: it is of a history that is no more. The
+// next commit removes it; see refit.
 func (h *Head) setSnapshot(s *Snapshot) {
-	if s != nil && s.Number > h.Version { // the head was put back
-		if s.Encoding != "" {
-			return // its number is needed to decode it, and must not be used
-		}
-		s.Number, s.Schema = 0, 0 // what the codec finds in the payload decides
+	if s != nil && s.Number <= h.Version {
+		h.Snapshot = s
 	}
-	h.Snapshot = s
 }
 
 // Version reads how many events an aggregate has, strongly consistent: one round trip with a small reply. It costs
@@ -174,6 +178,7 @@ func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
 	if millis, ok := intOf(it[attrDeletedAt]); ok {
 		head.DeletedAt = time.UnixMilli(millis).UTC()
 	}
+	head.Redundant = slices.DeleteFunc(head.Redundant, func(n uint64) bool { return n > version }) // also of such a history
 	head.setSnapshot(j.snapshotOf(it))
 	return head, nil
 }
@@ -192,7 +197,6 @@ func (j *Journal) headItem(c *Commit) item {
 // writeHead is the head's part of a commit: it moves the version under the
 // condition that it is the expected one, and stores what addSnapshot has put there.
 func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
-	a := j.config.Attributes
 	if len(c.Events) == 0 {
 		return j.checkVersion(c)
 	}
@@ -200,18 +204,33 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 		return j.putNew(j.config.Tables.Snapshot, head)
 	}
 	condition, names, values := j.versionCondition(c)
-	sets, remove := []string{"#v = :next"}, ""
+	// A head that was put back may have a snapshot that is ahead of it; see refit.
+	condition += " AND (attribute_not_exists(#n) OR #n <= :expected)"
+	names["#n"] = attrSnapshotNumber
+	if c.Snapshot != nil {
+		condition += " AND (attribute_not_exists(#t) OR attribute_not_exists(#s) OR #s <= :s)"
+		names["#t"] = attrTruncatedBefore
+	}
+	return j.updateOfHead(c, head, condition, names, values)
+}
+
+func (j *Journal) updateOfHead(c *Commit, head item, condition string, names map[string]string, values item, remove ...string) types.TransactWriteItem {
+	a := j.config.Attributes
+	sets := []string{"#v = :next"}
 	values[":next"] = head[a.Version]
-	if c.Snapshot != nil && j.config.Layout != Lean {
-		sets = append(sets, "#p = :p", "#n = :n", "#g = :g", "#s = :s")
-		names["#p"], names["#n"], names["#g"], names["#s"] = a.Payload, attrSnapshotNumber, attrSnapshotDigest, attrSnapshotSchema
-		values[":p"], values[":n"], values[":g"], values[":s"] =
-			head[a.Payload], head[attrSnapshotNumber], head[attrSnapshotDigest], head[attrSnapshotSchema]
-		names["#e"] = attrEncoding
-		if encoding, ok := head[attrEncoding]; ok {
-			sets, values[":e"] = append(sets, "#e = :e"), encoding
-		} else {
-			remove = " REMOVE #e" // that of the snapshot before
+	if c.Snapshot != nil {
+		sets = append(sets, "#n = :n", "#g = :g", "#s = :s")
+		names["#n"], names["#g"], names["#s"] = attrSnapshotNumber, attrSnapshotDigest, attrSnapshotSchema
+		values[":n"], values[":g"], values[":s"] = head[attrSnapshotNumber], head[attrSnapshotDigest], head[attrSnapshotSchema]
+		if j.config.Layout != Lean {
+			sets = append(sets, "#p = :p")
+			names["#p"], values[":p"] = a.Payload, head[a.Payload]
+			names["#e"] = attrEncoding
+			if encoding, ok := head[attrEncoding]; ok {
+				sets, values[":e"] = append(sets, "#e = :e"), encoding
+			} else {
+				remove = append(remove, "#e") // that of the snapshot before
+			}
 		}
 	}
 	if list, ok := head[attrRedundant]; ok {
@@ -223,11 +242,15 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 			sets = append(sets, "#r = :r")
 		}
 	}
+	update := "SET " + strings.Join(sets, ", ")
+	if len(remove) > 0 {
+		update += " REMOVE " + strings.Join(remove, ", ")
+	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &j.config.Tables.Snapshot,
 		Key:                                 j.key(c.Aggregate, 0),
-		UpdateExpression:                    aws.String("SET " + strings.Join(sets, ", ") + remove),
-		ConditionExpression:                 condition,
+		UpdateExpression:                    &update,
+		ConditionExpression:                 &condition,
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -235,11 +258,11 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 }
 
 // versionCondition is that the head has the expected version and is no tombstone, or for version 0 that there is none.
-func (j *Journal) versionCondition(c *Commit) (condition *string, names map[string]string, values item) {
+func (j *Journal) versionCondition(c *Commit) (condition string, names map[string]string, values item) {
 	if c.Expected == 0 {
-		return aws.String("attribute_not_exists(#pk)"), attributeNames("#pk", j.config.Attributes.PartitionKey), nil
+		return "attribute_not_exists(#pk)", attributeNames("#pk", j.config.Attributes.PartitionKey), nil
 	}
-	return aws.String("#v = :expected AND attribute_not_exists(#d)"),
+	return "#v = :expected AND attribute_not_exists(#d)",
 		attributeNames("#v", j.config.Attributes.Version, "#d", attrDeletedAt),
 		item{":expected": numberValue(c.Expected)}
 }

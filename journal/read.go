@@ -194,7 +194,7 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 	}
 	if numbers := missing(); len(numbers) > 0 {
 		return nil, &CorruptItemError{
-			Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, numbers[0]),
+			Aggregate: id, Number: numbers[0], Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, numbers[0]),
 			Reason: fmt.Sprintf("is missing, though later events or the head say that it was written (%d missing in all)", len(numbers)),
 		}
 	}

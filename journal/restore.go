@@ -83,6 +83,9 @@ func (j *Journal) validateRestoration(r *Restoration) error {
 		return invalid("a tombstone has neither events nor a snapshot, and takes no other head's place")
 	}
 	for i, record := range r.Records {
+		if record == nil {
+			return invalid("record %d is nil", i)
+		}
 		if want := r.first() + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
 			return invalid("event %d of %s is where event %d has to be", record.Number, record.Aggregate, want)
 		}
@@ -124,11 +127,14 @@ func (j *Journal) buildRestoration(r *Restoration) (*transaction, error) {
 	if t.size > MaxCommitBytes {
 		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: MaxCommitBytes}
 	}
-	if c.Snapshot != nil && !j.addLatest(t, head) {
-		if r.Head.TruncatedBefore > 1 {
-			return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: MaxItemBytes}
+	t.head, t.states = head, len(t.input.TransactItems)
+	if c.Snapshot != nil {
+		if err := j.addLatest(t, head); err != nil {
+			if r.Head.TruncatedBefore > 1 {
+				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: MaxItemBytes}
+			}
+			t.leaveOut(err)
 		}
-		c.Snapshot, t.receipt.SnapshotLeftOut = nil, true
 	}
 	if r.Expected == 0 {
 		t.input.TransactItems[0] = j.putNew(j.config.Tables.Snapshot, head)

@@ -32,12 +32,15 @@ func (j *Journal) send(ctx context.Context, t *transaction) error {
 		case written:
 			return nil
 		case refused:
-			return j.refusal(ctx, t, err, ambiguous)
+			if err := j.refusal(ctx, t, err, ambiguous, time.Until(start.Add(j.config.RetryBudget))); !errors.Is(err, errRefit) {
+				return err
+			}
+			continue
 		case maybeWritten:
 			ambiguous = true
 		}
 		if !sleep(ctx, wait.NextBackOff()) {
-			return j.giveUp(ctx, t, err, ambiguous)
+			return j.giveUp(ctx, t, err, ambiguous, time.Until(start.Add(j.config.RetryBudget)))
 		}
 	}
 }
@@ -111,7 +114,7 @@ func conditionFailed(r types.CancellationReason) bool {
 
 // refusal explains why a transaction cannot be written, unless it turns out that an
 // attempt whose reply was lost did write it; see [transaction.isWritten].
-func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambiguous bool) error {
+func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
 	id := t.commit.Aggregate
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
@@ -125,7 +128,7 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 		// DynamoDB does not promise to evaluate all conditions once one has failed. And a
 		// refusal that is not a failed condition says nothing of the attempts before.
 		unknown := t.unknown(err)
-		if done, readErr := j.Resolve(ctx, unknown); done {
+		if done, readErr := j.resolveWithin(ctx, unknown, left); done {
 			return nil
 		} else if readErr != nil || !slices.ContainsFunc(reasons, conditionFailed) {
 			return unknown
@@ -137,21 +140,39 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 	for i, reason := range reasons {
 		switch {
 		case !isFinal(reason):
+		case i >= t.writes && ambiguous:
+			// The caller's condition may come true again while an earlier attempt is still on its way.
+			return t.unknown(t.writeRefused(i, reason))
 		case i >= t.writes:
 			return t.writeRefused(i, reason)
 		case !conditionFailed(reason):
+		case i == 0 && j.refit(t, reason.Item):
+			return errRefit
 		case i == 0:
 			return j.conflict(t.commit, reason.Item)
 		default:
 			// The head is where it should be and the event's place is taken: the head was
 			// restored from a backup, or an event was written without it.
+			taken := t.input.TransactItems[i].Put.Item
+			partition, sort := j.keysOf(taken)
+			number, _ := uintOf(taken[j.config.Attributes.SequenceNumber])
 			return &CorruptItemError{
-				Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, t.commit.Expected+uint64(i)),
+				Aggregate: id, Number: number, Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort,
 				Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", t.commit.Expected),
 			}
 		}
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.tablesOf(t)))
+}
+
+// errRefit: the transaction was changed and is to be sent again.
+var errRefit = errors.New("send again")
+
+// resolveWithin looks for a commit no longer than its attempts may take, for connections that hang.
+func (j *Journal) resolveWithin(ctx context.Context, unknown *OutcomeUnknownError, left time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
+	return j.Resolve(ctx, unknown)
 }
 
 func (j *Journal) conflict(c *Commit, head item) error {
@@ -178,7 +199,7 @@ func (j *Journal) duplicate(c *Commit, guard item) error {
 	return &DuplicateCommandError{ID: c.Aggregate, Command: command}
 }
 
-func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool) error {
+func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
 	if !ambiguous {
 		err = classify(err, j.tablesOf(t))
 	}
@@ -190,7 +211,7 @@ func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguo
 	}
 	unknown := t.unknown(err)
 	if ctx.Err() == nil {
-		if done, _ := j.Resolve(ctx, unknown); done {
+		if done, _ := j.resolveWithin(ctx, unknown, left); done {
 			return nil
 		}
 	}

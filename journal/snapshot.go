@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -66,9 +67,9 @@ func (r *Redundancy) validate(c *Commit) error {
 		return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 or more, or give no Redundancy", r.Keep)}
 	case r.TTL < 0:
 		return &ConfigError{Field: "Redundancy.TTL", Reason: "is negative: leave it 0 to remove snapshots with RemoveSnapshots"}
-	case c.Snapshot != nil && (c.Snapshot.Number == 0 || c.Snapshot.Number > c.version()):
-		return &ConfigError{Field: "Snapshot.Number", Reason: fmt.Sprintf(
-			"is %d: a redundant snapshot is of an event from 1 to %d", c.Snapshot.Number, c.version())}
+	case c.Snapshot != nil && len(r.Listed) > 0 && r.Listed[len(r.Listed)-1] >= c.Snapshot.Number:
+		return &ConfigError{Field: "Redundancy.Listed", Reason: fmt.Sprintf(
+			"ends with %d: it has numbers below that of the snapshot, %d, in ascending order", r.Listed[len(r.Listed)-1], c.Snapshot.Number)}
 	}
 	return nil
 }
@@ -82,8 +83,12 @@ func (j *Journal) addSnapshot(t *transaction, head item) {
 	if c.Snapshot == nil {
 		return
 	}
-	if len(c.Events) == 0 || !j.addLatest(t, head) {
-		c.Snapshot, t.receipt.SnapshotLeftOut = nil, true
+	if len(c.Events) == 0 {
+		t.leaveOut(ErrNoRoom) // the head is only looked at
+		return
+	}
+	if err := j.addLatest(t, head); err != nil {
+		t.leaveOut(err)
 		return
 	}
 	if r := c.Redundancy; r != nil {
@@ -92,16 +97,17 @@ func (j *Journal) addSnapshot(t *transaction, head item) {
 }
 
 // addLatest puts the snapshot where loads look for it: into the head, or into a row of its own.
-func (j *Journal) addLatest(t *transaction, head item) bool {
+func (j *Journal) addLatest(t *transaction, head item) error {
 	if j.config.Layout == Lean {
 		row := j.stateKey(t.commit.Aggregate)
 		j.setSnapshot(row, t.commit.Snapshot)
 		bytes := itemSize(row)
-		if bytes > MaxItemBytes || !t.hasRoom(1, bytes) {
-			return false
+		if err := t.room(1, bytes, bytes); err != nil {
+			return err
 		}
 		t.add(types.TransactWriteItem{Put: &types.Put{TableName: &j.config.Tables.Snapshot, Item: row}}, bytes)
-		return true
+		setSnapshotMark(head, t.commit.Snapshot)
+		return nil
 	}
 	with := item{}
 	j.setSnapshot(with, t.commit.Snapshot)
@@ -110,14 +116,23 @@ func (j *Journal) addLatest(t *transaction, head item) bool {
 	if r := t.commit.Redundancy; r != nil {
 		spare += listBytes * (len(r.Listed) + 1)
 	}
-	if itemSize(head)+bytes+spare > MaxItemBytes || !t.hasRoom(0, bytes+spare) {
-		return false
+	if err := t.room(0, itemSize(head)+bytes+spare, bytes+spare); err != nil {
+		return err
 	}
-	for name, value := range with {
-		head[name] = value
-	}
+	maps.Copy(head, with)
 	t.size += bytes
-	return true
+	return nil
+}
+
+// room says why there is none for a snapshot's item of that size, and for that many more bytes in all.
+func (t *transaction) room(actions, itemBytes, bytes int) error {
+	switch {
+	case itemBytes > MaxItemBytes:
+		return &TooLargeError{ID: t.commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: MaxItemBytes}
+	case !t.hasRoom(actions, bytes):
+		return ErrNoRoom
+	}
+	return nil
 }
 
 // addRedundant puts the row under the snapshot's own number, and what the head lists then.
@@ -166,10 +181,15 @@ func (j *Journal) addRedundant(t *transaction, head item, r *Redundancy) {
 // setSnapshot sets the attributes of a snapshot on the head or on a row of its own.
 func (j *Journal) setSnapshot(it item, s *Snapshot) {
 	it[j.config.Attributes.Payload] = binaryValue(s.Payload)
+	setSnapshotMark(it, s)
+	setEncoding(it, s.Encoding)
+}
+
+// setSnapshotMark sets what the head has of a snapshot in either layout: which one it is.
+func setSnapshotMark(it item, s *Snapshot) {
 	it[attrSnapshotNumber] = numberValue(s.Number)
 	it[attrSnapshotDigest] = binaryValue(digest(s.Payload))
 	it[attrSnapshotSchema] = numberValue(s.Schema)
-	setEncoding(it, s.Encoding)
 }
 
 // snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for no state.
@@ -210,6 +230,8 @@ func (j *Journal) stateKey(id aggregate.ID) item {
 // head knows none, for a foreign writer keeps no list; the lean layout has no such index. One unit for each 4 KB of state, half
 // of that from the index.
 //
+// A foreign writer's has Number 0, as in a [Head]: what it is of stands in its payload, if anywhere.
+//
 // A row that has expired is as good as none, so this is a short cut and never the truth.
 //
 // Errors: [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
@@ -236,11 +258,11 @@ func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) 
 		if err != nil {
 			return nil, err
 		}
-		if s := j.redundantOf(it); s != nil {
+		if s := j.snapshotOf(it); s != nil {
 			return s, nil
 		}
 	}
-	if len(head.Redundant) > 0 || j.config.Layout == Lean || number == 0 {
+	if len(head.Redundant) > 0 || j.config.Layout == Lean {
 		return nil, nil
 	}
 	a := j.config.Attributes
@@ -264,21 +286,13 @@ func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) 
 			if p, _ := j.keysOf(it); p != j.partitionKey(head.Aggregate) {
 				continue // another type's aggregate with the same aid
 			}
-			if s := j.redundantOf(it); s != nil {
+			// One of ours that the head does not list is of a history that was abandoned.
+			if s := j.snapshotOf(it); s != nil && s.Number == 0 {
 				return s, nil
 			}
 		}
 	}
 	return nil, nil
-}
-
-// redundantOf reads a redundant row, where a foreign writer's number is the true one too.
-func (j *Journal) redundantOf(it item) *Snapshot {
-	s := j.snapshotOf(it)
-	if s != nil && s.Number == 0 {
-		s.Number, _ = uintOf(it[j.config.Attributes.SequenceNumber])
-	}
-	return s
 }
 
 // RemoveSnapshots deletes redundant snapshots of an aggregate, those of [Receipt.Surplus]: 25 with one request, one
@@ -292,7 +306,7 @@ func (j *Journal) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers 
 		return err
 	}
 	keys := make([]item, 0, len(numbers))
-	for _, n := range numbers {
+	for _, n := range slices.Compact(slices.Sorted(slices.Values(numbers))) {
 		if n == 0 {
 			return fmt.Errorf("remove snapshots of %s: %w", id, errors.New("0 is the head, which stays"))
 		}

@@ -11,11 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes them at once.
+// Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes them at once, also those
+// that a consumer group has not read yet: it will pass over them.
 type Removal struct {
 	// After, if positive, leaves the events to DynamoDB's time to live, which deletes them when that time has passed, usually
 	// within two days. It gives consumer groups that lag behind the time to read them. The journal table needs time to
@@ -61,6 +63,9 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 		if before <= head.TruncatedBefore {
 			break // it may have ended early; what is left below is removed again
 		}
+		if err := j.needsExpiry(ctx, removal); err != nil {
+			return err
+		}
 		if head.Snapshot == nil || head.Snapshot.Number+1 < before {
 			return fmt.Errorf("%w: store one that is of event %d or later first", ErrNotCovered, before-1)
 		}
@@ -68,7 +73,7 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrConflict) || attempt == 9 {
+		if !errors.Is(err, ErrConflict) || attempt == 9 || !sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
 			return err
 		}
 	}
@@ -106,6 +111,9 @@ func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 	if head.Version != expected {
 		return &ConflictError{ID: id, Expected: expected, Actual: head.Version}
 	}
+	if err := j.needsExpiry(ctx, removal); err != nil {
+		return err
+	}
 	if head.DeletedAt.IsZero() {
 		update := "SET #t = :t, #d = :d REMOVE #p, #n, #g, #s, #e, #r"
 		names := attributeNames("#t", attrTruncatedBefore, "#d", attrDeletedAt, "#p", j.config.Attributes.Payload,
@@ -121,12 +129,13 @@ func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 	return j.removeEvents(ctx, id, head.Version+1, removal)
 }
 
-// updateHead changes a head that nobody has moved since it was read, and sets :t as the place of truncation #t. The SDK repeats it when a reply was lost; a
-// condition that is false because an earlier attempt was written is no conflict for the callers, who read again.
+// updateHead changes a head that nobody has moved since it was read, and sets :t as the place of truncation #t. The SDK
+// repeats it when a reply was lost; a condition that is false because an earlier attempt was written is no conflict for the
+// callers, who read again.
 func (j *Journal) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
 	names["#v"], names["#deleted"] = j.config.Attributes.Version, attrDeletedAt
 	values[":v"] = numberValue(head.Version)
-	_, err := j.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	err := j.updateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:        &j.config.Tables.Snapshot,
 		Key:              j.key(head.Aggregate, 0),
 		UpdateExpression: &update,
@@ -238,7 +247,7 @@ func (j *Journal) eachRow(ctx context.Context, table string, id aggregate.ID, do
 // expireAll gives items a time to live. One that is gone already stays so.
 func (j *Journal) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
 	for _, key := range keys {
-		_, err := j.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		err := j.updateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                 &table,
 			Key:                       key,
 			UpdateExpression:          aws.String("SET #ttl = :at"),
@@ -252,4 +261,17 @@ func (j *Journal) expireAll(ctx context.Context, table string, keys []item, at t
 		}
 	}
 	return nil
+}
+
+// updateItem is sent again while a transaction is under way on the item, which the SDK does not do.
+func (j *Journal) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(j.config.RetryBudget))
+	for {
+		_, err := j.client.UpdateItem(ctx, in)
+		var conflict *types.TransactionConflictException
+		if !errors.As(err, &conflict) || !sleep(ctx, wait.NextBackOff()) {
+			return err
+		}
+	}
 }

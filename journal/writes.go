@@ -2,6 +2,7 @@ package journal
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -55,17 +56,29 @@ func (j *Journal) validateWrites(c *Commit) error {
 		}
 		table := t.table[strings.LastIndexByte(t.table, '/')+1:] // of an ARN too
 		if table != j.config.Tables.Journal && table != j.config.Tables.Snapshot {
-			continue
+			continue // also the checkpoint table: who handles a message may move its position together with what follows
 		}
 		if t.kind != "ConditionCheck" {
 			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)
 		}
-		partition, sort := j.keysOf(t.key)
-		if table == j.config.Tables.Snapshot && partition == j.partitionKey(c.Aggregate) && sort == sortKey(c.Aggregate, 0) {
-			return refuse(i, "ConditionCheck on the commit's own head: a transaction can name an item only once; use Expected")
+		if partition, sort := j.keysOf(t.key); partition == j.partitionKey(c.Aggregate) && strings.HasPrefix(sort, c.Aggregate.String()+"-") &&
+			j.writes(c, table, sort) {
+			return refuse(i, "ConditionCheck on an item of the commit's own: a transaction can name an item only once; use Expected for the head")
 		}
 	}
 	return nil
+}
+
+// writes tells whether a commit writes the row with that sort key of its aggregate.
+func (j *Journal) writes(c *Commit, table, sort string) bool {
+	if table == j.config.Tables.Snapshot {
+		_, state := j.keysOf(j.stateKey(c.Aggregate))
+		redundant := c.Redundancy != nil && c.Snapshot != nil && sort == sortKey(c.Aggregate, c.Snapshot.Number)
+		return sort == sortKey(c.Aggregate, 0) || sort == state || redundant
+	}
+	_, guard := j.keysOf(j.guardKey(c.Aggregate, c.CommandID))
+	number, err := strconv.ParseUint(sort[len(c.Aggregate.String())+1:], 10, 64)
+	return c.CommandID != "" && sort == guard || err == nil && number > c.Expected && number <= c.version()
 }
 
 // writeRefused attributes a reason of a cancelled transaction to the caller's action.

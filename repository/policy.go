@@ -25,7 +25,9 @@ func Every(n uint) SnapshotPolicy { return every(n) }
 
 type every uint
 
-func (n every) Due(p SnapshotPoint) bool { return p.Before/uint64(n) != p.After/uint64(n) }
+func (n every) Due(p SnapshotPoint) bool {
+	return n > 0 && p.Before/uint64(n) != p.After/uint64(n) // New refuses Every(0), unless it is inside another policy
+}
 
 // Never stores no snapshots, and loads replay all events, whatever snapshots there are. The state still goes into the
 // head with the first commit of an aggregate, as the schema of the tables wants.
