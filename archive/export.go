@@ -312,7 +312,8 @@ func (x *exporter) write(page exported) error {
 
 // leaveOut writes that there is nothing of an aggregate, if that is possible and wanted.
 func (x *exporter) leaveOut(page exported) error {
-	unreadable := errors.Is(page.err, journal.ErrCorruptItem) || errors.Is(page.err, aggregate.ErrInvalidID)
+	unreadable := errors.Is(page.err, journal.ErrCorruptItem) ||
+		errors.Is(page.err, aggregate.ErrInvalidID) && page.id != (aggregate.ID{}) // else it is about ExportOptions.From
 	if page.begun || !unreadable || x.unreadable == nil {
 		return page.err
 	}
