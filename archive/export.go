@@ -183,7 +183,7 @@ func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error)
 		}
 		stopped := false
 		query := journal.HeadsQuery{AggregateType: x.only.AggregateType, After: x.after, Corrupt: func(head *journal.CorruptItemError) {
-			if err, met := x.meet(ctx, head); met && !stopped {
+			if met, err := x.meet(ctx, head); met && !stopped {
 				stopped = !yield(head.Aggregate, err)
 			}
 		}}
@@ -196,17 +196,17 @@ func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error)
 }
 
 // meet tells whether a head that cannot be used stands for an aggregate, and why that cannot be read.
-func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (err error, met bool) {
+func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (met bool, err error) {
 	if !head.Misplaced {
-		return head, true
+		return true, head
 	}
 	switch _, err := x.journal.Head(ctx, head.Aggregate); {
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, aggregate.ErrInvalidID):
-		return head, true
+		return true, head
 	case err == nil, errors.Is(err, journal.ErrCorruptItem):
-		return nil, false // its aggregate is met at its own place, from which alone an export can go on
+		return false, nil // its aggregate is met at its own place, from which alone an export can go on
 	default:
-		return err, true
+		return true, err
 	}
 }
 
