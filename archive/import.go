@@ -97,7 +97,8 @@ func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.
 			if err != nil {
 				return err
 			}
-			if unknown := p.head.Aggregate == (aggregate.ID{}); !unknown && !o.only.has(p.head.Aggregate) {
+			// What was left out without a name may be one of those that are wanted.
+			if p.head.Aggregate != (aggregate.ID{}) && !o.only.has(p.head.Aggregate) {
 				continue
 			}
 			if p.first {

@@ -128,9 +128,7 @@ func TestAnExportWithWhatWasLeftOutGoesOnAfterACutAtAnyByte(t *testing.T) {
 			damaged = append(damaged, id)
 		}
 	}
-	it := from.keyIn(3, account("9"), "what") // a head that names nothing
-	it["seq_nr"] = number(0)
-	from.put(t, from.Config().Tables.Snapshot, it)
+	from.headThatNamesNothing(t, 3)
 	whole, _ := from.exportWithout(t, append(damaged, aggregate.ID{})...)
 	for cut := bytes.IndexByte(whole, '\n') + 1; cut <= len(whole); cut += 1 + cut%37 {
 		position, err := archive.Resume(bytes.NewReader(whole[:cut]))
@@ -149,6 +147,25 @@ func TestAnExportWithWhatWasLeftOutGoesOnAfterACutAtAnyByte(t *testing.T) {
 	assert.True(t, position.Complete)
 }
 
+// headBeside puts a head of an aggregate into each shard but its own.
+func (s store) headBeside(t *testing.T, id aggregate.ID) {
+	t.Helper()
+	for shard := range s.Config().Shards {
+		if shard != s.Shard(id) {
+			it := s.keyIn(shard, id, "0")
+			it["aid"], it["seq_nr"], it["version"] = text(id.String()), number(0), number(1)
+			s.put(t, s.Config().Tables.Snapshot, it)
+		}
+	}
+}
+
+func (s store) headThatNamesNothing(t *testing.T, shard int) {
+	t.Helper()
+	it := s.keyIn(shard, account("9"), fmt.Sprint("what-", tables.Add(1)))
+	it["seq_nr"] = number(0)
+	s.put(t, s.Config().Tables.Snapshot, it)
+}
+
 func TestAHeadBesideTheOneThatCountsIsPassedOver(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
@@ -157,13 +174,7 @@ func TestAHeadBesideTheOneThatCountsIsPassedOver(t *testing.T) {
 	}
 	want := from.contents(t)
 	x := account("7")
-	for shard := range from.Config().Shards {
-		if shard != from.Shard(x) {
-			it := from.keyIn(shard, x, "0")
-			it["aid"], it["seq_nr"], it["version"] = text(x.String()), number(0), number(1)
-			from.put(t, from.Config().Tables.Snapshot, it)
-		}
-	}
+	from.headBeside(t, x)
 	whole := from.export(t)
 	assert.EqualValues(t, 20, to.imports(t, whole).Aggregates)
 	assert.Equal(t, want, to.contents(t))
@@ -180,15 +191,36 @@ func TestAHeadBesideTheOneThatCountsIsPassedOver(t *testing.T) {
 	assert.Equal(t, string(whole), out.String(), "it goes on where that aggregate has its place")
 }
 
+func TestAnAggregateWhoseIDIsTooLongIsLeftOut(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t)
+	from.write(t, account("1"), 1, 1)
+	id := account(strings.Repeat("x", aggregate.MaxIDBytes))
+	it := from.keyIn(from.Shard(id), id, "0") // no room for numbers of twenty digits
+	it["aid"], it["seq_nr"], it["version"] = text(id.String()), number(0), number(1)
+	from.put(t, from.Config().Tables.Snapshot, it)
+
+	exported, why := from.exportWithout(t, id)
+
+	require.ErrorIs(t, why[0], aggregate.ErrInvalidID)
+	done := to.imports(t, exported)
+	assert.EqualValues(t, 1, done.LeftOut)
+	assert.EqualValues(t, 1, done.Aggregates)
+}
+
 func TestAnErrorOfUnreadableEndsTheExport(t *testing.T) {
 	t.Parallel()
 	from, _ := pair(t)
-	from.write(t, account("1"), 1, 2)
-	from.lose(t, account("1"), 1)
+	for i := range 30 { // so that heads of both sorts are met after the end
+		from.write(t, account(fmt.Sprint(i)), 1, 1)
+		from.headThatNamesNothing(t, i%7)
+	}
+	asked := 0
 	_, err := archive.Export(t.Context(), from.Journal, &bytes.Buffer{}, archive.ExportOptions{
-		Unreadable: func(aggregate.ID, error) error { return errFull },
+		Concurrency: 1, Unreadable: func(aggregate.ID, error) error { asked++; return errFull },
 	})
 	require.ErrorIs(t, err, errFull)
+	assert.Equal(t, 1, asked)
 }
 
 func TestWhatConcernsTheRunIsNotAskedAbout(t *testing.T) {
@@ -217,6 +249,14 @@ func TestWhatConcernsTheRunIsNotAskedAbout(t *testing.T) {
 	from, _ := pair(t)
 	from.write(t, account("1"), 1, 500)
 	require.ErrorIs(t, exportUnasked(cancelled(t), t, from), context.Canceled)
+	t.Run("throttling of the look for a head beside the one that counts", func(t *testing.T) {
+		t.Parallel()
+		db := dynamotest.New(t)
+		from := setup(t, db.Client(), journal.Config{})
+		from.headBeside(t, account("1"))
+		db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
+		require.ErrorIs(t, exportUnasked(t.Context(), t, from), journal.ErrThrottled)
+	})
 	position := archive.Position{Offset: 1, After: aggregate.ID{Type: "account"}}
 	_, err := archive.Export(t.Context(), from.Journal, &bytes.Buffer{}, archive.ExportOptions{From: position, Unreadable: neverAsked(t)})
 	require.ErrorIs(t, err, aggregate.ErrInvalidID)
@@ -269,10 +309,16 @@ func TestDamageBehindPagesThatAreOutEndsTheExportAndIsLeftOutByTheNext(t *testin
 	position, err := archive.Resume(bytes.NewReader(out.Bytes()))
 	require.NoError(t, err)
 	out.Truncate(int(position.Offset))
-	options.From, options.Unreadable = position, func(aggregate.ID, error) error { return nil }
+	var told archive.Progress
+	options.From, options.Progress = position, func(p archive.Progress) { told = p }
+	options.Unreadable = func(aggregate.ID, error) error { return nil }
 	done, err := archive.Export(t.Context(), from.Journal, &out, options)
 	require.NoError(t, err)
 	assert.Equal(t, archive.Progress{LeftOut: 1, Bytes: int64(out.Len())}, done)
+	assert.EqualValues(t, 1, told.LeftOut)
+	position, err = archive.Resume(&out)
+	require.NoError(t, err)
+	assert.Equal(t, archive.Position{LeftOut: 1, Offset: done.Bytes, Complete: true}, position)
 }
 
 func TestWhatWasLeftOutOfAnotherSelectionIsNotTold(t *testing.T) {
@@ -281,13 +327,14 @@ func TestWhatWasLeftOutOfAnotherSelectionIsNotTold(t *testing.T) {
 	from.write(t, account("1"), 1, 2)
 	from.write(t, account("2"), 1, 2)
 	from.lose(t, account("2"), 1)
-	exported, _ := from.exportWithout(t, account("2"))
-	for id, leftOut := range map[string]int64{"1": 0, "2": 1} {
+	from.headThatNamesNothing(t, 1)
+	exported, _ := from.exportWithout(t, account("2"), aggregate.ID{})
+	for id, leftOut := range map[string]int64{"1": 1, "2": 2} { // the one without a name may be any
 		only := archive.Selection{Aggregate: account(id)}
 		done, err := archive.Import(t.Context(), to.Journal, bytes.NewReader(exported), archive.ImportOptions{Only: only})
 		require.NoError(t, err)
 		assert.Equal(t, leftOut, done.LeftOut, id)
-		assert.Equal(t, 1-leftOut, done.Aggregates, id)
+		assert.Equal(t, 2-leftOut, done.Aggregates, id)
 	}
 }
 
@@ -297,11 +344,14 @@ func TestOnlyLongAggregatesAreReadTwice(t *testing.T) {
 	from := setup(t, db.Client(), journal.Config{})
 	reads := func(o archive.ExportOptions) int {
 		recording := db.Record()
-		_, err := archive.Export(t.Context(), from.Journal, &bytes.Buffer{}, o)
+		var out bytes.Buffer
+		_, err := archive.Export(t.Context(), from.Journal, &out, o)
 		require.NoError(t, err)
-		return len(recording.Calls("Query"))
+		n := len(recording.Calls("Query"))
+		assert.Equal(t, withoutHeader(from.export(t)), withoutHeader(out.Bytes()), "it is the same as ever")
+		return n
 	}
-	asking := archive.ExportOptions{Unreadable: func(_ aggregate.ID, err error) error { return err }}
+	asking := archive.ExportOptions{Unreadable: neverAsked(t)}
 	from.write(t, account("1"), 1, 4*98)
 	assert.Equal(t, 1, reads(asking))
 	from.write(t, account("1"), 4*98+1, 1)
