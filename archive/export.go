@@ -45,7 +45,8 @@ type ExportOptions struct {
 // deleted while it was read.
 //
 // Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an aggregate that is not there,
-// ErrCorruptItem and aggregate.ErrInvalidID if no Unreadable says otherwise, ErrTruncated, ErrThrottled, ErrTableMissing, ErrAccess, the context's.
+// ErrCorruptItem and aggregate.ErrInvalidID unless Unreadable leaves the aggregate out, ErrTruncated, ErrThrottled,
+// ErrTableMissing, ErrAccess, the context's.
 func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
 	from := o.From
 	if from.Offset > 0 && o.Only == (Selection{}) {
