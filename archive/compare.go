@@ -12,7 +12,8 @@ import (
 
 // Compare reads an archive and compares each of its events with the journal: that an import is complete and right,
 // or that nothing has changed since an export. What the journal has beyond the archive is no fault, nor is what it has
-// truncated or deleted since. All faults are in the report; see [Verify] for what an archive cannot tell.
+// truncated or deleted since. What the archive's export has left out is a fault. All faults are in the report; see [Verify]
+// for what an archive cannot tell.
 //
 // It costs one read of each head, and half a read unit for each 4 KB of events.
 //
@@ -39,6 +40,11 @@ type comparison struct {
 func (c *comparison) aggregate(ctx context.Context, pages <-chan page) error {
 	var here journal.Head
 	for p := range pages {
+		if p.leftOut != "" {
+			c.found.fault(p.fault())
+			c.found.count(p.progress())
+			continue
+		}
 		if p.first {
 			var err error
 			if here, err = c.head(ctx, p.head); err != nil {
@@ -55,11 +61,7 @@ func (c *comparison) aggregate(ctx context.Context, pages <-chan page) error {
 		if err := c.events(ctx, present); err != nil {
 			return err
 		}
-		aggregates := int64(0)
-		if p.last {
-			aggregates = 1
-		}
-		c.found.count(aggregates, int64(len(p.records)), p.bytes)
+		c.found.count(p.progress())
 	}
 	return nil
 }

@@ -8,7 +8,8 @@
 //
 // # Words
 //
-//   - [Export] writes an archive, and [Resume] tells where one goes on that was cut off.
+//   - [Export] writes an archive, and [Resume] tells where one goes on that was cut off. What cannot be read ends it, unless
+//     ExportOptions.Unreadable leaves it out.
 //   - [Import] writes its events into a journal. Run again, it goes on.
 //   - [Verify] looks at a journal, [VerifyArchive] at an archive, and [Compare] at both. They give a [Report] of all faults.
 //
@@ -37,12 +38,19 @@
 //	...
 //	{"kind":"end","events":120,"sha256":"60a1..."}
 //	...
-//	{"kind":"total","aggregates":1,"events":120}
+//	{"kind":"left_out","aggregate":{"type":"account","value":"43"},"reason":"read events 1 to 7 of account-43: ..."}
+//	{"kind":"end","sha256":"b5bb..."}
+//	...
+//	{"kind":"total","aggregates":1,"events":120,"left_out":1}
 //
 // A page is up to 98 events or about 1 MB, so that it fits into one transaction. It ends with a sum, the last one with
 // the end line of its aggregate: the number of its events so far, and the SHA-256 of all its lines so far,
 // from the head on and with their line ends. So nothing is believed that was not written completely. That
 // tells accidents, not forgery.
+//
+// An aggregate is in an archive as a whole, or it is left out: then a line says so in its place, and there is nothing else
+// of it. That line names the aggregate if its head does. An import passes over it and counts it; verification and comparison
+// report it as a fault.
 //
 // An archive is as confidential as the journal. What is deleted from a journal stays in the archives of it; what was
 // encrypted is lost there too once its key is destroyed.

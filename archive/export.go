@@ -23,11 +23,21 @@ type ExportOptions struct {
 	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how large the archive is now, including
 	// what was there when the run began. It is never called twice at a time.
 	Progress func(Progress)
+	// Unreadable, if any, decides what happens when an aggregate cannot be read, because events are missing or items
+	// corrupt or misplaced: nil leaves it out and goes on, an error ends the export. The id is zero where it cannot be told.
+	// The archive names what was left out, with the reason; nothing else of it is there. Default: the error
+	// that it would be given ends the export, and each one after it, at the same place.
+	//
+	// It is not asked about what concerns the run, such as throttling, a missing table or the context. It is never called
+	// twice at a time. With it, aggregates of more than 4 pages (see Progress) are read twice, first to see whether they
+	// can be. One that is damaged in between ends the export, and is left out when that goes on.
+	Unreadable func(id aggregate.ID, err error) error
 }
 
 // Export writes an archive of a journal to w. Each aggregate is in it as it was at one moment, up to the version that
 // its head had then; writers may go on meanwhile. It costs what reading all heads twice and all events once costs,
-// events at half a read unit for each 4 KB.
+// events at half a read unit for each 4 KB; more with ExportOptions.Unreadable. A head that does not lie where its
+// aggregate's is looked for is passed over if there is another one.
 //
 // It keeps at most a few pages for each aggregate that is under way in memory, whatever the length of its history. It
 // returns how large the archive is. An archive is complete when Export has returned without an error: its last line says
@@ -35,7 +45,8 @@ type ExportOptions struct {
 // deleted while it was read.
 //
 // Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an aggregate that is not there,
-// ErrCorruptItem, ErrTruncated, ErrThrottled, ErrTableMissing, ErrAccess, the context's.
+// ErrCorruptItem and aggregate.ErrInvalidID unless Unreadable leaves the aggregate out, ErrTruncated, ErrThrottled,
+// ErrTableMissing, ErrAccess, the context's.
 func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
 	from := o.From
 	if from.Offset > 0 && o.Only == (Selection{}) {
@@ -50,7 +61,8 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 	}
 	x := &exporter{
 		journal: j.Raw(), options: shared, after: from.After, out: bufio.NewWriterSize(w, 64<<10),
-		done: Progress{Aggregates: from.Aggregates, Events: from.Events, Bytes: from.Offset}, progress: o.Progress,
+		done:     Progress{Aggregates: from.Aggregates, Events: from.Events, Bytes: from.Offset, LeftOut: from.LeftOut},
+		progress: o.Progress, unreadable: o.Unreadable,
 	}
 	if from.Complete {
 		return x.done, nil
@@ -67,11 +79,12 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 
 type exporter struct {
 	options
-	journal  *journal.Journal
-	after    aggregate.ID
-	out      *bufio.Writer
-	done     Progress
-	progress func(Progress)
+	journal    *journal.Journal
+	after      aggregate.ID
+	out        *bufio.Writer
+	done       Progress
+	progress   func(Progress)
+	unreadable func(aggregate.ID, error) error
 }
 
 // exported is a page of one aggregate's lines, or why there is no more of them.
@@ -79,7 +92,10 @@ type exported struct {
 	text   []byte
 	events int
 	last   bool
-	err    error
+
+	err   error
+	id    aggregate.ID // with err
+	begun bool         // with err: pages of the aggregate came before
 }
 
 func (x *exporter) run(ctx context.Context) error {
@@ -116,7 +132,7 @@ func (x *exporter) run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return x.putLine(line{Kind: kindTotal, Aggregates: x.done.Aggregates, Events: x.done.Events})
+	return x.putLine(line{Kind: kindTotal, Aggregates: x.done.Aggregates, Events: x.done.Events, LeftOut: x.done.LeftOut})
 }
 
 func (x *exporter) enqueue(ctx context.Context, queue chan<- chan exported, readers *sync.WaitGroup) {
@@ -138,9 +154,11 @@ func (x *exporter) enqueue(ctx context.Context, queue chan<- chan exported, read
 			defer readers.Done()
 			defer func() { <-slots }()
 			defer close(pages)
+			begun := false
 			emit := func(page exported) error {
 				select {
 				case pages <- page:
+					begun = true
 					return nil
 				case <-ctx.Done():
 					return ctx.Err()
@@ -150,7 +168,7 @@ func (x *exporter) enqueue(ctx context.Context, queue chan<- chan exported, read
 				err = x.read(ctx, id, emit)
 			}
 			if err != nil {
-				_ = emit(exported{err: err}) // who no longer listens has an error already
+				_ = emit(exported{last: true, err: err, id: id, begun: begun}) // who no longer listens has an error already
 			}
 		}()
 	}
@@ -164,19 +182,70 @@ func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error)
 			}
 			return
 		}
-		for head, err := range x.journal.Heads(ctx, journal.HeadsQuery{AggregateType: x.only.AggregateType, After: x.after}) {
-			if !yield(head.Aggregate, err) {
+		stopped := false
+		query := journal.HeadsQuery{AggregateType: x.only.AggregateType, After: x.after, Corrupt: func(head *journal.CorruptItemError) {
+			if met, err := x.meet(ctx, head); met && !stopped {
+				stopped = !yield(head.Aggregate, err)
+			}
+		}}
+		for head, err := range x.journal.Heads(ctx, query) {
+			if stopped || !yield(head.Aggregate, err) {
 				return
 			}
 		}
 	}
 }
 
+// meet tells whether a head that cannot be used stands for an aggregate, and why that cannot be read.
+func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (met bool, err error) {
+	if !head.Misplaced {
+		return true, head
+	}
+	switch _, err := x.journal.Head(ctx, head.Aggregate); {
+	case errors.Is(err, journal.ErrNotFound), errors.Is(err, aggregate.ErrInvalidID):
+		return true, head
+	case err == nil, errors.Is(err, journal.ErrCorruptItem):
+		return false, nil // its aggregate is met at its own place, from which alone an export can go on
+	default:
+		return true, err
+	}
+}
+
+// maxHeldPages bounds what is kept of an aggregate in order not to read it twice.
+const maxHeldPages = 4
+
+// readWhole emits an aggregate once all of it can be read, for what is out cannot be left out any more.
+func (x *exporter) readWhole(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
+	var held []exported
+	pages := 0
+	err := x.readOnce(ctx, id, func(page exported) error {
+		if pages++; pages <= maxHeldPages {
+			held = append(held, page)
+		} else {
+			held = nil
+		}
+		return nil
+	})
+	if err == nil && pages > maxHeldPages {
+		err = x.readOnce(ctx, id, emit)
+	}
+	for _, page := range held {
+		if err == nil {
+			err = emit(page)
+		}
+	}
+	return err
+}
+
 // read emits an aggregate. One that is truncated or deleted meanwhile begins anew if nothing of it is out yet.
 func (x *exporter) read(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
+	attemptOnce := x.readOnce
+	if x.unreadable != nil {
+		attemptOnce = x.readWhole
+	}
 	for attempt := 0; ; attempt++ {
 		emitted := false
-		err := x.readOnce(ctx, id, func(page exported) error {
+		err := attemptOnce(ctx, id, func(page exported) error {
 			emitted = true
 			return emit(page)
 		})
@@ -191,8 +260,11 @@ func (x *exporter) readOnce(ctx context.Context, id aggregate.ID, emit func(expo
 	if err != nil {
 		return err
 	}
-	out := newLines()
-	if err := out.put(headLine(head)); err != nil {
+	opening, out := headLine(head), newLines()
+	if _, err := opening.head(); err != nil { // no reader would take it
+		return fmt.Errorf("%w: head of %s: %w", journal.ErrCorruptItem, id, err)
+	}
+	if err := out.put(opening); err != nil {
 		return err
 	}
 	page, size, events := exported{}, 0, int64(0)
@@ -226,7 +298,7 @@ func (x *exporter) readOnce(ctx context.Context, id aggregate.ID, emit func(expo
 
 func (x *exporter) write(page exported) error {
 	if page.err != nil {
-		return page.err
+		return x.leaveOut(page)
 	}
 	if err := x.put(page.text); err != nil {
 		return err
@@ -235,10 +307,45 @@ func (x *exporter) write(page exported) error {
 	if page.last {
 		x.done.Aggregates++
 	}
+	x.tell()
+	return nil
+}
+
+// leaveOut writes that there is nothing of an aggregate, if that is possible and wanted.
+func (x *exporter) leaveOut(page exported) error {
+	unreadable := errors.Is(page.err, journal.ErrCorruptItem) ||
+		errors.Is(page.err, aggregate.ErrInvalidID) && page.id != (aggregate.ID{}) // else it is about ExportOptions.From
+	if page.begun || !unreadable || x.unreadable == nil {
+		return page.err
+	}
+	if err := x.unreadable(page.id, page.err); err != nil {
+		return err
+	}
+	l := line{Kind: kindLeftOut, Reason: page.err.Error()}
+	if page.id != (aggregate.ID{}) {
+		id := only(page.id)
+		l.Aggregate = &id
+	}
+	out := newLines()
+	if err := out.put(l); err != nil {
+		return err
+	}
+	text, err := out.close(kindEnd, 0)
+	if err != nil {
+		return err
+	}
+	if err := x.put(text); err != nil {
+		return err
+	}
+	x.done.LeftOut++
+	x.tell()
+	return nil
+}
+
+func (x *exporter) tell() {
 	if x.progress != nil {
 		x.progress(x.done)
 	}
-	return nil
 }
 
 func (x *exporter) putLine(l line) error {

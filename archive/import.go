@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -43,6 +44,9 @@ type ImportProgress struct {
 // one of a later archive of the same journal. For each aggregate that the journal has, the last event that both have is
 // compared, and all that follows is written. Where the two differ, or where one is deleted and the other is not,
 // that is a [*HistoryError], and nothing of the aggregate is changed; see ImportOptions.Different.
+//
+// Of an aggregate that the export has left out, nothing is in the archive and nothing is changed: Progress.LeftOut counts
+// them, and [VerifyArchive] names them.
 //
 // It costs one read of each head, and what appending the events in commits of a page would. Memory is bounded by a few pages for
 // each aggregate that is under way. After an error of the archive, all that came before it is imported.
@@ -93,7 +97,8 @@ func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.
 			if err != nil {
 				return err
 			}
-			if !o.only.has(p.head.Aggregate) {
+			// What was left out without a name may be one of those that are wanted.
+			if p.head.Aggregate != (aggregate.ID{}) && !o.only.has(p.head.Aggregate) {
 				continue
 			}
 			if p.first {
@@ -139,6 +144,10 @@ func (im *importer) aggregate(ctx context.Context, pages <-chan page) error {
 	var t *target
 	var different *HistoryError
 	for p := range pages {
+		if p.leftOut != "" {
+			im.report(p, 0, false)
+			continue
+		}
 		var present int64
 		var leftOut bool
 		var err error
@@ -172,14 +181,10 @@ func (im *importer) tolerate(different *HistoryError) error {
 func (im *importer) report(p page, present int64, leftOut bool) {
 	im.mu.Lock()
 	defer im.mu.Unlock()
-	im.done.Bytes += p.bytes
-	im.done.Events += int64(len(p.records))
+	im.done.add(p.progress())
 	im.done.Present += present
 	if leftOut {
 		im.done.SnapshotsLeftOut++
-	}
-	if p.last {
-		im.done.Aggregates++
 	}
 	if im.options.Progress != nil {
 		im.options.Progress(im.done)

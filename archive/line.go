@@ -33,6 +33,7 @@ const (
 	kindSum     = "sum"
 	kindEnd     = "end"
 	kindTotal   = "total"
+	kindLeftOut = "left_out"
 )
 
 // line is any line of an archive; which fields it has depends on its kind.
@@ -64,9 +65,13 @@ type line struct {
 	Encoding   string             `json:"encoding,omitempty"`
 	Payload    []byte             `json:"payload,omitempty"`
 
+	// left_out, which names the Aggregate if that is known
+	Reason string `json:"reason,omitempty"`
+
 	// sum, end, total
 	Aggregates int64  `json:"aggregates,omitempty"`
 	Events     int64  `json:"events,omitempty"`
+	LeftOut    int64  `json:"left_out,omitempty"`
 	Digest     string `json:"sha256,omitempty"`
 }
 

@@ -51,6 +51,14 @@ type Progress struct {
 	Aggregates int64 // that are done
 	Events     int64
 	Bytes      int64 // of the archive
+	LeftOut    int64 // aggregates that the archive does not have, because its export could not read them
+}
+
+func (p *Progress) add(more Progress) {
+	p.Aggregates += more.Aggregates
+	p.Events += more.Events
+	p.Bytes += more.Bytes
+	p.LeftOut += more.LeftOut
 }
 
 // options are what all runs share.

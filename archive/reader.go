@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -20,6 +21,24 @@ type page struct {
 	last    bool
 	records []*journal.Record
 	bytes   int64
+	leftOut string // why the archive has nothing but the name of the aggregate, and maybe not even that
+}
+
+// progress is what this page adds to that of a run.
+func (p *page) progress() Progress {
+	more := Progress{Events: int64(len(p.records)), Bytes: p.bytes}
+	switch {
+	case p.leftOut != "":
+		more.LeftOut = 1
+	case p.last:
+		more.Aggregates = 1
+	}
+	return more
+}
+
+// fault is for a report, of a page that says that its aggregate was left out.
+func (p *page) fault() Fault {
+	return Fault{Kind: LeftOut, Aggregate: p.head.Aggregate, Err: errors.New(p.leftOut)}
 }
 
 // reader gives an archive page by page.
@@ -30,10 +49,11 @@ type reader struct {
 	done   Position // after the last aggregate that is complete
 	offset int64    // after the line read last
 
-	header *line
-	total  bool
-	faulty bool // next has given an error
-	seeks  bool // for the next aggregate, as the one before is damaged
+	header  *line
+	leftOut int64 // aggregates so far
+	total   bool
+	faulty  bool // next has given an error
+	seeks   bool // for the next aggregate, as the one before is damaged
 
 	// of the aggregate that has begun
 	open   bool
@@ -126,7 +146,7 @@ func (r *reader) take(text []byte) (*page, error) {
 	if r.header == nil {
 		return nil, r.begin(&l, err)
 	}
-	r.seeks = r.seeks && (err != nil || l.Kind != kindHead && l.Kind != kindTotal)
+	r.seeks = r.seeks && (err != nil || l.Kind != kindHead && l.Kind != kindLeftOut && l.Kind != kindTotal)
 	switch {
 	case r.seeks:
 		return nil, nil
@@ -134,7 +154,7 @@ func (r *reader) take(text []byte) (*page, error) {
 		return nil, r.fault(ErrDamaged, "it is no JSON of an archive: %v", err)
 	}
 	switch l.Kind {
-	case kindHead:
+	case kindHead, kindLeftOut:
 		return nil, r.takeHead(&l, text)
 	case kindEvent:
 		return nil, r.takeEvent(&l, text)
@@ -168,11 +188,22 @@ func (r *reader) takeHead(l *line, text []byte) error {
 	case r.open:
 		return r.fault(ErrDamaged, "the aggregate before has no end line")
 	}
-	head, err := l.head()
-	if err != nil {
-		return r.fault(ErrDamaged, "not a head: %v", err)
+	var head journal.Head // of what was left out; no event fits it
+	switch {
+	case l.Kind == kindHead:
+		var err error
+		if head, err = l.head(); err != nil {
+			return r.fault(ErrDamaged, "not a head: %v", err)
+		}
+	case l.Reason == "":
+		return r.fault(ErrDamaged, "it gives no reason why something was left out")
+	case l.Aggregate != nil:
+		head.Aggregate = aggregate.ID(*l.Aggregate)
 	}
 	r.open, r.page = true, page{head: head, first: true}
+	if l.Kind == kindLeftOut {
+		r.page.leftOut = l.Reason
+	}
 	r.due, r.events, r.size, r.start = first(head), 0, 0, r.offset-int64(len(text))
 	r.sum = sha256.New()
 	r.sum.Write(text)
@@ -209,6 +240,8 @@ func (r *reader) endPage(l *line, text []byte) (*page, error) {
 	switch {
 	case l.Events != r.events:
 		return nil, r.fault(ErrDamaged, "it sums up %d events, there are %d", l.Events, r.events)
+	case r.page.leftOut != "" && !last:
+		return nil, r.fault(ErrDamaged, "a sum of an aggregate that was left out")
 	case l.Digest != digest(r.sum):
 		return nil, r.fault(ErrDamaged, "its digest is not that of the lines since the head")
 	case last && r.due != r.page.head.Version+1:
@@ -218,9 +251,14 @@ func (r *reader) endPage(l *line, text []byte) (*page, error) {
 	p := r.page
 	p.last, p.bytes = last, r.offset-r.start
 	r.page, r.size, r.start, r.open = page{head: p.head}, 0, r.offset, !last
-	if last {
+	switch {
+	case p.leftOut != "":
+		// An export cannot always go on behind what it could not read, so that is met again.
+		r.leftOut++
+	case last:
 		r.done.Aggregates++
 		r.done.Events += r.events
+		r.done.LeftOut = r.leftOut
 		r.done.After, r.done.Offset = p.head.Aggregate, r.offset
 	}
 	return &p, nil
@@ -235,10 +273,10 @@ func (r *reader) takeTotal(l *line) error {
 	}
 	r.total = true
 	// After a fault the numbers cannot agree, which says nothing new.
-	if !r.faulty && (l.Aggregates != r.done.Aggregates || l.Events != r.done.Events) {
-		return r.fault(ErrDamaged, "it says %d aggregates with %d events, there are %d with %d",
-			l.Aggregates, l.Events, r.done.Aggregates, r.done.Events)
+	if !r.faulty && (l.Aggregates != r.done.Aggregates || l.Events != r.done.Events || l.LeftOut != r.leftOut) {
+		return r.fault(ErrDamaged, "it says %d aggregates with %d events, and %d left out; there are %d with %d, and %d",
+			l.Aggregates, l.Events, l.LeftOut, r.done.Aggregates, r.done.Events, r.leftOut)
 	}
-	r.done.Complete, r.done.Offset = true, r.offset
+	r.done.Complete, r.done.Offset, r.done.LeftOut = true, r.offset, r.leftOut
 	return nil
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// small is an archive of three aggregates: 3 events with a snapshot, a tombstone, 100 events on two pages.
+// small is an archive of three aggregates: 3 events with a snapshot, a tombstone, 100 events on two pages; and of one that
+// was left out.
 func small(t *testing.T) []byte {
 	t.Helper()
 	s, _ := pair(t)
@@ -23,7 +24,10 @@ func small(t *testing.T) []byte {
 	s.write(t, account("2"), 1, 2)
 	require.NoError(t, s.Delete(t.Context(), account("2"), 2, journal.Removal{}))
 	s.write(t, account("3"), 1, 100)
-	return s.export(t)
+	s.write(t, account("4"), 1, 2)
+	s.lose(t, account("4"), 1)
+	text, _ := s.exportWithout(t, account("4"))
+	return text
 }
 
 func TestAnyChangedByteIsFound(t *testing.T) {
@@ -34,7 +38,7 @@ func TestAnyChangedByteIsFound(t *testing.T) {
 		damaged[i] ^= 1
 		report, err := archive.VerifyArchive(bytes.NewReader(damaged))
 		require.NoError(t, err)
-		require.NotEmpty(t, report.Faults, "byte %d of %q", i, text[max(0, i-20):min(len(text), i+20)])
+		assertDamaged(t, report, "byte %d of %q", i, text[max(0, i-20):min(len(text), i+20)])
 	}
 }
 
@@ -47,16 +51,23 @@ func TestAnyLineThatIsGoneDoubledOrElsewhereIsFound(t *testing.T) {
 		require.NoError(t, err)
 		return report
 	}
-	require.Empty(t, verify(lines).Faults)
+	require.Len(t, verify(lines).Faults, 1)
 	for i, line := range lines {
-		assert.NotEmpty(t, verify(slices.Delete(slices.Clone(lines), i, i+1)).Faults, "without line %d", i+1)
-		assert.NotEmpty(t, verify(slices.Insert(slices.Clone(lines), i, line)).Faults, "with line %d twice", i+1)
+		assertDamaged(t, verify(slices.Delete(slices.Clone(lines), i, i+1)), "without line %d", i+1)
+		assertDamaged(t, verify(slices.Insert(slices.Clone(lines), i, line)), "with line %d twice", i+1)
 		if i > 0 {
 			swapped := slices.Clone(lines)
 			swapped[i], swapped[i-1] = swapped[i-1], swapped[i]
-			assert.NotEmpty(t, verify(swapped).Faults, "with line %d before line %d", i+1, i)
+			assertDamaged(t, verify(swapped), "with line %d before line %d", i+1, i)
 		}
 	}
+}
+
+// assertDamaged wants a fault other than that something was left out.
+func assertDamaged(t *testing.T, report archive.Report, what string, args ...any) {
+	t.Helper()
+	assert.True(t, slices.ContainsFunc(report.Faults, func(f archive.Fault) bool { return f.Kind == archive.Unreadable }),
+		append([]any{what}, args...)...)
 }
 
 func TestAFaultIsNamedByItsLineAndTheRestIsLookedAt(t *testing.T) {
@@ -66,17 +77,20 @@ func TestAFaultIsNamedByItsLineAndTheRestIsLookedAt(t *testing.T) {
 	lines[first+50] = "{\n"
 	report, err := archive.VerifyArchive(strings.NewReader(strings.Join(lines, "")))
 	require.NoError(t, err)
-	require.Len(t, report.Faults, 1)
+	require.Len(t, report.Faults, 2)
+	i := slices.IndexFunc(report.Faults, func(f archive.Fault) bool { return f.Kind == archive.Unreadable })
 	var line *archive.LineError
-	require.ErrorAs(t, report.Faults[0], &line)
+	require.ErrorAs(t, report.Faults[i], &line)
 	assert.Equal(t, first+51, line.Line)
-	assert.Equal(t, account("3"), report.Faults[0].Aggregate)
+	assert.Equal(t, account("3"), report.Faults[i].Aggregate)
 	assert.EqualValues(t, 2, report.Aggregates)
+	assert.EqualValues(t, 1, report.LeftOut)
 }
 
 func TestWhatAnArchiveCannotSayIsRefused(t *testing.T) {
 	t.Parallel()
 	const header = `{"kind":"archive","format":"millrace-archive","version":1}` + "\n"
+	const leftOut = `{"kind":"left_out","reason":"r"}` + "\n"
 	head := func(rest string) string {
 		return header + `{"kind":"head","aggregate":{"type":"a","value":"1"},` + rest + "}\n"
 	}
@@ -108,6 +122,11 @@ func TestWhatAnArchiveCannotSayIsRefused(t *testing.T) {
 		},
 		"a payload not in base64":        {head(`"version":1`) + `{"kind":"event","number":1,"payload":"%"}` + "\n", "no JSON of an archive", archive.ErrDamaged},
 		"a line too long":                {header + strings.Repeat("x", 5<<20) + "\n", "no line has more than", archive.ErrDamaged},
+		"left out without a reason":      {header + `{"kind":"left_out"}` + "\n", "no reason", archive.ErrDamaged},
+		"left out within another":        {head(`"version":1`) + `{"kind":"left_out","reason":"r"}` + "\n", "no end line", archive.ErrDamaged},
+		"an event of what was left out":  {header + leftOut + `{"kind":"event","number":1}` + "\n", "beyond the head", archive.ErrDamaged},
+		"a page of what was left out":    {header + leftOut + `{"kind":"sum","sha256":"` + digest(leftOut) + `"}` + "\n", "a sum of an aggregate that was left out", archive.ErrDamaged},
+		"wrong total of left out":        {header + `{"kind":"total","left_out":1}` + "\n", "1 left out", archive.ErrDamaged},
 		"wrong totals":                   {header + `{"kind":"total","aggregates":1}` + "\n", "there are 0", archive.ErrDamaged},
 		"a head after the total":         {header + `{"kind":"total"}` + "\n" + head(`"version":1`)[len(header):], "after the total", archive.ErrDamaged},
 		"something torn after the total": {header + `{"kind":"total"}` + "\n" + "x", "ends within it", archive.ErrTorn},

@@ -53,6 +53,9 @@ const (
 	Uncovered FaultKind = "truncated without a snapshot"
 	// Different says: an event is not that of the archive.
 	Different FaultKind = "different from the archive"
+	// LeftOut says: the archive does not have an aggregate, because its export could not read it; Err tells the reason. See
+	// ExportOptions.Unreadable.
+	LeftOut FaultKind = "left out of the archive"
 )
 
 // Fault is one thing that is wrong. It is an error.
@@ -109,12 +112,10 @@ func (c *collector) fault(faults ...Fault) {
 	c.report.Faults = append(c.report.Faults, faults...)
 }
 
-func (c *collector) count(aggregates, events, bytes int64) {
+func (c *collector) count(more Progress) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.report.Aggregates += aggregates
-	c.report.Events += events
-	c.report.Bytes += bytes
+	c.report.add(more)
 	if c.progress != nil {
 		c.progress(c.report.Progress)
 	}

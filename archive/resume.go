@@ -12,10 +12,10 @@ import (
 type Position struct {
 	// Offset is how many bytes of the archive are complete. What is behind them has to be cut off.
 	Offset int64
-	// After is the last aggregate that is complete.
+	// After is the last aggregate that is complete. What was left out behind it is looked at again.
 	After aggregate.ID
-	// Aggregates and Events are what is complete.
-	Aggregates, Events int64
+	// Aggregates and Events are what is complete, and LeftOut the aggregates that were left out before that.
+	Aggregates, Events, LeftOut int64
 	// Only is what the archive was restricted to when it was begun.
 	Only Selection
 	// Complete: the archive has its total line, and Export has nothing left to do.

@@ -185,6 +185,27 @@ func (s store) export(t *testing.T) []byte {
 	return out.Bytes()
 }
 
+// exportWithout wants nothing but the given aggregates to be left out, and gives the errors for which they are.
+func (s store) exportWithout(t *testing.T, ids ...aggregate.ID) (text []byte, why []error) {
+	t.Helper()
+	var out bytes.Buffer
+	var asked []aggregate.ID
+	done, err := archive.Export(t.Context(), s.Journal, &out, archive.ExportOptions{Unreadable: func(id aggregate.ID, err error) error {
+		asked, why = append(asked, id), append(why, err)
+		return nil
+	}})
+	require.NoError(t, err)
+	require.ElementsMatch(t, ids, asked)
+	require.EqualValues(t, len(ids), done.LeftOut)
+	return out.Bytes(), why
+}
+
+// lose removes an event behind the journal's back.
+func (s store) lose(t *testing.T, id aggregate.ID, number uint64) {
+	t.Helper()
+	s.remove(t, s.Config().Tables.Journal, s.eventKey(id, number))
+}
+
 func (s store) imports(t *testing.T, text []byte) archive.ImportProgress {
 	t.Helper()
 	done, err := archive.Import(t.Context(), s.Journal, bytes.NewReader(text), archive.ImportOptions{})

@@ -116,7 +116,7 @@ func (v *verifier) aggregate(ctx context.Context, id aggregate.ID) error {
 		agreed := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !slices.ContainsFunc(before, f.same) })
 		if len(agreed) == len(faults) || attempt == attempts {
 			v.found.fault(agreed...)
-			v.found.count(1, events, 0)
+			v.found.count(Progress{Aggregates: 1, Events: events})
 			return nil
 		}
 		before = faults
@@ -183,16 +183,19 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 }
 
 // VerifyArchive reads an archive to its end: lines, numbers, digests, counts. All faults are in the report, each with the
-// [*LineError] that names its line; an aggregate with a fault is passed over, and the next one is looked at. An error
-// says that r could not be read.
+// [*LineError] that names its line; an aggregate with a fault is passed over, and the next one is looked at. What the export
+// has left out is a fault too, of the kind [LeftOut]. An error says that r could not be read.
 func VerifyArchive(r io.Reader) (Report, error) {
 	in := newReader(r)
 	var report Report
 	for {
 		p, err := in.next()
-		report.Bytes = in.offset
+		p.bytes = in.offset - report.Bytes // also of what is no page
+		report.add(p.progress())
 		var fault *LineError
 		switch {
+		case p.leftOut != "":
+			report.Faults = append(report.Faults, p.fault())
 		case errors.Is(err, io.EOF):
 			return report, nil
 		case errors.As(err, &fault):
@@ -202,10 +205,6 @@ func VerifyArchive(r io.Reader) (Report, error) {
 			}
 		case err != nil:
 			return report, fmt.Errorf("verify archive: %w", err)
-		}
-		report.Events += int64(len(p.records))
-		if p.last {
-			report.Aggregates++
 		}
 	}
 }

@@ -217,11 +217,13 @@ func (e *TooManyEventsError) Error() string {
 func (e *TooManyEventsError) Is(target error) bool { return target == ErrTooManyEvents }
 
 // CorruptItemError is an [ErrCorruptItem] and names the item by its keys. Of an event whose place can still be
-// told, Aggregate and Number are set, and of a head whose aggregate can be, Aggregate.
+// told, Aggregate and Number are set, and of a head whose aggregate can be, Aggregate. Misplaced says of a head that
+// [Journal.Heads] has met that it is not where its aggregate's is looked for; there may be another one there.
 type CorruptItemError struct {
 	Aggregate                    aggregate.ID
 	Number                       uint64
 	Table, PartitionKey, SortKey string
+	Misplaced                    bool
 	Reason                       string
 }
 

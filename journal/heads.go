@@ -18,8 +18,8 @@ type HeadsQuery struct {
 	AggregateType string
 	// After goes on behind the head that was given last. Zero for the beginning. It is of AggregateType, if there is one.
 	After aggregate.ID
-	// Corrupt, if any, is told of heads that cannot be read, and of those that lie in another shard than their
-	// aggregate. Without it the former end the sequence, and the latter are given.
+	// Corrupt, if any, is told of heads that cannot be read, and of those that are Misplaced: that do not lie where the
+	// head of their aggregate is looked for. Without it the former end the sequence, and the latter are given.
 	Corrupt func(*CorruptItemError)
 }
 
@@ -141,7 +141,7 @@ func (j *Journal) yieldHeads(items []item, corrupt func(*CorruptItemError), yiel
 	return true, nil
 }
 
-func (j *Journal) listedHead(it item, verifyShard bool) (Head, error) {
+func (j *Journal) listedHead(it item, verifyPlace bool) (Head, error) {
 	partition, sort := j.keysOf(it)
 	corrupt := &CorruptItemError{Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort}
 	id, ok := j.aggregateOf(it)
@@ -149,8 +149,9 @@ func (j *Journal) listedHead(it item, verifyShard bool) (Head, error) {
 		corrupt.Reason = "has no " + j.config.Attributes.AggregateID + " that fits its partition"
 		return Head{}, corrupt
 	}
-	if want := j.partitionKey(id); verifyShard && partition != want {
-		corrupt.Aggregate, corrupt.Reason = id, "is not in the shard of its aggregate, "+want
+	if want := j.partitionKey(id); verifyPlace && (partition != want || sort != sortKey(id, 0)) {
+		corrupt.Aggregate, corrupt.Misplaced = id, true
+		corrupt.Reason = fmt.Sprintf("is not where the head of its aggregate has to be, %q / %q", want, sortKey(id, 0))
 		return Head{}, corrupt
 	}
 	head, err := j.headOf(id, it)

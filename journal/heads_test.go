@@ -169,6 +169,31 @@ func TestAHeadThatNamesNoAggregateIsCorrupt(t *testing.T) {
 	})
 }
 
+func TestAHeadThatIsNotInItsPlaceIsToldOf(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c := s.Config()
+		s.write(t, user("1"), 1, 1)
+		s.write(t, user("2"), 1, 1)
+		shard := journal.ShardKey(user("1").Type, s.Shard(user("1")))
+		for _, it := range []item{s.key(shard, "else"), s.key(journal.ShardKey(user("1").Type, s.Shard(user("1"))^1), user("1").String()+"-0")} {
+			it[c.Attributes.AggregateID], it[c.Attributes.SequenceNumber] = text(user("1").String()), number(0)
+			it[c.Attributes.Version] = number(1)
+			s.put(t, c.Tables.Snapshot, it)
+		}
+		for _, q := range []journal.HeadsQuery{{}, {AggregateType: user("1").Type}} {
+			var told []*journal.CorruptItemError
+			q.Corrupt = func(err *journal.CorruptItemError) { told = append(told, err) }
+			assert.Len(t, s.heads(t, q), 2)
+			require.Len(t, told, 2)
+			for _, err := range told {
+				assert.True(t, err.Misplaced)
+				assert.Equal(t, user("1"), err.Aggregate)
+				assert.ErrorContains(t, err, fmt.Sprintf("has to be, %q / %q", shard, user("1").String()+"-0"))
+			}
+		}
+	})
+}
+
 func TestHeadsRefusesAnAfterThatItCannotGoOnBehind(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
