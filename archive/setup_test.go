@@ -110,7 +110,7 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 			}
 			version += uint64(len(c.Events))
 			if r.IntN(2) == 0 {
-				c.Snapshot = &journal.Snapshot{Number: version - uint64(r.IntN(2)), Schema: r.Uint64N(3), Payload: randomBytes(r)}
+				c.Snapshot = &journal.Snapshot{Number: max(1, version-uint64(r.IntN(2))), Schema: r.Uint64N(3), Payload: randomBytes(r)}
 			}
 			_, err := s.Append(t.Context(), c)
 			require.NoError(t, err)
