@@ -26,11 +26,7 @@ type KeyResolver interface {
 // [FNV1a], which is the default.
 var (
 	// FNV1a hashes the id value with FNV-1a, 64 bits, as event-store-adapter-go does.
-	FNV1a KeyResolver = &resolver{"fnv1a-64", func(id aggregate.ID) uint64 {
-		h := fnv.New64a()
-		_, _ = h.Write([]byte(id.Value)) // a hash never fails to write
-		return h.Sum64()
-	}}
+	FNV1a KeyResolver = &resolver{"fnv1a-64", fnv1a}
 
 	// JavaHash takes the absolute value of Java's String.hashCode of the id value, as
 	// event-store-adapter-java does, and those for Kotlin and Scala, which are built on it.
@@ -38,32 +34,46 @@ var (
 	// Java's absolute value of the hash -2^31 is negative. With a shard count that is no power of two,
 	// the one id in 2^32 that has this hash lies in a partition that ends in a negative number, which no
 	// program of this module can share; [Adopt] reports it. With a power of two it lies in shard 0, there and here.
-	JavaHash KeyResolver = &resolver{"java-hash", func(id aggregate.ID) uint64 {
-		hash := int32(hash31(id.Value))
-		if hash < 0 {
-			hash = -hash
-		}
-		return uint64(uint32(hash)) // so that -2^31, which has no positive counterpart, is 2^31
-	}}
+	JavaHash KeyResolver = &resolver{"java-hash", javaHash}
 
 	// JSHash takes the hash that event-store-adapter-js has for the whole id, "{type}-{value}". The hash is
 	// that of Java, but unsigned.
-	JSHash KeyResolver = &resolver{"js-hash", func(id aggregate.ID) uint64 {
-		return uint64(hash31(id.String()))
-	}}
+	JSHash KeyResolver = &resolver{"js-hash", jsHash}
 
 	// CRC32 takes the CRC-32 (IEEE) of the id value, as event-store-adapter-php does on 64 bits.
-	CRC32 KeyResolver = &resolver{"crc32", func(id aggregate.ID) uint64 {
-		return uint64(crc32.ChecksumIEEE([]byte(id.Value)))
-	}}
+	CRC32 KeyResolver = &resolver{"crc32", crc}
 
 	// SipHash13 takes what Rust's DefaultHasher has for the id value as a String: SipHash-1-3 with the key 0
 	// over the bytes of the text and 0xff. event-store-adapter-rs does so. Rust's documentation leaves
 	// the algorithm open; it has been this one since Rust 1.13.
-	SipHash13 KeyResolver = &resolver{"siphash-1-3", func(id aggregate.ID) uint64 { //nolint:staticcheck // the spelling of its authors
-		return sipHash13(append([]byte(id.Value), 0xff))
-	}}
+	SipHash13 KeyResolver = &resolver{"siphash-1-3", rustHash} //nolint:staticcheck // the spelling of its authors
 )
+
+func fnv1a(id aggregate.ID) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id.Value)) // a hash never fails to write
+	return h.Sum64()
+}
+
+func javaHash(id aggregate.ID) uint64 {
+	hash := int32(hash31(id.Value))
+	if hash < 0 {
+		hash = -hash
+	}
+	return uint64(uint32(hash)) // so that -2^31, which has no positive counterpart, is 2^31
+}
+
+func jsHash(id aggregate.ID) uint64 {
+	return uint64(hash31(id.String()))
+}
+
+func crc(id aggregate.ID) uint64 {
+	return uint64(crc32.ChecksumIEEE([]byte(id.Value)))
+}
+
+func rustHash(id aggregate.ID) uint64 {
+	return sipHash13(append([]byte(id.Value), 0xff))
+}
 
 // resolver takes the remainder of a hash. Remainders of unsigned numbers never leave 0..shards-1.
 type resolver struct {

@@ -16,6 +16,9 @@ import (
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -47,6 +50,8 @@ var text = strings.Repeat("x", 100_000)
 var Documents = aggregate.Define[Document]("document", Written{})
 
 const id = "0c9b0a3e-5a3f-4b6e-9d0c-2f1e8a7b6c5d" // ids of this length are common
+
+var document = aggregate.ID{Type: "document", Value: id}
 
 // bytes of an event's payload and of a state, as the page names them.
 var (
@@ -87,17 +92,20 @@ func (w world) repository(config repository.Config) *repository.Repository[Docum
 }
 
 // with makes the aggregate: the first commit stores a snapshot of the given size, and n events follow it.
-func (w world) with(state, n int) world {
+func (w world) with(state, n, size int) world {
 	w.t.Helper()
 	r := w.repository(repository.Config{Snapshots: repository.Never})
 	_, err := r.Execute(w.t.Context(), id, always(written(200, state)))
 	require.NoError(w.t, err)
-	event, err := Documents.Encode(written(1_000, state))
+	if n == 0 {
+		return w
+	}
+	event, err := Documents.Encode(written(size, state))
 	require.NoError(w.t, err)
 	for head := 1; n > 0; {
-		events := slices.Repeat([]journal.Event{{Type: event.Type, Payload: event.Payload}}, min(n, journal.MaxEvents))
+		events := slices.Repeat([]journal.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
 		_, err := w.j.Append(w.t.Context(), journal.Commit{
-			Aggregate: aggregate.ID{Type: "document", Value: id}, Expected: uint64(head), Events: events,
+			Aggregate: document, Expected: uint64(head), Events: events,
 		})
 		require.NoError(w.t, err)
 		head, n = head+len(events), n-len(events)
@@ -146,7 +154,7 @@ func commits(t *testing.T, layout journal.Layout) string {
 	for _, event := range eventSizes {
 		for _, state := range stateSizes {
 			save := func(policy repository.SnapshotPolicy) bill {
-				w := newWorld(t, layout).with(state, 0)
+				w := newWorld(t, layout).with(state, 0, 0)
 				r := w.repository(repository.Config{Snapshots: policy})
 				a, err := r.Load(t.Context(), id)
 				require.NoError(t, err)
@@ -169,19 +177,29 @@ func commits(t *testing.T, layout journal.Layout) string {
 func loads(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| state KB | events since its snapshot | round trips | read units, classic | round trips | read units, lean |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| state KB | events since its snapshot | of KB | round trips | read units, classic | round trips | read units, lean |\n|---|---|---|---|---|---|---|\n")
+	row := func(state, n, event int) {
+		var bills []bill
+		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+			w := newWorld(t, layout).with(state, n, event)
+			r := w.repository(repository.Config{})
+			bills = append(bills, w.bill(func(ctx context.Context) error {
+				_, err := r.Load(ctx, id)
+				return err
+			}))
+		}
+		size := ""
+		if n > 0 {
+			size = kb(event)
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %g | %d | %g |\n", kb(state), n, size, bills[0].trips, bills[0].read, bills[1].trips, bills[1].read)
+	}
 	for _, state := range stateSizes {
-		for _, n := range []int{0, 5, 100, 1_500} {
-			var bills []bill
-			for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
-				w := newWorld(t, layout).with(state, n)
-				r := w.repository(repository.Config{})
-				bills = append(bills, w.bill(func(ctx context.Context) error {
-					_, err := r.Load(ctx, id)
-					return err
-				}))
-			}
-			fmt.Fprintf(&b, "| %s | %d | %d | %g | %d | %g |\n", kb(state), n, bills[0].trips, bills[0].read, bills[1].trips, bills[1].read)
+		row(state, 0, 1_000)
+	}
+	for _, event := range eventSizes {
+		for _, n := range []int{5, 100, 1_500} {
+			row(10_000, n, event)
 		}
 	}
 	return b.String()
@@ -250,9 +268,54 @@ func others(t *testing.T) string {
 			require.NoError(t, loaded(r))
 			return w.bill(func(context.Context) error { return loaded(r) })
 		}},
+		{"LoadAt, 5 events after a redundant snapshot", func(w world) bill {
+			r := w.repository(repository.Config{Snapshots: repository.Every(10), Redundancy: &repository.Redundancy{Keep: 3}})
+			for range 25 {
+				_, err := r.Execute(t.Context(), id, always(written(event, state)))
+				require.NoError(t, err)
+			}
+			return w.bill(func(ctx context.Context) error {
+				_, err := r.LoadAt(ctx, id, 15)
+				return err
+			})
+		}},
+		{"Execute with a warm cache, after a conflict over one event", func(w world) bill {
+			r := w.repository(repository.Config{Cache: 1})
+			require.NoError(t, loaded(r))
+			saved(1, never)(w)
+			return w.bill(func(ctx context.Context) error {
+				_, err := r.Execute(ctx, id, always(written(event, state)))
+				return err
+			})
+		}},
+		{"Save of 1 event with a write of 1 KB", func(w world) bill {
+			_, err := w.db.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+				TableName: aws.String("outbox"), BillingMode: types.BillingModePayPerRequest,
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+			})
+			require.NoError(t, err)
+			return saved(1, never, repository.Writes(types.TransactWriteItem{Put: &types.Put{TableName: aws.String("outbox"), Item: map[string]types.AttributeValue{
+				"id": &types.AttributeValueMemberS{Value: text[:1000]},
+			}}}))(w)
+		}},
+		{"Journal.Resolve", func(w world) bill {
+			return w.bill(func(ctx context.Context) error {
+				_, err := w.j.Resolve(ctx, &journal.OutcomeUnknownError{ID: document, First: 1, CommitID: "c"})
+				return err
+			})
+		}},
+		{"Truncate of 49 events", func(w world) bill {
+			saved(49, every)(w)
+			return w.bill(func(ctx context.Context) error { return w.j.Truncate(ctx, document, 50, journal.Removal{}) })
+		}},
+		{"Delete with 50 events", func(w world) bill {
+			saved(49, every)(w)
+			return w.bill(func(ctx context.Context) error { return w.j.Delete(ctx, document, 50, journal.Removal{}) })
+		}},
 		{"Journal.Version", func(w world) bill {
 			return w.bill(func(ctx context.Context) error {
-				_, err := w.j.Version(ctx, aggregate.ID{Type: "document", Value: id})
+				_, err := w.j.Version(ctx, document)
 				return err
 			})
 		}},
@@ -270,7 +333,7 @@ func others(t *testing.T) string {
 	} {
 		var bills []bill
 		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
-			bills = append(bills, o.do(newWorld(t, layout).with(state, 0)))
+			bills = append(bills, o.do(newWorld(t, layout).with(state, 0, 0)))
 		}
 		fmt.Fprintf(&b, "| %s | %d | %g | %g | %d | %g | %g |\n", o.name,
 			bills[0].trips, bills[0].read, bills[0].write, bills[1].trips, bills[1].read, bills[1].write)
