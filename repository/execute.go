@@ -39,13 +39,16 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if decide == nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s: %w", name, ErrNilDecision)
 	}
+	options, err := optionsOf(given)
+	if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
+	}
 	pauses := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(100*time.Millisecond),
 		backoff.WithMaxElapsedTime(0), // attempts and context end it
 	)
-	options := optionsOf(given)
 	var conflict *journal.ConflictError
 	for attempt := 1; ; attempt++ {
 		var a Aggregate[S]
