@@ -56,8 +56,8 @@ type Config struct {
 
 // Redundancy says how many redundant snapshots an aggregate has.
 type Redundancy struct {
-	// Keep is how many there are, at most 100. The oldest are deleted first, after the commit; a failure goes to the
-	// Logger, and a later commit deletes what is left. Default: 1.
+	// Keep is how many there are, at most 100. The oldest are deleted first, after the commit, which is held up for a
+	// second at most; a failure goes to the Logger, and a later commit deletes what is left. Default: 1.
 	Keep int
 	// TTL, if not 0, leaves deleting to DynamoDB: each one expires when that time has passed. Nothing else deletes them
 	// then, and Keep says how many a load may use.

@@ -1,6 +1,7 @@
 package repository_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -307,4 +308,26 @@ func TestTheSameWorksInTheLeanLayout(t *testing.T) {
 	assert.Equal(t, 25, a.State.Balance)
 	assert.Equal(t, map[faults.Operation]int{faults.BatchGetItem: 2}, s.client.Calls(), "head and state, then events 21 to 25")
 	assert.NotContains(t, s.item(t, "snapshot", a.ID, "0"), "payload")
+}
+
+func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	log := &logger{}
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	limited := false
+	s.client.Inject(faults.BatchWriteItem, func(ctx context.Context, _ faults.Call) (any, error) {
+		deadline, ok := ctx.Deadline()
+		limited = ok && time.Until(deadline) <= time.Second
+		return nil, context.DeadlineExceeded // as if it had passed
+	})
+
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, a.Version)
+	assert.True(t, limited, "the request must end with a limit of its own")
+	log.assertReports(t, "Redundant snapshots not removed", "deadline exceeded")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 
@@ -82,6 +83,9 @@ func (r *Repository[S]) redundancy(from origin, expected uint64) *journal.Redund
 	return redundancy
 }
 
+// removalLimit is how long a commit that has succeeded may be held up by what is left to remove. It is one request as a rule.
+const removalLimit = time.Second
+
 // settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on. Nothing that
 // fails here is an error of the commit.
 func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit journal.Commit, receipt journal.Receipt) origin {
@@ -100,6 +104,8 @@ func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit journ
 	if len(receipt.Surplus) == 0 {
 		return from
 	}
+	ctx, cancel := context.WithTimeout(ctx, removalLimit)
+	defer cancel()
 	if err := r.journal.RemoveSnapshots(ctx, a.ID, receipt.Surplus); err != nil {
 		r.config.Logger.Error("Redundant snapshots not removed, a later commit will do it", err, fields(a.ID, a.Version))
 		return from
