@@ -58,6 +58,11 @@ func (c cache[S]) put(a Aggregate[S]) {
 	if other, ok := c.kept.Peek(a.ID); ok && other.aggregate.Version > a.Version {
 		return
 	}
+	if c.repository.config.Redundancy != nil && !a.from().listed {
+		// Nothing would ever tell the kept one which redundant snapshots there are, and their list would only grow.
+		c.forget(a.ID)
+		return
+	}
 	entry := kept[S]{aggregate: a}
 	entry.aggregate.Repeated = false
 	if !c.repository.flat {

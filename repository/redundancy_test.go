@@ -331,3 +331,23 @@ func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing
 	assert.True(t, limited, "the request must end with a limit of its own")
 	log.assertReports(t, "Redundant snapshots not removed", "deadline exceeded")
 }
+
+func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1)) // without the list
+	require.NoError(t, err)
+	repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
+	_, err = repo.Save(t.Context(), a, Deposited{1})
+	require.NoError(t, err)
+
+	for range 8 {
+		_, err = repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+
+	assert.Equal(t, []uint64{9, 10}, s.redundant(t, "42"))
+	head, err := s.journal.Head(t.Context(), account("42"))
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(head.Redundant), 3, "of %v", head.Redundant)
+}
