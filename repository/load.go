@@ -33,7 +33,7 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 }
 
 // LoadAt gives an aggregate as it was after the event with a number; 0 is before its first. It starts from the latest
-// snapshot that is not of a later event: the one in the head, else a redundant one, see [Config.Redundancy]. To save it
+// usable snapshot that is not of a later event: the one in the head, else a redundant one, see [Config.Redundancy]. To save it
 // is a conflict unless it is the latest version.
 //
 // Errors: [*NoSuchEventError] if there are fewer events, [*journal.TruncatedError] if events that it takes have been removed,
@@ -118,18 +118,9 @@ func (r *Repository[S]) loadAt(ctx context.Context, head journal.Head, number ui
 	if number > head.Version {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", &NoSuchEventError{ID: head.Aggregate, Number: number, Version: head.Version})
 	}
-	a := Aggregate[S]{ID: head.Aggregate, Version: number + 1}
-	if head.Snapshot != nil && head.Snapshot.Number <= number {
-		a = r.restore(head, head.Snapshot)
-	}
-	if a.Version > number {
-		earlier, err := r.journal.SnapshotBefore(ctx, head, number)
-		if err != nil {
-			return Aggregate[S]{}, fmt.Errorf("load: %w", err)
-		}
-		if a = r.restore(head, earlier); a.Version > number {
-			a = r.restore(head, nil)
-		}
+	a, err := r.restoreAt(ctx, head, number)
+	if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
 	if err := r.replayTo(ctx, &a, number); err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)

@@ -126,7 +126,7 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 		return empty
 	}
 	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
-		r.config.Logger.Debug("Snapshot of another schema ignored, all events are replayed",
+		r.config.Logger.Debug("Snapshot of another schema ignored, more events are replayed",
 			fields(head.Aggregate, head.Version).Add(watermill.LogFields{"snapshot_schema": snapshot.Schema, "config_schema": own}))
 		from.rebuild = snapshot.Schema < own // not that of a newer program, which would do the same to ours
 		empty.setFrom(from)
@@ -149,11 +149,41 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	if err != nil {
 		from.rebuild = snapshot.Number != 0 // then it is one of ours
 		empty.setFrom(from)
-		r.config.Logger.Error("Snapshot ignored, all events are replayed", err, fields(head.Aggregate, head.Version))
+		r.config.Logger.Error("Snapshot ignored, more events are replayed", err, fields(head.Aggregate, head.Version))
 		return empty
 	}
 	restored.Version = number
 	return restored
+}
+
+// restoreAt gives the aggregate as the latest usable snapshot has it that is of event number or one before it.
+func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
+	if _, ignore := r.config.Snapshots.(never); ignore {
+		return r.restore(head, nil), nil
+	}
+	left := number // where the next one may be
+	if s := head.Snapshot; s != nil && s.Number <= number {
+		if a := r.restore(head, s); a.Version > 0 && a.Version <= number {
+			return a, nil
+		}
+		if s.Number > 0 {
+			left = s.Number - 1
+		}
+	}
+	for {
+		s, err := r.journal.SnapshotBefore(ctx, head, left)
+		if err != nil || s == nil {
+			return r.restore(head, nil), err
+		}
+		// Where another program wrote it, only the codec knows of which event it is.
+		if a := r.restore(head, s); a.Version > 0 && a.Version <= number {
+			return a, nil
+		}
+		if s.Number == 0 {
+			return r.restore(head, nil), nil // so it cannot be told where the one before it is
+		}
+		left = min(left, s.Number) - 1
+	}
 }
 
 var errNoNumber = errors.New("another program wrote it, and the codec finds no sequence number in it")
