@@ -24,8 +24,8 @@ type Config struct {
 
 	// Cache is how many aggregates the repository keeps in memory, those used last. Load then reads the version alone and
 	// what is new since, and Execute decides on the kept state without reading first. That is never less safe: the commit's
-	// condition notices what other writers did meanwhile, and a decision that refuses is made again on what is stored. Default:
-	// 0, none.
+	// condition notices what other writers did meanwhile, and a decision that refuses or cannot be written is made again on what is
+	// stored. Default: 0, none.
 	Cache int
 
 	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's codec.
