@@ -26,6 +26,9 @@ type Config struct {
 	// what is new since, and Execute decides on the kept state without reading first. That is never less safe: the commit's
 	// condition notices what other writers did meanwhile, and a decision that refuses or cannot be written is made again on what is
 	// stored. Default: 0, none.
+	//
+	// What is kept is known by its version. A history that was put back from a backup and has grown to the same version again, with
+	// other events, cannot be told from the one that is kept: restart the processes that have a cache after tables were restored.
 	Cache int
 
 	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's codec.
