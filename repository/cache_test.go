@@ -1,6 +1,7 @@
 package repository_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -126,6 +127,23 @@ func TestARefusalOnWhatIsStoredIsFinal(t *testing.T) {
 
 	require.Equal(t, ErrInsufficientFunds, err)
 	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls(), "the version is read before it is believed")
+}
+
+func TestARefusalDoesNotCountWhereItsContextEndsBeforeWhatIsStoredIsRead(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+
+	_, err = repo.Execute(ctx, "42", func(Account) ([]aggregate.Event[Account], error) {
+		cancel()
+		return nil, ErrInsufficientFunds
+	})
+
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrInsufficientFunds)
 }
 
 func TestNobodyCanChangeWhatIsKept(t *testing.T) {

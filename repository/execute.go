@@ -76,7 +76,7 @@ func (r *Repository[S]) attempt(
 		return none, nil, fmt.Errorf("execute: %w", err)
 	}
 	next, settled, refusal, err := r.act(ctx, a, decide, options)
-	if !settled && !latest && ctx.Err() == nil {
+	if !settled && !latest {
 		// No commit has told whether the state that was kept is the latest, and a newer one may lead elsewhere.
 		now, failed := r.currentOrNew(ctx, id)
 		switch {
@@ -104,7 +104,7 @@ func (r *Repository[S]) attempt(
 }
 
 // act decides on a state and writes what follows. A refusal is the decision's own error. Settled says that the commit has been
-// written, or may have been, or that its conditions have told why it was not.
+// written, or may have been, or that its conditions or the context's end are why it was not.
 func (r *Repository[S]) act(
 	ctx context.Context, a Aggregate[S], decide aggregate.Decision[S], options options,
 ) (next Aggregate[S], settled bool, refusal, err error) {
@@ -120,7 +120,7 @@ func (r *Repository[S]) act(
 		r.cache.put(a)
 	}
 	settled = err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrDuplicateCommand) ||
-		errors.Is(err, journal.ErrOutcomeUnknown)
+		errors.Is(err, journal.ErrOutcomeUnknown) || ctx.Err() != nil
 	return a, settled, nil, err
 }
 
