@@ -59,6 +59,7 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 		return Aggregate[S]{ID: a.ID}, nil // a zero value leads nowhere
 	}
 	if r.flat {
+		a.Repeated = false // what becomes of the copy is another call's doing
 		return a, nil
 	}
 	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}

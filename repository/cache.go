@@ -2,10 +2,12 @@ package repository
 
 import (
 	"context"
+	"errors"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // catchUpMost is how many events a kept state may lag behind before it is loaded anew: a snapshot is nearer then.
@@ -58,6 +60,11 @@ func (c cache[S]) put(a Aggregate[S]) {
 	if other, ok := c.kept.Peek(a.ID); ok && other.aggregate.Version > a.Version {
 		return
 	}
+	if c.repository.config.Redundancy != nil && !a.from().listed {
+		// Nothing would ever tell the kept one which redundant snapshots there are, and their list would only grow.
+		c.forget(a.ID)
+		return
+	}
 	entry := kept[S]{aggregate: a}
 	entry.aggregate.Repeated = false
 	if !c.repository.flat {
@@ -79,10 +86,14 @@ func (c cache[S]) forget(id aggregate.ID) {
 }
 
 // catchUp brings a kept aggregate to a version that its head has; false where it has to be loaded. Events do not tell which
-// redundant snapshots the head lists since.
+// redundant snapshots the head lists since, and those that were removed have a snapshot that stands for them.
 func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version uint64) (bool, error) {
 	if version < a.Version || version-a.Version > catchUpMost || version > a.Version && r.config.Redundancy != nil {
 		return false, nil
 	}
-	return true, r.replayTo(ctx, a, version)
+	err := r.replayTo(ctx, a, version)
+	if errors.Is(err, journal.ErrTruncated) {
+		return false, nil
+	}
+	return true, err
 }

@@ -1,12 +1,15 @@
 package repository_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -126,6 +129,23 @@ func TestARefusalOnWhatIsStoredIsFinal(t *testing.T) {
 	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls(), "the version is read before it is believed")
 }
 
+func TestARefusalDoesNotCountWhereItsContextEndsBeforeWhatIsStoredIsRead(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+
+	_, err = repo.Execute(ctx, "42", func(Account) ([]aggregate.Event[Account], error) {
+		cancel()
+		return nil, ErrInsufficientFunds
+	})
+
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotErrorIs(t, err, ErrInsufficientFunds)
+}
+
 func TestNobodyCanChangeWhatIsKept(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).baskets(t, repository.Config{Cache: 10})
@@ -228,4 +248,87 @@ func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
 		}()
 	}
 	writers.Wait()
+}
+
+func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	drain := func(a Account) (events []aggregate.Event[Account], err error) {
+		for range a.Balance {
+			events = append(events, Withdrawn{1})
+		}
+		return events, nil
+	}
+	fromTwoOn := func(c journal.Commit) ([]types.TransactWriteItem, error) {
+		if c.Expected < 2 {
+			return nil, errors.New("too early")
+		}
+		return nil, nil
+	}
+	for name, test := range map[string]struct {
+		rival, decide aggregate.Decision[Account]
+		options       []repository.Option
+		want          int
+	}{
+		"more events than a commit may have": {Withdraw(140), drain, nil, 0},
+		"an event that cannot be stored": {Withdraw(140), func(a Account) ([]aggregate.Event[Account], error) {
+			return []aggregate.Event[Account]{Noted{strings.Repeat("x", a.Balance*4<<10)}}, nil
+		}, nil, 10},
+		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.WritesFor(fromTwoOn)}, 152},
+	} {
+		repo := s.accounts(t, repository.Config{Cache: 10})
+		_, err := repo.Execute(t.Context(), name, Deposit(150))
+		require.NoError(t, err)
+		_, err = open(t, s.client).accounts(t, repository.Config{}).Execute(t.Context(), name, test.rival)
+		require.NoError(t, err)
+
+		a, err := repo.Execute(t.Context(), name, test.decide, test.options...)
+
+		require.NoError(t, err, name)
+		assert.Equal(t, test.want, a.State.Balance, name)
+	}
+}
+
+func TestAnErrorOfTheLatestStateStands(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	s.client.Reset()
+	full, asked := errors.New("no room in the outbox"), 0
+
+	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.WritesFor(func(journal.Commit) ([]types.TransactWriteItem, error) {
+		asked++
+		return nil, full
+	}))
+
+	require.ErrorIs(t, err, full)
+	assert.Equal(t, 1, asked)
+	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls(), "the version is read, and is the one that is kept")
+}
+
+func TestADecisionWithoutEventsIsRememberedUnderTheVersionThatIsKept(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{Cache: 10})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	ifEmpty := func(a Account) ([]aggregate.Event[Account], error) {
+		if a.Balance > 0 {
+			return nil, nil
+		}
+		return deposits(1), nil
+	}
+	s.client.Reset()
+	_, err = repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up"))
+	require.NoError(t, err)
+	assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 1}, s.client.Calls())
+
+	_, err = open(t, s.client).accounts(t, repository.Config{}).Execute(t.Context(), "42", Withdraw(1))
+	require.NoError(t, err)
+	a, err := repo.Execute(t.Context(), "42", ifEmpty, repository.CommandID("top up again"))
+
+	require.NoError(t, err)
+	assert.Equal(t, 1, a.State.Balance, "what is stored is empty, though what is kept is not")
 }

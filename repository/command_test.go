@@ -64,6 +64,24 @@ func TestARepeatedCommandIsNoErrorThoughItsDecisionWouldRefuseByNow(t *testing.T
 	require.Equal(t, ErrInsufficientFunds, err, "another command is refused, with the decision's own error")
 }
 
+func TestACommandThatIsRefusedWhileItIsExecutedElsewhereGivesTheStateOfNow(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	rival := open(t, s.client).accounts(t, repository.Config{})
+
+	a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+		_, err := rival.Execute(t.Context(), "42", Deposit(10), repository.CommandID("pay"))
+		require.NoError(t, err)
+		return nil, ErrInsufficientFunds
+	}, repository.CommandID("pay"))
+
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{15}, Version: 2, Repeated: true}, a)
+}
+
 func TestARefusedCommandMayBeExecutedAgain(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})

@@ -24,8 +24,11 @@ type Config struct {
 
 	// Cache is how many aggregates the repository keeps in memory, those used last. Load then reads the version alone and
 	// what is new since, and Execute decides on the kept state without reading first. That is never less safe: the commit's
-	// condition notices what other writers did meanwhile, and a decision that refuses is made again on what is stored. Default:
-	// 0, none.
+	// condition notices what other writers did meanwhile, and a decision that refuses or cannot be written is made again on what is
+	// stored. Default: 0, none.
+	//
+	// What is kept is known by its version. A history that was put back from a backup and has grown to the same version again, with
+	// other events, cannot be told from the one that is kept: restart the processes that have a cache after tables were restored.
 	Cache int
 
 	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's codec.
@@ -56,8 +59,8 @@ type Config struct {
 
 // Redundancy says how many redundant snapshots an aggregate has.
 type Redundancy struct {
-	// Keep is how many there are, at most 100. The oldest are deleted first, after the commit; a failure goes to the
-	// Logger, and a later commit deletes what is left. Default: 1.
+	// Keep is how many there are, at most 100. The oldest are deleted first, after the commit, which is held up for a
+	// second at most; a failure goes to the Logger, and a later commit deletes what is left. Default: 1.
 	Keep int
 	// TTL, if not 0, leaves deleting to DynamoDB: each one expires when that time has passed. Nothing else deletes them
 	// then, and Keep says how many a load may use.

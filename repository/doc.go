@@ -47,8 +47,9 @@
 //
 // With a [Config.Cache], Execute decides on the state that it has seen last and writes without reading, as in "one round trip
 // for a command". It is never less safe: other writers are noticed by the commit's condition, and then only their events
-// are read; and a decision that refuses, or has no events, is made again on what is stored before it counts. Load reads the
-// version and the events since.
+// are read; and a decision that refuses, leaves nothing to write or cannot be written is made again on what is stored before it
+// counts. Load reads the version and the events since. After tables were restored from a backup, restart the processes that have
+// a cache: see [Config.Cache].
 //
 // # Snapshots
 //

@@ -39,13 +39,16 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if decide == nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s: %w", name, ErrNilDecision)
 	}
+	options, err := optionsOf(given)
+	if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
+	}
 	pauses := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(100*time.Millisecond),
 		backoff.WithMaxElapsedTime(0), // attempts and context end it
 	)
-	options := optionsOf(given)
 	var conflict *journal.ConflictError
 	for attempt := 1; ; attempt++ {
 		var a Aggregate[S]
@@ -72,38 +75,23 @@ func (r *Repository[S]) attempt(
 	if err != nil {
 		return none, nil, fmt.Errorf("execute: %w", err)
 	}
-	events, refusal, err := r.decide(a, decide)
-	if err == nil && !latest && (refusal != nil || len(events) == 0) {
-		// No commit will tell whether the state that was kept is the latest.
-		if a, err = r.currentOrNew(ctx, id); err == nil {
-			events, refusal, err = r.decide(a, decide)
+	next, settled, refusal, err := r.act(ctx, a, decide, options)
+	if !settled && !latest {
+		// No commit has told whether the state that was kept is the latest, and a newer one may lead elsewhere.
+		now, failed := r.currentOrNew(ctx, id)
+		switch {
+		case failed != nil:
+			return none, nil, fmt.Errorf("execute: %w", failed)
+		case err == nil || now.Version != a.Version:
+			next, _, refusal, err = r.act(ctx, now, decide, options)
 		}
 	}
-	if err != nil {
-		return none, nil, fmt.Errorf("execute: %w", err)
-	}
-	if options.commandID != "" && refusal != nil {
-		// It may refuse because of what the same command has done before.
-		_, known, err := r.journal.Command(ctx, id, options.commandID)
-		if err != nil {
-			return none, nil, fmt.Errorf("execute: %w", errors.Join(err, refusal))
-		}
-		if known {
-			a.Repeated = true
-			return a, nil, nil
-		}
-	}
-	if refusal != nil {
-		return none, nil, refusal
-	}
-	if len(events) == 0 && options.commandID == "" {
-		return a, nil, nil
-	}
-	err = r.commit(ctx, &a, events, options)
 	switch {
+	case err == nil && refusal != nil:
+		a, err = r.refused(ctx, next, refusal, options)
+		return a, nil, err
 	case err == nil:
-		r.cache.put(a)
-		return a, nil, nil
+		return next, nil, nil
 	case errors.As(err, &conflict) && conflict.ID == id:
 		return none, conflict, nil
 	case errors.Is(err, journal.ErrDuplicateCommand):
@@ -113,6 +101,48 @@ func (r *Repository[S]) attempt(
 		}
 	}
 	return none, nil, fmt.Errorf("execute: %w", err)
+}
+
+// act decides on a state and writes what follows. A refusal is the decision's own error. Settled says that the commit has been
+// written, or may have been, or that its conditions or the context's end are why it was not.
+func (r *Repository[S]) act(
+	ctx context.Context, a Aggregate[S], decide aggregate.Decision[S], options options,
+) (next Aggregate[S], settled bool, refusal, err error) {
+	own, err := r.copyOf(a)
+	if err != nil {
+		return a, false, nil, err
+	}
+	events, refusal := decide(own.State)
+	if refusal != nil || len(events) == 0 && options.commandID == "" {
+		return a, false, refusal, nil
+	}
+	if err = r.commit(ctx, &a, events, options); err == nil {
+		r.cache.put(a)
+	}
+	settled = err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrDuplicateCommand) ||
+		errors.Is(err, journal.ErrOutcomeUnknown) || ctx.Err() != nil
+	return a, settled, nil, err
+}
+
+// refused gives the aggregate if it knows the command: what refuses it may be what the same command has done before.
+func (r *Repository[S]) refused(ctx context.Context, a Aggregate[S], refusal error, options options) (Aggregate[S], error) {
+	if options.commandID == "" {
+		return Aggregate[S]{}, refusal
+	}
+	command, known, err := r.journal.Command(ctx, a.ID, options.commandID)
+	if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("execute: %w", errors.Join(err, refusal))
+	}
+	if !known {
+		return Aggregate[S]{}, refusal
+	}
+	if command.Version > a.Version { // it was executed after the state was read
+		if a, err = r.currentOrNew(ctx, a.ID); err != nil {
+			return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
+		}
+	}
+	a.Repeated = true
+	return a, nil
 }
 
 // begin gives the aggregate to decide on, and whether it was the latest version when it was read.
@@ -130,16 +160,6 @@ func (r *Repository[S]) begin(ctx context.Context, id aggregate.ID, last *journa
 	}
 	a, err = r.currentOrNew(ctx, id)
 	return a, true, err
-}
-
-// decide runs a decision on a state of its own. A refusal is the decision's own error.
-func (r *Repository[S]) decide(a Aggregate[S], decide aggregate.Decision[S]) (events []aggregate.Event[S], refusal, err error) {
-	own, err := r.copyOf(a)
-	if err != nil {
-		return nil, nil, err
-	}
-	events, refusal = decide(own.State)
-	return events, refusal, nil
 }
 
 // pause waits, or returns the error of a context that ends first.

@@ -132,6 +132,23 @@ func TestANilDecisionIsRefused(t *testing.T) {
 	assert.Empty(t, s.client.Calls())
 }
 
+func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	a, err := repo.Execute(t.Context(), "42", Deposit(1), nil, repository.CommandID("c"), nil)
+	require.NoError(t, err)
+	s.client.Reset()
+
+	_, err = repo.Execute(t.Context(), "42", always[Account](), repository.WritesFor(nil))
+	require.ErrorIs(t, err, journal.ErrInvalidWrite)
+	require.ErrorContains(t, err, "the function given to WritesFor is nil")
+	same, err := repo.SaveWith(t.Context(), a, deposits(1), repository.WritesFor(nil))
+	require.ErrorIs(t, err, journal.ErrInvalidWrite)
+	assert.Equal(t, a, same)
+	assert.Empty(t, s.client.Calls())
+}
+
 // Ratio can come to a state that JSON cannot hold.
 type Ratio struct {
 	Sum, Count float64

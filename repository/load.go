@@ -33,7 +33,7 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 }
 
 // LoadAt gives an aggregate as it was after the event with a number; 0 is before its first. It starts from the latest
-// snapshot that is not of a later event: the one in the head, else a redundant one, see [Config.Redundancy]. To save it
+// usable snapshot that is not of a later event: the one in the head, else a redundant one, see [Config.Redundancy]. To save it
 // is a conflict unless it is the latest version.
 //
 // Errors: [*NoSuchEventError] if there are fewer events, [*journal.TruncatedError] if events that it takes have been removed,
@@ -43,11 +43,13 @@ func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (A
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
-	head, err := r.head(ctx, name)
+	a, err := r.byHead(ctx, name, func(head journal.Head) (Aggregate[S], error) {
+		return r.loadAt(ctx, head, number)
+	})
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	return r.loadAt(ctx, head, number)
+	return a, nil
 }
 
 // LoadAsOf gives an aggregate as it was at a time: after the last event that had occurred then. If there was none, it is
@@ -58,15 +60,17 @@ func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
-	head, err := r.head(ctx, name)
+	a, err := r.byHead(ctx, name, func(head journal.Head) (Aggregate[S], error) {
+		number, err := r.journal.NumberAt(ctx, head, at)
+		if err != nil {
+			return Aggregate[S]{}, err
+		}
+		return r.loadAt(ctx, head, number)
+	})
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	number, err := r.journal.NumberAt(ctx, head, at)
-	if err != nil {
-		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
-	}
-	return r.loadAt(ctx, head, number)
+	return a, nil
 }
 
 // current gives what is stored now, by way of the cache where that is shorter.
@@ -84,12 +88,12 @@ func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate
 	}
 	if !ok {
 		r.cache.forget(id)
-		head, err := r.head(ctx, id)
+		var err error
+		a, err = r.byHead(ctx, id, func(head journal.Head) (Aggregate[S], error) {
+			a := r.restore(head, head.Snapshot)
+			return a, r.replayTo(ctx, &a, head.Version)
+		})
 		if err != nil {
-			return Aggregate[S]{}, err
-		}
-		a = r.restore(head, head.Snapshot)
-		if err := r.replayTo(ctx, &a, head.Version); err != nil {
 			return Aggregate[S]{}, err
 		}
 	}
@@ -106,35 +110,39 @@ func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggr
 	return a, err
 }
 
-func (r *Repository[S]) head(ctx context.Context, id aggregate.ID) (journal.Head, error) {
-	head, err := r.journal.Head(ctx, id)
-	if err == nil && !head.DeletedAt.IsZero() {
-		err = &journal.DeletedError{ID: id, Version: head.Version, At: head.DeletedAt}
+// byHead loads by way of a head that is no tombstone. Head and events are separate reads: where a truncation or a deletion came in
+// between, it starts over with the head that tells of it.
+func (r *Repository[S]) byHead(
+	ctx context.Context, id aggregate.ID, load func(journal.Head) (Aggregate[S], error),
+) (Aggregate[S], error) {
+	before := uint64(0) // the furthest truncation that is known
+	for {
+		head, err := r.journal.Head(ctx, id)
+		if err != nil {
+			return Aggregate[S]{}, err
+		}
+		if !head.DeletedAt.IsZero() {
+			return Aggregate[S]{}, &journal.DeletedError{ID: id, Version: head.Version, At: head.DeletedAt}
+		}
+		before = max(before, head.TruncatedBefore)
+		a, err := load(head)
+		var truncated *journal.TruncatedError
+		if !errors.As(err, &truncated) || truncated.Before <= before {
+			return a, err
+		}
+		before = truncated.Before
 	}
-	return head, err
 }
 
 func (r *Repository[S]) loadAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
 	if number > head.Version {
-		return Aggregate[S]{}, fmt.Errorf("load: %w", &NoSuchEventError{ID: head.Aggregate, Number: number, Version: head.Version})
+		return Aggregate[S]{}, &NoSuchEventError{ID: head.Aggregate, Number: number, Version: head.Version}
 	}
-	a := Aggregate[S]{ID: head.Aggregate, Version: number + 1}
-	if head.Snapshot != nil && head.Snapshot.Number <= number {
-		a = r.restore(head, head.Snapshot)
+	a, err := r.restoreAt(ctx, head, number)
+	if err == nil {
+		err = r.replayTo(ctx, &a, number)
 	}
-	if a.Version > number {
-		earlier, err := r.journal.SnapshotBefore(ctx, head, number)
-		if err != nil {
-			return Aggregate[S]{}, fmt.Errorf("load: %w", err)
-		}
-		if a = r.restore(head, earlier); a.Version > number {
-			a = r.restore(head, nil)
-		}
-	}
-	if err := r.replayTo(ctx, &a, number); err != nil {
-		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
-	}
-	return a, nil
+	return a, err
 }
 
 // replayTo applies the events after the aggregate's version up to the given one.

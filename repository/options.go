@@ -1,25 +1,30 @@
 package repository
 
 import (
+	"fmt"
+
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option adds something to the commit of one call. [CommandID], [Writes] and [WritesFor] make them.
+// Option adds something to the commit of one call. [CommandID], [Writes] and [WritesFor] make them. A nil one adds nothing.
 type Option func(*options)
 
 type options struct {
 	commandID string
+	invalid   error // of an option that cannot work
 	writes    []func(journal.Commit) ([]types.TransactWriteItem, error)
 }
 
-func optionsOf(given []Option) options {
+func optionsOf(given []Option) (options, error) {
 	var o options
 	for _, option := range given {
-		option(&o)
+		if option != nil {
+			option(&o)
+		}
 	}
-	return o
+	return o, o.invalid
 }
 
 // CommandID makes the call take effect once, however often it is made and by whichever process: the id is stored with
@@ -41,9 +46,15 @@ func Writes(actions ...types.TransactWriteItem) Option {
 
 // WritesFor is [Writes] for actions that depend on the events, which it gets as they will be stored: with their ids, and
 // numbered from Expected+1 on. It runs again for each attempt, and must not change the commit. Its error refuses the
-// commit and is returned.
+// commit and is returned. A call that is given a nil function writes nothing and gives a [journal.ErrInvalidWrite].
 func WritesFor(actions func(journal.Commit) ([]types.TransactWriteItem, error)) Option {
-	return func(o *options) { o.writes = append(o.writes, actions) }
+	return func(o *options) {
+		if actions == nil {
+			o.invalid = fmt.Errorf("%w: the function given to WritesFor is nil: give one, or leave the option out", journal.ErrInvalidWrite)
+			return
+		}
+		o.writes = append(o.writes, actions)
+	}
 }
 
 // addWrites completes a commit that has its events.

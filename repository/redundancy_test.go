@@ -1,6 +1,8 @@
 package repository_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -307,4 +309,117 @@ func TestTheSameWorksInTheLeanLayout(t *testing.T) {
 	assert.Equal(t, 25, a.State.Balance)
 	assert.Equal(t, map[faults.Operation]int{faults.BatchGetItem: 2}, s.client.Calls(), "head and state, then events 21 to 25")
 	assert.NotContains(t, s.item(t, "snapshot", a.ID, "0"), "payload")
+}
+
+func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	log := &logger{}
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
+	_, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	limited := false
+	s.client.Inject(faults.BatchWriteItem, func(ctx context.Context, _ faults.Call) (any, error) {
+		deadline, ok := ctx.Deadline()
+		limited = ok && time.Until(deadline) <= time.Second
+		return nil, context.DeadlineExceeded // as if it had passed
+	})
+
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, a.Version)
+	assert.True(t, limited, "the request must end with a limit of its own")
+	log.assertReports(t, "Redundant snapshots not removed", "deadline exceeded")
+}
+
+func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1)) // without the list
+	require.NoError(t, err)
+	repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
+	_, err = repo.Save(t.Context(), a, Deposited{1})
+	require.NoError(t, err)
+
+	for range 8 {
+		_, err = repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+
+	assert.Equal(t, []uint64{9, 10}, s.redundant(t, "42"))
+	head, err := s.journal.Head(t.Context(), account("42"))
+	require.NoError(t, err)
+	assert.LessOrEqual(t, len(head.Redundant), 3, "of %v", head.Redundant)
+}
+
+// picky is a codec that does not do what it should with balances over 4.
+type picky struct {
+	number uint64
+	err    error
+}
+
+func (picky) EncodeSnapshot(_ repository.SnapshotInfo, state any) ([]byte, error) {
+	return aggregate.JSON.Marshal(state)
+}
+
+func (p picky) DecodeSnapshot(payload []byte, state any) (uint64, error) {
+	if err := aggregate.JSON.Unmarshal(payload, state); err != nil || state.(*Account).Balance <= 4 {
+		return 0, err
+	}
+	return p.number, p.err
+}
+
+func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		schema uint64 // of the snapshots from 5 on
+		codec  repository.SnapshotCodec
+	}{
+		"of another schema":           {1, nil},
+		"that cannot be decoded":      {0, picky{err: errors.New("unreadable")}},
+		"that are in the wrong place": {0, picky{number: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 10}}
+			for n := range 7 {
+				if n == 4 {
+					config.SnapshotSchema = test.schema
+				}
+				_, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(1))
+				require.NoError(t, err)
+			}
+			require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.Removal{}))
+			repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Redundancy: config.Redundancy})
+
+			for number := 4; number <= 7; number++ {
+				a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+				require.NoError(t, err, "snapshot 4 and the events after it are there")
+				assert.EqualValues(t, number, a.Version)
+				assert.Equal(t, number, a.State.Balance)
+			}
+			_, err := repo.LoadAt(t.Context(), "42", 2)
+			require.NoError(t, err)
+			_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAt(t.Context(), "42", 6)
+			require.ErrorIs(t, err, journal.ErrTruncated, "when none can be used, the first event is where it starts")
+		})
+	}
+}
+
+func TestLoadAtTakesNoSnapshotOfAnotherProgramThatIsOfALaterEvent(t *testing.T) {
+	t.Parallel()
+	s := setup(t).typing(t, depositedByPeer)
+	repo := s.accounts(t, repository.Config{SnapshotCodec: peerCodec{}})
+	_, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	s.peerWrites(t, account("42"), 4, `{"Amount":7}`, `{"id":"42","seq_nr":4,"version":4,"state":{"Balance":10}}`)
+
+	for number, want := range []int{0, 1, 2, 3, 10} {
+		a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+		require.NoError(t, err)
+		assert.EqualValues(t, number, a.Version)
+		assert.Equal(t, want, a.State.Balance, "after event %d", number)
+	}
 }

@@ -35,7 +35,10 @@ func (r *Repository[S]) SaveWith(
 	if err := r.check(a); err != nil {
 		return a, err
 	}
-	options := optionsOf(given)
+	options, err := optionsOf(given)
+	if err != nil {
+		return a, fmt.Errorf("save %s, nothing written: %w", a.ID, err)
+	}
 	if len(events) == 0 && options.commandID == "" {
 		return a, nil
 	}

@@ -201,3 +201,26 @@ func TestReturnedStateIsTheOneThatAReplayGives(t *testing.T) {
 		assert.Equal(t, a, loaded)
 	}
 }
+
+func TestASaveAfterARepeatedCommandIsNoRepetition(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	accounts, baskets := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{})
+	_, err := accounts.Execute(t.Context(), "42", Deposit(1), repository.CommandID("c"))
+	require.NoError(t, err)
+	a, err := accounts.Execute(t.Context(), "42", Deposit(1), repository.CommandID("c"))
+	require.NoError(t, err)
+	require.True(t, a.Repeated)
+	a, err = accounts.Save(t.Context(), a, Deposited{1})
+	require.NoError(t, err)
+	assert.False(t, a.Repeated)
+
+	_, err = baskets.Execute(t.Context(), "1", always[Basket](Added{"pear", 1}), repository.CommandID("c"))
+	require.NoError(t, err)
+	b, err := baskets.Execute(t.Context(), "1", always[Basket](Added{"pear", 1}), repository.CommandID("c"))
+	require.NoError(t, err)
+	require.True(t, b.Repeated)
+	b, err = baskets.Save(t.Context(), b, Added{"pear", 1})
+	require.NoError(t, err)
+	assert.False(t, b.Repeated)
+}

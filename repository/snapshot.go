@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 
@@ -82,6 +83,9 @@ func (r *Repository[S]) redundancy(from origin, expected uint64) *journal.Redund
 	return redundancy
 }
 
+// removalLimit is how long a commit that has succeeded may be held up by what is left to remove. It is one request as a rule.
+const removalLimit = time.Second
+
 // settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on. Nothing that
 // fails here is an error of the commit.
 func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit journal.Commit, receipt journal.Receipt) origin {
@@ -100,6 +104,8 @@ func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit journ
 	if len(receipt.Surplus) == 0 {
 		return from
 	}
+	ctx, cancel := context.WithTimeout(ctx, removalLimit)
+	defer cancel()
 	if err := r.journal.RemoveSnapshots(ctx, a.ID, receipt.Surplus); err != nil {
 		r.config.Logger.Error("Redundant snapshots not removed, a later commit will do it", err, fields(a.ID, a.Version))
 		return from
@@ -120,7 +126,7 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 		return empty
 	}
 	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
-		r.config.Logger.Debug("Snapshot of another schema ignored, all events are replayed",
+		r.config.Logger.Debug("Snapshot of another schema ignored, more events are replayed",
 			fields(head.Aggregate, head.Version).Add(watermill.LogFields{"snapshot_schema": snapshot.Schema, "config_schema": own}))
 		from.rebuild = snapshot.Schema < own // not that of a newer program, which would do the same to ours
 		empty.setFrom(from)
@@ -143,11 +149,41 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	if err != nil {
 		from.rebuild = snapshot.Number != 0 // then it is one of ours
 		empty.setFrom(from)
-		r.config.Logger.Error("Snapshot ignored, all events are replayed", err, fields(head.Aggregate, head.Version))
+		r.config.Logger.Error("Snapshot ignored, more events are replayed", err, fields(head.Aggregate, head.Version))
 		return empty
 	}
 	restored.Version = number
 	return restored
+}
+
+// restoreAt gives the aggregate as the latest usable snapshot has it that is of event number or one before it.
+func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
+	if _, ignore := r.config.Snapshots.(never); ignore {
+		return r.restore(head, nil), nil
+	}
+	left := number // where the next one may be
+	if s := head.Snapshot; s != nil && s.Number <= number {
+		if a := r.restore(head, s); a.Version > 0 && a.Version <= number {
+			return a, nil
+		}
+		if s.Number > 0 {
+			left = s.Number - 1
+		}
+	}
+	for {
+		s, err := r.journal.SnapshotBefore(ctx, head, left)
+		if err != nil || s == nil {
+			return r.restore(head, nil), err
+		}
+		// Where another program wrote it, only the codec knows of which event it is.
+		if a := r.restore(head, s); a.Version > 0 && a.Version <= number {
+			return a, nil
+		}
+		if s.Number == 0 {
+			return r.restore(head, nil), nil // so it cannot be told where the one before it is
+		}
+		left = min(left, s.Number) - 1
+	}
 }
 
 var errNoNumber = errors.New("another program wrote it, and the codec finds no sequence number in it")
