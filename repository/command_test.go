@@ -158,6 +158,55 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 	}
 }
 
+func TestACommandIsRepeatedThoughItsAggregateWasDeletedSince(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+	require.NoError(t, err)
+	require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.Removal{}))
+
+	a, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), Version: 1, Repeated: true}, a)
+
+	_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay again"))
+	require.ErrorIs(t, err, journal.ErrDeleted)
+}
+
+func TestACommandWithAnEmptyIDIsRefused(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID(""))
+	require.ErrorIs(t, err, journal.ErrInvalidCommand)
+	_, err = repo.Load(t.Context(), "42")
+	require.ErrorIs(t, err, journal.ErrNotFound)
+}
+
+func TestErrorsOfTheCallersFunctionSayNothingOfTheCommit(t *testing.T) {
+	t.Parallel()
+	for name, cached := range map[string]int{"without a cache": 0, "with a cache": 10} {
+		repo := setup(t).accounts(t, repository.Config{Cache: cached})
+		_, err := repo.Execute(t.Context(), "42", Deposit(5))
+		require.NoError(t, err)
+		for _, given := range []error{
+			&journal.ConflictError{ID: account("42"), Expected: 1, Actual: 7},
+			&journal.DuplicateCommandError{ID: account("other")},
+			&journal.DeletedError{ID: account("other")},
+		} {
+			calls := 0
+			_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("c"), repository.WritesFor(
+				func(journal.Commit) ([]types.TransactWriteItem, error) {
+					calls++
+					return nil, given
+				}))
+			require.ErrorIs(t, err, given, name)
+			assert.Equal(t, 1, calls, name)
+		}
+	}
+}
+
 func TestACommandSavedTwiceIsRefusedTheSecondTime(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})

@@ -26,7 +26,7 @@ import (
 //
 // With a [CommandID] the command takes effect once. When it is executed again, nothing is written, and the aggregate comes
 // with Repeated set, also where the decision would refuse the command by now. A decision without events is remembered too; one that
-// refuses is not.
+// refuses is not. Of an aggregate that was deleted since, only id, version and Repeated are given.
 //
 // The error of a decision is returned as it is. All others are those of Load and Save, but for
 // [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written: execute the command again if
@@ -54,7 +54,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 		var a Aggregate[S]
 		a, conflict, err = r.attempt(ctx, name, decide, options, conflict)
 		if conflict == nil {
-			return a, err
+			return r.orRepeated(ctx, a, err, options)
 		}
 		if attempt >= r.config.MaxAttempts {
 			return Aggregate[S]{}, &AttemptsError{ID: name, Attempts: attempt, Err: conflict}
@@ -63,6 +63,23 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 			return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", name, err, attempt, conflict)
 		}
 	}
+}
+
+// orRepeated makes success of the end of an aggregate that knows the command: it was executed before the aggregate was
+// deleted.
+func (r *Repository[S]) orRepeated(ctx context.Context, a Aggregate[S], err error, options options) (Aggregate[S], error) {
+	var deleted *journal.DeletedError
+	if options.commandID == "" || isCallers(err) || !errors.As(err, &deleted) {
+		return a, err
+	}
+	_, known, failed := r.journal.Command(ctx, deleted.ID, options.commandID)
+	switch {
+	case failed != nil:
+		return a, fmt.Errorf("%w: %w", err, failed)
+	case !known:
+		return a, err
+	}
+	return Aggregate[S]{ID: deleted.ID, Version: deleted.Version, Repeated: true}, nil
 }
 
 // attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other errors;
@@ -92,7 +109,8 @@ func (r *Repository[S]) attempt(
 		return a, nil, err
 	case err == nil:
 		return next, nil, nil
-	case errors.As(err, &conflict) && conflict.ID == id:
+	case isCallers(err):
+	case errors.As(err, &conflict):
 		return none, conflict, nil
 	case errors.Is(err, journal.ErrDuplicateCommand):
 		if a, err = r.currentOrNew(ctx, id); err == nil {
@@ -101,6 +119,11 @@ func (r *Repository[S]) attempt(
 		}
 	}
 	return none, nil, fmt.Errorf("execute: %w", err)
+}
+
+func isCallers(err error) bool {
+	var callers *callersError
+	return errors.As(err, &callers)
 }
 
 // act decides on a state and writes what follows. A refusal is the decision's own error. Settled says that the commit has been
@@ -119,8 +142,8 @@ func (r *Repository[S]) act(
 	if err = r.commit(ctx, &a, events, options); err == nil {
 		r.cache.put(a)
 	}
-	settled = err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrDuplicateCommand) ||
-		errors.Is(err, journal.ErrOutcomeUnknown) || ctx.Err() != nil
+	settled = err == nil || ctx.Err() != nil || !isCallers(err) &&
+		(errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrDuplicateCommand) || errors.Is(err, journal.ErrOutcomeUnknown))
 	return a, settled, nil, err
 }
 

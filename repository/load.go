@@ -117,7 +117,7 @@ func (r *Repository[S]) byHead(
 ) (Aggregate[S], error) {
 	before := uint64(0) // the furthest truncation that is known
 	for {
-		head, err := r.journal.Head(ctx, id)
+		head, err := r.head(ctx, id)
 		if err != nil {
 			return Aggregate[S]{}, err
 		}
@@ -132,6 +132,21 @@ func (r *Repository[S]) byHead(
 		}
 		before = truncated.Before
 	}
+}
+
+// head reads a head, without a snapshot whose encoding cannot be undone: that is a short cut which is closed.
+func (r *Repository[S]) head(ctx context.Context, id aggregate.ID) (journal.Head, error) {
+	head, err := r.journal.Head(ctx, id)
+	if !errors.Is(err, journal.ErrEncoding) || errors.Is(err, journal.ErrKeyDestroyed) {
+		return head, err
+	}
+	raw, rawErr := r.journal.Raw().Head(ctx, id)
+	if rawErr != nil {
+		return journal.Head{}, err
+	}
+	r.config.Logger.Error("Snapshot ignored, more events are replayed", err, fields(id, raw.Version))
+	raw.Snapshot = nil
+	return raw, nil
 }
 
 func (r *Repository[S]) loadAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {

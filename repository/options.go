@@ -12,8 +12,8 @@ import (
 type Option func(*options)
 
 type options struct {
-	commandID string
-	invalid   error // of an option that cannot work
+	commandID string // empty for none
+	invalid   error  // of an option that cannot work
 	writes    []func(journal.Commit) ([]types.TransactWriteItem, error)
 }
 
@@ -32,7 +32,11 @@ func optionsOf(given []Option) (options, error) {
 // same when the command is repeated, such as the UUID of the message that carries it. 1 to 512 bytes of UTF-8; the same id on
 // another aggregate is another command. It costs two write units. See [journal.Config].CommandRetention for how long ids are known.
 func CommandID(id string) Option {
-	return func(o *options) { o.commandID = id }
+	return func(o *options) {
+		if o.commandID = id; id == "" {
+			o.invalid = fmt.Errorf("%w: it is empty: leave CommandID out for a command that may take effect more than once", journal.ErrInvalidCommand)
+		}
+	}
 }
 
 // Writes puts further actions into the transaction of the commit, on tables of your own: an outbox row, or a guard that
@@ -62,9 +66,15 @@ func (o options) addWrites(c *journal.Commit) error {
 	for _, actions := range o.writes {
 		writes, err := actions(*c)
 		if err != nil {
-			return err
+			return &callersError{err}
 		}
 		c.Writes = append(c.Writes, writes...)
 	}
 	return nil
 }
+
+// callersError is one of a WritesFor function, whatever it wraps: it says nothing of the commit.
+type callersError struct{ err error }
+
+func (e *callersError) Error() string { return e.err.Error() }
+func (e *callersError) Unwrap() error { return e.err }

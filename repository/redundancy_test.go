@@ -190,6 +190,56 @@ func TestLoadAtStartsFromTheLatestRedundantSnapshotThatIsNotLater(t *testing.T) 
 	assert.Equal(t, []string{"GetItem", "GetItem", "BatchGetItem"}, operations, "head, snapshot 200, events 201 to 203")
 }
 
+func TestASnapshotThatAPeerKeptIsReadByTheCodecOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		codec   repository.SnapshotCodec
+		balance int
+	}{
+		"a codec that knows it": {peerCodec{}, 1003 + 1}, "one that does not": {nil, 4},
+	} {
+		s := setup(t)
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5), SnapshotCodec: test.codec})
+		for range 6 {
+			_, err := repo.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+		s.peerKeeps(t, account("42"), 3, `{"id":"42","seq_nr":3,"version":3,"state":{"Balance":1003}}`)
+
+		a, err := repo.LoadAt(t.Context(), "42", 4)
+
+		require.NoError(t, err, name)
+		assert.EqualValues(t, 4, a.Version)
+		assert.Equal(t, test.balance, a.State.Balance, name)
+	}
+}
+
+func TestAHeadThatWasPutBackDoesNotBringItsOldStateBack(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		s := openOn(t, dynamotest.New(t), journal.Config{Layout: layout})
+		frequent := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 9}})
+		for range 5 {
+			_, err := frequent.Execute(t.Context(), "42", Deposit(1000))
+			require.NoError(t, err)
+		}
+		s.putBack(t, account("42"), 3, 5)
+		rare := s.accounts(t, repository.Config{Snapshots: repository.Never})
+		for range 4 {
+			_, err := rare.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+			for _, repo := range []*repository.Repository[Account]{rare, frequent} {
+				a, err := repo.Load(t.Context(), "42")
+				require.NoError(t, err)
+				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance, "%s at version %d", layout, a.Version)
+				a, err = repo.LoadAt(t.Context(), "42", a.Version)
+				require.NoError(t, err)
+				require.Equal(t, 3000+int(a.Version)-3, a.State.Balance)
+			}
+		}
+	}
+}
+
 func TestAnAggregateIsLoadedAsItWasAtATime(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -297,3 +297,35 @@ func (s store) copyFrom(t *testing.T, other store, id aggregate.ID) {
 	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: other.item(t, table, id, "0")})
 	require.NoError(t, err)
 }
+
+// peerKeeps puts a redundant snapshot as a program of the event-store-adapter family does.
+func (s store) peerKeeps(t *testing.T, id aggregate.ID, number int, state string) {
+	t.Helper()
+	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	count := &types.AttributeValueMemberN{Value: strconv.Itoa(number)}
+	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: map[string]types.AttributeValue{
+		"pkey": text(journal.ShardKey(id.Type, s.journal.Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, number)),
+		"aid": text(id.String()), "seq_nr": count, "version": count, "payload": &types.AttributeValueMemberB{Value: []byte(state)},
+	}})
+	require.NoError(t, err)
+}
+
+// putBack sets the version of a head back and removes the events after that, as one does who repairs a journal.
+func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
+	t.Helper()
+	key := func(n int) map[string]types.AttributeValue {
+		return map[string]types.AttributeValue{
+			"pkey": &types.AttributeValueMemberS{Value: journal.ShardKey(id.Type, s.journal.Shard(id))},
+			"skey": &types.AttributeValueMemberS{Value: fmt.Sprintf("%s-%d", id, n)},
+		}
+	}
+	_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String("snapshot"), Key: key(0), UpdateExpression: aws.String("SET version = :v"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: strconv.Itoa(version)}},
+	})
+	require.NoError(t, err)
+	for n := version + 1; n <= last; n++ {
+		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("journal"), Key: key(n)})
+		require.NoError(t, err)
+	}
+}

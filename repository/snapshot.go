@@ -91,9 +91,10 @@ const removalLimit = time.Second
 func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit journal.Commit, receipt journal.Receipt) origin {
 	from := a.from()
 	if receipt.SnapshotLeftOut {
-		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events",
-			fmt.Errorf("the state: %w, an item has at most %d bytes and a transaction %d actions",
-				journal.ErrTooLarge, journal.MaxItemBytes, journal.MaxActions), fields(a.ID, a.Version))
+		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events", receipt.SnapshotError, fields(a.ID, a.Version))
+		if errors.Is(receipt.SnapshotError, journal.ErrNoRoom) {
+			from.rebuild = true // the next commit may have room
+		}
 	} else if commit.Snapshot != nil {
 		from.rebuild = false
 	}

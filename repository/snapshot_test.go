@@ -1,6 +1,7 @@
 package repository_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -174,7 +176,7 @@ func TestASnapshotThatIsTooLargeIsReportedAndTheCommitWritten(t *testing.T) {
 	log.assertSilent(t)
 	a, err = repo.Save(t.Context(), a, page(3))
 	require.NoError(t, err)
-	log.assertReports(t, "Snapshot left out", "too large", "diary-42")
+	log.assertReports(t, "Snapshot left out", "the snapshot has", "diary-42")
 	assert.EqualValues(t, 2, s.snapshotNumber(t, a.ID), "the one of before still serves")
 
 	loaded, err := repo.Load(t.Context(), "42")
@@ -364,4 +366,53 @@ func copies[S any](t *testing.T, s store, id string) int {
 	require.NoError(t, err)
 	assert.Equal(t, bySave, codec.encoded.Load())
 	return int(bySave)
+}
+
+// onlySnapshots marks snapshots, and fails when it is to.
+type onlySnapshots struct{ fails error }
+
+func (onlySnapshots) Name() string  { return "only-snapshots" }
+func (onlySnapshots) Overhead() int { return 1 }
+
+func (e onlySnapshots) Encode(_ context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
+	return append([]byte("!"), payload...), at.Snapshot, e.fails
+}
+
+func (e onlySnapshots) Decode(_ context.Context, _ journal.Place, encoded []byte) ([]byte, error) {
+	return encoded[1:], e.fails
+}
+
+func TestASnapshotWhoseEncodingCannotBeUndoneIsReportedAndTheJournalReplayed(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	_, err := openOn(t, db, journal.Config{Encodings: []journal.Encoding{onlySnapshots{}}}).
+		accounts(t, repository.Config{}).Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	for name, config := range map[string]journal.Config{
+		"lacking": {}, "failing": {Encodings: []journal.Encoding{onlySnapshots{errors.New("no key now")}}},
+	} {
+		log := &logger{}
+		a, err := openOn(t, db, config).accounts(t, repository.Config{Logger: log}).Load(t.Context(), "42")
+		require.NoError(t, err, name)
+		assert.Equal(t, 3, a.State.Balance)
+		log.assertReports(t, "Snapshot ignored", "only-snapshots")
+	}
+}
+
+func TestASnapshotThatTheTransactionHadNoRoomForComesWithTheNextCommit(t *testing.T) {
+	t.Parallel()
+	s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Lean}) // which takes an action for the state
+	log := &logger{}
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(50), Logger: log})
+	a, err := repo.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	a, err = repo.Save(t.Context(), a, deposits(99)...)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
+	log.assertReports(t, "no room in the transaction")
+
+	a, err = repo.Save(t.Context(), a, deposits(1)...)
+
+	require.NoError(t, err)
+	assert.EqualValues(t, 101, s.snapshotNumber(t, a.ID))
 }
