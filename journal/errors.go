@@ -167,7 +167,7 @@ type WriteRefusedError struct {
 }
 
 func (e *WriteRefusedError) Error() string {
-	return fmt.Sprintf("append to %s, nothing written: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
+	return fmt.Sprintf("append to %s: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
 }
 func (e *WriteRefusedError) Is(target error) bool { return target == ErrWriteRefused }
 
