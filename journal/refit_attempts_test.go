@@ -121,6 +121,18 @@ func TestACommitThatIsSentAgainForASnapshotAheadMeetsARival(t *testing.T) {
 	})
 }
 
+func TestAConflictWithACommitThatStoredASnapshotIsSentOnce(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		s.covered(t, user("1"), 4)
+		j, tokens := s.transacting(t, func(_ int, _ *dynamodb.TransactWriteItemsInput, send func() error) error { return send() })
+
+		_, err := j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4)})
+
+		require.ErrorIs(t, err, journal.ErrConflict)
+		assert.Len(t, *tokens, 1, "its snapshot is not ahead of the head, only of what was expected")
+	})
+}
+
 func TestACommitIsSentAgainOnceForASnapshotAheadAndEndsIfThatDoesNotHelp(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		putBack(t, s)
