@@ -28,12 +28,13 @@ func (j *Journal) refit(t *transaction, stored item) bool {
 	schema, _ := uintOf(stored[attrSnapshotSchema])
 	ahead := number > c.Expected
 	t.refitted = true
-	if c.Snapshot != nil && head.TruncatedBefore > 0 && schema > c.Snapshot.Schema && !ahead {
+	switch {
+	case ahead:
+		t.input.TransactItems[0] = j.replaceHead(t, stored, head)
+	case c.Snapshot != nil && head.TruncatedBefore > 0 && schema > c.Snapshot.Schema:
 		j.dropSnapshot(t)
 		t.input.TransactItems[0] = j.writeHead(c, t.head)
-	} else if ahead {
-		t.input.TransactItems[0] = j.replaceHead(t, stored, head)
-	} else {
+	default:
 		return false
 	}
 	// DynamoDB may remember the token with what was sent under it.
