@@ -387,7 +387,7 @@ func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	a := &wrapped{name: "a"}
 	for name, list := range map[string][]journal.Encoding{
-		"nil": {nil}, "no name": {&wrapped{}}, "two of a name": {a, a}, "comma": {&wrapped{name: "a,b"}},
+		"nil": {nil}, "nil for reading": {journal.ForReading(nil)}, "no name": {&wrapped{}}, "two of a name": {a, a}, "comma": {&wrapped{name: "a,b"}},
 		"long name": {&wrapped{name: strings.Repeat("a", 33)}},
 	} {
 		err := journal.Config{Encodings: list}.Validate()
@@ -396,6 +396,16 @@ func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
 	assert.NoError(t, journal.Config{Encodings: []journal.Encoding{a, &wrapped{name: "a-b.c_1"}}}.Validate())
 	taken := journal.Config{Attributes: journal.Attributes{Payload: "encoding"}}
 	assert.ErrorIs(t, taken.Validate(), journal.ErrInvalidConfig)
+}
+
+func TestARecordThatIsNilIsNotDecoded(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}}})
+	for name, j := range map[string]*journal.Journal{"decoded": s.Journal, "raw": s.Raw()} {
+		record, err := j.Decode(t.Context(), nil)
+		require.ErrorIs(t, err, journal.ErrInvalidEvent, name)
+		assert.Nil(t, record, name)
+	}
 }
 
 func TestAnEncodingThatIsNoTextIsCorrupt(t *testing.T) {

@@ -215,6 +215,55 @@ func TestAReaderThatStopsEarlyCausesNoFurtherReads(t *testing.T) {
 	})
 }
 
+// A history of any length is read with the memory of one page, and where the index lags of 100 events more.
+func TestAReaderHoldsNoMoreThanAPageAndWhatIsReadByKey(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		const n, pageSize, most = 700, 50, 100
+		s.write(t, user("1"), 1, n)
+		held, queries, batches := 0, 0, 0 // held is what has been read and not been given to the reader
+		client := &meddler{Client: s.client}
+		client.query = func(_ int, in *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+			queries++
+			assert.Zero(t, held, "a page is asked for when the one before has been given")
+			in.Limit = aws.Int32(pageSize)
+			out, err := send()
+			if err == nil {
+				out.Items = s.hide(out.Items, func(n int) bool { return n > 130 && n < 390 || n == 510 || n > 580 })
+				held += len(out.Items)
+			}
+			return out, err
+		}
+		client.batchGet = func(_ int, in *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
+			batches++
+			for _, request := range in.RequestItems {
+				assert.LessOrEqual(t, len(request.Keys), most)
+				assert.LessOrEqual(t, held, pageSize, "no more than the page that is being read")
+				held += len(request.Keys)
+			}
+			return send()
+		}
+		client.getItem = func(_ int, _ *dynamodb.GetItemInput, send func() (*dynamodb.GetItemOutput, error)) (*dynamodb.GetItemOutput, error) {
+			held++
+			return send()
+		}
+		j := s.through(t, client)
+		held = 0 // opening reads the descriptor
+
+		given := 0
+		for r, err := range j.Events(t.Context(), user("1"), 1, n) {
+			require.NoError(t, err)
+			given++
+			held--
+			require.EqualValues(t, given, r.Number)
+		}
+
+		assert.Equal(t, n, given)
+		assert.Zero(t, held)
+		assert.GreaterOrEqual(t, queries, n/pageSize)
+		assert.Equal(t, 5, batches, "259 events and 120")
+	})
+}
+
 func TestAContextThatEndsWhileEventsAreReadEndsThemWithItsError(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 40)

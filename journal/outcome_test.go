@@ -188,6 +188,37 @@ func TestARefusalAfterALostReplyLeavesTheOutcomeOpenUnlessTheTableTells(t *testi
 	})
 }
 
+// An error that says that nothing was written would make its caller repeat the command.
+func TestAnOutcomeIsUnknownWhateverHoldsItsRepetitionUp(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for name, answer := range map[string]func() (*http.Response, error){
+			"another transaction":     func() (*http.Response, error) { return cancelTransaction("TransactionConflict") },
+			"a throttled transaction": func() (*http.Response, error) { return cancelTransaction("ThrottlingError") },
+			"a throttled request":     func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") },
+			"no access":               func() (*http.Response, error) { return refuse(http.StatusBadRequest, "AccessDeniedException", "") },
+			"no table":                func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ResourceNotFoundException", "") },
+		} {
+			t.Run(name, func(t *testing.T) {
+				j := s.through(t, s.onWire("TransactWriteItems", func(call int, _ func() (*http.Response, error)) (*http.Response, error) {
+					if call == 1 {
+						return nil, errConnectionLost
+					}
+					return answer()
+				}), func(c *journal.Config) { c.RetryBudget = 50 * time.Millisecond })
+
+				_, err := j.Append(t.Context(), one(name))
+
+				require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+				for _, sentinel := range []error{journal.ErrThrottled, journal.ErrAccess, journal.ErrTableMissing} {
+					require.NotErrorIs(t, err, sentinel)
+				}
+				assert.NotContains(t, err.Error(), "nothing w")
+				assert.ErrorContains(t, err, "says the test", "what DynamoDB said")
+			})
+		}
+	})
+}
+
 func TestWhatAnotherTransactionOrThrottlingHoldsUpIsSentAgain(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		for name, answer := range map[string]func() (*http.Response, error){
@@ -337,19 +368,6 @@ func TestAContextThatEndsInMidFlightLeavesAnOutcomeThatCanBeResolved(t *testing.
 			})
 		}
 	})
-}
-
-func TestResolveThatCannotReadIsAnError(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-
-	written, err := s.Resolve(ctx, &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: "commit"})
-
-	require.ErrorIs(t, err, context.Canceled)
-	assert.False(t, written)
-	assert.ErrorContains(t, err, "resolve commit commit")
 }
 
 // The other transaction is seen in part: its event is there and its head is not. That is no corrupt event.

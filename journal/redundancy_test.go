@@ -404,6 +404,8 @@ func TestARedundancyThatCannotBeIsRefused(t *testing.T) {
 		"a time that has been": {1, journal.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
 		"the head's number":    {0, journal.Redundancy{Keep: 1}, "Snapshot.Number"},
 		"a number to come":     {2, journal.Redundancy{Keep: 1}, "Snapshot.Number"},
+		"listed already":       {1, journal.Redundancy{Keep: 1, Listed: []uint64{1}}, "Redundancy.Listed"},
+		"a list that is ahead": {1, journal.Redundancy{Keep: 1, Listed: []uint64{1, 2}}, "Redundancy.Listed"},
 	} {
 		_, err := s.Append(t.Context(), journal.Commit{
 			Aggregate: user("1"), Events: events(1, 1), Snapshot: stateAt(c.number), Redundancy: &c.r,

@@ -1,8 +1,11 @@
 package journal_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -112,4 +115,142 @@ func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *t
 		require.NoError(t, err)
 		assert.False(t, receipt.SnapshotLeftOut)
 	})
+}
+
+func TestAFullCommitRemovesASnapshotThatIsAhead(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		putBack(t, s)
+		commit := journal.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, journal.MaxEvents), Snapshot: stateAt(102)}
+
+		receipt, err := s.Append(t.Context(), commit)
+
+		require.NoError(t, err)
+		want := journal.Head{Aggregate: user("1"), Version: 102, Redundant: []uint64{1, 2, 3}}
+		if s.Config().Layout == journal.Lean {
+			require.ErrorIs(t, receipt.SnapshotError, journal.ErrNoRoom)
+		} else {
+			want.Snapshot = stateAt(102)
+		}
+		assert.Equal(t, want, s.head(t, user("1")))
+	})
+}
+
+func TestACommitThatReachesOrPassesASnapshotAheadRemovesItToo(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		t.Run(fmt.Sprint("to event ", 3+n), func(t *testing.T) {
+			eachLayout(t, func(t *testing.T, s store) {
+				putBack(t, s)
+				s.write(t, user("1"), 4, n)
+				assert.Equal(t, journal.Head{Aggregate: user("1"), Version: uint64(3 + n), Redundant: []uint64{1, 2, 3}}, s.head(t, user("1")))
+			})
+		})
+	}
+}
+
+func TestRedundantSnapshotsAheadAreForgottenBesideATimeToLive(t *testing.T) {
+	for name, c := range map[string]struct{ listed, want []uint64 }{
+		"known":     {[]uint64{1, 2, 3}, []uint64{3, 4}},
+		"not known": {nil, []uint64{1, 2, 3, 4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachLayout(t, func(t *testing.T, s store) {
+				putBack(t, s)
+				_, err := s.Append(t.Context(), journal.Commit{
+					Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4),
+					Redundancy: &journal.Redundancy{Keep: 2, Listed: c.listed, TTL: 100 * 365 * 24 * time.Hour},
+				})
+				require.NoError(t, err)
+				assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 4, Snapshot: stateAt(4), Redundant: c.want}, s.head(t, user("1")))
+			})
+		})
+	}
+}
+
+func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		c, a := s.Config(), s.Config().Attributes
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
+		for n := uint64(1); n <= 2; n++ {
+			_, err := j.Append(t.Context(), journal.Commit{
+				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: stateAt(n), Redundancy: &journal.Redundancy{Keep: 9},
+			})
+			require.NoError(t, err)
+		}
+		ahead := s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0))
+		ahead[a.Version] = number(1)
+		ahead["snapshot_redundant"] = &types.AttributeValueMemberL{Value: []types.AttributeValue{number(2)}}
+		reset := func() {
+			s.put(t, c.Tables.Snapshot, ahead)
+			s.remove(t, c.Tables.Journal, s.keyOf(user("1"), 2))
+		}
+
+		reset()
+		s.write(t, user("1"), 2, 1)
+		want := s.keyOf(user("1"), 0)
+		want[a.AggregateID], want[a.SequenceNumber] = text("user-account-1"), number(0)
+		want[a.Version], want[a.TTL] = number(2), number(0)
+		assert.Equal(t, want, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)))
+
+		reset()
+		keep(t, s.Journal, "1", 2) // in plain
+		assert.NotContains(t, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)), "encoding")
+		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2, Snapshot: stateAt(2)}, s.head(t, user("1")))
+
+		reset()
+		keep(t, j, "1", 2) // encoded
+		head, err := j.Head(t.Context(), user("1"))
+		require.NoError(t, err)
+		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2, Snapshot: stateAt(2)}, head)
+	})
+}
+
+func TestAForeignStateBesideMarksAheadIsReplacedByOurOwn(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	table, key := s.Config().Tables.Snapshot, s.keyOf(user("1"), 0)
+	putBack(t, s)
+	s.change(t, table, key, item{"payload": text("theirs")})
+	s.write(t, user("1"), 4, 1)
+	it := s.get(t, table, key)
+	assert.Equal(t, text("theirs"), it["payload"], "as it was")
+	for _, mark := range []string{"snapshot_seq_nr", "snapshot_digest", "snapshot_schema"} {
+		assert.NotContains(t, it, mark)
+	}
+	s.change(t, table, key, item{"version": number(3), "snapshot_seq_nr": number(5)})
+	s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), 4))
+
+	receipt := keep(t, s.Journal, "1", 4)
+
+	s.requireAfterRefit(t, receipt, stateAt(4))
+}
+
+func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		truncateBefore uint64
+		version        int64 // to which the head is put back
+	}{
+		"nothing is truncated":               {0, 5},
+		"it is of a history that is no more": {3, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachLayout(t, func(t *testing.T, s store) {
+				id := user("1")
+				s.covered(t, id, 5) // schema 3
+				if c.truncateBefore > 0 {
+					require.NoError(t, s.Truncate(t.Context(), id, c.truncateBefore, journal.Removal{}))
+				}
+				s.change(t, s.Config().Tables.Snapshot, s.keyOf(id, 0), item{s.Config().Attributes.Version: number(c.version)})
+				s.remove(t, s.Config().Tables.Journal, s.keyOf(id, int(c.version)+1))
+				older := &journal.Snapshot{Number: uint64(c.version) + 1, Payload: []byte("older"), Schema: 1}
+
+				receipt, err := s.Append(t.Context(), journal.Commit{
+					Aggregate: id, Expected: uint64(c.version), Events: events(int(c.version)+1, 1), Snapshot: older,
+				})
+
+				require.NoError(t, err)
+				assert.False(t, receipt.SnapshotLeftOut)
+				assert.Equal(t, older, s.head(t, id).Snapshot)
+			})
+		})
+	}
 }

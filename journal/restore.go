@@ -35,8 +35,8 @@ func (r *Restoration) first() uint64 {
 // Restore writes events that were read from a journal, this one or another, as they were: with their ids, times, commit
 // ids and payloads, to their aggregates and numbers. Payloads of events and snapshot are stored as they are given, with
 // what their Encoding says, so read them with [Journal.Raw]. It costs what [Journal.Append] does, repeats its transaction as
-// that does, and wakes those who watch. The receipt tells Version and SnapshotLeftOut; a truncated aggregate needs its
-// snapshot, which is never left out.
+// that does, and wakes those who watch. The receipt tells Version, SnapshotLeftOut and SnapshotError; a truncated
+// aggregate needs its snapshot, which is never left out for want of room.
 //
 // What is there already, all of it and the same, is success: Restore may be repeated, above all after
 // [ErrOutcomeUnknown], which [Journal.Resolve] cannot settle here, since each event keeps the commit id that it had.
@@ -52,14 +52,13 @@ func (j *Journal) Restore(ctx context.Context, r Restoration) (Receipt, error) {
 	if err != nil {
 		return Receipt{}, err
 	}
-	receipt := Receipt{Version: r.Head.Version, SnapshotLeftOut: t.receipt.SnapshotLeftOut}
 	if err := j.send(ctx, t); err != nil && !j.isRestored(ctx, &r, err) {
 		return Receipt{}, err
 	}
 	if len(r.Records) > 0 {
 		j.watchers.notify(r.Head.Aggregate, r.Head.Version)
 	}
-	return receipt, nil
+	return Receipt{Version: r.Head.Version, SnapshotLeftOut: t.receipt.SnapshotLeftOut, SnapshotError: t.receipt.SnapshotError}, nil
 }
 
 func (j *Journal) validateRestoration(r *Restoration) error {

@@ -143,6 +143,29 @@ func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
 	})
 }
 
+// The first record of a truncated aggregate is not event 1.
+func TestAPlaceThatIsTakenIsNamedAsItIsByARestorationOfATruncatedAggregate(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id, c := user("1"), s.Config()
+		s.write(t, id, 1, 8)
+		s.remove(t, c.Tables.Snapshot, s.keyOf(id, 0))
+		s.remove(t, c.Tables.Journal, s.keyOf(id, 7))
+
+		_, err := s.Restore(t.Context(), journal.Restoration{
+			Head:    journal.Head{Aggregate: id, Version: 9, TruncatedBefore: 7, Snapshot: &journal.Snapshot{Number: 9, Payload: []byte("s")}},
+			Records: old(id, 7, 3),
+		})
+
+		var corrupt *journal.CorruptItemError
+		require.ErrorAs(t, err, &corrupt)
+		assert.Equal(t, journal.CorruptItemError{
+			Aggregate: id, Number: 8, Table: c.Tables.Journal, PartitionKey: journal.ShardKey(id.Type, s.Shard(id)), SortKey: "user-account-1-8",
+			Reason: "exists although the head of its aggregate is at version 0",
+		}, *corrupt)
+		assert.Empty(t, s.get(t, c.Tables.Snapshot, s.keyOf(id, 0)), "nothing is written")
+	})
+}
+
 func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		tombstone := journal.Head{Aggregate: user("1"), Version: 9, TruncatedBefore: 10, DeletedAt: time.UnixMilli(5).UTC()}
@@ -201,6 +224,23 @@ func TestASnapshotThatStandsForTruncatedEventsIsNotLeftOut(t *testing.T) {
 	s.requireNothingWritten(t, user("2"))
 }
 
+func TestARestorationSaysThatItsSnapshotWasOfAnEarlierSchema(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		s.covered(t, user("1"), 4)
+		require.NoError(t, s.Truncate(t.Context(), user("1"), 4, journal.Removal{}))
+		r := restoration(user("1"), 4, old(user("1"), 5, 1))
+		r.Head.Snapshot = &journal.Snapshot{Number: 5, Payload: []byte("older"), Schema: 2}
+
+		receipt, err := s.Restore(t.Context(), r)
+
+		require.NoError(t, err)
+		assert.EqualValues(t, 5, receipt.Version)
+		assert.True(t, receipt.SnapshotLeftOut)
+		require.ErrorIs(t, receipt.SnapshotError, journal.ErrOldSchema)
+		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 5, Snapshot: stateAt(4), TruncatedBefore: 4}, s.head(t, user("1")))
+	})
+}
+
 func TestARestorationThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
@@ -222,6 +262,7 @@ func TestARestorationThatCannotBeIsRefused(t *testing.T) {
 		"another version":        {with(func(r *journal.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidEvent},
 		"a gap":                  {with(func(r *journal.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidEvent},
 		"another aggregate":      {with(func(r *journal.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidEvent},
+		"a record that is nil":   {with(func(r *journal.Restoration) { r.Records[1] = nil }), journal.ErrInvalidEvent},
 		"not UTF-8":              {with(func(r *journal.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidEvent},
 		"a snapshot ahead":       {with(func(r *journal.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidEvent},
 		"a tombstone of events":  {with(func(r *journal.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidEvent},

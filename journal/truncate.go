@@ -38,8 +38,8 @@ type Removal struct {
 // ends with an error, or with its process, call it again: it goes on with what is left.
 //
 // Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [ErrDeleted], aggregate.ErrInvalidID, [ErrCorruptItem] of the
-// head, and [ErrConflict] if other writers move it again and again; at any time [ErrThrottled], [ErrTableMissing],
-// [ErrAccess], the context's.
+// head, [ErrInvalidConfig] for a [Removal].After without time to live, and [ErrConflict] if other writers move the head again
+// and again; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	if err := j.truncate(ctx, id, before, removal); err != nil {
 		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
@@ -60,11 +60,11 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 		if !head.DeletedAt.IsZero() {
 			return head.deleted()
 		}
-		if before <= head.TruncatedBefore {
-			break // it may have ended early; what is left below is removed again
-		}
 		if err := j.needsExpiry(ctx, removal); err != nil {
 			return err
+		}
+		if before <= head.TruncatedBefore {
+			break // it may have ended early; what is left below is removed again
 		}
 		if head.Snapshot == nil || head.Snapshot.Number+1 < before {
 			return fmt.Errorf("%w: store one that is of event %d or later first", ErrNotCovered, before-1)
@@ -73,8 +73,11 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, ErrConflict) || attempt == 9 || !sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
+		if !errors.Is(err, ErrConflict) || attempt == 9 {
 			return err
+		}
+		if !sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
+			return ctx.Err()
 		}
 	}
 	return j.removeEvents(ctx, id, max(before, head.TruncatedBefore), removal)
@@ -91,8 +94,9 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 // For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a tombstone already is no
 // error: what is left of it is removed.
 //
-// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID and [ErrCorruptItem] of the head; at
-// any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID, [ErrCorruptItem] of the head and
+// [ErrInvalidConfig] for a [Removal].After without time to live; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess],
+// the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	if err := j.delete(ctx, id, expected, removal); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
@@ -270,8 +274,11 @@ func (j *Journal) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) 
 	for {
 		_, err := j.client.UpdateItem(ctx, in)
 		var conflict *types.TransactionConflictException
-		if !errors.As(err, &conflict) || !sleep(ctx, wait.NextBackOff()) {
+		if !errors.As(err, &conflict) {
 			return err
+		}
+		if !sleep(ctx, wait.NextBackOff()) {
+			return errors.Join(ctx.Err(), err)
 		}
 	}
 }

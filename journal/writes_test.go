@@ -243,6 +243,65 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 	})
 }
 
+// DynamoDB would refuse the transaction in words that name no write.
+func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		tables, a := s.Config().Tables, s.Config().Attributes
+		partition := journal.ShardKey("user-account", s.Shard(user("1")))
+		c := s.callersTable(t)
+		_, err := s.execute(t, user("1"), 0, 2, "before")
+		require.NoError(t, err)
+		_, err = s.execute(t, user("2"), 0, 1, "now")
+		require.NoError(t, err)
+		// guard is the key of a command's guard: its sort key tells the command whatever the aggregate.
+		guard := func(command string) item {
+			for _, it := range s.scan(t, tables.Journal) {
+				if id, ok := it["command_id"].(*types.AttributeValueMemberS); ok && id.Value == command {
+					sort := it[a.SortKey].(*types.AttributeValueMemberS).Value
+					return s.key(partition, "user-account-1-"+sort[len("user-account-1-"):])
+				}
+			}
+			t.Fatal("no guard of " + command)
+			return nil
+		}
+		commit := func(writes ...types.TransactWriteItem) journal.Commit {
+			return journal.Commit{
+				Aggregate: user("1"), Expected: 2, Events: events(3, 2), CommandID: "now", Snapshot: stateAt(4),
+				Redundancy: &journal.Redundancy{Keep: 2, Listed: []uint64{}}, Writes: writes,
+			}
+		}
+		for name, x := range map[string]struct {
+			table string
+			key   item
+		}{
+			"the first event":        {tables.Journal, s.keyOf(user("1"), 3)},
+			"the last event, by ARN": {arn(tables.Journal), s.keyOf(user("1"), 4)},
+			"the command's guard":    {tables.Journal, guard("now")},
+			"the head":               {tables.Snapshot, s.keyOf(user("1"), 0)},
+			"the state":              {tables.Snapshot, s.key(partition, "user-account-1-state")},
+			"the redundant snapshot": {tables.Snapshot, s.keyOf(user("1"), 4)},
+		} {
+			_, err := s.Append(t.Context(), commit(c.count("n"), present(x.table, a.PartitionKey, x.key)))
+			require.ErrorIs(t, err, journal.ErrInvalidWrite, name)
+			assert.ErrorContains(t, err, "invalid write 1", name)
+			assert.ErrorContains(t, err, "an item of the commit's own", name)
+			s.requireVersion(t, user("1"), 2)
+		}
+		allowed := []types.TransactWriteItem{
+			present(tables.Journal, a.PartitionKey, s.keyOf(user("1"), 1)),
+			present(tables.Journal, a.PartitionKey, s.keyOf(user("1"), 2)),
+			present(tables.Journal, a.PartitionKey, guard("before")),
+		}
+		for table, key := range map[string]item{tables.Journal: s.keyOf(user("1"), 5), tables.Snapshot: s.keyOf(user("1"), 3)} {
+			absent := present(table, a.PartitionKey, key)
+			absent.ConditionCheck.ConditionExpression = aws.String("attribute_not_exists(#pk)")
+			allowed = append(allowed, absent)
+		}
+		_, err = s.Append(t.Context(), commit(allowed...))
+		require.NoError(t, err)
+	})
+}
+
 func arn(table string) string { return "arn:aws:dynamodb:us-east-1:000000000000:table/" + table }
 
 func present(table, attribute string, key item) types.TransactWriteItem {
@@ -309,6 +368,44 @@ func TestAWriteIsAppliedOnceThoughRepliesAreLost(t *testing.T) {
 			s.requireWrittenOnce(t, name, receipt, 1)
 			assert.Equal(t, item{"id": text(name), "times": number(1)}, s.get(t, c.name, item{"id": text(name)}))
 		}
+	})
+}
+
+// The condition of the caller's may come true again before the first attempt arrives.
+func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		c := s.callersTable(t)
+		taken := item{"id": text("ann@example.org")}
+		s.put(t, c.name, taken)
+		client := &meddler{Client: s.client}
+		var late func() error
+		client.transact = func(call int, in *dynamodb.TransactWriteItemsInput, send func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+			if call > 1 {
+				return send()
+			}
+			late = func() error { _, err := s.client.TransactWriteItems(t.Context(), in); return err }
+			return nil, errConnectionLost
+		}
+
+		_, err := s.through(t, client).Append(t.Context(), with("1", c.count("n"), c.insert(taken)))
+
+		var unknown *journal.OutcomeUnknownError
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		require.ErrorAs(t, err, &unknown)
+		assert.NotContains(t, err.Error(), "nothing written")
+		var refused *journal.WriteRefusedError
+		require.ErrorAs(t, err, &refused, "which says why it was not written so far")
+		assert.Equal(t, 1, refused.Index)
+		assert.Equal(t, taken, refused.Item)
+		written, err := s.Resolve(t.Context(), unknown)
+		require.NoError(t, err)
+		assert.False(t, written)
+
+		s.remove(t, c.name, taken)
+		require.NoError(t, late())
+		written, err = s.Resolve(t.Context(), unknown)
+		require.NoError(t, err)
+		assert.True(t, written)
 	})
 }
 

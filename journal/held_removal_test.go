@@ -1,0 +1,148 @@
+package journal_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+		s, db := inMemory(t, config)
+		s.covered(t, user("1"), 12)
+		head := db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Snapshot), dynamotest.Times(2))
+		// Those that time to live is to remove are marked one by one.
+		db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal), dynamotest.After(3), dynamotest.Times(2))
+
+		require.NoError(t, remove(t.Context(), s.Journal, user("1")))
+
+		assert.Equal(t, 2, head.Fired())
+		db.Clock().Advance(2 * time.Hour)
+		assert.Empty(t, s.numbers(t, user("1")))
+	})
+}
+
+func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsThrottling(t *testing.T) {
+	t.Parallel()
+	remove := map[string]func(context.Context, *journal.Journal) error{
+		"truncate": func(ctx context.Context, j *journal.Journal) error {
+			return j.Truncate(ctx, user("1"), 4, journal.Removal{After: time.Hour})
+		},
+		"delete": func(ctx context.Context, j *journal.Journal) error {
+			return j.Delete(ctx, user("1"), 4, journal.Removal{After: time.Hour})
+		},
+	}
+	for name, remove := range remove {
+		for _, at := range []string{"head", "events"} {
+			t.Run(name+", "+at, func(t *testing.T) {
+				t.Parallel()
+				s, db := inMemory(t, journal.Config{})
+				s.covered(t, user("1"), 4)
+				table := s.Config().Tables.Snapshot
+				if at == "events" {
+					table = s.Config().Tables.Journal
+				}
+				before := s.head(t, user("1"))
+				db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(table))
+
+				err := remove(t.Context(), s.through(t, s.client, impatient))
+
+				require.ErrorIs(t, err, journal.ErrThrottled)
+				require.NotErrorIs(t, err, journal.ErrConflict, "nobody has moved the head")
+				assert.ErrorContains(t, err, table)
+				assert.Equal(t, numbersFrom(1, 4), s.numbers(t, user("1")))
+				if at == "head" {
+					assert.Equal(t, before, s.head(t, user("1")))
+				}
+
+				ctx, cancel := cancellable(t)
+				db.Observe(func(c dynamotest.Call) {
+					if c.Operation == "UpdateItem" {
+						cancel()
+					}
+				})
+				err = remove(ctx, s.through(t, s.client, func(c *journal.Config) { c.RetryBudget = time.Hour }))
+				require.ErrorIs(t, err, context.Canceled)
+			})
+		}
+	}
+}
+
+func TestATruncationThatMeetsCommitsEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	s.covered(t, user("1"), 4)
+	ctx, cancel := cancellable(t)
+	version := 4
+	db.Observe(func(c dynamotest.Call) {
+		switch {
+		case c.Operation == "GetItem" && version == 4:
+			version++
+			s.write(t, user("1"), version, 1)
+		case c.Operation == "UpdateItem":
+			cancel()
+		}
+	})
+
+	err := s.Truncate(ctx, user("1"), 4, journal.Removal{})
+
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Zero(t, s.head(t, user("1")).TruncatedBefore)
+}
+
+// Their events would stay for ever, and a tombstone cannot be taken back.
+func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]journal.Config{"classic": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, db := inMemory(t, config)
+			id, table, a := user("1"), s.Config().Tables.Journal, s.Config().Attributes
+			s.covered(t, id, 6)
+			timeToLive := func(attribute string, on bool) {
+				t.Helper()
+				_, err := s.client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{
+					TableName: &table, TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attribute, Enabled: aws.Bool(on)},
+				})
+				require.NoError(t, err)
+				db.Clock().Advance(2 * time.Hour) // it may be changed once an hour
+			}
+			refused := func(truncateBefore uint64) {
+				t.Helper()
+				head, events := s.head(t, id), s.scan(t, table)
+				for operation, err := range map[string]error{
+					"truncate": s.Truncate(t.Context(), id, truncateBefore, journal.Removal{After: time.Hour}),
+					"delete":   s.Delete(t.Context(), id, 6, journal.Removal{After: time.Hour}),
+				} {
+					var config *journal.ConfigError
+					require.ErrorAs(t, err, &config, operation)
+					assert.Equal(t, "Removal.After", config.Field, operation)
+					assert.ErrorContains(t, err, table, operation)
+				}
+				assert.Equal(t, head, s.head(t, id), "the head")
+				assert.ElementsMatch(t, events, s.scan(t, table), "the events")
+			}
+			timeToLive(a.TTL, false)
+			refused(4)
+			timeToLive("another", true)
+			refused(4)
+
+			require.NoError(t, s.Truncate(t.Context(), id, 4, journal.Removal{}), "which needs none")
+			refused(3) // though the head says already that they go
+			timeToLive("another", false)
+			timeToLive(a.TTL, true)
+			require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{After: time.Hour}))
+			require.NoError(t, s.Delete(t.Context(), id, 6, journal.Removal{After: time.Hour}))
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package journal_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// forSnapshots is an encoding that is applied to snapshots alone, or fails there.
+type forSnapshots struct {
+	wrapped
+	fails error
+}
+
+func (e *forSnapshots) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
+	switch {
+	case !at.Snapshot:
+		return nil, false, nil
+	case e.fails != nil:
+		return nil, false, e.fails
+	}
+	return e.wrapped.Encode(ctx, at, payload)
+}
+
+func TestASnapshotThatCannotBeEncodedIsLeftOutAndTheCommitIsWritten(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		keep(t, s.Journal, "1", 1)
+		broken := errors.New("broken")
+		j := s.through(t, s.client, encodings(&forSnapshots{wrapped{name: "a"}, broken}))
+
+		receipt, err := j.Append(t.Context(), journal.Commit{
+			Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: stateAt(2), Redundancy: &journal.Redundancy{Keep: 3, Listed: []uint64{}},
+		})
+
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, receipt.Version)
+		assert.True(t, receipt.SnapshotLeftOut)
+		require.ErrorIs(t, receipt.SnapshotError, journal.ErrEncoding)
+		require.ErrorIs(t, receipt.SnapshotError, broken)
+		assert.Empty(t, receipt.Redundant)
+		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2, Snapshot: stateAt(1)}, s.head(t, user("1")))
+		assert.Empty(t, s.snapshots(t, user("1")))
+	})
+}
+
+// Who has destroyed a key wants no more to be known of the aggregate.
+func TestADestroyedKeyRefusesTheCommitAlsoWhereOnlyTheSnapshotNeedsIt(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		destroyed := &journal.KeyDestroyedError{ID: user("1")}
+		j := s.through(t, s.client, encodings(&forSnapshots{wrapped{name: "a"}, destroyed}))
+		commit := one("1")
+		commit.Snapshot = stateAt(1)
+
+		_, err := j.Append(t.Context(), commit)
+
+		require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+		require.ErrorIs(t, err, journal.ErrEncoding)
+		assert.ErrorContains(t, err, "nothing written")
+		s.requireNothingWritten(t, user("1"))
+	})
+}
+
+func TestTheReceiptSaysWhyASnapshotWasLeftOut(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		for name, x := range map[string]struct {
+			commit journal.Commit
+			want   error
+		}{
+			"too large": {journal.Commit{Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, journal.MaxItemBytes)}}, journal.ErrTooLarge},
+			"no room": {journal.Commit{
+				Events: repeat(10, journal.Event{Payload: make([]byte, 400_000)}), Snapshot: &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
+			}, journal.ErrNoRoom},
+			"stored": {journal.Commit{Events: events(1, 1), Snapshot: stateAt(1)}, nil},
+		} {
+			x.commit.Aggregate = user(name)
+			receipt, err := s.Append(t.Context(), x.commit)
+			require.NoError(t, err, name)
+			assert.Equal(t, x.want != nil, receipt.SnapshotLeftOut, name)
+			require.ErrorIs(t, receipt.SnapshotError, x.want, name)
+		}
+	})
+}
+
+func TestASnapshotOfNoEventOrOfOneToComeIsRefused(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		s.write(t, user("2"), 1, 2)
+		for name, x := range map[string]journal.Commit{
+			"of no event":                {Aggregate: user("1"), Events: events(1, 3), Snapshot: stateAt(0)},
+			"of one beyond the commit":   {Aggregate: user("1"), Events: events(1, 3), Snapshot: stateAt(4)},
+			"beyond a later commit":      {Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(4)},
+			"of no event in a later one": {Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(0)},
+			"beyond a head looked at":    {Aggregate: user("2"), Expected: 2, CommandID: "c", Snapshot: stateAt(3)},
+			"empty":                      {Aggregate: user("1"), Events: events(1, 1), Snapshot: &journal.Snapshot{}},
+		} {
+			_, err := s.Append(t.Context(), x)
+			var config *journal.ConfigError
+			require.ErrorAs(t, err, &config, name)
+			assert.Equal(t, "Snapshot.Number", config.Field, name)
+			s.requireNothingWritten(t, user("1"))
+			s.requireVersion(t, user("2"), 2)
+		}
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(2)})
+		require.NoError(t, err, "one of an event before the commit counts too")
+		assert.Equal(t, stateAt(2), s.head(t, user("2")).Snapshot)
+	})
+}
+
+// DynamoDB refuses a batch that names an item twice.
+func TestSnapshotsMayBeNamedTwiceForRemoval(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		listed := []uint64{}
+		for n := range uint64(4) {
+			listed = snap(t, s.Journal, user("1"), n, journal.Redundancy{Listed: listed, Keep: 9}).Redundant
+		}
+		numbers := []uint64{3, 1, 3, 1, 1, 7}
+		require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), numbers))
+		assert.Equal(t, []uint64{2, 4}, s.snapshots(t, user("1")))
+		assert.Equal(t, []uint64{3, 1, 3, 1, 1, 7}, numbers, "the caller's list is left alone")
+	})
+}
