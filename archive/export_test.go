@@ -77,7 +77,7 @@ func TestAnExportThatFailsLeavesWhatCanBeResumed(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.Seed(3))
 	from := setup(t, db.Client(), journal.Config{})
-	from.fill(t, 11, 20)
+	from.fill(t, 11, 10)
 	from.write(t, account("big"), 1, 400)
 	whole := from.export(t)
 	failing := db.Inject(dynamotest.Refuse(refusal{}), dynamotest.On("Query", "GetItem", "Scan", "BatchGetItem"), dynamotest.Chance(0.03))
@@ -111,7 +111,7 @@ func (refusal) Error() string                         { return "refused for the 
 func TestAnExportEndsWithTheErrorOfItsWriter(t *testing.T) {
 	t.Parallel()
 	from, _ := pair(t)
-	from.fill(t, 5, 30)
+	from.fill(t, 5, 12)
 	_, err := archive.Export(t.Context(), from.Journal, &fullDisk{left: 70_000}, archive.ExportOptions{})
 	require.ErrorIs(t, err, errFull)
 }
@@ -132,7 +132,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 func TestAnExportEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	from, _ := pair(t)
-	from.fill(t, 5, 30)
+	from.fill(t, 5, 12)
 	_, err := archive.Export(cancelled(t), from.Journal, &bytes.Buffer{}, archive.ExportOptions{})
 	require.ErrorIs(t, err, context.Canceled)
 
@@ -235,7 +235,7 @@ func TestAnAggregateThatIsTruncatedWhileItIsReadBeginsAnew(t *testing.T) {
 func TestAnExportIsTheSameWithAnyConcurrency(t *testing.T) {
 	t.Parallel()
 	from, _ := pair(t)
-	from.fill(t, 9, 30)
+	from.fill(t, 9, 12)
 	var texts []string
 	for _, n := range []int{1, 2, 50} {
 		var out bytes.Buffer

@@ -58,7 +58,7 @@ func TestAnImportUnderFaultsGoesOnUntilItIsComplete(t *testing.T) {
 			config := []journal.Config{elsewhere, {}}[seed%2]
 			config.RetryBudget = 30 * time.Millisecond
 			to := setup(t, db.Client(), config)
-			from.fill(t, 20+seed, 15)
+			from.fill(t, 20+seed, 8)
 			from.write(t, account("big"), 1, 500, stateOf(500))
 			text := from.export(t)
 			calm := db.Storm(0.05)

@@ -18,7 +18,7 @@ func TestAnArchiveMakesTheSameJournalElsewhere(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			from, to := pair(t)
-			from.fill(t, seed, 25)
+			from.fill(t, seed, 12)
 			want := from.contents(t)
 
 			text := from.export(t)

@@ -16,9 +16,9 @@ import (
 //
 // Nothing was written when the error is [ErrConflict], [ErrDeleted], [ErrDuplicateCommand], [ErrWriteRefused],
 // [ErrTooLarge], [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidEvent], [ErrInvalidCommand], [ErrInvalidWrite],
-// [ErrEncoding], [ErrKeyDestroyed], [ErrInvalidConfig], aggregate.ErrInvalidID, [ErrThrottled], [ErrTableMissing], [ErrAccess] or [ErrCorruptItem], nor
-// when it is the context's alone. [ErrOutcomeUnknown] leaves it open, also when the context ended in mid-flight or the error is
-// an [ErrWriteRefused] too: see [Journal.Resolve].
+// [ErrEncoding], [ErrKeyDestroyed], [ErrInvalidConfig], aggregate.ErrInvalidID, [ErrThrottled], [ErrTableMissing],
+// [ErrAccess] or [ErrCorruptItem], nor when it is the context's alone. [ErrOutcomeUnknown] leaves it open, also when the
+// context ended in mid-flight: see [Journal.Resolve].
 func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
 	t, err := j.build(ctx, c)
 	if err != nil {

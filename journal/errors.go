@@ -39,8 +39,7 @@ var (
 	ErrTruncated = errors.New("events truncated")
 	// ErrDuplicateCommand: a commit with the same command id has been written before. Nothing was written now.
 	ErrDuplicateCommand = errors.New("command was executed before")
-	// ErrWriteRefused: one of [Commit.Writes] was refused, such as for its condition. Nothing was written, unless the error
-	// is an [ErrOutcomeUnknown] too: an attempt before that refusal may still be.
+	// ErrWriteRefused: one of [Commit.Writes] was refused, such as for its condition. Nothing was written.
 	ErrWriteRefused = errors.New("write of the caller refused")
 	// ErrInvalidWrite: one of [Commit.Writes] cannot be part of a commit. Nothing was written.
 	ErrInvalidWrite = errors.New("invalid write")
@@ -168,7 +167,7 @@ type WriteRefusedError struct {
 }
 
 func (e *WriteRefusedError) Error() string {
-	return fmt.Sprintf("append to %s: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
+	return fmt.Sprintf("append to %s, nothing written: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
 }
 func (e *WriteRefusedError) Is(target error) bool { return target == ErrWriteRefused }
 

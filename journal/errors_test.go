@@ -75,7 +75,7 @@ func TestEveryTypedErrorIsItsSentinelAndSaysWhatToDo(t *testing.T) {
 		{
 			&journal.WriteRefusedError{ID: user("1"), Index: 1, Table: "emails", Code: "ConditionalCheckFailed", Message: "The conditional request failed"},
 			journal.ErrWriteRefused,
-			`append to user-account-1: write 1, to table "emails", was refused: ConditionalCheckFailed: The conditional request failed`,
+			`append to user-account-1, nothing written: write 1, to table "emails", was refused: ConditionalCheckFailed: The conditional request failed`,
 		},
 		{
 			&journal.CorruptItemError{Table: "journal", PartitionKey: "p", SortKey: "s", Reason: "is missing"}, journal.ErrCorruptItem,

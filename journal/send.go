@@ -142,7 +142,7 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 		case !isFinal(reason):
 		case i >= t.writes && ambiguous:
 			// The caller's condition may come true again while an earlier attempt is still on its way.
-			return t.unknown(t.writeRefused(i, reason))
+			return t.unknown(err)
 		case i >= t.writes:
 			return t.writeRefused(i, reason)
 		case !conditionFailed(reason):
