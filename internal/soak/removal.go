@@ -1,9 +1,11 @@
 package soak
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -215,5 +217,7 @@ func (w *running) checkRemoved(id string, rows []row, h head) (all []row) {
 			}
 		}
 	})
-	return append(all, rows...)
+	all = append(all, rows...)
+	slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(a.number, b.number) })
+	return all
 }
