@@ -50,7 +50,7 @@ func (w *writer) truncate() {
 		return
 	}
 	most := head.Version + 1
-	covered := head.Snapshot != nil && w.random.IntN(4) > 0
+	covered := head.Snapshot != nil && w.random.IntN(2) == 0
 	if covered {
 		most = head.Snapshot.Number + 1
 	}
