@@ -33,6 +33,8 @@ var commands = []command{
 	{"past", 2, (*writer).past},
 	{"replay", 2, (*writer).replay},
 	{"resolve", 3, (*writer).resolve},
+	{"truncate", 3, (*writer).truncate},
+	{"delete", 1, (*writer).remove},
 	{"crash", 1, (*writer).crash},
 }
 
@@ -98,6 +100,7 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 	if w.cached {
 		latest = 0 // a decision may see what was kept; the commit's condition judges it
 	}
+	told := w.mortal(how, id)
 	a, err = w.repo.Execute(w.alive, id, func(s state) ([]aggregate.Event[state], error) {
 		w.seen("a decision", id, s.Count, s, latest)
 		count = 0
@@ -110,6 +113,7 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 		}
 		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, count), nil //nolint:gosec // not for secrets
 	}, options...)
+	told(err)
 	if err == nil {
 		w.seen("Execute", id, a.Version, a.State, floor)
 		w.held[id] = a
@@ -145,7 +149,9 @@ func (w *writer) create() {
 func (w *writer) saveTo(a repository.Aggregate[state]) {
 	id, n := a.ID.Value, max(1, w.size())
 	command, before := w.truth.command(id), a.State.digest()
+	told := w.mortal("save", id)
 	next, err := w.repo.Save(w.alive, a, w.events(w.random, command, n)...)
+	told(err)
 	w.settle(command, "save", n, a.Version+1, err)
 	if a.State.digest() != before {
 		w.truth.report(Wrong, "Save changed the aggregate that it was given, thing %s", id)
@@ -164,7 +170,9 @@ func (w *writer) saveTo(a repository.Aggregate[state]) {
 // load gives an aggregate as a load finds it.
 func (w *writer) load(id string) (a repository.Aggregate[state], ok bool) {
 	floor := w.truth.floor(id)
+	told := w.mortal("Load", id)
 	a, err := w.repo.Load(w.alive, id)
+	told(err)
 	switch {
 	case err == nil:
 		w.seen("Load", id, a.Version, a.State, floor)
@@ -194,6 +202,7 @@ func (w *writer) readError(how string, err error) {
 	switch {
 	case w.crashed(err), readFailed(err), errors.Is(err, journal.ErrThrottled):
 		w.truth.see("read failed")
+	case errors.Is(err, journal.ErrDeleted): // see mortal
 	default:
 		w.truth.report(Wrong, "%s: an error that is not documented: %v", how, err)
 	}
@@ -207,7 +216,12 @@ func (w *writer) past() {
 		return
 	}
 	number := w.random.Uint64N(floor + 1)
+	told := w.mortal("LoadAt", id)
 	a, err := w.repo.LoadAt(w.alive, id, number)
+	told(err)
+	if w.truncated(id, 1, err) {
+		return
+	}
 	if err != nil {
 		w.readError("LoadAt", err)
 		return
@@ -222,7 +236,8 @@ func (w *writer) past() {
 func (w *writer) replay() {
 	id := w.thing(w.random)
 	floor := w.truth.floor(id)
-	head, err := w.journal.Head(w.alive, aggregate.ID{Type: things.Type(), Value: id})
+	told := w.mortal("Head", id)
+	head, err := w.journal.Head(w.alive, nameOf(id))
 	if errors.Is(err, journal.ErrNotFound) && floor == 0 {
 		return
 	}
@@ -230,6 +245,11 @@ func (w *writer) replay() {
 		w.readError("Head", err)
 		return
 	}
+	if !head.DeletedAt.IsZero() {
+		told(&journal.DeletedError{ID: head.Aggregate, Version: head.Version})
+		return
+	}
+	told(nil)
 	if head.Version < floor {
 		w.truth.report(Wrong, "Head gave thing %s at version %d, which was at %d before", id, head.Version, floor)
 	}
@@ -240,6 +260,9 @@ func (w *writer) replay() {
 	var s state
 	next := from
 	for record, err := range w.journal.Events(w.alive, head.Aggregate, from, head.Version) {
+		if w.truncated(id, next, err) {
+			return
+		}
 		if err != nil {
 			w.readError("Events", err)
 			return
@@ -291,6 +314,7 @@ func (w *writer) publish() {
 		command  uint64
 		indexes  []int // of its messages
 		expected bool
+		told     func(error)
 	}
 	var parts []*part
 	var messages []*message.Message
@@ -299,7 +323,7 @@ func (w *writer) publish() {
 		if slices.ContainsFunc(parts, func(p *part) bool { return p.id == id }) {
 			continue
 		}
-		p := &part{id: id, command: w.truth.command(id)}
+		p := &part{id: id, command: w.truth.command(id), told: w.mortal("publish", id)}
 		n := max(1, w.size())
 		if n > journal.MaxEvents && w.random.IntN(2) == 0 {
 			n += 100 // two transactions
@@ -339,6 +363,9 @@ func (w *writer) publish() {
 		if f := failures[p.id]; f != nil {
 			o.sure, o.maybe = len(f.Written), len(f.Unknown)
 			w.publishError(f.Err, p.expected)
+			p.told(f.Err)
+		} else {
+			p.told(nil)
 		}
 		w.truth.settle(p.command, o)
 	}
@@ -350,6 +377,7 @@ func (w *writer) publishError(err error, expected bool) {
 		w.truth.see("conflict of a publish")
 	case errors.Is(err, journal.ErrOutcomeUnknown):
 		w.truth.see("outcome of a publish unknown")
+	case errors.Is(err, journal.ErrDeleted): // see mortal
 	case readFailed(err), errors.Is(err, journal.ErrThrottled):
 		w.truth.see("publish failed")
 	default:

@@ -41,6 +41,14 @@ func drawRepository(r *rand.Rand) (c repository.Config) {
 	return c
 }
 
+// sameSnapshots makes all repositories of a world use the same snapshots, where they may stand for events that are removed.
+func sameSnapshots(c *repository.Config) {
+	c.SnapshotSchema = 0
+	if c.Snapshots == repository.Never {
+		c.Snapshots = repository.Every(3)
+	}
+}
+
 func drawJournal(r *rand.Rand) (c journal.Config) {
 	for _, option := range journalOptions {
 		option(r, &c)

@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 )
 
-// stale makes a GetItem that does not ask for a consistent read give, at times, what one gave before: dynamotest and
+// stale makes reads by key that do not ask for consistency give, at times, what they gave before: dynamotest and
 // DynamoDB Local always give the latest. The library does ask, so this matters on the day when it forgets to.
 type stale struct {
 	mu     sync.Mutex
@@ -28,28 +30,71 @@ func (s *stale) add(stack *middleware.Stack) error {
 func (s *stale) handle(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
-	get, ok := in.Parameters.(*dynamodb.GetItemInput)
-	if !ok || aws.ToBool(get.ConsistentRead) {
-		return next.HandleInitialize(ctx, in)
+	out, metadata, err = next.HandleInitialize(ctx, in)
+	if err != nil {
+		return out, metadata, err
 	}
-	key := aws.ToString(get.TableName)
-	for _, name := range slices.Sorted(maps.Keys(get.Key)) {
-		key += fmt.Sprintf(" %+v", get.Key[name])
-	}
-	if out.Result, ok = s.earlier(key); ok {
-		return out, metadata, nil
-	}
-	if out, metadata, err = next.HandleInitialize(ctx, in); err == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.seen[key] = out.Result
+	switch get := in.Parameters.(type) {
+	case *dynamodb.GetItemInput:
+		if !aws.ToBool(get.ConsistentRead) {
+			out.Result = s.earlier("get "+keyText(aws.ToString(get.TableName), get.Key), out.Result)
+		}
+	case *dynamodb.BatchGetItemInput:
+		if reply, ok := out.Result.(*dynamodb.BatchGetItemOutput); ok {
+			s.batch(get, reply)
+		}
 	}
 	return out, metadata, err
 }
 
-func (s *stale) earlier(key string) (result any, ok bool) {
+// batch replaces items one by one: one that is new may be missing, beside others that are the latest.
+func (s *stale) batch(get *dynamodb.BatchGetItemInput, reply *dynamodb.BatchGetItemOutput) {
+	for _, table := range slices.Sorted(maps.Keys(get.RequestItems)) {
+		asked := get.RequestItems[table]
+		if aws.ToBool(asked.ConsistentRead) {
+			continue
+		}
+		same := func(key map[string]types.AttributeValue) func(map[string]types.AttributeValue) bool {
+			return func(it map[string]types.AttributeValue) bool {
+				for name, value := range key {
+					if !reflect.DeepEqual(it[name], value) {
+						return false
+					}
+				}
+				return true
+			}
+		}
+		var items []map[string]types.AttributeValue
+		for _, key := range asked.Keys {
+			if slices.ContainsFunc(reply.UnprocessedKeys[table].Keys, same(key)) {
+				continue
+			}
+			var now map[string]types.AttributeValue
+			if i := slices.IndexFunc(reply.Responses[table], same(key)); i >= 0 {
+				now = reply.Responses[table][i]
+			}
+			if it, _ := s.earlier("batch "+keyText(table, key), now).(map[string]types.AttributeValue); it != nil {
+				items = append(items, it)
+			}
+		}
+		reply.Responses[table] = items
+	}
+}
+
+// earlier gives at times what was read before instead of what is there now, nothing also.
+func (s *stale) earlier(key string, now any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	result, ok = s.seen[key]
-	return result, ok && s.random.IntN(2) == 0
+	if before, ok := s.seen[key]; ok && s.random.IntN(2) == 0 {
+		return before
+	}
+	s.seen[key] = now
+	return now
+}
+
+func keyText(table string, key map[string]types.AttributeValue) string {
+	for _, name := range slices.Sorted(maps.Keys(key)) {
+		table += fmt.Sprintf(" %+v", key[name])
+	}
+	return table
 }

@@ -51,6 +51,10 @@ type running struct {
 	late   float64
 	layout journal.Layout
 	orders orders
+
+	encodings []journal.Encoding
+	removes   bool // events are truncated and things deleted
+	removals  removals
 }
 
 // Run lets the world happen, and judges it. The error is not about the library: the context has ended, or the database
@@ -91,6 +95,11 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	}
 	run.late = pick(random, 0, 0.01, 0.05)
 	run.layout = pick(random, journal.Classic, journal.Lean)
+	run.removes = random.IntN(3) == 0
+	var err error
+	if run.encodings, err = drawEncodings(random); err != nil {
+		return Report{}, err
+	}
 	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4, Layout: run.layout}); err != nil {
 		return Report{}, fmt.Errorf("create the tables: %w", err)
 	}
@@ -104,7 +113,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	if run.memory != nil {
 		calm = weather(random, run.memory, run.pause)
 	}
-	err := run.work(ctx, writers)
+	err = run.work(ctx, writers)
 	calm()
 	run.turns.free = true
 	for _, one := range writers {

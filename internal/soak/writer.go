@@ -90,13 +90,16 @@ func (w *writer) live(ctx context.Context) (err error) {
 	// Random ids would make requests differ from run to run.
 	var made atomic.Uint64
 	config := drawJournal(w.random)
-	config.Now, config.Layout = w.now, w.layout
+	config.Now, config.Layout, config.Encodings = w.now, w.layout, w.encodings
 	config.NewID = func() string { return fmt.Sprintf("w%d.%d-%d", w.index, w.life, made.Add(1)) }
 	if w.journal, err = w.open(ctx, config); err != nil {
 		return err
 	}
 	settings := drawRepository(w.random)
 	w.cached = settings.Cache > 0
+	if w.removes {
+		sameSnapshots(&settings)
+	}
 	if w.repo, err = repository.New(w.journal, things, settings); err != nil {
 		return err
 	}
@@ -158,6 +161,8 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 		w.truth.see("too many events")
 	case errors.Is(err, journal.ErrTooLarge):
 		w.truth.see("too large")
+	case errors.Is(err, journal.ErrDeleted):
+		w.truth.see("refused after deletion")
 	case errors.Is(err, errRefused):
 		w.truth.see("refused")
 	case w.crashed(err):

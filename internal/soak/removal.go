@@ -1,0 +1,223 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// removals are what is known of things of which something was removed on purpose. It is safe for concurrent use.
+type removals struct {
+	mu     sync.Mutex
+	things map[string]*removed
+}
+
+type removed struct {
+	kept   map[uint64]row // events as they were before anybody removed them; they never change
+	asked  uint64         // the highest place that a truncation was asked for
+	done   uint64         // events below it are not there any more
+	doomed bool           // a deletion was asked for
+	gone   bool           // somebody was told that it is deleted
+	erased bool           // a deletion has ended well
+}
+
+// of lets do look at a thing, or change it.
+func (r *removals) of(id string, do func(*removed)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.things == nil {
+		r.things = map[string]*removed{}
+	}
+	if r.things[id] == nil {
+		r.things[id] = &removed{kept: map[uint64]row{}}
+	}
+	do(r.things[id])
+}
+
+func nameOf(id string) aggregate.ID { return aggregate.ID{Type: things.Type(), Value: id} }
+
+// truncate removes events that a snapshot stands for, or tries to remove more.
+func (w *writer) truncate() {
+	id := w.thing(w.random)
+	head, ok := w.toRemove(id)
+	if !ok {
+		return
+	}
+	most := head.Version + 1
+	covered := head.Snapshot != nil && w.random.IntN(2) == 0
+	if covered {
+		most = head.Snapshot.Number + 1
+	}
+	before := 1 + w.random.Uint64N(most)
+	if !w.keep(id, before) {
+		return
+	}
+	w.removals.of(id, func(r *removed) { r.asked = max(r.asked, before) })
+	told := w.mortal("Truncate", id)
+	err := w.journal.Truncate(w.alive, nameOf(id), before, journal.Removal{})
+	switch {
+	case err == nil:
+		w.truth.see("truncated")
+		w.removals.of(id, func(r *removed) { r.done = max(r.done, before) })
+	case errors.Is(err, journal.ErrNotCovered):
+		w.truth.see("not covered")
+		if covered {
+			w.truth.report(Wrong, "Truncate of thing %s before %d: a snapshot that was there does not count: %v", id, before, err)
+		}
+	case errors.Is(err, journal.ErrConflict):
+		w.truth.see("conflict of a removal")
+		return // that of one attempt of many, which says nothing of the version now
+	default:
+		w.readError("Truncate", err)
+	}
+	told(err)
+}
+
+// remove deletes a thing, the one that commands will soon leave alone anyway.
+func (w *writer) remove() {
+	id := fmt.Sprint(w.truth.count() / w.span)
+	head, ok := w.toRemove(id)
+	if !ok || !w.keep(id, head.Version+1) {
+		return
+	}
+	w.removals.of(id, func(r *removed) { r.doomed = true })
+	err := w.journal.Delete(w.alive, head.Aggregate, head.Version, journal.Removal{})
+	switch {
+	case err == nil:
+		w.truth.see("deleted")
+		w.removals.of(id, func(r *removed) { r.gone, r.erased = true, true })
+	case errors.Is(err, journal.ErrConflict):
+		w.truth.see("conflict of a removal")
+	default:
+		w.readError("Delete", err)
+	}
+}
+
+// toRemove reads the head of a thing that is there.
+func (w *writer) toRemove(id string) (journal.Head, bool) {
+	if !w.removes {
+		return journal.Head{}, false
+	}
+	floor := w.truth.floor(id)
+	head, err := w.journal.Head(w.alive, nameOf(id))
+	switch {
+	case err == nil:
+		return head, head.DeletedAt.IsZero()
+	case !errors.Is(err, journal.ErrNotFound) || floor > 0:
+		w.readError("Head", err)
+	}
+	return head, false
+}
+
+// keep reads the events below a number that exist, before somebody removes them, and tells whether it has them all: a
+// transaction may show in part.
+func (w *writer) keep(id string, before uint64) (all bool) {
+	rows, err := w.histories(w.alive, id)
+	if err != nil {
+		return false // of this reader, nobody's fault
+	}
+	w.removals.of(id, func(r *removed) {
+		for _, one := range rows[id] {
+			r.kept[one.number] = one
+		}
+		for n := uint64(1); n < before; n++ {
+			if _, all = r.kept[n]; !all {
+				return
+			}
+		}
+		all = true
+	})
+	return all
+}
+
+// mortal begins something on a thing, and gives what judges how it ended: who is told that the thing is deleted is told so
+// for a reason, and nobody hears anything else later.
+func (w *writer) mortal(how, id string) (told func(error)) {
+	var gone bool
+	w.removals.of(id, func(r *removed) { gone = r.gone })
+	return func(err error) {
+		switch {
+		case errors.Is(err, journal.ErrDeleted):
+			var doomed bool
+			w.removals.of(id, func(r *removed) { doomed, r.gone = r.doomed, r.doomed })
+			if !doomed {
+				w.truth.report(Wrong, "%s: thing %s counts as deleted, which nobody did: %v", how, id, err)
+			}
+		case gone && (err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrTruncated)):
+			w.truth.report(Wrong, "%s: thing %s was deleted before, and that is not told: %v", how, id, err)
+		}
+	}
+}
+
+// truncated tells that events from a number on were asked for, and that some are missing because somebody removed them.
+func (w *writer) truncated(id string, from uint64, err error) bool {
+	var truncated *journal.TruncatedError
+	if !errors.As(err, &truncated) {
+		return false
+	}
+	w.truth.see("truncated events asked for")
+	var most uint64
+	w.removals.of(id, func(r *removed) {
+		if most = r.asked; r.doomed {
+			most = uint64(len(r.kept)) + 1
+		}
+	})
+	return from < truncated.Before && truncated.Before <= most
+}
+
+// finish deletes what a deletion that ended early has left behind.
+func (w *running) finish(ctx context.Context, j *journal.Journal) error {
+	heads, err := w.heads(ctx)
+	for id, h := range heads {
+		if !h.deleted {
+			continue
+		}
+		var again bool
+		w.removals.of(id, func(r *removed) { again = !r.erased })
+		if again {
+			err = errors.Join(err, j.Delete(ctx, nameOf(id), h.version, journal.Removal{}))
+		}
+	}
+	return err
+}
+
+// checkRemoved gives the events of a thing with those that were removed, and reports those that should have been.
+func (w *running) checkRemoved(id string, rows []row, h head) (all []row) {
+	w.removals.of(id, func(r *removed) {
+		if h.truncatedBefore < r.done || h.truncatedBefore > r.asked && !h.deleted {
+			w.truth.report(Wrong, "the head of thing %s says that it is truncated before %d, it was asked for up to %d and told up to %d",
+				id, h.truncatedBefore, r.asked, r.done)
+		}
+		if h.deleted != r.gone && (r.gone || !r.doomed) {
+			w.truth.report(Wrong, "thing %s is deleted: %v, and somebody was told so: %v", id, h.deleted, r.gone)
+		}
+		if h.deleted && (len(rows) > 0 || h.states > 0) {
+			w.truth.report(Wrong, "thing %s is deleted, and %d events and %d states are there", id, len(rows), h.states)
+		}
+		there := map[uint64]bool{}
+		for _, one := range rows {
+			there[one.number] = true
+			if one.number < r.done {
+				w.truth.report(Wrong, "event %d of thing %s is there, which was truncated before %d", one.number, id, r.done)
+			}
+			if kept, ok := r.kept[one.number]; ok && (kept.token != one.token || kept.commitID != one.commitID) {
+				w.truth.report(Wrong, "event %d of thing %s is another than it was", one.number, id)
+			}
+		}
+		// From the place of truncation on nothing may be missing.
+		for n := uint64(1); n < h.truncatedBefore; n++ {
+			if one, ok := r.kept[n]; ok && !there[n] {
+				all = append(all, one)
+			}
+		}
+	})
+	all = append(all, rows...)
+	slices.SortStableFunc(all, func(a, b row) int { return cmp.Compare(a.number, b.number) })
+	return all
+}
