@@ -117,6 +117,31 @@ func (s store) withoutToken(t *testing.T, in *dynamodb.TransactWriteItemsInput) 
 	return s.client.TransactWriteItems(t.Context(), &repetition)
 }
 
+// What would tell whose the events were is gone, so a conflict would say too much.
+func TestALostReplyWhoseEventsWereRemovedSinceLeavesTheOutcomeOpen(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		client := &meddler{Client: s.client}
+		client.transact = func(call int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+			out, err := s.withoutToken(t, in)
+			if call > 1 {
+				return out, err
+			}
+			require.NoError(t, err)
+			_, err = s.Append(t.Context(), journal.Commit{
+				Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
+			})
+			require.NoError(t, err)
+			require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}))
+			return nil, errConnectionLost
+		}
+
+		_, err := s.through(t, client).Append(t.Context(), one("1"))
+
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		require.NotErrorIs(t, err, journal.ErrConflict)
+	})
+}
+
 func TestALostReplyOfATransactionThatLostARaceIsAConflict(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		j := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {

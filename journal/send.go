@@ -133,6 +133,9 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 		} else if readErr != nil || !slices.ContainsFunc(reasons, conditionFailed) {
 			return unknown
 		}
+		if reasons != nil && t.guard == 0 && j.mayBeRemoved(t, reasons[0].Item) {
+			return unknown
+		}
 	}
 	if t.guard > 0 && reasons != nil && conditionFailed(reasons[t.guard]) {
 		return j.duplicate(t.commit, reasons[t.guard].Item)
@@ -163,6 +166,12 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 		}
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.tablesOf(t)))
+}
+
+// mayBeRemoved tells that the head no longer vouches for the commit's first event, which would tell whose it is.
+func (j *Journal) mayBeRemoved(t *transaction, head item) bool {
+	before, _ := uintOf(head[attrTruncatedBefore])
+	return before > t.commit.Expected+1
 }
 
 // errRefit: the transaction was changed and is to be sent again.
