@@ -25,7 +25,7 @@ func TestAnArchiveMakesTheSameJournalElsewhere(t *testing.T) {
 			done := to.imports(t, text)
 
 			assert.Equal(t, want, to.contents(t))
-			assert.EqualValues(t, 25, done.Aggregates)
+			assert.EqualValues(t, 12, done.Aggregates)
 			assert.Zero(t, done.Present)
 			assert.Zero(t, done.SnapshotsLeftOut)
 			from.requireSound(t)

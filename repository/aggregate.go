@@ -16,7 +16,7 @@ type Aggregate[S any] struct {
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
 	// Repeated says that Execute wrote nothing, since the aggregate knows the [CommandID] already. State and Version are
-	// what they are now, not as they were after the command.
+	// what they are now, not as they were after the command; both are zero if the aggregate was deleted since.
 	Repeated bool
 
 	partial bool // see Partial

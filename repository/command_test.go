@@ -168,7 +168,7 @@ func TestACommandIsRepeatedThoughItsAggregateWasDeletedSince(t *testing.T) {
 
 	a, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
 	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), Version: 1, Repeated: true}, a)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), Repeated: true}, a)
 
 	_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay again"))
 	require.ErrorIs(t, err, journal.ErrDeleted)

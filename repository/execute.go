@@ -26,7 +26,7 @@ import (
 //
 // With a [CommandID] the command takes effect once. When it is executed again, nothing is written, and the aggregate comes
 // with Repeated set, also where the decision would refuse the command by now. A decision without events is remembered too; one that
-// refuses is not. Of an aggregate that was deleted since, only id, version and Repeated are given.
+// refuses is not. Of an aggregate that was deleted since, only id and Repeated are given.
 //
 // The error of a decision is returned as it is. All others are those of Load and Save, but for
 // [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written: execute the command again if
@@ -79,7 +79,7 @@ func (r *Repository[S]) orRepeated(ctx context.Context, a Aggregate[S], err erro
 	case !known:
 		return a, err
 	}
-	return Aggregate[S]{ID: deleted.ID, Version: deleted.Version, Repeated: true}, nil
+	return Aggregate[S]{ID: deleted.ID, Repeated: true}, nil
 }
 
 // attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other errors;

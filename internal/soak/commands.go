@@ -113,6 +113,11 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 		}
 		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, count), nil //nolint:gosec // not for secrets
 	}, options...)
+	if err == nil && a.Repeated && a.Version == 0 {
+		w.truth.see("repeated on a tombstone")
+		told(&journal.DeletedError{}) // that is how Execute says so
+		return a, count, nil
+	}
 	told(err)
 	if err == nil {
 		w.seen("Execute", id, a.Version, a.State, floor)
