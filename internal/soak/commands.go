@@ -113,7 +113,7 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 		}
 		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, count), nil //nolint:gosec // not for secrets
 	}, options...)
-	if err == nil && a.Repeated && a.Version == 0 {
+	if err == nil && a.Repeated && a.Version == 0 && floor > 0 { // a command without events may be the first of all
 		w.truth.see("repeated on a tombstone")
 		told(&journal.DeletedError{}) // that is how Execute says so
 		return a, count, nil
