@@ -365,3 +365,21 @@ func TestABadConfigIsRefused(t *testing.T) {
 		assert.ErrorContains(t, err, c.field, name)
 	}
 }
+
+func TestNothingIsPublishedToADeletedAggregate(t *testing.T) {
+	t.Parallel()
+	for name, known := range map[string]bool{"its version is known": true, "it is not": false} {
+		s := newStore(t, journal.Config{})
+		p := s.publisher(publisher.Config{})
+		require.NoError(t, p.Publish("order", messageTo(order1, "first")))
+		require.NoError(t, s.another().Delete(t.Context(), order1, 1, journal.Removal{}))
+		if !known {
+			p = s.publisher(publisher.Config{})
+		}
+
+		failed := failureOf(t, p.Publish("order", messageTo(order1, "second")), order1)
+
+		require.ErrorIs(t, failed.Err, journal.ErrDeleted, name)
+		assert.Equal(t, []int{0}, failed.NotWritten)
+	}
+}
