@@ -205,10 +205,10 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 	}
 	condition, names, values := j.versionCondition(c)
 	// A head that was put back may have a snapshot that is ahead of it; see refit.
-	condition += " AND (attribute_not_exists(#n) OR #n <= :expected)"
+	condition += " AND NOT #n > :expected" // true where there is none
 	names["#n"] = attrSnapshotNumber
 	if c.Snapshot != nil {
-		condition += " AND (attribute_not_exists(#t) OR attribute_not_exists(#s) OR #s <= :s)"
+		condition += " AND (attribute_not_exists(#t) OR NOT #s > :s)"
 		names["#t"] = attrTruncatedBefore
 	}
 	return j.updateOfHead(c, head, condition, names, values)
