@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,9 @@ const (
 	attrTruncatedBefore = "truncated_before"
 	attrDeletedAt       = "deleted_at"
 )
+
+// noSnapshot is the snapshot's number on a tombstone: beyond all versions.
+const noSnapshot = math.MaxUint64
 
 // Head is the one row of an aggregate that every commit moves.
 type Head struct {
@@ -203,10 +207,11 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 	if c.Expected == 0 {
 		return j.putNew(j.config.Tables.Snapshot, head)
 	}
-	condition, names, values := j.versionCondition(c)
-	// A head that was put back may have a snapshot that is ahead of it; see refit.
-	condition += " AND NOT #n > :expected" // true where there is none
-	names["#n"] = attrSnapshotNumber
+	// A head that was put back may have a snapshot that is ahead of it; see refit. The condition is true where there is no
+	// snapshot, and false of a tombstone, which has the number of none; so it need not say more, and each word costs.
+	condition := "#v = :expected AND NOT #n > :expected"
+	names := attributeNames("#v", j.config.Attributes.Version, "#n", attrSnapshotNumber)
+	values := item{":expected": numberValue(c.Expected)}
 	if c.Snapshot != nil {
 		condition += " AND (attribute_not_exists(#t) OR NOT #s > :s)"
 		names["#t"] = attrTruncatedBefore

@@ -121,6 +121,7 @@ func (j *Journal) buildRestoration(r *Restoration) (*transaction, error) {
 	}
 	if !r.Head.DeletedAt.IsZero() {
 		head[attrDeletedAt] = numberValue(r.Head.DeletedAt.UnixMilli())
+		head[attrSnapshotNumber] = numberValue(uint64(noSnapshot))
 	}
 	t.size += itemSize(head)
 	if t.size > MaxCommitBytes {

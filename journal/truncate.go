@@ -119,10 +119,10 @@ func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 		return err
 	}
 	if head.DeletedAt.IsZero() {
-		update := "SET #t = :t, #d = :d REMOVE #p, #n, #g, #s, #e, #r"
+		update := "SET #t = :t, #d = :d, #n = :n REMOVE #p, #g, #s, #e, #r"
 		names := attributeNames("#t", attrTruncatedBefore, "#d", attrDeletedAt, "#p", j.config.Attributes.Payload,
 			"#n", attrSnapshotNumber, "#g", attrSnapshotDigest, "#s", attrSnapshotSchema, "#e", attrEncoding, "#r", attrRedundant)
-		values := item{":t": numberValue(head.Version + 1), ":d": numberValue(j.config.Now().UnixMilli())}
+		values := item{":t": numberValue(head.Version + 1), ":d": numberValue(j.config.Now().UnixMilli()), ":n": numberValue(uint64(noSnapshot))}
 		if err := j.updateHead(ctx, head, update, names, values); err != nil {
 			return err
 		}
