@@ -63,11 +63,10 @@ func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 
 // readHead leaves the snapshot's payload as it is stored.
 func (j *Journal) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
-	table := j.config.Tables.Snapshot
 	if j.config.Layout == Lean {
 		return j.readLeanHead(ctx, id)
 	}
-	it, err := j.getItem(ctx, table, j.key(id, 0))
+	it, err := j.getItem(ctx, j.config.Tables.Snapshot, j.key(id, 0))
 	if err != nil {
 		return Head{}, err
 	}
