@@ -16,6 +16,8 @@ const (
 	MetadataAggregateType  = envelope.AggregateTypeKey  // the topic
 	MetadataSequenceNumber = envelope.SequenceNumberKey // decimal, from 1
 	MetadataOccurredAt     = envelope.OccurredAtKey     // RFC 3339 with milliseconds, UTC
+	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See [AttemptFromContext].
+	MetadataDeliveryAttempt = "delivery_attempt"
 )
 
 // messageContext carries what belongs to a message without an allocation for each value.
@@ -23,6 +25,7 @@ type messageContext struct {
 	context.Context
 	record   *journal.Record
 	position *Position
+	attempt  int
 }
 
 type contextKey struct{}
@@ -55,6 +58,16 @@ func AggregateFromContext(ctx context.Context) (id aggregate.ID, number uint64, 
 		return aggregate.ID{}, 0, false
 	}
 	return c.record.Aggregate, c.record.Number, true
+}
+
+// AttemptFromContext tells how often the message was delivered, this time included, since its member took over the shard: 1 for
+// the first time.
+func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
+	c, ok := fromContext(ctx)
+	if !ok {
+		return 0, false
+	}
+	return c.attempt, true
 }
 
 // PositionFromContext gives the position that a message's handler may commit.
