@@ -225,7 +225,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			m.start(take)
 			return
 		case !errors.Is(err, checkpoint.ErrRosterMoved):
-			m.logger.Info("Cannot change the roster of the group, will try again", watermill.LogFields{"member": m.number, "err": err})
+			m.logger.Error("Cannot change the roster of the group, will try again", err, watermill.LogFields{"member": m.number})
 			return
 		}
 		m.roster = now

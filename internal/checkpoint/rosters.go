@@ -153,7 +153,7 @@ func (r Roster) attributes() item {
 func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput {
 	var set, remove []string
 	condition := []string{"#change = :seen"}
-	names := map[string]string{"#members": attrMembers}
+	names := map[string]string{}
 	values := item{":seen": text(seen.change)}
 	for _, name := range slices.Sorted(maps.Keys(next.attributes())) {
 		names["#"+name] = name
@@ -166,15 +166,14 @@ func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput
 	}
 	for m, state := range next.Members {
 		if _, was := seen.Members[m]; !was {
-			names[fmt.Sprint("#m", m)] = strconv.FormatUint(m, 10)
+			names["#members"], names[fmt.Sprint("#m", m)] = attrMembers, strconv.FormatUint(m, 10)
 			values[fmt.Sprint(":m", m)] = memberValue(state)
 			set = append(set, fmt.Sprintf("#members.#m%d = :m%d", m, m))
 		}
 	}
 	for m, state := range seen.Members {
 		if _, stays := next.Members[m]; !stays {
-			names[fmt.Sprint("#m", m)] = strconv.FormatUint(m, 10)
-			names["#beat"] = attrBeat
+			names["#members"], names[fmt.Sprint("#m", m)], names["#beat"] = attrMembers, strconv.FormatUint(m, 10), attrBeat
 			values[fmt.Sprint(":m", m)] = number(state.Beat)
 			remove = append(remove, fmt.Sprintf("#members.#m%d", m))
 			condition = append(condition, fmt.Sprintf("#members.#m%d.#beat = :m%d", m, m))
