@@ -213,7 +213,7 @@ func TestTheSweepFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
 	got := receiveAll(t, messages, 4)
 	assert.ElementsMatch(t, append(expect("import", 1, 3), "y/3"), got)
 	assert.Equal(t, expect("import", 1, 3), only("import", got), "in order")
-	eventually(t, "they are counted", func() bool { return sub.Stats().Swept == 4 })
+	eventually(t, "they are counted", func() bool { return sub.Stats().Swept >= 4 })
 }
 
 func only(id string, payloads []string) (some []string) {
