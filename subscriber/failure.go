@@ -27,6 +27,8 @@ func Block() FailurePolicy { return FailurePolicy{} }
 
 // Park gives up an aggregate after a number of failed attempts at one event: its events wait in the journal, and it is on a list
 // that package groups shows, until it is told there to go on. Attempts are counted by each member anew, from when it took the shard over.
+// An encoding whose keys cannot be had for a while fails too, so choose a number whose pauses outlast that: ten attempts take
+// about a minute, twenty about six.
 func Park(attempts int) FailurePolicy { return FailurePolicy{attempts: attempts} }
 
 // PoisonQueue gives up a single event after a number of failed attempts: its message goes to a topic of a publisher, with the

@@ -128,6 +128,8 @@ func (sh *shard) progress() (cursor int64, list []behind, unlist []*stream) {
 		switch {
 		case st.drained() && st.listed && !dirty:
 			unlist = append(unlist, st)
+		case !st.listed && !st.drained() && st.swept > st.acked:
+			list = append(list, behind{st, st.head}) // no cursor leads back to it
 		case st.drained(), st.listed, st.hint == 0, st.claimed && st.hint <= st.acked, st.hintAt >= sh.settled:
 			// Nothing of it lies before the cursor that a restart would not find.
 		case time.Since(st.pending) > sh.config.BehindAfter:

@@ -87,8 +87,12 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			var number uint64
 			next, number = next.Join(checkpoint.Member{})
 			take, _ := next.Share(number)
+			// Not cut off by the end of ctx: a member that does not know that it is one keeps its shards from others.
+			once, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.LeaseDuration/2)
 			var now checkpoint.Roster
-			if now, err = m.checkpoint.ChangeRoster(ctx, m.key, seen, next.Take(number, take)); err == nil {
+			now, err = m.checkpoint.ChangeRoster(once, m.key, seen, next.Take(number, take))
+			cancel()
+			if err == nil {
 				m.number, m.beat, m.roster, m.sightings = number, 0, now, map[uint64]sighting{}
 				m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
 				m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})

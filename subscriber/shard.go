@@ -162,9 +162,9 @@ func (sh *shard) end() {
 
 // start takes the shard over: its cursor, and what the former owner left behind.
 func (sh *shard) start(ctx context.Context) error {
-	begin := max(0, sh.since.UnixMilli())
-	if sh.since.IsZero() {
-		begin = 0
+	begin := int64(0)
+	if !sh.since.IsZero() {
+		begin = max(0, sh.since.UnixMilli())
 	}
 	var progress checkpoint.Progress
 	if !sh.fresh {
