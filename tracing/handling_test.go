@@ -63,6 +63,53 @@ func TestANackWithoutAnErrorIsAnAttemptToo(t *testing.T) {
 	assert.Equal(t, int64(2), attributesOf(w.named("process account", 2)[1])["millrace.delivery.attempt"])
 }
 
+func TestAHandlingWhoseMessagesCannotBePublishedIsAnAttempt(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
+	require.NoError(t, err)
+	router, sub := w.router()
+	router.AddMiddleware(tracing.Middleware(w.config))
+	var calls atomic.Int32
+	router.AddHandler("relay", "account", sub, "relayed", unwilling{errHandler}, func(*message.Message) ([]*message.Message, error) {
+		if calls.Add(1) == 1 {
+			return []*message.Message{message.NewMessage("new", nil)}, nil
+		}
+		return nil, nil
+	})
+	w.start(router)
+
+	assert.Equal(t, int64(2), attributesOf(w.named("process account", 2)[1])["millrace.delivery.attempt"])
+}
+
+func TestAttemptsBeginAnewOnceAnEventWasHandled(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
+	require.NoError(t, err)
+	_, sub := w.router()
+	t.Cleanup(func() { require.NoError(t, sub.Close()) })
+	messages, err := sub.Subscribe(t.Context(), "account")
+	require.NoError(t, err)
+	msg := <-messages
+	defer msg.Ack()
+
+	results := []error{errHandler, nil, nil}
+	handle := tracing.Middleware(w.config)(func(*message.Message) ([]*message.Message, error) {
+		result := results[0]
+		results = results[1:]
+		return nil, result
+	})
+	for range 3 {
+		_, _ = handle(msg)
+	}
+	var attempts []any
+	for _, span := range w.named("process account", 3) {
+		attempts = append(attempts, attributesOf(span)["millrace.delivery.attempt"])
+	}
+	assert.Equal(t, []any{int64(1), int64(2), int64(1)}, attempts)
+}
+
 // retry runs a handler a second time within one delivery.
 func retry(next message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {

@@ -130,9 +130,11 @@ func TestAHandlingIsAChildOfASpanThatItsContextHas(t *testing.T) {
 	w := setup(t)
 	_, err := w.accounts.Execute(t.Context(), "42", events(Deposited{1}))
 	require.NoError(t, err)
+	_, err = w.plain.Execute(t.Context(), "43", events(Deposited{1}))
+	require.NoError(t, err)
 	outer := func(next message.HandlerFunc) message.HandlerFunc {
 		return func(msg *message.Message) ([]*message.Message, error) {
-			ctx, span := w.tracer.Tracer("test").Start(msg.Context(), "outer")
+			ctx, span := w.tracer.Tracer("test").Start(msg.Context(), "outer "+msg.Metadata.Get("aggregate_id"))
 			defer span.End()
 			msg.SetContext(ctx)
 			return next(msg)
@@ -140,8 +142,15 @@ func TestAHandlingIsAChildOfASpanThatItsContextHas(t *testing.T) {
 	}
 	w.run(func(*message.Message) error { return nil }, outer, tracing.Middleware(w.config))
 
-	requireChild(t, w.span("outer"), w.span("process account"))
-	requireLink(t, w.span("commit account"), w.span("process account"))
+	for _, span := range w.named("process account", 2) {
+		id := attributesOf(span)["millrace.aggregate.id"].(string)
+		requireChild(t, w.span("outer "+id), span)
+		if id == "42" {
+			requireLink(t, w.span("commit account"), span)
+		} else {
+			assert.Empty(t, span.Links(), "its commit has no span")
+		}
+	}
 }
 
 func TestMessagesThatAHandlerReturnsGoOnWithItsSpan(t *testing.T) {
