@@ -5,8 +5,8 @@
 //		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),
 //	)
 //
-// A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round trip, no read unit. docs/operations.md
-// has alerts and queries.
+// A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round trip, no read unit.
+// docs/operations.md has alerts and queries.
 //
 // # Subscribers
 //
@@ -15,7 +15,7 @@
 //	millrace_subscriber_messages_delivered_total    counter  messages handed to handlers, redeliveries included
 //	millrace_subscriber_messages_acked_total        counter
 //	millrace_subscriber_messages_nacked_total       counter
-//	millrace_subscriber_duplicates_dropped_total    counter  events seen again and dropped: the work of the second look and of restarts
+//	millrace_subscriber_duplicates_dropped_total    counter  events seen again and dropped, as by the second look
 //	millrace_subscriber_events_fetched_total        counter  events read by aggregate: local commits, and gaps in the tail
 //	millrace_subscriber_events_passed_over_total    counter  events given up on purpose, by reason: key_destroyed, removed
 //	millrace_subscriber_failures_total              counter  readings of an aggregate that failed and were put off
@@ -37,8 +37,8 @@
 //	millrace_subscriber_parked_aggregates           gauge    aggregates given up until someone resumes them
 //
 // A shard has one holder, so sums over the members of a group are those of the group. A member that holds nothing of a
-// topic says nothing of it. The lag is what the holder knows of: it is a lower bound until the shard is caught up. There
-// are five series for each shard and group, and as many members as there are share them.
+// topic says nothing of it. Lag and age are of what the holder knows of: lower bounds until the shard is caught up. The gauges
+// make five series for each shard and group, however many members there are.
 //
 // # Projections
 //
@@ -50,8 +50,8 @@
 //
 // # Several of one name
 //
-// A registry takes one collector for each consumer group, and one for each projection. Where a process has several subscribers in one
-// group, give each a label of its own:
+// A registry takes one collector for each consumer group, and one for each projection. Where a process has several subscribers
+// in one group, give each a label of its own:
 //
 //	prometheus.WrapRegistererWith(prometheus.Labels{"member": "1"}, registry).MustRegister(...)
 package metrics

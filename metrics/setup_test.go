@@ -67,10 +67,9 @@ func gather(t *testing.T, c prometheus.Collector) map[string]int {
 	return series
 }
 
-// overview is the text of doc.go.
-func overview(t *testing.T) string {
+func read(t *testing.T, file string) string {
 	t.Helper()
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	return string(text)
 }

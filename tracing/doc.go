@@ -1,12 +1,12 @@
 // Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and links the two: who looks at a
-// handler that failed finds the command that led to its event, and the other way round.
+// handler that failed finds the command that led to its event.
 //
-//	accounts := tracing.NewRepository(accounts, tracing.Config{})               // spans of Execute and Save
-//	events := tracing.NewPublisher(events, tracing.Config{})                    // spans of Publish
+//	accounts := tracing.NewRepository(accounts, tracing.Config{})                     // spans of Execute and Save
+//	events := tracing.NewPublisher(events, tracing.Config{})                          // spans of Publish
 //	totals.AddMiddleware(tracing.Middleware(tracing.Config{ConsumerGroup: "totals"})) // a span for each handling
 //
-// It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and propagator are the global ones
-// unless [Config] names others. The global propagator carries nothing until a program has set one:
+// It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and propagator are the global
+// ones unless [Config] names others. The global propagator carries nothing until a program has set one:
 //
 //	otel.SetTextMapPropagator(propagation.TraceContext{})
 //
@@ -29,8 +29,8 @@
 //
 // # Without a span for each commit
 //
-// [ContextWithTrace] puts the span of a context into the metadata of all commits that are made with it, by any repository. A service
-// that calls it once for each request links handlings to requests, and needs no [Repository] of this package.
+// [ContextWithTrace] puts the span of a context into the metadata of all commits that are made with it, by any repository. A
+// service that calls it once for each request links handlings to requests, and needs no [Repository] of this package.
 //
 // # Spans
 //

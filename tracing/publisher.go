@@ -32,8 +32,8 @@ func NewPublisher(p message.Publisher, config Config) *Publisher {
 	return &Publisher{Publisher: p, tracer: config.tracer(), propagator: config.propagator()}
 }
 
-// Publish publishes copies of the messages that carry the span, in one call, with the contexts that the messages have. Messages
-// are as a rule of one context, that of a request or a handling, and share a span, which is its child. Those of several contexts have
+// Publish publishes copies of the messages that carry the span, in one call, with the contexts that the messages have. As a
+// rule they are all of one request or handling, and share a span, which is the child of its span. Those of several have
 // one for each. A message whose context has no span goes on with the one that its metadata carries, if any.
 //
 // With a [*publisher.PublishError], only spans with messages that are not written, or perhaps not, are errors.
