@@ -60,6 +60,15 @@ func AggregateFromContext(ctx context.Context) (id aggregate.ID, number uint64, 
 	return c.record.Aggregate, c.record.Number, true
 }
 
+// ConsumerGroupFromContext gives the consumer group that a message was delivered to.
+func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
+	c, ok := fromContext(ctx)
+	if !ok {
+		return "", false
+	}
+	return c.position.shard.key.Group.Name, true
+}
+
 // AttemptFromContext tells how often the message was delivered, this time included, since its member took over the shard: 1 for
 // the first time.
 func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
