@@ -1,7 +1,6 @@
 package subscriber
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -179,11 +178,11 @@ func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error
 	if attempt > 1 && msg.Metadata != nil {
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
-	ctx, cancel := context.WithCancel(sh.messageCtx)
-	defer cancel()
-	msg.SetContext(&messageContext{
-		Context: ctx, record: r, attempt: attempt, position: &Position{shard: sh, stream: st, number: r.Number},
-	})
+	ctx := &messageContext{
+		parent: sh.messageCtx, record: r, attempt: attempt, position: Position{shard: sh, stream: st, number: r.Number},
+	}
+	defer ctx.end()
+	msg.SetContext(ctx)
 	select {
 	case sh.out <- msg:
 		sh.stats.delivered.Add(1)
