@@ -218,6 +218,16 @@ func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]ch
 				return err
 			}
 			b.Head = max(b.Head, version)
+			if b.Parked != nil {
+				// A former owner may have parked it without knowing that another went on.
+				position, _, err := sh.config.Positions.Claim(ctx, sh.key.Group, b.Aggregate, sh.epoch)
+				if err != nil {
+					return err
+				}
+				if position >= b.Parked.Number {
+					b.Parked = nil
+				}
+			}
 			return sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, *b)
 		}
 	}
