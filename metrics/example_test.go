@@ -38,7 +38,7 @@ func Example() {
 
 	registry := prometheus.NewRegistry() // as a rule prometheus.DefaultRegisterer, which promhttp.Handler serves
 	registry.MustRegister(
-		metrics.NewSubscriberCollector(tailing{sub}, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
+		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
 		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),
 	)
 
@@ -55,5 +55,5 @@ func Example() {
 	// millrace_projection_events_applied_total COUNTER 1
 	// millrace_projection_events_ignored_total COUNTER 1
 	// millrace_projection_writes_dropped_total COUNTER 1
-	// millrace_subscriber_blocked_aggregates GAUGE 1
+	// millrace_subscriber_aggregates_parked_total COUNTER 1
 }

@@ -20,11 +20,11 @@ const patience = 30 * time.Second
 // source is a subscriber in any state.
 type source struct {
 	stats  subscriber.Stats
-	shards []metrics.ShardStatus
+	shards []subscriber.ShardStatus
 }
 
-func (s source) Stats() subscriber.Stats       { return s.stats }
-func (s source) Shards() []metrics.ShardStatus { return s.shards }
+func (s source) Stats() subscriber.Stats          { return s.stats }
+func (s source) Shards() []subscriber.ShardStatus { return s.shards }
 
 // now is the time of all tests.
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -35,20 +35,25 @@ func collector(s metrics.Subscriber) prometheus.Collector {
 	})
 }
 
-// countUp sets the fields of a struct of counts to 1, 2, ... and tells how many there are.
+// countUp sets the fields of a struct of counts to 1, 2, ..., durations to as many seconds, and tells how many there are.
 func countUp(t *testing.T, stats any) int {
 	t.Helper()
 	fields := reflect.ValueOf(stats).Elem()
 	for i := range fields.NumField() {
-		require.Equal(t, reflect.Uint64, fields.Field(i).Kind(), "%s is no count: give it a test of its own", fields.Type().Field(i).Name)
-		fields.Field(i).SetUint(uint64(i + 1))
+		switch field := fields.Field(i).Addr().Interface().(type) {
+		case *uint64:
+			*field = uint64(i + 1)
+		case *time.Duration:
+			*field = time.Duration(i+1) * time.Second
+		default:
+			require.Fail(t, "neither a count nor a duration: give it a test of its own", fields.Type().Field(i).Name)
+		}
 	}
 	return fields.NumField()
 }
 
 // gather gives what a registry with one collector says, by the series' names and labels. Values are whole numbers in these tests.
-func gather(t *testing.T, c prometheus.Collector) map[string]int {
-	t.Helper()
+func gather(t require.TestingT, c prometheus.Collector) map[string]int {
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))
 	families, err := registry.Gather()

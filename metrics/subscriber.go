@@ -10,11 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Subscriber is what a collector asks.
+// Subscriber is what a collector asks; a *subscriber.Subscriber is one.
 type Subscriber interface {
 	Stats() subscriber.Stats
-	// Shards gives the logical shards that are held.
-	Shards() []ShardStatus
+	Shards() []subscriber.ShardStatus
 }
 
 // SubscriberConfig configures [NewSubscriberCollector].
@@ -42,7 +41,7 @@ func NewSubscriberCollector(sub Subscriber, config SubscriberConfig) prometheus.
 	group := prometheus.Labels{"consumer_group": config.ConsumerGroup}
 	return &subscriberCollector{
 		sub: sub, now: config.Now,
-		counts: subscriberCounts(group), topics: topicGauges(group), shards: shardGauges(group),
+		counts: subscriberCounts(group), maxima: maxima(group), topics: topicGauges(group), shards: shardGauges(group),
 	}
 }
 
@@ -50,6 +49,7 @@ type subscriberCollector struct {
 	sub    Subscriber
 	now    func() time.Time
 	counts []count[subscriber.Stats]
+	maxima []gauge[subscriber.Stats]
 	topics []gauge[topicStatus]
 	shards []gauge[shardStatus]
 }
@@ -60,7 +60,7 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 	}
 	passedOver := func(reason string, read func(subscriber.Stats) uint64) count[subscriber.Stats] {
 		labels := prometheus.Labels{"consumer_group": group["consumer_group"], "reason": reason}
-		return newCount("subscriber", "events_passed_over_total", "Events given up on purpose.", labels, read)
+		return newCount("subscriber", "events_passed_over_total", "Events that were not delivered, on purpose.", labels, read)
 	}
 	return []count[subscriber.Stats]{
 		named("messages_delivered_total", "Messages handed to handlers, redeliveries included.",
@@ -69,20 +69,40 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Acked }),
 		named("messages_nacked_total", "Messages that handlers nacked.",
 			func(s subscriber.Stats) uint64 { return s.Nacked }),
+		named("messages_expired_total", "Messages that handlers did not answer within AckDeadline.",
+			func(s subscriber.Stats) uint64 { return s.Expired }),
 		named("duplicates_dropped_total", "Events that were seen again and dropped.",
 			func(s subscriber.Stats) uint64 { return s.Duplicates }),
 		named("events_fetched_total", "Events read by aggregate: local commits, and gaps in the tail.",
 			func(s subscriber.Stats) uint64 { return s.Fetched }),
+		named("events_late_total", "Events that the second look at the tail found, and the first had missed.",
+			func(s subscriber.Stats) uint64 { return s.Late }),
+		named("events_swept_total", "Events that only the sweep found.",
+			func(s subscriber.Stats) uint64 { return s.Swept }),
+		passedOver("filtered", func(s subscriber.Stats) uint64 { return s.Filtered }),
 		passedOver("key_destroyed", func(s subscriber.Stats) uint64 { return s.Destroyed }),
 		passedOver("removed", func(s subscriber.Stats) uint64 { return s.Truncated }),
 		named("failures_total", "Readings of an aggregate that failed and were put off.",
 			func(s subscriber.Stats) uint64 { return s.Failures }),
-		named("corrupt_items_total", "Items of the tail that are no events.",
+		named("corrupt_items_total", "Items of the tail that are no events, and heads that cannot be read.",
 			func(s subscriber.Stats) uint64 { return s.Corrupt }),
+		named("aggregates_parked_total", "Aggregates that were parked after too many failed attempts.",
+			func(s subscriber.Stats) uint64 { return s.Parked }),
+		named("events_poisoned_total", "Events that went to the poison queue after too many failed attempts.",
+			func(s subscriber.Stats) uint64 { return s.Poisoned }),
 		named("positions_claimed_total", "Positions claimed for a new term, one write each.",
 			func(s subscriber.Stats) uint64 { return s.Claims }),
 		named("positions_stored_total", "Positions stored, one write each.",
 			func(s subscriber.Stats) uint64 { return s.Positions }),
+	}
+}
+
+func maxima(group prometheus.Labels) []gauge[subscriber.Stats] {
+	return []gauge[subscriber.Stats]{
+		newGauge("max_lateness_seconds", "How long after its time, at least, an event showed in the tail; the most so far.", group, nil,
+			func(s subscriber.Stats) float64 { return s.Lateness.Seconds() }),
+		newGauge("max_ahead_seconds", "How far ahead of this process's clock an event was dated; the most so far.", group, nil,
+			func(s subscriber.Stats) float64 { return s.Ahead.Seconds() }),
 	}
 }
 
@@ -101,7 +121,7 @@ func topicGauges(group prometheus.Labels) []gauge[topicStatus] {
 }
 
 type shardStatus struct {
-	ShardStatus
+	subscriber.ShardStatus
 	age time.Duration
 }
 
@@ -116,7 +136,7 @@ func shardGauges(group prometheus.Labels) []gauge[shardStatus] {
 			func(s shardStatus) float64 { return float64(s.Behind) }),
 		named("oldest_unacked_age_seconds", "Time since the oldest event that is not acked occurred, 0 if there is none.",
 			func(s shardStatus) float64 { return s.age.Seconds() }),
-		named("blocked_aggregates", "Aggregates whose next event was nacked, or cannot be read or decoded.",
+		named("blocked_aggregates", "Aggregates that wait for another attempt at their next event.",
 			func(s shardStatus) float64 { return float64(s.Blocked) }),
 		named("parked_aggregates", "Aggregates whose events wait until someone resumes them.",
 			func(s shardStatus) float64 { return float64(s.Parked) }),
@@ -126,6 +146,7 @@ func shardGauges(group prometheus.Labels) []gauge[shardStatus] {
 // Describe is that of prometheus.Collector.
 func (c *subscriberCollector) Describe(out chan<- *prometheus.Desc) {
 	describe(out, c.counts)
+	describe(out, c.maxima)
 	describe(out, c.topics)
 	describe(out, c.shards)
 }
@@ -135,6 +156,9 @@ func (c *subscriberCollector) Collect(out chan<- prometheus.Metric) {
 	stats := c.sub.Stats()
 	for _, count := range c.counts {
 		out <- count.of(stats)
+	}
+	for _, most := range c.maxima {
+		out <- most.of(stats)
 	}
 	now := c.now()
 	topics := map[string]topicStatus{}
@@ -163,8 +187,8 @@ func (c *subscriberCollector) Collect(out chan<- prometheus.Metric) {
 
 // latest leaves one status for each shard. Two subscriptions in one process can hand a shard over to one another just then, and a
 // registry refuses all metrics of a process if one comes twice.
-func latest(statuses []ShardStatus) map[place]ShardStatus {
-	byPlace := make(map[place]ShardStatus, len(statuses))
+func latest(statuses []subscriber.ShardStatus) map[place]subscriber.ShardStatus {
+	byPlace := make(map[place]subscriber.ShardStatus, len(statuses))
 	for _, status := range statuses {
 		at := place{status.Topic, status.Shard}
 		if known, ok := byPlace[at]; !ok || status.Epoch > known.Epoch {

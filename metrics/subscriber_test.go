@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-func TestEveryCountOfASubscriberIsAMetric(t *testing.T) {
+func TestEveryFigureOfASubscriberIsAMetric(t *testing.T) {
 	t.Parallel()
 	var s source
 	n := countUp(t, &s.stats)
@@ -27,39 +27,48 @@ func TestEveryCountOfASubscriberIsAMetric(t *testing.T) {
 	for i := range n {
 		assert.Contains(t, values, i+1, "field %d of subscriber.Stats has no metric", i+1)
 	}
-	assert.Len(t, values, n, "each count has one")
+	assert.Len(t, values, n, "each figure has one")
 }
 
-func TestCountsHaveTheirNames(t *testing.T) {
+func TestFiguresHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	s := source{stats: subscriber.Stats{
-		Delivered: 1, Acked: 2, Nacked: 3, Duplicates: 4, Fetched: 5, Failures: 6, Corrupt: 7, Destroyed: 8, Truncated: 9,
-		Claims: 10, Positions: 11,
+		Delivered: 1, Acked: 2, Nacked: 3, Expired: 4, Duplicates: 5, Fetched: 6, Late: 7, Swept: 8, Filtered: 9, Destroyed: 10,
+		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Claims: 16, Positions: 17,
+		Lateness: 18 * time.Second, Ahead: 19 * time.Second,
 	}}
 	assert.Equal(t, map[string]int{
 		"millrace_subscriber_messages_delivered_total{consumer_group=totals}":                      1,
 		"millrace_subscriber_messages_acked_total{consumer_group=totals}":                          2,
 		"millrace_subscriber_messages_nacked_total{consumer_group=totals}":                         3,
-		"millrace_subscriber_duplicates_dropped_total{consumer_group=totals}":                      4,
-		"millrace_subscriber_events_fetched_total{consumer_group=totals}":                          5,
-		"millrace_subscriber_failures_total{consumer_group=totals}":                                6,
-		"millrace_subscriber_corrupt_items_total{consumer_group=totals}":                           7,
-		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=key_destroyed}": 8,
-		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=removed}":       9,
-		"millrace_subscriber_positions_claimed_total{consumer_group=totals}":                       10,
-		"millrace_subscriber_positions_stored_total{consumer_group=totals}":                        11,
+		"millrace_subscriber_messages_expired_total{consumer_group=totals}":                        4,
+		"millrace_subscriber_duplicates_dropped_total{consumer_group=totals}":                      5,
+		"millrace_subscriber_events_fetched_total{consumer_group=totals}":                          6,
+		"millrace_subscriber_events_late_total{consumer_group=totals}":                             7,
+		"millrace_subscriber_events_swept_total{consumer_group=totals}":                            8,
+		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=filtered}":      9,
+		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=key_destroyed}": 10,
+		"millrace_subscriber_events_passed_over_total{consumer_group=totals,reason=removed}":       11,
+		"millrace_subscriber_failures_total{consumer_group=totals}":                                12,
+		"millrace_subscriber_corrupt_items_total{consumer_group=totals}":                           13,
+		"millrace_subscriber_aggregates_parked_total{consumer_group=totals}":                       14,
+		"millrace_subscriber_events_poisoned_total{consumer_group=totals}":                         15,
+		"millrace_subscriber_positions_claimed_total{consumer_group=totals}":                       16,
+		"millrace_subscriber_positions_stored_total{consumer_group=totals}":                        17,
+		"millrace_subscriber_max_lateness_seconds{consumer_group=totals}":                          18,
+		"millrace_subscriber_max_ahead_seconds{consumer_group=totals}":                             19,
 	}, gather(t, collector(s)))
 }
 
 func TestShardsHaveGaugesOfTheirOwnAndTopicsTheirSums(t *testing.T) {
 	t.Parallel()
-	s := source{shards: []metrics.ShardStatus{
+	s := source{shards: []subscriber.ShardStatus{
 		{Topic: "account", Shard: 0, Epoch: 3, Behind: 7, OldestUnacked: now.Add(-90 * time.Second), Blocked: 2, Parked: 1},
 		{Topic: "account", Shard: 5, Epoch: 1, CaughtUp: true},
 		{Topic: "order", Shard: 0, Epoch: 2, CaughtUp: true},
 	}}
 	require.NoError(t, testutil.CollectAndCompare(collector(s), strings.NewReader(`
-# HELP millrace_subscriber_blocked_aggregates Aggregates whose next event was nacked, or cannot be read or decoded.
+# HELP millrace_subscriber_blocked_aggregates Aggregates that wait for another attempt at their next event.
 # TYPE millrace_subscriber_blocked_aggregates gauge
 millrace_subscriber_blocked_aggregates{consumer_group="totals",shard="0",topic="account"} 2
 millrace_subscriber_blocked_aggregates{consumer_group="totals",shard="5",topic="account"} 0
@@ -99,7 +108,7 @@ millrace_subscriber_shards_held{consumer_group="totals",topic="order"} 1
 
 func TestAShardThatIsHandedOverWithinAProcessIsCountedOnce(t *testing.T) {
 	t.Parallel()
-	for name, shards := range map[string][]metrics.ShardStatus{
+	for name, shards := range map[string][]subscriber.ShardStatus{
 		"old first": {{Topic: "account", Epoch: 3, Behind: 7}, {Topic: "account", Epoch: 4, Behind: 2}},
 		"new first": {{Topic: "account", Epoch: 4, Behind: 2}, {Topic: "account", Epoch: 3, Behind: 7}},
 	} {
@@ -112,7 +121,7 @@ func TestAShardThatIsHandedOverWithinAProcessIsCountedOnce(t *testing.T) {
 
 func TestAnEventFromAClockThatIsAheadHasNoAge(t *testing.T) {
 	t.Parallel()
-	series := gather(t, collector(source{shards: []metrics.ShardStatus{{Topic: "account", OldestUnacked: now.Add(time.Second)}}}))
+	series := gather(t, collector(source{shards: []subscriber.ShardStatus{{Topic: "account", OldestUnacked: now.Add(time.Second)}}}))
 
 	assert.Zero(t, series["millrace_subscriber_oldest_unacked_age_seconds{consumer_group=totals,shard=0,topic=account}"])
 }
@@ -121,7 +130,7 @@ func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(
-		collector(source{shards: []metrics.ShardStatus{{Topic: "account"}}}),
+		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),
 		metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{Name: "totals"}),
 	)
 	problems, err := testutil.GatherAndLint(registry)
@@ -135,7 +144,7 @@ func TestTheDocumentationHasTheMetricsThatThereAre(t *testing.T) {
 	overview, operations := read(t, "doc.go"), read(t, "../docs/operations.md")
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(
-		collector(source{shards: []metrics.ShardStatus{{Topic: "account"}}}),
+		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),
 		metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{Name: "totals"}),
 	)
 	families, err := registry.Gather()
@@ -179,13 +188,13 @@ func TestWhatIsMissingIsAnErrorOfRegister(t *testing.T) {
 
 func TestACollectorIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	c := collector(source{shards: []metrics.ShardStatus{{Topic: "account"}}})
+	c := collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}})
 	var scrapes sync.WaitGroup
 	for range 8 {
 		scrapes.Add(1)
 		go func() {
 			defer scrapes.Done()
-			assert.Equal(t, 18, testutil.CollectAndCount(c))
+			assert.Equal(t, 26, testutil.CollectAndCount(c))
 		}()
 	}
 	scrapes.Wait()

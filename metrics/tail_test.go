@@ -19,13 +19,6 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// tailing is a real subscriber that holds its only shard.
-type tailing struct{ *subscriber.Subscriber }
-
-func (tailing) Shards() []metrics.ShardStatus {
-	return []metrics.ShardStatus{{Topic: "account", Epoch: 1, CaughtUp: true}}
-}
-
 type Deposited struct{ Amount int }
 
 func (Deposited) EventType() string { return "account.deposited.v1" }
@@ -69,7 +62,7 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 		msg.Ack()
 	}
 
-	tail := collector(tailing{sub})
+	tail := collector(sub)
 	require.Eventually(t, func() bool {
 		return gather(t, tail)["millrace_subscriber_messages_acked_total{consumer_group=totals}"] == 2
 	}, patience, time.Millisecond, "both events are acked")
@@ -81,5 +74,7 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 	assert.Equal(t, 1, effects["millrace_projection_events_ignored_total{projection=seen}"])
 
 	require.NoError(t, sub.Close())
-	assert.Equal(t, 2, gather(t, tail)["millrace_subscriber_messages_acked_total{consumer_group=totals}"], "counts outlive Close")
+	series = gather(t, tail)
+	assert.Equal(t, 2, series["millrace_subscriber_messages_acked_total{consumer_group=totals}"], "counts outlive Close")
+	assert.NotContains(t, series, "millrace_subscriber_shards_held{consumer_group=totals,topic=account}", "shards do not")
 }

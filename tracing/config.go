@@ -19,10 +19,6 @@ type Config struct {
 	// otel.GetTextMapPropagator, which carries nothing until a program has called otel.SetTextMapPropagator.
 	Propagator propagation.TextMapPropagator
 
-	// ConsumerGroup is the group of the subscriber, for the spans of [Middleware]: a message does not tell. Give each handler
-	// a middleware of its own, with Handler.AddMiddleware, where a router has handlers of several groups. Default: none.
-	ConsumerGroup string
-
 	// ContinueTrace makes the spans of [Middleware] children of the commit instead of linking them to it, so that a
 	// command and all that follows from it, over any number of handlers, is one trace. A sampler that goes by the parent then
 	// decides once for all of it, and a group that reads history adds spans to the traces of long ago. Default: false.

@@ -1,9 +1,9 @@
 // Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and links the two: who looks at a
 // handler that failed finds the command that led to its event.
 //
-//	accounts := tracing.NewRepository(accounts, tracing.Config{})                     // spans of Execute and Save
-//	events := tracing.NewPublisher(events, tracing.Config{})                          // spans of Publish
-//	totals.AddMiddleware(tracing.Middleware(tracing.Config{ConsumerGroup: "totals"})) // a span for each handling
+//	accounts := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
+//	events := tracing.NewPublisher(events, tracing.Config{})      // spans of Publish
+//	router.AddMiddleware(tracing.Middleware(tracing.Config{}))    // a span for each handling
 //
 // It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and propagator are the global
 // ones unless [Config] names others. The global propagator carries nothing until a program has set one:
@@ -47,7 +47,7 @@
 //	messaging.message.id                process, and publish of one message: the event id
 //	messaging.message.body.size         process: bytes of the payload
 //	messaging.message.conversation_id   process: metadata correlation_id, if there is one
-//	messaging.consumer.group.name       process: Config.ConsumerGroup
+//	messaging.consumer.group.name       process
 //	error.type                          where the status is an error, see below
 //	millrace.aggregate.id               the id without its type; publish only of one message
 //	millrace.aggregate.version          commit: the version after it
@@ -56,7 +56,7 @@
 //	millrace.event.types                commit: the types of its events, each once
 //	millrace.event.type                 process
 //	millrace.event.number               process: the sequence number of the event
-//	millrace.delivery.attempt           process: from 1; see Middleware
+//	millrace.delivery.attempt           process: from 1, as subscriber.AttemptFromContext counts
 //	watermill.handler                   process: the name of the router's handler
 //
 // Ids of aggregates are in spans, payloads and metadata are not.

@@ -34,7 +34,6 @@ func Example() {
 	config := tracing.Config{
 		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)),
 		Propagator:     propagation.TraceContext{},
-		ConsumerGroup:  "totals",
 	}
 	ctx := context.Background()
 	j, err := openJournal(ctx)
@@ -64,11 +63,11 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	totals := router.AddConsumerHandler("totals", "account", sub, func(msg *message.Message) error {
+	router.AddMiddleware(tracing.Middleware(config))
+	router.AddConsumerHandler("totals", "account", sub, func(msg *message.Message) error {
 		go sub.Close() // one event is enough here; the router ends with its subscriber
 		return nil
 	})
-	totals.AddMiddleware(tracing.Middleware(config))
 	if err := router.Run(ctx); err != nil {
 		fmt.Println(err)
 		return

@@ -17,14 +17,13 @@ import (
 // [Config.ContinueTrace]. The handler finds the span in the context of the message, whose metadata carries it into commits. It
 // is a message.HandlerMiddleware, for Router.AddMiddleware or Handler.AddMiddleware.
 //
-// A message that is nacked comes again, and has another span. millrace.delivery.attempt counts how often this middleware
-// has seen the event since it was handled last: in this process, and for the 10,000 aggregates that it remembers. A middleware that
-// runs handlers again, such as Watermill's Retry, makes one span if it comes after this one, and a span and an attempt of each
-// run if it comes before.
+// A message that is nacked comes again, and has another span, whose millrace.delivery.attempt is one higher; see
+// [subscriber.AttemptFromContext]. A middleware that runs handlers again within one delivery, such as Watermill's Retry, makes one
+// span if it comes after this one, and a span of each run, with the same attempt, if it comes before.
 //
-// Messages of other subscribers have spans too, without what is known of an aggregate's event alone.
+// Messages of other subscribers have spans too, without the consumer group and what is known of an aggregate's event alone.
 func Middleware(config Config) message.HandlerMiddleware {
-	m := &middleware{config: config, tracer: config.tracer(), propagator: config.propagator(), attempts: newAttempts()}
+	m := &middleware{config: config, tracer: config.tracer(), propagator: config.propagator()}
 	return m.wrap
 }
 
@@ -32,7 +31,6 @@ type middleware struct {
 	config     Config
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
-	attempts   *attempts
 }
 
 func (m *middleware) wrap(next message.HandlerFunc) message.HandlerFunc {
@@ -47,9 +45,6 @@ func (m *middleware) wrap(next message.HandlerFunc) message.HandlerFunc {
 				fail(span, err)
 			}
 		})
-		if err == nil && len(produced) == 0 && !isNacked(msg) {
-			m.attempts.forget(keyOf(before))
-		}
 		return withSpan(produced, span), err
 	}
 }
@@ -62,7 +57,10 @@ func (m *middleware) start(ctx context.Context, msg *message.Message) (context.C
 	if record, ok := subscriber.RecordFromContext(ctx); ok {
 		topic = record.Aggregate.Type
 		attributes = append(attributes, system, aggregateIDKey.String(record.Aggregate.Value), eventTypeKey.String(record.EventType),
-			eventNumberKey.Int64(int64(record.Number)), attemptKey.Int(m.attempts.count(keyOf(ctx), record.Number)))
+			eventNumberKey.Int64(int64(record.Number)))
+	}
+	if attempt, ok := subscriber.AttemptFromContext(ctx); ok {
+		attributes = append(attributes, attemptKey.Int(attempt))
 	}
 	attributes = append(attributes, semconv.MessagingOperationName("process"), semconv.MessagingOperationTypeProcess,
 		semconv.MessagingDestinationName(topic), semconv.MessagingMessageID(msg.UUID), semconv.MessagingMessageBodySize(len(msg.Payload)))
@@ -71,7 +69,8 @@ func (m *middleware) start(ctx context.Context, msg *message.Message) (context.C
 			attributes = append(attributes, key.String(value))
 		}
 	}
-	optional(semconv.MessagingConsumerGroupNameKey, m.config.ConsumerGroup)
+	group, _ := subscriber.ConsumerGroupFromContext(ctx)
+	optional(semconv.MessagingConsumerGroupNameKey, group)
 	optional(semconv.MessagingMessageConversationIDKey, msg.Metadata.Get(aggregate.CorrelationIDKey))
 	optional(handlerKey, message.HandlerNameFromCtx(ctx))
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attributes...)}
@@ -93,13 +92,4 @@ func withSpan(produced []*message.Message, span trace.Span) []*message.Message {
 		}
 	}
 	return produced
-}
-
-func isNacked(msg *message.Message) bool {
-	select {
-	case <-msg.Nacked():
-		return true
-	default:
-		return false
-	}
 }

@@ -66,7 +66,7 @@ func setup(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, db: dynamotest.New(t), spans: tracetest.NewSpanRecorder()}
 	w.tracer = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(w.spans))
-	w.config = tracing.Config{TracerProvider: w.tracer, Propagator: propagation.TraceContext{}, ConsumerGroup: "totals"}
+	w.config = tracing.Config{TracerProvider: w.tracer, Propagator: propagation.TraceContext{}}
 	require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Shards: 1}))
 	var err error
 	w.journal, err = journal.Open(t.Context(), w.db.Client(), journal.Config{RetryBudget: 100 * time.Millisecond})
@@ -97,11 +97,16 @@ func (w *world) router() (*message.Router, *subscriber.Subscriber) {
 	w.t.Helper()
 	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: patience}, watermill.NopLogger{})
 	require.NoError(w.t, err)
+	return router, w.subscriber("totals")
+}
+
+func (w *world) subscriber(group string) *subscriber.Subscriber {
+	w.t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: w.journal, ConsumerGroup: "totals", NackResendSleep: time.Millisecond, PollInterval: 10 * time.Millisecond,
+		Journal: w.journal, ConsumerGroup: group, NackResendSleep: time.Millisecond, PollInterval: 10 * time.Millisecond,
 	}, nil)
 	require.NoError(w.t, err)
-	return router, sub
+	return sub
 }
 
 func (w *world) start(router *message.Router) {
