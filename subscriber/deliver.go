@@ -166,7 +166,7 @@ func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 	if err != nil {
 		return &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
 	}
-	if r.Number <= st.swept && sh.now().Sub(r.OccurredAt) > sh.config.TrailingDelay {
+	if st.deliveries == 0 && r.Number <= st.swept && sh.now().Sub(r.OccurredAt) > sh.config.TrailingDelay {
 		sh.stats.swept.Add(1)
 	}
 	return sh.send(st, r, msg)
@@ -174,7 +174,8 @@ func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 
 // send hands a message out and waits for the answer.
 func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error {
-	attempt := st.attempts + 1
+	st.deliveries++
+	attempt := st.deliveries
 	if attempt > 1 && msg.Metadata != nil {
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
@@ -265,7 +266,7 @@ func (sh *shard) ack(st *stream, number uint64) {
 
 func (sh *shard) acked(st *stream, number uint64) {
 	st.acked = number
-	st.attempts, st.failures, st.cautious = 0, 0, false
+	st.deliveries, st.attempts, st.failures, st.cautious = 0, 0, 0, false
 	if st.position.stored.Load() < number {
 		sh.dirty[st] = struct{}{}
 	}

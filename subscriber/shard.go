@@ -42,7 +42,7 @@ type shard struct {
 	live      journal.Cursor // the first look has read up to here
 	trail     journal.Cursor // the second look, which is final, up to here
 	nextTrail time.Time
-	looked    time.Time // when the first look last came to the end of the tail; zero while it is not there
+	looks     []looked // of the first look, those that came to the end of the tail
 
 	mu      sync.Mutex
 	ended   bool
@@ -176,7 +176,7 @@ func (sh *shard) start(ctx context.Context) error {
 	if !progress.Cursor.IsZero() {
 		begin = progress.Cursor.UnixMilli()
 	}
-	behind, err := sh.takeOver(ctx, progress.Behind)
+	behind, positions, err := sh.takeOver(ctx, progress.Behind)
 	if err != nil {
 		return err
 	}
@@ -190,12 +190,14 @@ func (sh *shard) start(ctx context.Context) error {
 	if sh.swept.IsZero() {
 		sh.swept = sh.now() // reading the tail from its beginning shows as much
 	}
-	for _, b := range behind {
+	for i, b := range behind {
 		st := sh.stream(b.Aggregate)
 		st.hear(b.Head)
 		st.listed = true
 		if b.Parked != nil {
 			st.state = parked
+			st.claimed, st.acked = true, positions[i]
+			st.position.stored.Store(positions[i])
 		}
 		sh.schedule(st)
 	}
@@ -203,28 +205,24 @@ func (sh *shard) start(ctx context.Context) error {
 }
 
 // takeOver brings the list of those behind up to date: the cursor has passed whatever came since they were listed, so the heads
-// themselves have to tell how far the aggregates go. It stamps them anew, or a former owner could still take them off.
-func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]checkpoint.Behind, error) {
+// themselves have to tell how far the aggregates go. It stamps them anew, or a former owner could still take them off. Of
+// those that are parked it gives the positions too.
+func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]checkpoint.Behind, []uint64, error) {
+	positions := make([]uint64, len(listed))
 	entries := make([]func() error, len(listed))
 	for i := range listed {
-		entries[i] = func() error {
+		entries[i] = func() (err error) {
 			b := &listed[i]
-			version, err := sh.raw.Version(ctx, b.Aggregate)
-			var deleted *journal.DeletedError
-			switch {
-			case errors.As(err, &deleted):
-				version = deleted.Version
-			case err != nil && !errors.Is(err, journal.ErrNotFound):
+			if b.Head, err = sh.headNow(ctx, *b); err != nil {
 				return err
 			}
-			b.Head = max(b.Head, version)
 			if b.Parked != nil {
 				// A former owner may have parked it without knowing that another went on.
-				position, _, err := sh.config.Positions.Claim(ctx, sh.key.Group, b.Aggregate, sh.epoch)
+				positions[i], _, err = sh.config.Positions.Claim(ctx, sh.key.Group, b.Aggregate, sh.epoch)
 				if err != nil {
 					return err
 				}
-				if position >= b.Parked.Number {
+				if positions[i] >= b.Parked.Number {
 					b.Parked = nil
 				}
 			}
@@ -232,7 +230,20 @@ func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]ch
 		}
 	}
 	if err := errors.Join(sh.inParallel(entries)...); err != nil {
-		return nil, fmt.Errorf("take over the aggregates behind: %w", err)
+		return nil, nil, fmt.Errorf("take over the aggregates behind: %w", err)
 	}
-	return listed, nil
+	return listed, positions, nil
+}
+
+// headNow is how far an aggregate goes that is listed as behind.
+func (sh *shard) headNow(ctx context.Context, b checkpoint.Behind) (uint64, error) {
+	version, err := sh.raw.Version(ctx, b.Aggregate)
+	var deleted *journal.DeletedError
+	switch {
+	case errors.As(err, &deleted):
+		version = deleted.Version
+	case err != nil && !errors.Is(err, journal.ErrNotFound):
+		return 0, err
+	}
+	return max(b.Head, version), nil
 }

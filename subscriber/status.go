@@ -14,7 +14,7 @@ type ShardStatus struct {
 	Epoch uint64 // the term, which rises each time the shard changes hands
 	// CaughtUp: the tail was read to its end.
 	CaughtUp bool
-	// Behind is how many events are known and not acked, and OldestUnacked the time of the first of those that the tail has
+	// Behind is how many events are known and not acked; an aggregate whose position is not read yet counts for one. OldestUnacked is the time of the first of those that the tail has
 	// shown, zero if there is none.
 	Behind        uint64
 	OldestUnacked time.Time
@@ -52,8 +52,11 @@ func (sh *shard) status() ShardStatus {
 		case parked:
 			status.Parked++
 		}
-		if st.claimed && st.head > st.acked {
-			status.Behind += st.head - st.acked
+		switch {
+		case st.claimed || sh.fresh && !sh.forgetful:
+			status.Behind += st.head - min(st.head, st.acked)
+		default:
+			status.Behind++ // its position is read when its turn comes
 		}
 		// The time of the first one, where it is in memory; else that of the last, which is too late rather than wrong.
 		at := st.hintAt

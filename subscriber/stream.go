@@ -37,10 +37,13 @@ type stream struct {
 	buffer      []*journal.Record
 	bufferBytes int
 
-	attempts int    // deliveries of the next event, and failures to make it a message, so far
-	swept    uint64 // the highest event that only a sweep has shown
-	failures int    // since the last ack, of reading or decoding
-	timer    *time.Timer
+	swept uint64 // the highest event that only a sweep has shown
+	timer *time.Timer
+
+	// Of the next event, so far; a lane alone uses them.
+	deliveries int // of its message
+	attempts   int // that failed, to make it a message or to handle it
+	failures   int // to reach the store
 	// cautious: the stream was put off, so only its next event is read: a handler that nacks for ever must
 	// not have all that follows read again each time, nor a corrupt event withhold those before it.
 	cautious bool

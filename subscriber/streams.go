@@ -34,8 +34,8 @@ func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
 	sh.forget()
 }
 
-// hear passes on numbers alone: what the second look found, or the sweep.
-func (sh *shard) hear(records []*journal.Record, by source) {
+// hear passes on numbers alone: what the second look found, or the sweep. It gives those that the first look had missed.
+func (sh *shard) hear(records []*journal.Record, by source) (missed []*journal.Record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, r := range records {
@@ -46,7 +46,7 @@ func (sh *shard) hear(records []*journal.Record, by source) {
 				sh.stats.duplicates.Add(1)
 			}
 		case by == secondLook && !sh.forgetful:
-			sh.stats.late.Add(1)
+			missed = append(missed, r)
 		case by == sweep:
 			st.swept = r.Number
 		}
@@ -57,6 +57,7 @@ func (sh *shard) hear(records []*journal.Record, by source) {
 		sh.settled = sh.trail.OccurredAt
 	}
 	sh.forget()
+	return missed
 }
 
 // wake is told of a commit in this process. While the tail is still being read from far

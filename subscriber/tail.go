@@ -78,13 +78,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 				sh.trail = journal.CursorAfter(r)
 			}
 		}
-		if n := len(page.Records); n > 0 && !sh.looked.IsZero() {
-			sh.noteLate(page.Records[0], sh.looked)
-			sh.noteAhead(page.Records[n-1], now)
-		}
-		if sh.looked = now; page.More {
-			sh.looked = time.Time{}
-		}
+		sh.noteTimes(page, now)
 		// The events of one commit have one time, and the index gives them in any order.
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
 		sh.offer(page.Records, !page.More)
@@ -116,7 +110,9 @@ func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
 		default:
 			sh.trail = journal.Cursor{OccurredAt: until + 1}
 		}
-		sh.hear(page.Records, secondLook)
+		for _, r := range sh.hear(page.Records, secondLook) {
+			sh.noteMissed(r)
+		}
 		if !page.More {
 			break
 		}
