@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -275,9 +274,9 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 		return n
 	}
 	r.Generation, r.Base, r.Joined = uintOf(row[attrGeneration]), uintOf(row[attrBase]), uintOf(row[attrJoined])
-	if at := uintOf(row[attrStart]); row[attrStart] != nil {
-		r.Start = time.UnixMilli(int64(at))
-	}
+	var err error
+	r.Start, err = timeOf(row[attrStart])
+	errs = append(errs, err)
 	r.Paused = isTrue(row[attrPaused])
 	members, _ := row[attrMembers].(*types.AttributeValueMemberM)
 	if members != nil {
