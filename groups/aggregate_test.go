@@ -7,17 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // parked waits until aggregates are listed as parked.
@@ -68,6 +68,25 @@ func TestAfterASkipAParkedAggregateGoesOnWithTheNextEvent(t *testing.T) {
 
 	s.write(t, "x", 4, 1)
 	eventually(t, "later events come too", func() bool { return len(got.of("x")) == 4 })
+}
+
+func TestAnEditThatCannotBeDoneDisturbsNobody(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 4)
+	s.caughtUp(t)
+
+	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 4), groups.ErrNotNext)
+	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
+	require.ErrorIs(t, s.Unpark(t.Context(), group, account("x")), groups.ErrNotParked)
+	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
+	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, aggregate.ID{}, 5), aggregate.ErrInvalidID)
+
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, g.Shards[0].Epoch, "the shard has not changed hands")
 }
 
 func TestAnUnparkedAggregateIsTriedAgain(t *testing.T) {

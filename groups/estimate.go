@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -69,59 +70,72 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, start tim
 	if err != nil {
 		return Lag{}, err
 	}
-
-	lag := Lag{AtLeast: tail.More || len(listed) < len(progress.Behind)}
-	var first []place
-	known := map[aggregate.ID]bool{}
-	for _, b := range progress.Behind {
-		known[b.Aggregate] = true
-		if b.Parked != nil {
-			lag.Parked++
-		}
-	}
 	for _, b := range listed {
-		position, found := positions[b.Aggregate]
-		if !found {
-			if position, err = g.baseline(ctx, b.Aggregate, start); err != nil {
+		if _, found := positions[b.Aggregate]; !found {
+			if positions[b.Aggregate], err = g.baseline(ctx, b.Aggregate, start); err != nil {
 				return Lag{}, err
 			}
 		}
-		head := b.Head // as it was when it was listed
-		for _, r := range tail.Records {
-			if r.Aggregate == b.Aggregate {
-				head = max(head, r.Number)
-			}
-		}
-		if head <= position {
+	}
+	lag := lagInTail(tail.Records, progress.Behind, positions)
+	lag.AtLeast = tail.More || len(listed) < len(progress.Behind)
+	held, first := lagOfListed(listed, tail.Records, positions)
+	held.Parked = parked(progress.Behind)
+	held.Oldest, err = g.oldest(ctx, first, func(*journal.CorruptItemError) {})
+	lag.add(held)
+	return lag, err
+}
+
+// lagInTail counts the events of the tail that are not handled, but for those of aggregates that are listed.
+func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions map[aggregate.ID]uint64) Lag {
+	var lag Lag
+	seen := map[aggregate.ID]bool{}
+	for _, b := range listed {
+		seen[b.Aggregate] = true
+	}
+	isListed := maps.Clone(seen)
+	for _, r := range records {
+		if isListed[r.Aggregate] || r.Number <= positions[r.Aggregate] {
 			continue
 		}
-		lag.Aggregates++
+		lag.Events++
+		lag.older(r.OccurredAt)
+		if !seen[r.Aggregate] {
+			seen[r.Aggregate] = true
+			lag.Aggregates++
+		}
+	}
+	return lag
+}
+
+// lagOfListed counts the events of aggregates that are listed, as far as it is known how many they have, and gives the first of each.
+func lagOfListed(listed []checkpoint.Behind, records []*journal.Record, positions map[aggregate.ID]uint64) (lag Lag, first []place) {
+	heads := map[aggregate.ID]uint64{}
+	for _, r := range records {
+		heads[r.Aggregate] = max(heads[r.Aggregate], r.Number)
+	}
+	for _, b := range listed {
+		position, head := positions[b.Aggregate], max(b.Head, heads[b.Aggregate])
+		if head <= position {
+			continue // it is still to be taken off
+		}
 		lag.Events += head - position
+		lag.Aggregates++
 		if b.Parked != nil {
 			lag.ParkedEvents += head - position
 		}
 		first = append(first, place{b.Aggregate, position + 1})
 	}
-	for _, r := range tail.Records {
-		if progressed := positions[r.Aggregate]; r.Number <= progressed {
-			continue
-		}
-		lag.older(r.OccurredAt)
-		if _, is := known[r.Aggregate]; !is {
-			known[r.Aggregate] = false
-		}
-		if listed := known[r.Aggregate]; !listed {
-			lag.Events++
+	return lag, first
+}
+
+func parked(listed []checkpoint.Behind) (n int) {
+	for _, b := range listed {
+		if b.Parked != nil {
+			n++
 		}
 	}
-	for _, listed := range known {
-		if !listed {
-			lag.Aggregates++
-		}
-	}
-	oldest, err := g.oldest(ctx, first, func(*journal.CorruptItemError) {})
-	lag.older(oldest)
-	return lag, err
+	return n
 }
 
 // aggregatesOf gives each one once.

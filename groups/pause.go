@@ -46,12 +46,16 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
 	)
+	var active *ActiveError
 	for {
 		roster, err := g.roster(ctx, k)
+		if err != nil && ctx.Err() != nil && active != nil {
+			err = fmt.Errorf("%w: %w", ctx.Err(), active)
+		}
 		if err != nil {
 			return failed("wait for", k, err)
 		}
-		active := activeOf(roster)
+		active = activeOf(roster)
 		if active == nil || len(active.Shards) == 0 {
 			return nil
 		}
