@@ -40,6 +40,8 @@ type TailQuery struct {
 	// NumbersOnly asks for Aggregate, Number and OccurredAt alone, which makes the
 	// reply smaller but not cheaper.
 	NumbersOnly bool
+	// Limit ends the page after so many items, also those that cannot be read. 0 for as many as 1 MB has.
+	Limit int
 }
 
 // TailPage is a page of a shard's tail, in the order of the events' time.
@@ -95,6 +97,9 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 		} {
 			input.ExpressionAttributeNames[name] = attribute
 		}
+	}
+	if q.Limit > 0 {
+		input.Limit = aws.Int32(int32(min(q.Limit, math.MaxInt32)))
 	}
 	if q.After.SortKey != "" {
 		input.ExclusiveStartKey = item{

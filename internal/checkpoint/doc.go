@@ -22,4 +22,13 @@
 // are written only under one that is not older. An owner takes over a position by stamping its own, newer epoch on it when it
 // reads it, so that a former owner who does not know yet cannot move it any more. Nothing is conditional on the roster
 // itself: all writers would contend for it.
+//
+// An operator that edits rows does so as an owner, for a moment, with an epoch of its own ([Store.Operate]): it makes no difference whether the
+// owner before it is alive. It never deletes a row that a former owner might write again, but writes it anew.
+//
+// # Removal
+//
+// Deleted rows keep nobody from writing. So a reset leaves the rows of one generation to those who have not noticed, and what is
+// deleted are only rows that nobody reads any more; and of a group that was removed the registry keeps the number of the generation with
+// which one of that name would begin.
 package checkpoint

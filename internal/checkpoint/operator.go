@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -30,9 +31,15 @@ func (s *Store) ModifyRoster(ctx context.Context, k Key, change func(Roster) (Ro
 	}
 }
 
-// Operate takes a shard from its owner, edits its rows under the new epoch, and frees it. The owner notices with its next beat or
-// write; whoever takes the shard next reads the edited rows.
-func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, uint64) error) (err error) {
+// releaseTimeout bounds the write that frees an operator's shard, which is also made when the caller's context has ended.
+const releaseTimeout = 5 * time.Second
+
+// Operate takes a shard from its owner, edits its rows under the new epoch, and frees it. The former owner notices with its next
+// beat or write of an edited row; whoever takes the shard next reads the edited rows.
+//
+// ErrFenced means that the shard was taken from the operator before it had done, so that the next owner may have seen a part
+// of the edits or none: do them again.
+func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
 	var operator uint64
 	held, err := s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
 		r, operator = r.Join(Member{Operator: true})
@@ -41,14 +48,23 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 	if err != nil {
 		return err
 	}
-	defer func() {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		_, released := s.ModifyRoster(end, k, func(r Roster) (Roster, error) { return r.Leave(operator), nil })
-		if err == nil {
-			err = released
-		}
-	}()
 	shard := Shard{Group: Group{Name: k.Group, Generation: held.Generation}, Topic: k.Topic, Number: number}
-	return edit(ctx, shard, held.Epochs[number])
+	edited := edit(ctx, shard, held)
+
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	var kept bool
+	_, err = s.ModifyRoster(end, k, func(r Roster) (Roster, error) {
+		kept = r.Generation == held.Generation && r.Owns(operator, number, held.Epochs[number])
+		return r.Leave(operator), nil
+	})
+	switch {
+	case edited != nil:
+		return edited
+	case err != nil:
+		return fmt.Errorf("free shard %d after its rows were edited: %w", number, err)
+	case !kept:
+		return fmt.Errorf("edit rows of shard %d: %w", number, ErrFenced)
+	}
+	return nil
 }

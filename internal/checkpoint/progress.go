@@ -83,15 +83,11 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 }
 
 func cursorOf(row item) (cursor, swept time.Time, err error) {
-	at, err := uintOf(row[attrCursor])
-	if err != nil {
+	if cursor, err = timeOf(row[attrCursor]); err != nil {
 		return cursor, swept, err
 	}
-	sweptAt, err := uintOf(row[attrSwept])
-	if row[attrSwept] != nil {
-		swept = time.UnixMilli(int64(sweptAt))
-	}
-	return time.UnixMilli(int64(at)), swept, err
+	swept, err = timeOf(row[attrSwept])
+	return cursor, swept, err
 }
 
 func behindOf(id aggregate.ID, row item) (b Behind, err error) {
@@ -99,11 +95,10 @@ func behindOf(id aggregate.ID, row item) (b Behind, err error) {
 	if b.Head, err = uintOf(row[attrHead]); err != nil || row[attrParkedAt] == nil {
 		return b, err
 	}
-	at, err := uintOf(row[attrParkedAt])
-	if err != nil {
+	b.Parked = &Parked{Reason: textOf(row[attrReason])}
+	if b.Parked.At, err = timeOf(row[attrParkedAt]); err != nil {
 		return b, err
 	}
-	b.Parked = &Parked{At: time.UnixMilli(int64(at)), Reason: textOf(row[attrReason])}
 	b.Parked.Number, err = uintOf(row[attrNumber])
 	return b, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,11 +34,20 @@ const (
 	attrEpochs     = "epochs"
 	attrBeat       = "beat"
 	attrOperator   = "operator"
+	attrNext       = "next_generation" // of a group that was removed
 )
 
 func (k Key) partition() string { return k.Group + "/" + k.Topic }
 
 func (s *Store) rosterKey(k Key) item { return s.key(k.partition(), rosterRow) }
+
+func (s *Store) registryKey(k Key) item { return s.key(registryPartition, k.partition()) }
+
+// registryRow is what stays of a group that was removed.
+func registryRow(key item, next uint64) item {
+	key[attrNext] = number(next)
+	return key
+}
 
 // Keys gives the groups of the registry, in the order of their names: one read unit for some 40 of them.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
@@ -55,7 +65,7 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 			return nil, fmt.Errorf("read registry of groups: %w", s.explain(err))
 		}
 		for _, row := range page.Items {
-			if group, topic, ok := strings.Cut(textOf(row[s.keys.SortKey]), "/"); ok {
+			if group, topic, ok := strings.Cut(textOf(row[s.keys.SortKey]), "/"); ok && row[attrNext] == nil {
 				keys = append(keys, Key{Group: group, Topic: topic})
 			}
 		}
@@ -99,38 +109,79 @@ func (s *Store) ChangeRoster(ctx context.Context, k Key, seen, next Roster) (Ros
 	}
 }
 
-// createRoster writes a new roster, and enters the group in the registry.
+// createRoster writes a new roster, and enters the group in the registry. Where a group of that name was removed, it begins
+// with the generation after.
 func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, error) {
-	row := s.rosterKey(k)
-	members := item{}
-	for m, state := range next.Members {
-		members[strconv.FormatUint(m, 10)] = memberValue(state)
-	}
-	row[attrMembers] = &types.AttributeValueMemberM{Value: members}
-	for name, value := range next.attributes() {
-		if value != nil {
-			row[name] = value
+	for {
+		row := s.rosterKey(k)
+		members := item{}
+		for m, state := range next.Members {
+			members[strconv.FormatUint(m, 10)] = memberValue(state)
+		}
+		row[attrMembers] = &types.AttributeValueMemberM{Value: members}
+		for name, value := range next.attributes() {
+			if value != nil {
+				row[name] = value
+			}
+		}
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			{Put: &types.Put{
+				TableName: &s.table, Item: row,
+				ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
+				ExpressionAttributeNames:            map[string]string{"#pk": s.keys.PartitionKey},
+				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			}},
+			{Put: &types.Put{
+				TableName: &s.table, Item: s.registryKey(k),
+				ConditionExpression:                 aws.String("attribute_not_exists(#next) OR #next = :next"),
+				ExpressionAttributeNames:            map[string]string{"#next": attrNext},
+				ExpressionAttributeValues:           item{":next": number(next.Generation)},
+				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			}},
+		}})
+		if err == nil {
+			return row, nil
+		}
+		exists, was := refusals(err)
+		switch {
+		case exists != nil:
+			return exists, ErrFenced
+		case was != nil:
+			if next.Generation, err = uintOf(was[attrNext]); err != nil {
+				return nil, fmt.Errorf("registry of groups: %w", err)
+			}
+			continue
+		case !conflicts(err):
+			return nil, s.explain(err)
+		}
+		select { // another member makes it at this moment
+		case <-ctx.Done():
+			return nil, s.explain(err)
+		case <-time.After(rand.N(20 * time.Millisecond)):
 		}
 	}
-	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{Put: &types.Put{
-			TableName: &s.table, Item: row,
-			ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
-			ExpressionAttributeNames:            map[string]string{"#pk": s.keys.PartitionKey},
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}},
-		{Put: &types.Put{TableName: &s.table, Item: s.key(registryPartition, k.partition())}},
-	}})
+}
+
+// refusals gives the rows that refused a creation: the roster, the registry's.
+func refusals(err error) (roster, registry item) {
 	var canceled *types.TransactionCanceledException
-	switch {
-	case err == nil:
-		return row, nil
-	case errors.As(err, &canceled) && len(canceled.CancellationReasons) == 2 &&
-		aws.ToString(canceled.CancellationReasons[0].Code) == "ConditionalCheckFailed":
-		return canceled.CancellationReasons[0].Item, ErrFenced
-	default:
-		return nil, s.explain(err)
+	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != 2 {
+		return nil, nil
 	}
+	rows := make([]item, 2)
+	for i, reason := range canceled.CancellationReasons {
+		if aws.ToString(reason.Code) == "ConditionalCheckFailed" {
+			rows[i] = reason.Item
+		}
+	}
+	return rows[0], rows[1]
+}
+
+func conflicts(err error) bool {
+	var canceled *types.TransactionCanceledException
+	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+		return aws.ToString(r.Code) == "TransactionConflict"
+	})
 }
 
 // attributes are those of a roster that one change sets; nil for what is absent. Members are not among them: their
@@ -238,9 +289,9 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 		return n
 	}
 	r.Generation, r.Base, r.Joined = uintOf(row[attrGeneration]), uintOf(row[attrBase]), uintOf(row[attrJoined])
-	if at := uintOf(row[attrStart]); row[attrStart] != nil {
-		r.Start = time.UnixMilli(int64(at))
-	}
+	var err error
+	r.Start, err = timeOf(row[attrStart])
+	errs = append(errs, err)
 	r.Paused = isTrue(row[attrPaused])
 	members, _ := row[attrMembers].(*types.AttributeValueMemberM)
 	if members != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -73,7 +72,7 @@ func (s *Store) positions(ctx context.Context, k Shard, from, to string) (map[st
 			return nil, fmt.Errorf("read positions of %s: %w", k.partition(), s.explain(err))
 		}
 		for _, row := range page.Items {
-			value := strings.TrimSuffix(strings.TrimPrefix(textOf(row[s.keys.SortKey]), positionPrefix), positionSuffix)
+			value := positionValue(textOf(row[s.keys.SortKey]))
 			position, err := uintOf(row[attrPosition])
 			if err != nil {
 				return nil, fmt.Errorf("position on %s of %s: %w", value, k.partition(), err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -149,6 +150,22 @@ func uintOf(v types.AttributeValue) (uint64, error) {
 		return 0, fmt.Errorf("%w: the number %q", ErrCorrupt, n.Value)
 	}
 	return u, nil
+}
+
+// timeOf gives the zero value for an attribute that is absent.
+func timeOf(v types.AttributeValue) (time.Time, error) {
+	if v == nil {
+		return time.Time{}, nil
+	}
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return time.Time{}, fmt.Errorf("%w: a time is a %T", ErrCorrupt, v)
+	}
+	ms, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: the time %q", ErrCorrupt, n.Value)
+	}
+	return time.UnixMilli(ms), nil
 }
 
 const notNewer = "(attribute_not_exists(#e) OR #e <= :e)"
