@@ -74,6 +74,22 @@ func checkRepeats(file string, lines []entry, lease time.Duration) (findings []F
 	return findings
 }
 
+// repeats counts the deliveries of events that were settled before, with reason or without.
+func repeats(lines []entry) (n int) {
+	settled := map[place]bool{}
+	for _, e := range lines {
+		switch at := (place{e.Thing, e.Number}); e.Kind {
+		case ack, done:
+			settled[at] = true
+		case deliver:
+			if settled[at] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // excuses are the reasons for which an event may come again.
 type excuses struct {
 	killed   map[string]int // the line, by member

@@ -13,6 +13,9 @@
 //
 // # What the members leave behind
 //
+// Handlers nack at random, some events for many seconds, so that there are aggregates behind at most times. Some transactions of
+// projections are held up on their way (network.go) and arrive when their member has been frozen and replaced.
+//
 // Each group has one log (log.go), to which its members and the parent append lines with single writes. The kernel
 // puts these in one order, which is that of real time: if a line was written before something happened, then it
 // stands before every line that was written after. That makes the rules below exact without a clock. A killed process

@@ -5,6 +5,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -43,7 +44,7 @@ func (h *handler) plain(msg *message.Message) error {
 		msg.Ack()
 		time.Sleep(faultWindow)
 	}
-	refuse := h.work()
+	refuse := h.work() || blocked(msg)
 	e.Kind = ack
 	if refuse {
 		e.Kind = nack
@@ -78,13 +79,14 @@ func (h *handler) projecting(client *dynamodb.Client) (message.NoPublishHandlerF
 		if err != nil {
 			return err
 		}
-		refuse := h.work()
-		// Half of them after the commit: the message comes again, and its effects must not.
-		if !refuse || e.Number%2 == 0 {
+		switch refuse := h.work(); {
+		case blocked(msg):
+			err = errOnPurpose
+		case refuse:
+			// The message comes again, and its effects must not.
+			err = errors.Join(commit(msg), errOnPurpose)
+		default:
 			err = commit(msg)
-		}
-		if refuse {
-			err = errors.Join(err, errOnPurpose)
 		}
 		e.Kind = done
 		if err != nil {
@@ -123,6 +125,24 @@ func (h *handler) received(msg *message.Message) (entry, error) {
 	e := entry{Kind: deliver, Thing: r.Aggregate.Value, Number: r.Number, Token: event.Token}
 	return e, h.notes.write(e)
 }
+
+// blocked tells to nack a message. A few events are nacked for up to twice as long as it takes to be listed as behind: so
+// members come and go while the cursor has passed what they have to deliver.
+func blocked(msg *message.Message) bool {
+	r, ok := subscriber.RecordFromContext(msg.Context())
+	if !ok {
+		return true
+	}
+	chance := crc32.ChecksumIEEE([]byte(r.EventID))
+	if chance%blockedOneIn != 0 {
+		return false
+	}
+	seconds := chance / blockedOneIn % uint32(2*behindAfter/time.Second)
+	return time.Since(r.OccurredAt) < time.Duration(seconds)*time.Second
+}
+
+// blockedOneIn is how seldom an event is blocked.
+const blockedOneIn = 100
 
 // work takes a random while, and says whether to nack.
 func (h *handler) work() (refuse bool) {

@@ -5,6 +5,7 @@ package chaos
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -22,9 +23,12 @@ func (k *keeper) rage() {
 
 func (k *keeper) upTo(d time.Duration) time.Duration { return time.Duration(k.random.Int64N(int64(d))) }
 
-// harm does something to a random group.
+// harm does something to a random group, half of the time to the member that has just been at work.
 func (k *keeper) harm() error {
 	g := k.groups[k.random.IntN(len(k.groups))]
+	if err := g.lines.read(); err != nil {
+		return err
+	}
 	chance := k.random.IntN(100)
 	var victims []*process
 	for _, p := range g.members {
@@ -37,6 +41,9 @@ func (k *keeper) harm() error {
 		return nil
 	}
 	victim := victims[k.random.IntN(len(victims))]
+	if busy := slices.IndexFunc(victims, func(p *process) bool { return p.Name == g.lines.lastAtWork() }); busy >= 0 && k.random.IntN(2) == 0 {
+		victim = victims[busy]
+	}
 	switch {
 	case chance < 50:
 		return k.kill(g, victim)

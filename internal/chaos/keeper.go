@@ -30,6 +30,7 @@ type keeper struct {
 type group struct {
 	name    string
 	notes   *log
+	lines   *reader
 	members []*process
 }
 
@@ -54,7 +55,7 @@ func newKeeper(config Config, accessKey string) (*keeper, error) {
 		if err != nil {
 			return nil, err
 		}
-		k.groups = append(k.groups, &group{name: name, notes: notes})
+		k.groups = append(k.groups, &group{name: name, notes: notes, lines: &reader{path: k.logOf(name)}})
 	}
 	return k, nil
 }

@@ -136,3 +136,13 @@ func (r *reader) read() error {
 	}
 	return nil
 }
+
+// lastAtWork gives the member that had the last message.
+func (r *reader) lastAtWork() string {
+	for i := len(r.entries) - 1; i >= 0; i-- {
+		if r.entries[i].Thing != "" {
+			return r.entries[i].Member
+		}
+	}
+	return ""
+}

@@ -108,11 +108,11 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
 		Journal: j, ConsumerGroup: m.Group,
 		MaxInFlight:     8,
-		NackResendSleep: 20 * time.Millisecond,
+		NackResendSleep: 150 * time.Millisecond,
 		PollInterval:    100 * time.Millisecond, MaxPollInterval: 400 * time.Millisecond,
 		TrailingDelay:  trailingDelay,
 		CommitInterval: 250 * time.Millisecond,
-		BehindAfter:    2 * time.Second,
+		BehindAfter:    behindAfter,
 		LeaseDuration:  m.Lease,
 	}, logger)
 	if err != nil {
@@ -121,7 +121,7 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	h := &handler{notes: notes, random: rand.New(rand.NewPCG(m.Seed, 0)), fault: m.Fault} //nolint:gosec // a seed decides
 	handle := h.plain
 	if m.Group == projecting {
-		if handle, err = h.projecting(client); err != nil {
+		if handle, err = h.projecting(slowed(client, 2*m.Lease, m.Seed)); err != nil {
 			return err
 		}
 	}

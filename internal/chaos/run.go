@@ -77,6 +77,8 @@ const (
 	// trailingDelay is longer than writers repeat a commit (retryBudget).
 	trailingDelay = 3 * time.Second
 	retryBudget   = time.Second
+	// behindAfter is short of the time for which some events are nacked, and not so short that none holds back the cursor.
+	behindAfter = 4 * time.Second
 )
 
 // world is a run.
@@ -87,6 +89,7 @@ type world struct {
 	keeper  *keeper
 	logs    map[string]*reader // by group
 	written history
+	stuck   bool // nothing moved any more, though not all was consumed
 }
 
 // Run runs until all that was written is consumed, or nothing happens any more, and leaves no process behind. The error
@@ -167,6 +170,9 @@ func (w *world) drain(ctx context.Context) error {
 // comeBack is the third phase: after all have closed, new members get what is new and nothing else. There
 // is a new event in each shard, and a repeated one would come before it.
 func (w *world) comeBack(ctx context.Context) error {
+	if w.stuck {
+		return nil // it would only tell the same
+	}
 	todo := map[int]bool{}
 	for n := range shards {
 		todo[n] = true
@@ -219,14 +225,14 @@ func (w *world) await(ctx context.Context) error {
 	w.written = written
 	ticker := time.NewTicker(250 * time.Millisecond)
 	defer ticker.Stop()
-	moved, lines := time.Now(), 0
+	moved, settled := time.Now(), 0
 	for time.Since(moved) < w.Patience {
 		complete, now, err := w.progress(ctx)
 		if err != nil || complete {
 			return err
 		}
-		if now != lines {
-			lines, moved = now, time.Now()
+		if now != settled {
+			settled, moved = now, time.Now()
 		}
 		select {
 		case <-ctx.Done():
@@ -234,33 +240,32 @@ func (w *world) await(ctx context.Context) error {
 		case <-ticker.C:
 		}
 	}
+	w.stuck = true
 	_, _ = fmt.Fprintf(w.Notes, "chaos: nothing has moved for %v\n", w.Patience)
 	return nil
 }
 
-// progress tells whether all is consumed, and how many lines say so.
-func (w *world) progress(ctx context.Context) (complete bool, lines int, err error) {
+// progress tells whether all is consumed, and how many events were settled so far.
+func (w *world) progress(ctx context.Context) (complete bool, settled int, err error) {
 	complete = true
 	for name, log := range w.logs {
 		if err := log.read(); err != nil {
 			return false, 0, err
 		}
-		for _, e := range log.entries {
-			if e.Kind == ack || e.Kind == done {
-				lines++
-			}
-		}
-		if name == projecting {
-			model, err := readEffects(ctx, w.client)
-			if err != nil {
-				return false, 0, err
-			}
-			complete = complete && model.has(w.written)
+		if name == plain {
+			acked := placesOf(log.entries, ack)
+			settled += len(acked)
+			complete = complete && hasAll(acked, w.written)
 			continue
 		}
-		complete = complete && hasAcked(log.entries, w.written)
+		settled += len(placesOf(log.entries, done))
+		model, err := readEffects(ctx, w.client)
+		if err != nil {
+			return false, 0, err
+		}
+		complete = complete && model.has(w.written)
 	}
-	return complete, lines, nil
+	return complete, settled, nil
 }
 
 // report compares what was left behind with what was written.
@@ -283,6 +288,7 @@ func (w *world) report(ctx context.Context) (Report, error) {
 				r.Seen[string(e.Kind)]++
 			}
 		}
+		r.Seen["repeats"] += repeats(log.entries)
 		file := filepath.Base(log.path)
 		r.Findings = slices.Concat(r.Findings,
 			checkSkips(file, log.entries, name == projecting), checkRepeats(file, log.entries, w.Lease))
