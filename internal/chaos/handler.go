@@ -31,8 +31,11 @@ type handler struct {
 
 var errOnPurpose = errors.New("nacked on purpose")
 
-// faultWindow is how long a member with a fault is in the state in which a kill shows it.
-const faultWindow = 100 * time.Millisecond
+// How long a member with a fault is in the state in which a kill shows it. An ack must be stored in that time.
+const (
+	ackFirstWindow = 2 * commitInterval
+	unfencedWindow = 100 * time.Millisecond
+)
 
 // plain notes what it gets, and acks.
 func (h *handler) plain(msg *message.Message) error {
@@ -42,7 +45,7 @@ func (h *handler) plain(msg *message.Message) error {
 	}
 	if h.fault == AckFirst {
 		msg.Ack()
-		time.Sleep(faultWindow)
+		time.Sleep(ackFirstWindow)
 	}
 	refuse := h.work() || blocked(msg)
 	e.Kind = ack
@@ -108,7 +111,7 @@ func unfenced(msg *message.Message, client *dynamodb.Client) error {
 		items = append(items, types.TransactWriteItem{Update: &u})
 	}
 	_, err := client.TransactWriteItems(msg.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: items})
-	time.Sleep(faultWindow)
+	time.Sleep(unfencedWindow)
 	return err
 }
 

@@ -111,7 +111,7 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 		NackResendSleep: 150 * time.Millisecond,
 		PollInterval:    100 * time.Millisecond, MaxPollInterval: 400 * time.Millisecond,
 		TrailingDelay:  trailingDelay,
-		CommitInterval: 250 * time.Millisecond,
+		CommitInterval: commitInterval,
 		BehindAfter:    behindAfter,
 		LeaseDuration:  m.Lease,
 	}, logger)

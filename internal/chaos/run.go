@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -18,67 +17,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 	"github.com/millrace-dev/millrace/journal"
-)
-
-// Config says what to run. Endpoint and Dir are required.
-type Config struct {
-	// Endpoint is the URL of a DynamoDB Local. Each run takes a database of its own there.
-	Endpoint string
-	// Dir is a folder for the logs of the groups and what members print.
-	Dir string
-	// Seed is what everything is drawn from.
-	Seed uint64
-	// Duration is how long writers write. Default: 3 minutes. What they wrote is consumed for as long as it takes after that.
-	Duration time.Duration
-	// Pause is how long each of the writers waits between commits, on average. Default: 250 ms.
-	Pause time.Duration
-	// Calm is the time between two harms, on average. Default: 700 ms.
-	Calm time.Duration
-	// Lease is the LeaseDuration of members. Default: 1.5 seconds.
-	Lease time.Duration
-	// Patience is how long nothing may move after the writers have stopped before what is left counts as lost. Default: 45
-	// seconds.
-	Patience time.Duration
-	// Members is how many processes a group has at most. Default: 4.
-	Members int
-	// Groups are those to run. Default: all, which are "plain" and "projection".
-	Groups []string
-	// Fault is what members do wrong on purpose.
-	Fault Fault
-	// Notes is told now and then how things stand. Nil discards.
-	Notes io.Writer
-}
-
-func (c *Config) setDefaults() {
-	duration := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	duration(&c.Duration, 3*time.Minute)
-	duration(&c.Pause, 250*time.Millisecond)
-	duration(&c.Calm, 700*time.Millisecond)
-	duration(&c.Lease, 1500*time.Millisecond)
-	duration(&c.Patience, 45*time.Second)
-	if c.Members == 0 {
-		c.Members = 4
-	}
-	if c.Groups == nil {
-		c.Groups = []string{plain, projecting}
-	}
-	if c.Notes == nil {
-		c.Notes = io.Discard
-	}
-}
-
-const (
-	// shards is how many parts members can share.
-	shards = 6
-	// trailingDelay is longer than writers repeat a commit (retryBudget).
-	trailingDelay = 3 * time.Second
-	retryBudget   = time.Second
-	// behindAfter is short of the time for which some events are nacked, and not so short that none holds back the cursor.
-	behindAfter = 4 * time.Second
 )
 
 // world is a run.
@@ -208,64 +146,6 @@ func (w *world) meanwhile(ctx context.Context, do func(context.Context)) error {
 	cancel()
 	<-over
 	return err
-}
-
-// consumed waits until everything in the journal is consumed, or nothing moves any more.
-func (w *world) consumed(ctx context.Context) error {
-	var failed error
-	err := w.meanwhile(ctx, func(ctx context.Context) { failed = w.await(ctx) })
-	return errors.Join(err, failed)
-}
-
-func (w *world) await(ctx context.Context) error {
-	written, _, err := w.writers.history(ctx)
-	if err != nil {
-		return err
-	}
-	w.written = written
-	ticker := time.NewTicker(250 * time.Millisecond)
-	defer ticker.Stop()
-	moved, settled := time.Now(), 0
-	for time.Since(moved) < w.Patience {
-		complete, now, err := w.progress(ctx)
-		if err != nil || complete {
-			return err
-		}
-		if now != settled {
-			settled, moved = now, time.Now()
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
-	w.stuck = true
-	_, _ = fmt.Fprintf(w.Notes, "chaos: nothing has moved for %v\n", w.Patience)
-	return nil
-}
-
-// progress tells whether all is consumed, and how many events were settled so far.
-func (w *world) progress(ctx context.Context) (complete bool, settled int, err error) {
-	complete = true
-	for name, log := range w.logs {
-		if err := log.read(); err != nil {
-			return false, 0, err
-		}
-		if name == plain {
-			acked := placesOf(log.entries, ack)
-			settled += len(acked)
-			complete = complete && hasAll(acked, w.written)
-			continue
-		}
-		settled += len(placesOf(log.entries, done))
-		model, err := readEffects(ctx, w.client)
-		if err != nil {
-			return false, 0, err
-		}
-		complete = complete && model.has(w.written)
-	}
-	return complete, settled, nil
 }
 
 // report compares what was left behind with what was written.

@@ -64,6 +64,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		Duration: time.Duration(*minutes * float64(time.Minute)),
 	})
 	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err() // everything that was cut off has an error of its own
+		}
 		return complain(fmt.Errorf("%w; the logs are in %s", err, dir))
 	}
 	remark(stderr, report)
