@@ -23,44 +23,63 @@ func (k *keeper) rage() {
 
 func (k *keeper) upTo(d time.Duration) time.Duration { return time.Duration(k.random.Int64N(int64(d))) }
 
+// harms are what is done to members, as often as it stands here. They are dealt like cards, so that a short run has some of each.
+var harms = []kind{kill, kill, kill, kill, kill, freeze, freeze, term, change, change}
+
+// change brings a group another member, or takes one away.
+const change kind = "change"
+
 // harm does something to a random group, half of the time to the member that has just been at work.
 func (k *keeper) harm() error {
+	if len(k.deck) == 0 {
+		k.deck = slices.Clone(harms)
+		k.random.Shuffle(len(k.deck), func(i, j int) { k.deck[i], k.deck[j] = k.deck[j], k.deck[i] })
+	}
+	what := k.deck[0]
 	g := k.groups[k.random.IntN(len(k.groups))]
-	if err := g.lines.read(); err != nil {
-		return err
+	victim, err := k.victim(g, what)
+	if err != nil || victim == nil {
+		return err // next time there may be one
 	}
-	chance := k.random.IntN(100)
-	var victims []*process
-	for _, p := range g.members {
-		// Even one that is frozen or about to close can be killed.
-		if !p.killed && (chance < 50 || !p.frozen && !p.termed) {
-			victims = append(victims, p)
-		}
-	}
-	if len(victims) == 0 {
-		return nil
-	}
-	victim := victims[k.random.IntN(len(victims))]
-	if busy := slices.IndexFunc(victims, func(p *process) bool { return p.Name == g.lines.lastAtWork() }); busy >= 0 && k.random.IntN(2) == 0 {
-		victim = victims[busy]
-	}
+	k.deck = k.deck[1:]
 	switch {
-	case chance < 50:
+	case what == kill:
 		return k.kill(g, victim)
-	case chance < 65:
+	case what == freeze:
 		return k.freeze(g, victim)
-	case chance < 80:
+	case what == term:
 		k.seen["closes"]++
 		return k.terminate(g, victim)
-	case len(g.members) < k.config.Members:
+	case len(g.members) < k.config.Members && (len(g.members) == 1 || k.random.IntN(2) == 0):
 		k.seen["joins"]++
 		return k.start(g)
-	case len(g.members) > 1:
+	default:
 		k.seen["leaves"]++
-		victim.leaves = true
+		victim.leaves = len(g.members) > 1
 		return k.terminate(g, victim)
 	}
-	return nil
+}
+
+// victim chooses a member, if there is one.
+func (k *keeper) victim(g *group, what kind) (*process, error) {
+	if err := g.lines.read(); err != nil {
+		return nil, err
+	}
+	var able []*process
+	for _, p := range g.members {
+		// Even one that is frozen or about to close can be killed.
+		if !p.killed && (what == kill || !p.frozen && !p.termed) {
+			able = append(able, p)
+		}
+	}
+	if len(able) == 0 {
+		return nil, nil
+	}
+	busy := slices.IndexFunc(able, func(p *process) bool { return p.Name == g.lines.lastAtWork() })
+	if busy >= 0 && k.random.IntN(2) == 0 {
+		return able[busy], nil
+	}
+	return able[k.random.IntN(len(able))], nil
 }
 
 // kill ends a member at once.

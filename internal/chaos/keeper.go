@@ -19,6 +19,7 @@ type keeper struct {
 	groups    []*group
 	exits     chan *process
 	agenda    []appointment
+	deck      []kind // what is dealt next
 	names     int
 	seen      map[string]int
 	findings  []Finding
