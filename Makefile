@@ -7,8 +7,8 @@ COMPARE_SEED          ?= 1
 SOAK_COMMITS          ?= 1000000
 SOAK_SEED             ?= 1
 
-# examples/ is a module of its own, joined to this one by go.work.
-MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod))
+# examples/ and internal/bench are modules of their own, joined to this one by go.work.
+MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod internal/bench/go.mod))
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 

@@ -15,8 +15,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -37,7 +39,11 @@ func main() {
 	many := flag.Int("long-pairs", 21, "pairs of what takes parts of a second")
 	only := flag.String("only", "", "names of the benchmarks to run, with commas between; all by default")
 	flag.Parse()
-	if err := run(context.Background(), *pairs, *many, *only); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	work := func() error { return run(ctx, *pairs, *many, *only) }
+	err := work()
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -51,7 +57,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 	if pairs < 1 || many < 1 {
 		return errors.New("-pairs and -long-pairs must be at least 1")
 	}
-	b := &bench{client: dynamolocal.NewClient(endpoint, rand.Text()), pairs: pairs, many: many}
+	key := rand.Text()
+	b := &bench{client: dynamolocal.NewClient(endpoint, key), pairs: pairs, many: many}
 	if err := journal.Create(ctx, b.client, journal.Config{Shards: 16}); err != nil {
 		return err
 	}
@@ -73,6 +80,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"load1500", b.load},
 		{"loadsnap", b.loadSnap},
 		{"tail", b.tail},
+		{"tail-one", b.tailOne},
+		{"tail-slow", b.tailSlow},
 		{"latency", b.latency},
 	} {
 		if only != "" && !slices.Contains(strings.Split(only, ","), one.name) {
