@@ -83,6 +83,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"tail-one", b.tailOne},
 		{"tail-slow", b.tailSlow},
 		{"latency", b.latency},
+		{"restart", b.restart},
+		{"idle", b.idle},
 	} {
 		if only != "" && !slices.Contains(strings.Split(only, ","), one.name) {
 			continue
