@@ -28,10 +28,11 @@ import (
 )
 
 type bench struct {
-	client *dynamodb.Client
-	j      *journal.Journal
-	pairs  int // of what takes milliseconds
-	many   int // of what takes parts of a second
+	client    *dynamodb.Client
+	accessKey string // names the database on DynamoDB Local
+	j         *journal.Journal
+	pairs     int // of what takes milliseconds
+	many      int // of what takes parts of a second
 }
 
 func main() {
@@ -41,6 +42,9 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	work := func() error { return run(ctx, *pairs, *many, *only) }
+	if order := os.Getenv(writerEnv); order != "" {
+		work = func() error { return write(ctx, order) }
+	}
 	err := work()
 	stop()
 	if err != nil {
@@ -58,7 +62,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		return errors.New("-pairs and -long-pairs must be at least 1")
 	}
 	key := rand.Text()
-	b := &bench{client: dynamolocal.NewClient(endpoint, key), pairs: pairs, many: many}
+	b := &bench{client: dynamolocal.NewClient(endpoint, key), accessKey: key, pairs: pairs, many: many}
 	if err := journal.Create(ctx, b.client, journal.Config{Shards: 16}); err != nil {
 		return err
 	}
@@ -83,6 +87,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"tail-one", b.tailOne},
 		{"tail-slow", b.tailSlow},
 		{"latency", b.latency},
+		{"latency-across", b.latencyAcross},
 		{"restart", b.restart},
 		{"idle", b.idle},
 	} {
