@@ -86,6 +86,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"tail", b.tail},
 		{"tail-one", b.tailOne},
 		{"tail-slow", b.tailSlow},
+		{"versus-sql", b.versusSQL},
 		{"latency", b.latency},
 		{"latency-across", b.latencyAcross},
 		{"restart", b.restart},
