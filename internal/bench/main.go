@@ -5,7 +5,8 @@
 //
 //	make bench
 //
-// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT.
+// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT. PostgreSQL, for versus-sql, is looked for where Debian installs it,
+// and in the PATH.
 package main
 
 import (

@@ -23,15 +23,19 @@ func fill(ctx context.Context, repo *repository.Repository[account], id string, 
 	return err
 }
 
-// fillAll writes as many aggregates, a0 and following, several at a time.
+// fillWriters write large transactions side by side. More of them only make each other wait past their time on a slow
+// machine.
+const fillWriters = 2
+
+// fillAll writes as many aggregates, a0 and following.
 func fillAll(ctx context.Context, repo *repository.Repository[account], aggregates, each int) error {
 	var writers sync.WaitGroup
-	errs := make([]error, batchWriters)
-	for w := range batchWriters {
+	errs := make([]error, fillWriters)
+	for w := range fillWriters {
 		writers.Add(1)
 		go func() {
 			defer writers.Done()
-			for i := w; i < aggregates && errs[w] == nil; i += batchWriters {
+			for i := w; i < aggregates && errs[w] == nil; i += fillWriters {
 				errs[w] = fill(ctx, repo, fmt.Sprint("a", i), each, eventBytes)
 			}
 		}()
