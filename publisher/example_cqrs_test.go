@@ -3,7 +3,6 @@ package publisher_test
 import (
 	"context"
 	"fmt"
-	"log"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
@@ -27,21 +26,15 @@ func (OrderPlaced) EventType() string { return "order.placed.v1" }
 func Example_cqrs() {
 	db := dynamotest.Open()
 	defer db.Close()
-	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: 4}); err != nil {
-		log.Fatal(err)
-	}
+	check(journal.Create(ctx, db.Client(), journal.Config{Shards: 4}))
 	j, err := journal.Open(ctx, db.Client(), journal.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	marshaler := cqrs.JSONMarshaler{GenerateName: func(event any) string {
 		return event.(interface{ EventType() string }).EventType()
 	}}
 
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	defer p.Close()
 	bus, err := cqrs.NewEventBusWithConfig(p, cqrs.EventBusConfig{
 		Marshaler:            marshaler,
@@ -51,14 +44,10 @@ func Example_cqrs() {
 			return nil
 		},
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	processor, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
 		Marshaler:              marshaler,
 		GenerateSubscribeTopic: func(cqrs.EventProcessorGenerateSubscribeTopicParams) (string, error) { return "order", nil },
@@ -67,30 +56,28 @@ func Example_cqrs() {
 		},
 		AckOnUnknownEvent: true, // the topic has the events of all types
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	handled := make(chan struct{})
 	err = processor.AddHandlers(cqrs.NewEventHandler("invoicing", func(_ context.Context, placed *OrderPlaced) error {
 		fmt.Println("invoice", placed.Order, "over", placed.Total)
 		close(handled)
 		return nil
 	}))
-	if err != nil {
-		log.Fatal(err)
-	}
+	check(err)
 	ended := make(chan error, 1)
 	go func() { ended <- router.Run(ctx) }()
 
-	if err := bus.Publish(ctx, OrderPlaced{Order: "1234", Total: 700}); err != nil {
-		log.Fatal(err)
-	}
+	check(bus.Publish(ctx, OrderPlaced{Order: "1234", Total: 700}))
 	<-handled
-	if err := router.Close(); err != nil {
-		log.Fatal(err)
-	}
+	check(router.Close())
 	fmt.Println(<-ended)
 	// Output:
 	// invoice 1234 over 700
 	// <nil>
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
