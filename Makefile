@@ -51,13 +51,13 @@ test: $(EMULATOR) ## Run all tests with the race detector, on dynamotest and on 
 test-short: ## Run the tests that need no DynamoDB Local, on dynamotest
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test -short $(PACKAGES)
 
-# Most of it waits, hence more tests at a time than processors.
+# Much of it waits, hence more tests at a time than processors.
 .PHONY: stress
 stress: $(EMULATOR) ## Run Watermill's suite many times side by side, on both (STRESS_TEST_COUNT)
 	env -u MILLRACE_DYNAMODB_ENDPOINT STRESS_TEST_COUNT=$(STRESS_TEST_COUNT) \
-		go test $(RACE) -tags stress -run Stress -parallel 16 -timeout $(STRESS_TIMEOUT) ./internal/suite
+		go test $(RACE) -tags stress -run Stress -parallel 8 -timeout $(STRESS_TIMEOUT) ./internal/suite
 	STRESS_TEST_COUNT=$(STRESS_TEST_COUNT) $(EMULATOR) -- \
-		go test $(RACE) -tags stress -run Stress -parallel 16 -timeout $(STRESS_TIMEOUT) ./internal/suite
+		go test $(RACE) -tags stress -run Stress -parallel 8 -timeout $(STRESS_TIMEOUT) ./internal/suite
 
 .PHONY: compare
 compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random operations
