@@ -89,11 +89,14 @@ func (b *batch) failure(err error) *AppendError {
 	if errors.Is(err, journal.ErrOutcomeUnknown) {
 		unknown = b.runs[b.next].to
 	}
+	var open attempts
+	errors.As(err, &open)
 	return &AppendError{
 		Aggregate:  b.id,
 		Written:    b.indexes[:b.written],
 		Unknown:    b.indexes[b.written:unknown],
 		NotWritten: b.indexes[unknown:],
+		Attempts:   open,
 		Err:        err,
 	}
 }

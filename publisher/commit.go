@@ -4,23 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// resolveFor is how long a commit whose reply was lost is looked for. DynamoDB ends a transaction within
-// seconds.
-const resolveFor = 5 * time.Second
-
 // commit is what one transaction appends to a stream: the next runs of some batches.
 type commit struct {
 	batches  []*batch
 	expected *uint64
+	open     attempts // sent, and nobody knows what became of them
 }
 
 // events are those of all runs. The slice is not to be changed.
@@ -123,8 +122,8 @@ func (p *Publisher) settle(s *stream, c *commit, err error) {
 	p.logger.Info("Messages whose context had ended were appended", fields)
 }
 
-// commit writes one transaction, again and again while others are faster or DynamoDB throttles: neither has
-// written anything.
+// commit writes one transaction, again and again while others are faster, DynamoDB throttles or cannot be reached, or
+// replies are lost.
 func (p *Publisher) commit(s *stream, c *commit) error {
 	ctx, cancel := context.WithTimeoutCause(p.ctx, p.config.CommitTimeout,
 		fmt.Errorf("given up after %s (Config.CommitTimeout)", p.config.CommitTimeout))
@@ -137,22 +136,41 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 	)
 	for {
 		err := p.attempt(ctx, s, c)
-		if err == nil || errors.Is(err, journal.ErrOutcomeUnknown) {
-			return err
+		if err == nil {
+			return nil
 		}
-		again := errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrConflict) && c.expected == nil
-		if again && sleep(ctx, wait.NextBackOff()) {
-			if !p.dropAbandoned(s, c) {
+		if c.mayRepeat(err) && sleep(ctx, wait.NextBackOff()) {
+			// What is abandoned may have been written by an attempt whose outcome is open; then it stays in.
+			if len(c.open) == 0 && !p.dropAbandoned(s, c) {
 				return nil
 			}
 			p.logger.Debug("Commit is repeated", watermill.LogFields{"aggregate": s.id.String(), "reason": err.Error()})
 			continue
+		}
+		if len(c.open) > 0 {
+			s.forget()
+			if err = p.lookFor(c, err); err == nil || errors.Is(err, journal.ErrOutcomeUnknown) {
+				return err
+			}
 		}
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w, nothing written: %w", context.Cause(ctx), err)
 		}
 		return err
 	}
+}
+
+// mayRepeat tells whether another attempt can do better.
+func (c *commit) mayRepeat(err error) bool {
+	return errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrOutcomeUnknown) || isUnreachable(err) ||
+		errors.Is(err, journal.ErrConflict) && c.expected == nil
+}
+
+// isUnreachable tells that a request did not get through to DynamoDB, or that DynamoDB failed on it.
+func isUnreachable(err error) bool {
+	var send *smithyhttp.RequestSendError
+	var response *smithyhttp.ResponseError
+	return errors.As(err, &send) || errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
 }
 
 func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
@@ -171,19 +189,26 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 			"aggregate": s.id.String(), "version": receipt.Version, "messages": len(events), "commit_id": receipt.CommitID,
 		})
 		return nil
+	case errors.As(err, &unknown):
+		c.open = append(c.open, unknown)
+		return err
 	case errors.As(err, &conflict) && conflict.Actual > version:
 		s.remember(conflict.Actual) // the refusal tells what a read of the head would
+		if len(c.open) == 0 {
+			return err
+		}
+		return p.settleOpen(ctx, c, conflict)
 	default:
 		s.forget()
+		return err
 	}
-	if errors.As(err, &unknown) {
-		return p.resolve(s, unknown)
-	}
-	return err
 }
 
 // version is what the head must have for the commit.
 func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, error) {
+	if len(c.open) > 0 {
+		return c.open.version(), nil
+	}
 	if c.expected != nil {
 		return *c.expected, nil
 	}
@@ -196,37 +221,6 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 	}
 	s.remember(version)
 	return version, nil
-}
-
-// resolve finds out what has become of a commit whose reply was lost: nothing is wrong with one that is
-// there, and one whose place others have taken is a conflict. As long as the place is free the commit may
-// still come, and the outcome stays unknown.
-func (p *Publisher) resolve(s *stream, unknown *journal.OutcomeUnknownError) error {
-	ctx, cancel := context.WithTimeout(p.ctx, p.resolveFor)
-	defer cancel()
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(0),
-	)
-	raw := p.config.Journal.Raw() // only ids are looked at
-	for {
-		if version, err := raw.Version(ctx, s.id); err == nil && version >= unknown.First {
-			for first, err := range raw.Events(ctx, s.id, unknown.First, unknown.First) {
-				switch {
-				case err != nil:
-				case first.CommitID == unknown.CommitID:
-					return nil
-				default:
-					s.remember(version)
-					return &journal.ConflictError{ID: s.id, Expected: unknown.First - 1, Actual: version}
-				}
-			}
-		}
-		if !sleep(ctx, wait.NextBackOff()) {
-			return unknown
-		}
-	}
 }
 
 // dropAbandoned takes batches that nobody waits for out of a commit that has to be repeated. It tells

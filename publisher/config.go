@@ -33,8 +33,9 @@ type Config struct {
 	// Concurrency is how many aggregates one Publish appends to at a time. Default: 8.
 	Concurrency int
 
-	// CommitTimeout bounds one commit, with all its repetitions after conflicts, throttling and lost
-	// replies; see also journal.Config.RetryBudget. When a reply stays lost, up to 5 seconds more go into
+	// CommitTimeout bounds one commit, with all its repetitions after conflicts, throttling, lost replies and while
+	// DynamoDB cannot be reached. It should be longer than an outage that publishing is to survive, and than
+	// journal.Config.RetryBudget, which bounds each attempt. When a reply stays lost, up to 5 seconds more go into
 	// finding out what has become of the commit. Default: 30 seconds.
 	CommitTimeout time.Duration
 

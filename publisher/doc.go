@@ -15,6 +15,11 @@
 // like any other, which no other process writes to unless it is told to, so that messages without an id
 // keep their order and meet no contention.
 //
+// Do not publish to aggregates that belong to a repository unless its definition knows the event type. What is
+// published becomes an event of the aggregate like those that its decisions make: every load replays it, and fails
+// on a type that the definition does not have (or on a payload that is not that of the type). Publish notes about such an
+// aggregate to a topic of their own.
+//
 // The message's UUID, payload and metadata are stored as they are; [NameKey] becomes the event type. UUIDs
 // carry no meaning: two messages with one UUID are two events.
 //
@@ -35,8 +40,9 @@
 //
 // Other processes and repositories may write to the same aggregate. The version is the condition of every
 // commit; where it has moved, the commit is repeated at the new one, with growing random pauses, until
-// [Config.CommitTimeout]. A message is never written twice by one Publish: a repeated commit either has the
-// same commit id or follows a refusal, which wrote nothing.
+// [Config.CommitTimeout]. So it is while DynamoDB throttles or cannot be reached. A message is never written twice by one
+// Publish: where the reply to an attempt was lost, the next one requires the same version, so only one of them can be
+// written, and the commit id of the event at that place tells which.
 //
 // [ExpectVersion] asks for the opposite: the messages are appended only to an aggregate of exactly that
 // version, in a commit of their own, and a conflict is returned to the caller at once.

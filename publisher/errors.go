@@ -116,7 +116,11 @@ type AppendError struct {
 	// Written, Unknown and NotWritten are the indexes, in Publish's arguments, of the aggregate's messages:
 	// first those that are written, then those that may be, then those that are not.
 	Written, Unknown, NotWritten []int
-	Err                          error
+	// Attempts are the commits that the messages of Unknown may be in; at most one of them is or will be written. Ask
+	// journal.Resolve about each before publishing the messages again. None of an [*AbandonedError], whose commit is
+	// still under way.
+	Attempts []*journal.OutcomeUnknownError
+	Err      error
 }
 
 func (e *AppendError) Error() string {

@@ -116,8 +116,8 @@ type Config struct {
 	BufferBytes int
 
 	// NackResendSleep is the pause before a nacked message comes again. It doubles with each attempt, up to
-	// MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative for none, and 10 seconds; the
-	// same for both for a pause that stays as it is.
+	// MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative for none, and the same, so that the pause does
+	// not grow.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
 	// AckDeadline is how long a handler has to ack or nack a message. After it the message's context ends, and the
@@ -191,7 +191,7 @@ func (c *Config) setDefaults() {
 		}
 	}
 	duration(&c.NackResendSleep, 100*time.Millisecond)
-	duration(&c.MaxNackResendSleep, max(10*time.Second, c.NackResendSleep))
+	duration(&c.MaxNackResendSleep, c.NackResendSleep)
 	duration(&c.SweepInterval, time.Hour)
 	duration(&c.PollInterval, 200*time.Millisecond)
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))

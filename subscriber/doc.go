@@ -9,7 +9,7 @@
 // A topic is an aggregate type. Within a group each event is delivered until it is
 // acked, the next event of the same aggregate only after that; events of different
 // aggregates come side by side, up to [Config.MaxInFlight]. A nacked message comes again after
-// a pause that grows, and so does one that is not answered within [Config.AckDeadline], if that is set, or whose event cannot be
+// a pause ([Config.NackResendSleep]), and so does one that is not answered within [Config.AckDeadline], if that is set, or whose event cannot be
 // read, decoded or unmarshaled. Either blocks its own aggregate and no other; [Config.Failures] can park the aggregate after some
 // attempts, or send the event to a poison queue. Nothing else is ever skipped, but for what was given up on
 // purpose: types that were not asked for ([Config.EventTypes]), events that can never be decoded

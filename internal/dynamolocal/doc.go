@@ -14,7 +14,7 @@
 //     allows use but not redistribution, which is why no copy of it is part of this repository.
 //
 // An emulator that Start has started keeps its tables in memory, unless [Options.DBPath] is set, and lives
-// until [Server.Stop]. On Linux it also ends when the process that started it is killed. Run by Java, it
+// until [Server.Stop], or [Server.Restart], which is how a test sees to a crash. On Linux it also ends when the process that started it is killed. Run by Java, it
 // listens on all interfaces (it has no setting for that) and takes any credentials, so it is no place for
 // real data; the container is published on the loopback address alone.
 //

@@ -56,7 +56,12 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 		remove()
 		return nil, err
 	}
-	s.remove = remove
+	// The client does not pass SIGKILL on, and removing by force is the same signal to the container.
+	s.kill, s.remove = remove, remove
+	s.again = func(ctx context.Context) (*Server, error) {
+		o.Port = s.port
+		return startDocker(ctx, o)
+	}
 	return s, nil
 }
 

@@ -26,9 +26,9 @@ import (
 const (
 	fakeJavaVersion = "FAKE_JAVA_VERSION" // what java -version tells
 	fakeEmulator    = "FAKE_EMULATOR"     // how the emulator comes up: "", "crash", "hang" or "lose port"
-	fakeMark        = "FAKE_MARK"         // a file that "lose port" makes the first time, and that npm grows
+	fakeMark        = "FAKE_MARK"         // a file that "lose port" makes the first time, and that npm and "record" grow
 	fakeArchive     = "FAKE_ARCHIVE"      // what npm delivers
-	fakeDocker      = "FAKE_DOCKER"       // "", "no engine" or "no image"
+	fakeDocker      = "FAKE_DOCKER"       // "", "no engine", "no image" or "record" of its calls
 )
 
 func TestMain(m *testing.M) {
@@ -56,6 +56,9 @@ func runJava(args []string) int {
 
 func runDocker(args []string) int {
 	mode := os.Getenv(fakeDocker)
+	if mode == "record" {
+		appendToMark(strings.Join(args, " ") + "\n")
+	}
 	switch args[0] {
 	case "info":
 		if mode == "no engine" {
@@ -119,11 +122,15 @@ func runNpm() int {
 		fmt.Println(err)
 		return 1
 	}
+	appendToMark("x")
+	return 0
+}
+
+func appendToMark(text string) {
 	if mark, err := os.OpenFile(os.Getenv(fakeMark), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-		_, _ = mark.WriteString("x")
+		_, _ = mark.WriteString(text)
 		_ = mark.Close()
 	}
-	return 0
 }
 
 func runChild(args []string) int {

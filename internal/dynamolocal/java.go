@@ -61,6 +61,10 @@ func startJava(ctx context.Context, o Options, r release) (*Server, error) {
 		return nil, err
 	}
 	s.remove = remove
+	s.again = func(ctx context.Context) (*Server, error) {
+		o.Port = s.port
+		return startJava(ctx, o, r)
+	}
 	return s, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -67,7 +68,10 @@ type Server struct {
 	Endpoint string
 
 	process  *process // nil when it was there already
-	remove   func()   // clears away what ending the process may leave; may be nil
+	port     int
+	kill     func() // has the process end at once
+	remove   func() // clears away what ending the process may leave; may be nil
+	again    func(ctx context.Context) (*Server, error)
 	stopOnce sync.Once
 }
 
@@ -129,11 +133,17 @@ func (s *Server) Log() string {
 
 // Stop ends a started emulator and returns when it has ended; its port and its DBPath are then free. It
 // does nothing to one that was there already. It may be called again, and from several goroutines.
-func (s *Server) Stop() {
+func (s *Server) Stop() { s.end(func() {}) }
+
+// Kill is Stop as a crash would do it: the emulator gets no chance to finish anything.
+func (s *Server) Kill() { s.end(s.kill) }
+
+func (s *Server) end(first func()) {
 	s.stopOnce.Do(func() {
 		if s.process == nil {
 			return
 		}
+		first()
 		s.process.stop(stopGrace)
 		if s.remove != nil {
 			s.remove()
@@ -166,12 +176,13 @@ func launch(ctx context.Context, port int, command func(port int, origin string)
 
 func launchOn(ctx context.Context, port int, command func(port int, origin string) *exec.Cmd) (*Server, error) {
 	origin := "http://" + strings.ToLower(rand.Text()) + ".invalid"
-	s := &Server{Endpoint: "http://127.0.0.1:" + strconv.Itoa(port)}
+	s := &Server{Endpoint: "http://127.0.0.1:" + strconv.Itoa(port), port: port}
 	p, err := startLogged(command(port, origin))
 	if err != nil {
 		return nil, fmt.Errorf("start DynamoDB Local: %w", err)
 	}
 	s.process = p
+	s.kill = func() { p.signal(syscall.SIGKILL) }
 	if err := s.awaitReady(ctx, origin); err != nil {
 		s.Stop()
 		if ctx.Err() != nil {

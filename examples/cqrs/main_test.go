@@ -1,0 +1,6 @@
+package main
+
+func Example() {
+	main()
+	// Output: invoice 1234 over 700
+}

@@ -1,0 +1,167 @@
+package suite_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// killable is a database that can be killed and comes back with what it had acknowledged: a DynamoDB Local of the test's own,
+// or dynamotest behind a socket.
+type killable struct {
+	client  journal.Client
+	restart func() error
+}
+
+func startKillable(t *testing.T) *killable {
+	t.Helper()
+	if testdb.IsLocal() {
+		return startLocal(t)
+	}
+	return serveDynamotest(t)
+}
+
+func startLocal(t *testing.T) *killable {
+	t.Helper()
+	server, err := dynamolocal.Start(t.Context(), dynamolocal.Options{DBPath: dataFolder(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { server.Stop() })
+	return &killable{
+		client: newDurable(t, dynamolocal.NewClient(server.Endpoint, rand.Text())),
+		restart: func() error {
+			next, err := server.Restart(t.Context())
+			if err == nil {
+				server = next
+			}
+			return err
+		},
+	}
+}
+
+// dataFolder is in memory where the system has such a place: what is to survive here is a process, and DynamoDB Local
+// spends most of its time on syncing files.
+func dataFolder(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "millrace-suite-") //nolint:usetesting // t.TempDir is on a disk
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// durable waits until what DynamoDB Local has acknowledged is in its files. It acknowledges a transaction a moment
+// earlier, and would lose it when it is killed in that moment, which DynamoDB never does. A write that comes after
+// the transaction is acknowledged only once both are there.
+type durable struct{ *dynamodb.Client }
+
+const fence = "fence"
+
+func newDurable(t *testing.T, client *dynamodb.Client) durable {
+	t.Helper()
+	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            aws.String(fence),
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	})
+	require.NoError(t, err)
+	return durable{client}
+}
+
+func (d durable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	out, err := d.Client.TransactWriteItems(ctx, in, options...)
+	if err != nil {
+		return nil, err
+	}
+	_, err = d.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: aws.String(fence),
+		Item:      map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "1"}},
+	})
+	if err != nil {
+		// Not wrapped: of the transaction it says only that nobody knows.
+		return nil, errors.New("the reply was lost: " + err.Error())
+	}
+	return out, nil
+}
+
+// serveDynamotest gives dynamotest what can break: a socket and connections. What it holds survives.
+func serveDynamotest(t *testing.T) *killable {
+	t.Helper()
+	db := dynamotest.New(t)
+	stop, address := serve(t, db.Handler(), "127.0.0.1:0")
+	t.Cleanup(func() { stop() })
+	client := dynamolocal.NewClient("http://"+address, "test")
+	return &killable{
+		client: client,
+		restart: func() error {
+			stop()
+			select { // no DynamoDB Local is back sooner
+			case <-time.After(2 * time.Second):
+			case <-t.Context().Done():
+			}
+			stop, _ = serve(t, db.Handler(), address)
+			return nil
+		},
+	}
+}
+
+// serve answers at an address until stop cuts all connections.
+func serve(t *testing.T, handler http.Handler, address string) (stop func(), bound string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	if !assert.NoError(t, err) {
+		return func() {}, ""
+	}
+	server := &http.Server{Handler: handler}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		assert.ErrorIs(t, server.Serve(listener), http.ErrServerClosed)
+	}()
+	return func() {
+		assert.NoError(t, server.Close())
+		<-ended
+	}, listener.Addr().String()
+}
+
+// restartOnSignal has SIGHUP restart the database, so that a command can. The function that it returns ends that and says how
+// often it happened.
+func (db *killable) restartOnSignal(t *testing.T) (stop func() int) {
+	t.Helper()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGHUP)
+	restarts := make(chan int)
+	go func() {
+		n := 0
+		for range signals {
+			if assert.NoError(t, db.restart()) {
+				n++
+			}
+		}
+		restarts <- n
+	}()
+	return func() int {
+		signal.Stop(signals)
+		close(signals)
+		return <-restarts
+	}
+}

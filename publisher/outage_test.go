@@ -1,0 +1,165 @@
+package publisher_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+)
+
+// errConnectionRefused is what the SDK makes of a connection that is refused.
+var errConnectionRefused = &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: errors.New("connection refused")}}
+
+func TestAnOutageIsWaitedOut(t *testing.T) {
+	t.Parallel()
+	// Each attempt gives up at once, so the outage is longer than the journal's patience.
+	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+	p := s.publisher(publisher.Config{})
+	down := 10 // requests
+	refuse := func() error {
+		if down--; down >= 0 {
+			return errConnectionRefused
+		}
+		return nil
+	}
+	require.NoError(t, p.Publish("order", messageTo(order1, "known")))
+	s.wire.set(func(w *wire) {
+		w.onRead = refuse
+		w.onWrite = func(context.Context, int) error {
+			if down == 10 {
+				down--
+				return errLostReply // the connection was cut when it began
+			}
+			return refuse()
+		}
+	})
+
+	require.NoError(t, p.Publish("order", messagesTo(order1, "m", 3)...))
+
+	assert.Negative(t, down, "the database must have been down")
+	assert.Equal(t, []string{"known", "m0", "m1", "m2"}, s.payloads(order1))
+}
+
+func TestAnOutageThatOutlastsTheCommitTimeoutSaysThatNothingWasWritten(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+	p := s.publisher(publisher.Config{CommitTimeout: 100 * time.Millisecond})
+	s.wire.set(func(w *wire) { w.onRead = func() error { return errConnectionRefused } })
+
+	err := p.Publish("order", messageTo(order1, "x"))
+
+	require.ErrorContains(t, err, "CommitTimeout")
+	require.ErrorContains(t, err, "connection refused")
+	require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
+}
+
+// An attempt whose reply was lost may still reach the database, before the next one or after it.
+func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	for name, beforeTheNext := range map[string]bool{"before the next": true, "after the next": false} {
+		for name, expects := range map[string]bool{name: false, name + ", of an expected version": true} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := newStore(t, journal.Config{})
+				detour := &detour{Client: s.client, beforeTheNext: beforeTheNext}
+				j, err := journal.Open(t.Context(), detour, journal.Config{RetryBudget: time.Nanosecond})
+				require.NoError(t, err)
+				p := s.publisher(publisher.Config{Journal: j})
+				msg := messageTo(order1, "x")
+				if expects {
+					publisher.ExpectVersion(msg, 0)
+				}
+
+				require.NoError(t, p.Publish("order", msg))
+				require.NoError(t, p.Publish("order", messageTo(order1, "y")))
+
+				assert.Equal(t, 1, detour.arrived, "the first attempt must have reached the database")
+				assert.Equal(t, beforeTheNext, detour.late == nil, "the one that is there first is written: %v", detour.late)
+				assert.Equal(t, []string{"x", "y"}, s.payloads(order1))
+			})
+		}
+	}
+}
+
+// detour holds up the first transaction until the second comes.
+type detour struct {
+	*dynamodb.Client
+	beforeTheNext bool
+
+	first   *dynamodb.TransactWriteItemsInput
+	arrived int
+	late    error // what came of the first
+}
+
+func (d *detour) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	if d.first == nil {
+		d.first = in
+		return nil, errLostReply
+	}
+	arrive := func() {
+		if d.arrived == 0 {
+			d.arrived++
+			_, d.late = d.Client.TransactWriteItems(context.Background(), d.first)
+		}
+	}
+	if d.beforeTheNext {
+		arrive()
+	}
+	out, err := d.Client.TransactWriteItems(ctx, in, options...)
+	arrive()
+	return out, err
+}
+
+func TestNothingIsLostOrDoubledWhenTheJournalGivesUpAtOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(5, 6))
+	lost := func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if random.IntN(100) < 20 {
+			return errLostReply
+		}
+		return nil
+	}
+	s.wire.set(func(w *wire) {
+		w.onWrite = func(context.Context, int) error { return lost() } // the request
+		w.onReply = func(int) error { return lost() }                  // the reply
+	})
+	rival := s.publisher(publisher.Config{Journal: s.another()})
+	p := s.publisher(publisher.Config{})
+
+	var all sync.WaitGroup
+	for g := range 6 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for i := range 10 {
+				to := map[bool]*publisher.Publisher{true: p, false: rival}[g%3 > 0]
+				assert.NoError(t, to.Publish("order", []*message.Message{
+					messageTo(aggregate.ID{Value: "1"}, fmt.Sprintf("%d/%d", g, 2*i)),
+					messageTo(aggregate.ID{Value: "1"}, fmt.Sprintf("%d/%d", g, 2*i+1)),
+				}...))
+			}
+		}()
+	}
+	all.Wait()
+
+	assertEachOnceInOrder(t, s.payloads(order1), 6, 20)
+}
