@@ -7,8 +7,8 @@ COMPARE_SEED          ?= 1
 SOAK_COMMITS          ?= 1000000
 SOAK_SEED             ?= 1
 
-# examples/ is a module of its own, joined to this one by go.work.
-MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod))
+# cmd/millrace and examples/ are modules of their own, joined to this one by go.work.
+MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod))
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 
@@ -32,7 +32,7 @@ help: ## List the targets
 
 # Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
 ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
-	./internal/checkpoint/... ./internal/soak/... ./examples/...
+	./internal/checkpoint/... ./internal/soak/... ./cmd/millrace/... ./examples/...
 
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.
