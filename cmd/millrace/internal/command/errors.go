@@ -51,6 +51,8 @@ func (a *app) advice(err error) string {
 			"To move to another count, export the journal and import it into a new one."
 	case errors.Is(err, journal.ErrNotFound):
 		return "The type is the name that the application gave to aggregate.Define, and the id is case-sensitive."
+	case errors.Is(err, journal.ErrCorruptItem):
+		return "`millrace verify` finds all that is wrong, and `millrace export --skip-unreadable` saves what is not."
 	case errors.Is(err, journal.ErrThrottled):
 		return "Try later, or give the tables more capacity."
 	case errors.Is(err, archive.ErrTorn):
