@@ -77,7 +77,10 @@ func (a *app) runDescribe(ctx context.Context) error {
 		output.Field{Name: "shards", Value: output.Count(l.Shards)},
 		output.Field{Name: "resolver", Value: l.Resolver},
 		output.Field{Name: "layout", Value: string(l.Layout)},
-		output.Field{Name: "attributes", Value: output.Metadata(l.Attributes)},
+		output.Field{Name: "attributes", Value: strings.Join([]string{
+			c.Attributes.PartitionKey, c.Attributes.SortKey, c.Attributes.AggregateID, c.Attributes.SequenceNumber, c.Attributes.Payload,
+			c.Attributes.OccurredAt, c.Attributes.Version, c.Attributes.TTL,
+		}, ", ")},
 	); err != nil || a.json {
 		return err
 	}

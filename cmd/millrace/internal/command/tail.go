@@ -69,6 +69,9 @@ func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tail
 		columns = append(columns, payloadColumn)
 	}
 	rows := output.NewRows(a.env.Out, a.json, columns...)
+	if o.follow && a.env.ErrTerminal && !a.json {
+		a.note("Following %q on %s until interrupted.", topic, a.target)
+	}
 	shown := false
 	err = tail.Run(ctx, tail.Config{
 		Journal: j, Topic: topic, Since: since, Follow: o.follow, Interval: o.interval, TrailingDelay: o.trails, Now: a.env.Now,

@@ -68,7 +68,8 @@ func follow(t *testing.T, c tail.Config) *follower {
 	t.Cleanup(func() {
 		stop()
 		select {
-		case <-f.ended:
+		case err := <-f.ended:
+			assert.ErrorIs(t, err, context.Canceled)
 		case <-time.After(patience):
 			t.Error("the tail must end with its context")
 		}
