@@ -95,6 +95,19 @@ func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, string(whole), string(again))
 	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events", "nothing is left to do")
+	assert.Contains(t, s.ok(t, "export", file+".new", "--resume"), "exported 12 aggregates, 108 events", "a loop can repeat one command")
+}
+
+func TestAnExportGoesOnWithWhatItWasBegunWith(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 3)
+	file := filepath.Join(t.TempDir(), "account-1.jsonl")
+	s.ok(t, "export", file, "--resume", "--type", "account", "--id", "1")
+	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 1 aggregate, 9 events")
+
+	o := s.run(t, "export", file, "--resume", "--type", "account")
+	assert.Equal(t, command.ExitUsage, o.code)
+	assert.Contains(t, o.err, "was begun with another --type or --id")
 }
 
 // cutting ends a context once so much has been printed.

@@ -68,14 +68,14 @@ func (a *app) export() *cobra.Command {
 snapshot and payloads as they are stored. An archive is as confidential as the journal; the file is made for its owner
 alone. FILE - is standard output, and the result goes to standard error then.
 
-An export that was cut off goes on with --resume. Applications can go on writing meanwhile. It costs what reading all heads twice
+An export that was cut off goes on with --resume, which also begins one. Applications can go on writing meanwhile. It costs what reading all heads twice
 and all events once costs, events at half a read unit for each 4 KB.`,
 		Example: "  millrace export backup.jsonl\n  millrace export backup.jsonl --resume\n  millrace export --type account --id 42 - | gzip > account-42.jsonl.gz",
 		Args:    wants("FILE"),
 		RunE:    a.does(func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args[0], o) }),
 	}
 	o.only.register(cmd)
-	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with an archive that was cut off, whatever --type and --id it has")
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with an archive that was cut off, with the --type and --id that it was begun with; begin it if there is no file")
 	cmd.Flags().BoolVar(&o.skipUnreadable, "skip-unreadable", false,
 		"leave out aggregates that cannot be read; the archive names them, and the exit code is 1")
 	return cmd
@@ -88,8 +88,6 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 		return err
 	case o.resume && path == "-":
 		return wrongUsage("--resume needs a file: standard output has nothing to go on with")
-	case o.resume && only != (archive.Selection{}):
-		return wrongUsage("--resume goes on with what the archive was begun with: leave out --type and --id")
 	}
 	j, err := a.open(ctx)
 	if err != nil {
@@ -98,7 +96,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	with := archive.ExportOptions{Only: only}
 	result, archiveTo := a.env.Err, a.env.Out
 	if path != "-" {
-		file, position, err := openArchive(path, o.resume)
+		file, position, err := openArchive(path, o.resume, only)
 		if err != nil {
 			return err
 		}
@@ -136,7 +134,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 }
 
 // openArchive makes the file, or opens it at the end of what is complete in it.
-func openArchive(path string, resume bool) (_ *os.File, _ archive.Position, err error) {
+func openArchive(path string, resume bool, only archive.Selection) (_ *os.File, _ archive.Position, err error) {
 	if !resume {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, os.ErrExist) {
@@ -144,7 +142,7 @@ func openArchive(path string, resume bool) (_ *os.File, _ archive.Position, err 
 		}
 		return file, archive.Position{}, err
 	}
-	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, archive.Position{}, err
 	}
@@ -156,6 +154,9 @@ func openArchive(path string, resume bool) (_ *os.File, _ archive.Position, err 
 	position, err := archive.Resume(file)
 	if err != nil {
 		return nil, position, err
+	}
+	if position.Offset > 0 && only != (archive.Selection{}) && only != position.Only {
+		return nil, position, wrongUsage("%s was begun with another --type or --id: leave them out to go on with it", path)
 	}
 	if err := file.Truncate(position.Offset); err != nil {
 		return nil, position, err

@@ -40,7 +40,6 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"verify --archive b --type account":     "leave out --type",
 		"export":                                "export wants FILE",
 		"export - --resume":                     "standard output has nothing",
-		"export file --resume --type account":   "leave out --type",
 		"describe --endpoint 127.0.0.1:8000":    "want aws, or a URL such as http://127.0.0.1:8000",
 		"describe --endpoint ftp://example.com": "want aws, or a URL",
 	} {
