@@ -94,6 +94,11 @@ func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
 	again, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, string(whole), string(again))
+	require.NoError(t, os.WriteFile(file, append(again[:len(again)/3], make([]byte, len(again))...), 0o600)) // a disk that was full
+	s.ok(t, "export", file, "--resume")
+	again, err = os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(whole), string(again), "nothing may be left of what was behind")
 	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events", "nothing is left to do")
 	assert.Contains(t, s.ok(t, "export", file+".new", "--resume"), "exported 12 aggregates, 108 events", "a loop can repeat one command")
 }
