@@ -16,9 +16,7 @@ import (
 func (a *app) explain(err error) string {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
-		return fmt.Sprintf("cannot reach %s: %v\n"+
-			"Is it running, and is the endpoint right? `make dynamodb-local` starts a DynamoDB Local; --endpoint or $%s names it.",
-			a.target, dial, endpointEnv)
+		return fmt.Sprintf("cannot reach %s: %v\n%s", a.target, dial, a.whereToLook())
 	}
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -31,6 +29,13 @@ func (a *app) explain(err error) string {
 		return text
 	}
 	return text + "\n" + advice
+}
+
+func (a *app) whereToLook() string {
+	if a.target.IsAWS() {
+		return "Is the region right, and is there a network?"
+	}
+	return "Is it running, and is the endpoint right? `make dynamodb-local` starts a DynamoDB Local; --endpoint or $" + endpointEnv + " names it."
 }
 
 func (a *app) advice(err error) string {

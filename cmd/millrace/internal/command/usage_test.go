@@ -3,10 +3,13 @@ package command_test
 import (
 	"context"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -111,4 +114,20 @@ func TestWhereNothingListensTheErrorNamesTheEndpoint(t *testing.T) {
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "cannot reach the DynamoDB at http://"+address)
 	assert.Contains(t, o.err, "make dynamodb-local")
+}
+
+func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	client := db.Client(func(o *dynamodb.Options) {
+		o.HTTPClient = smithyhttp.ClientDoFunc(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.mars-1.amazonaws.com"}}
+		})
+	})
+	s := setup(t)
+	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return client, nil }
+	o := s.run(t, "describe")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "cannot reach DynamoDB on AWS: ")
+	assert.Contains(t, o.err, "Is the region right")
 }

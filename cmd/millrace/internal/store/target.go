@@ -49,13 +49,14 @@ type Target struct {
 
 // String is for people.
 func (t Target) String() string {
-	if t.isAWS() {
+	if t.IsAWS() {
 		return "DynamoDB on AWS"
 	}
 	return "the DynamoDB at " + t.Endpoint
 }
 
-func (t Target) isAWS() bool { return t.Endpoint == "" || t.Endpoint == AWS }
+// IsAWS tells that it is the real service.
+func (t Target) IsAWS() bool { return t.Endpoint == "" || t.Endpoint == AWS }
 
 // Connect gives a client. It asks AWS for credentials, and sends nothing else.
 //
@@ -74,7 +75,7 @@ func (t Target) Connect(ctx context.Context) (*dynamodb.Client, error) {
 	if t.Region != "" {
 		options = append(options, config.WithRegion(t.Region))
 	}
-	if !t.isAWS() && t.Profile == "" {
+	if !t.IsAWS() && t.Profile == "" {
 		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(localKey, "secret", "")))
 		if t.Region == "" {
 			options = append(options, config.WithRegion(localRegion))
@@ -88,14 +89,14 @@ func (t Target) Connect(ctx context.Context) (*dynamodb.Client, error) {
 		return nil, fmt.Errorf("%w: %w", ErrNotSetUp, err)
 	}
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		if !t.isAWS() {
+		if !t.IsAWS() {
 			o.BaseEndpoint = &t.Endpoint
 		}
 	}), nil
 }
 
 func (t Target) validate() error {
-	if t.isAWS() {
+	if t.IsAWS() {
 		return nil
 	}
 	u, err := url.Parse(t.Endpoint)
