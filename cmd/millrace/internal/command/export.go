@@ -22,7 +22,6 @@ type archiveLine struct {
 	Events     int64  `json:"events"`
 	Bytes      int64  `json:"bytes"`              // of the archive
 	LeftOut    int64  `json:"left_out,omitempty"` // aggregates that could not be read
-	Complete   bool   `json:"complete"`
 	// Of an import: events that were there already, snapshots for which there was no room, and aggregates that have
 	// another history.
 	Present          int64 `json:"present,omitempty"`
@@ -123,7 +122,7 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 		return err
 	}
 	if err := a.printArchive(result, archiveLine{
-		Kind: "exported", Aggregates: done.Aggregates, Events: done.Events, Bytes: done.Bytes, LeftOut: done.LeftOut, Complete: true,
+		Kind: "exported", Aggregates: done.Aggregates, Events: done.Events, Bytes: done.Bytes, LeftOut: done.LeftOut,
 	}); err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 		return err
 	}
 	if err := a.printArchive(a.env.Out, archiveLine{
-		Kind: "imported", Aggregates: done.Aggregates, Events: done.Events, Bytes: done.Bytes, LeftOut: done.LeftOut, Complete: true,
+		Kind: "imported", Aggregates: done.Aggregates, Events: done.Events, Bytes: done.Bytes, LeftOut: done.LeftOut,
 		Present: done.Present, SnapshotsLeftOut: done.SnapshotsLeftOut, Different: different,
 	}); err != nil {
 		return err
