@@ -32,7 +32,7 @@ help: ## List the targets
 
 # Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
 ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
-	./internal/checkpoint/... ./internal/soak/... ./cmd/millrace/... ./examples/...
+	./groups/... ./internal/checkpoint/... ./internal/soak/... ./cmd/millrace/... ./examples/...
 
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.

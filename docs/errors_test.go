@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestThePageOfErrorsHasEverySentinelOfTheWriteSide(t *testing.T) {
+func TestThePageOfErrorsHasEverySentinelOfWhatWrites(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("errors.md")
 	require.NoError(t, err)
 	words := strings.FieldsFunc(string(page), func(r rune) bool { return !unicode.IsLetter(r) })
-	for _, folder := range []string{"../aggregate", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../archive"} {
+	for _, folder := range []string{"../aggregate", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../archive", "../groups"} {
 		names := sentinels(t, folder)
 		require.NotEmpty(t, names)
 		for _, name := range names {

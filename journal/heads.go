@@ -90,37 +90,72 @@ func (j *Journal) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) 
 }
 
 func (j *Journal) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
-	projection, names := j.headProjection()
 	shard := 0
 	var start item
 	if q.After != (aggregate.ID{}) {
 		shard, start = j.Shard(q.After), j.key(q.After, 0)
 	}
 	for ; shard < j.config.Shards; shard++ {
-		input := &dynamodb.QueryInput{
-			TableName:              &j.config.Tables.Snapshot,
-			ConsistentRead:         aws.Bool(true),
-			KeyConditionExpression: aws.String("#pk = :pk"),
-			ProjectionExpression:   projection,
-			FilterExpression:       aws.String("#n = :zero"), ExpressionAttributeNames: names,
-			ExpressionAttributeValues: item{":zero": numberValue(0), ":pk": stringValue(ShardKey(q.AggregateType, shard))},
-			ExclusiveStartKey:         start,
-		}
-		for {
-			page, err := j.client.Query(ctx, input)
-			if err != nil {
-				return classify(err, j.config.Tables.Snapshot)
-			}
-			if more, err := j.yieldHeads(page.Items, q.Corrupt, yield); !more || err != nil {
-				return err
-			}
-			if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
-				break
-			}
+		more, err := j.queryShard(ctx, q.AggregateType, shard, start, true, func(items []item) (bool, error) {
+			return j.yieldHeads(items, q.Corrupt, yield)
+		})
+		if !more || err != nil {
+			return err
 		}
 		start = nil
 	}
 	return nil
+}
+
+// ShardHeads gives the heads of one logical shard in pages, in the order of their sort keys: at most 1 MB of the snapshot table
+// a page, read when it is asked for, so that the caller sets the pace. It reads eventually consistent, half a unit for each 4 KB,
+// so what was written a moment ago may not show. What cannot be read goes to corrupt.
+//
+// Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+func (j *Journal) ShardHeads(
+	ctx context.Context, aggregateType string, shard int, corrupt func(*CorruptItemError),
+) iter.Seq2[[]Head, error] {
+	return func(yield func([]Head, error) bool) {
+		_, err := j.queryShard(ctx, aggregateType, shard, nil, false, func(items []item) (bool, error) {
+			var heads []Head
+			_, err := j.yieldHeads(items, corrupt, func(h Head) bool {
+				heads = append(heads, h)
+				return true
+			})
+			return err == nil && yield(heads, nil), err
+		})
+		if err != nil {
+			yield(nil, fmt.Errorf("read heads of %s: %w", ShardKey(aggregateType, shard), err))
+		}
+	}
+}
+
+// queryShard gives the pages of a shard's heads, until page says that no more are wanted.
+func (j *Journal) queryShard(
+	ctx context.Context, aggregateType string, shard int, start item, consistent bool, page func([]item) (more bool, err error),
+) (more bool, err error) {
+	projection, names := j.headProjection()
+	input := &dynamodb.QueryInput{
+		TableName:              &j.config.Tables.Snapshot,
+		ConsistentRead:         &consistent,
+		KeyConditionExpression: aws.String("#pk = :pk"),
+		ProjectionExpression:   projection,
+		FilterExpression:       aws.String("#n = :zero"), ExpressionAttributeNames: names,
+		ExpressionAttributeValues: item{":zero": numberValue(0), ":pk": stringValue(ShardKey(aggregateType, shard))},
+		ExclusiveStartKey:         start,
+	}
+	for {
+		out, err := j.client.Query(ctx, input)
+		if err != nil {
+			return false, classify(err, j.config.Tables.Snapshot)
+		}
+		if more, err := page(out.Items); !more || err != nil {
+			return false, err
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return true, nil
+		}
+	}
 }
 
 func (j *Journal) yieldHeads(items []item, corrupt func(*CorruptItemError), yield func(Head) bool) (more bool, err error) {

@@ -40,6 +40,8 @@ type TailQuery struct {
 	// NumbersOnly asks for Aggregate, Number and OccurredAt alone, which makes the
 	// reply smaller but not cheaper.
 	NumbersOnly bool
+	// Limit ends the page after so many items, also those that cannot be read. 0 for as many as 1 MB has.
+	Limit int
 }
 
 // TailPage is a page of a shard's tail, in the order of the events' time.
@@ -83,11 +85,21 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 			return TailPage{Next: q.After}, nil // DynamoDB refuses an empty range
 		}
 	}
-	if q.NumbersOnly {
-		input.ProjectionExpression = aws.String("#pk, #sk, #at, #aid, #n")
-		input.ExpressionAttributeNames["#sk"] = a.SortKey
-		input.ExpressionAttributeNames["#aid"] = a.AggregateID
-		input.ExpressionAttributeNames["#n"] = a.SequenceNumber
+	// The partition is known, and a map of nine attributes takes twice the memory of one of eight.
+	input.ProjectionExpression = aws.String("#sk, #at, #aid, #n")
+	input.ExpressionAttributeNames["#sk"] = a.SortKey
+	input.ExpressionAttributeNames["#aid"] = a.AggregateID
+	input.ExpressionAttributeNames["#n"] = a.SequenceNumber
+	if !q.NumbersOnly {
+		input.ProjectionExpression = aws.String("#sk, #at, #aid, #n, #p, #id, #type, #commit, #meta, #enc")
+		for name, attribute := range map[string]string{
+			"#p": a.Payload, "#id": attrEventID, "#type": attrEventType, "#commit": attrCommitID, "#meta": attrMetadata, "#enc": attrEncoding,
+		} {
+			input.ExpressionAttributeNames[name] = attribute
+		}
+	}
+	if q.Limit > 0 {
+		input.Limit = aws.Int32(int32(min(q.Limit, math.MaxInt32)))
 	}
 	if q.After.SortKey != "" {
 		input.ExclusiveStartKey = item{
@@ -108,7 +120,7 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 		if q.NumbersOnly {
 			it[a.Payload] = binaryValue(nil)
 		}
-		r, err := j.recordOf(it)
+		r, err := j.recordIn(shard, it)
 		if err != nil {
 			var corrupt *CorruptItemError
 			if errors.As(err, &corrupt) {

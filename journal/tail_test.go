@@ -278,3 +278,20 @@ func TestAPageMayBeEmptyAndNotTheLast(t *testing.T) {
 	assert.True(t, page.More)
 	assert.Equal(t, journal.CursorAfter(all[1]), page.Next)
 }
+
+func TestAPageOfTheTailCanBeLimited(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 5)
+		q := s.tailOf(user("1"))
+		q.Limit = 3
+
+		first := tail(t, s.Journal, q)
+		q.After = first.Next
+		second := tail(t, s.Journal, q)
+
+		assert.Len(t, first.Records, 3)
+		assert.True(t, first.More)
+		assert.Len(t, second.Records, 2)
+		assert.False(t, second.More)
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,10 +58,35 @@ func (f UnmarshalerFunc) Unmarshal(r *journal.Record) (*message.Message, error) 
 // [ErrFenced] whoever comes with an older epoch than the one it has seen, or from
 // another position than the one it has.
 type PositionStore interface {
-	// Claim makes epoch the only one that may advance the position, and gives it; 0 for none yet.
-	Claim(ctx context.Context, group string, id aggregate.ID, epoch uint64) (position uint64, err error)
+	// Claim makes epoch the only one that may advance the position, and gives it, if there is one yet.
+	Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error)
 	// Advance moves the position.
-	Advance(ctx context.Context, group string, id aggregate.ID, epoch, from, to uint64) error
+	Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error
+}
+
+// Group is a consumer group in one of its generations: a reset begins the next one, and positions are kept for each by itself.
+type Group = checkpoint.Group
+
+// Start is where a new group begins.
+type Start struct {
+	now bool
+	at  time.Time
+}
+
+// Beginning starts with the first event of every aggregate.
+func Beginning() Start { return Start{} }
+
+// Now starts with the events that occur after the group was made.
+func Now() Start { return Start{now: true} }
+
+// At starts with the events that occurred at a time or later, in milliseconds.
+func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
+
+func (s Start) time(now time.Time) time.Time {
+	if s.now {
+		return now.Truncate(time.Millisecond)
+	}
+	return s.at
 }
 
 // Config configures a [Subscriber]. Journal and ConsumerGroup are required.
@@ -70,8 +96,16 @@ type Config struct {
 	Journal *journal.Journal
 
 	// ConsumerGroup names those who share the work: each event reaches each group.
-	// It must not contain a slash. A new group starts at the beginning of the journal.
+	// It must not contain a slash.
 	ConsumerGroup string
+
+	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now] and [At] an aggregate
+	// that has earlier events begins after the last of them, which is looked up and stored before its first
+	// delivery: about log2(n) read units and a write unit, once for each aggregate. Times are the events' occurred_at. Default: [Beginning].
+	Start Start
+
+	// EventTypes are the types of events that are delivered; others are passed over, in their order. Default: all.
+	EventTypes []string
 
 	// MaxInFlight is how many messages, each of another aggregate, are
 	// out for handling at a time. Default: 64.
@@ -81,9 +115,17 @@ type Config struct {
 	// handlers, for each subscription. Default: 32 MiB.
 	BufferBytes int
 
-	// NackResendSleep is the pause before a nacked message comes again. Only its own
-	// aggregate waits. Default: 100 ms; negative for none.
-	NackResendSleep time.Duration
+	// NackResendSleep is the pause before a nacked message comes again. It doubles with each attempt, up to
+	// MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative for none, and 10 seconds; the
+	// same for both for a pause that stays as it is.
+	NackResendSleep, MaxNackResendSleep time.Duration
+
+	// AckDeadline is how long a handler has to ack or nack a message. After it the message's context ends, and the
+	// message counts as nacked; what the old handler answers later does not count. Default: 0, for ever.
+	AckDeadline time.Duration
+
+	// Failures says what becomes of an event that keeps failing. Default: [Block].
+	Failures FailurePolicy
 
 	// PollInterval is the pause after which a shard whose tail is read to the end is looked at
 	// again. It grows while nothing comes, up to MaxPollInterval, and is the latency
@@ -95,8 +137,13 @@ type Config struct {
 	// the tail, because its index is eventually consistent and the clocks of writers
 	// differ. It must be longer than both together and than the time that writers repeat a commit
 	// (journal.Config.RetryBudget), since events are dated when the commit is made; an event that shows up later
-	// still is only found once its aggregate gets another event. Default: 10 seconds.
+	// still waits for the next event of its aggregate, or for the sweep. Default: 10 seconds.
 	TrailingDelay time.Duration
+
+	// SweepInterval is the time between two comparisons of all heads of a shard with the group's positions. It bounds how late an event
+	// comes that the tail shows at the wrong place: dated wrongly, imported, or written by a foreign program. A sweep reads the
+	// snapshot table's part of the topic, states included, and the positions: half a read unit for each 4 KB, at most some 130 a second. Default: 1 hour; negative for never.
+	SweepInterval time.Duration
 
 	// CommitInterval is how often positions are written: one write unit for each
 	// aggregate that got further. After a crash the events acked since come again. Default: 1 second.
@@ -107,7 +154,7 @@ type Config struct {
 	BehindAfter time.Duration
 
 	// LeaseDuration is how long after its last sign of life a member's work is taken over by
-	// another. Default: 10 seconds; at least 100 ms.
+	// others. A member gives a sign every quarter of it. Default: 10 seconds; at least 100 ms.
 	LeaseDuration time.Duration
 
 	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after the end
@@ -144,6 +191,8 @@ func (c *Config) setDefaults() {
 		}
 	}
 	duration(&c.NackResendSleep, 100*time.Millisecond)
+	duration(&c.MaxNackResendSleep, max(10*time.Second, c.NackResendSleep))
+	duration(&c.SweepInterval, time.Hour)
 	duration(&c.PollInterval, 200*time.Millisecond)
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
 	duration(&c.TrailingDelay, 10*time.Second)
@@ -178,8 +227,15 @@ func (c Config) Validate() error {
 		return &ConfigError{"BufferBytes", "is negative"}
 	case c.MaxPollInterval < c.PollInterval:
 		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
+	case c.MaxNackResendSleep < c.NackResendSleep:
+		return &ConfigError{"MaxNackResendSleep", "is shorter than NackResendSleep"}
+	case c.AckDeadline < 0:
+		return &ConfigError{"AckDeadline", "is negative; leave it 0 for none"}
 	case c.LeaseDuration < 100*time.Millisecond:
 		return &ConfigError{"LeaseDuration", "is under 100 ms; heartbeats take round trips"}
+	}
+	if err := c.Failures.validate(); err != nil {
+		return err
 	}
 	for field, d := range map[string]time.Duration{
 		"PollInterval": c.PollInterval, "TrailingDelay": c.TrailingDelay, "CommitInterval": c.CommitInterval,
@@ -190,4 +246,13 @@ func (c Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+func (c *Config) nackPause(attempt int) time.Duration {
+	return backoffOf(c.NackResendSleep, c.MaxNackResendSleep, attempt)
+}
+
+// wants tells whether events of a type are delivered.
+func (c *Config) wants(eventType string) bool {
+	return len(c.EventTypes) == 0 || slices.Contains(c.EventTypes, eventType)
 }

@@ -2,6 +2,8 @@ package subscriber
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
@@ -16,13 +18,23 @@ const (
 	MetadataAggregateType  = envelope.AggregateTypeKey  // the topic
 	MetadataSequenceNumber = envelope.SequenceNumberKey // decimal, from 1
 	MetadataOccurredAt     = envelope.OccurredAtKey     // RFC 3339 with milliseconds, UTC
+	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See [AttemptFromContext].
+	MetadataDeliveryAttempt = "delivery_attempt"
 )
 
-// messageContext carries what belongs to a message without an allocation for each value.
+// messageContext carries what belongs to a message, and ends with the handling of it. Most handlers never ask for that
+// end, so what tells of it is made when one does: a context of the standard library for each message would cost as much
+// as the message, and all of them would meet at the lock of their common parent.
 type messageContext struct {
-	context.Context
+	parent   context.Context
 	record   *journal.Record
-	position *Position
+	position Position
+	attempt  int
+
+	mu     sync.Mutex
+	ended  bool
+	inner  context.Context // nil until somebody waits for the end
+	cancel context.CancelFunc
 }
 
 type contextKey struct{}
@@ -31,7 +43,55 @@ func (c *messageContext) Value(key any) any {
 	if _, ok := key.(contextKey); ok {
 		return c
 	}
-	return c.Context.Value(key)
+	// The standard library finds its own context in there, so that those derived from this one need no goroutine.
+	return c.current().Value(key)
+}
+
+func (c *messageContext) Deadline() (time.Time, bool) { return c.parent.Deadline() }
+
+func (c *messageContext) Done() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inner == nil {
+		c.inner, c.cancel = context.WithCancel(c.parent)
+		if c.ended {
+			c.cancel()
+		}
+	}
+	return c.inner.Done()
+}
+
+func (c *messageContext) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.inner != nil:
+		return c.inner.Err()
+	case c.ended:
+		return context.Canceled
+	default:
+		return c.parent.Err()
+	}
+}
+
+func (c *messageContext) current() context.Context {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inner != nil {
+		return c.inner
+	}
+	return c.parent
+}
+
+// end is the end of the message's handling.
+func (c *messageContext) end() {
+	c.mu.Lock()
+	c.ended = true
+	cancel := c.cancel
+	c.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
 }
 
 func fromContext(ctx context.Context) (*messageContext, bool) {
@@ -57,11 +117,30 @@ func AggregateFromContext(ctx context.Context) (id aggregate.ID, number uint64, 
 	return c.record.Aggregate, c.record.Number, true
 }
 
+// ConsumerGroupFromContext gives the consumer group that a message was delivered to.
+func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
+	c, ok := fromContext(ctx)
+	if !ok {
+		return "", false
+	}
+	return c.position.shard.key.Group.Name, true
+}
+
+// AttemptFromContext tells how often the message was delivered, this time included, since its member took over the shard: 1 for
+// the first time.
+func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
+	c, ok := fromContext(ctx)
+	if !ok {
+		return 0, false
+	}
+	return c.attempt, true
+}
+
 // PositionFromContext gives the position that a message's handler may commit.
 func PositionFromContext(ctx context.Context) (*Position, bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
 		return nil, false
 	}
-	return c.position, true
+	return &c.position, true
 }

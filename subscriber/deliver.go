@@ -1,209 +1,234 @@
 package subscriber
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/journal"
 )
 
-const (
-	// fairShare is how many messages a stream may have delivered before it goes
-	// behind the streams that wait for a lane.
-	fairShare = 64
-	// A stream that cannot be read or decoded is tried again after a pause that
-	// doubles from minFailurePause to maxFailurePause.
-	minFailurePause = 100 * time.Millisecond
-	maxFailurePause = 30 * time.Second
-)
+// fairShare is how many messages a stream may have delivered before it goes
+// behind the streams that wait for a lane.
+const fairShare = 64
+
+// errStopped ends a delivery because the shard ends.
+var errStopped = errors.New("the shard has stopped")
 
 // serve delivers a stream's events, one after the other, until nothing is left to do,
 // something makes it wait, or others have waited long enough (again).
-func (s *session) serve(st *stream) (again bool) {
+func (sh *shard) serve(st *stream) (again bool) {
+	if !sh.enter() {
+		return false
+	}
+	defer sh.serving.Done()
 	if !st.claimed {
-		acked := uint64(0)
-		if !st.shard.untouched() {
-			var err error
-			if acked, err = s.config.Positions.Claim(s.messageCtx, s.config.ConsumerGroup, st.id, s.lease.Epoch); err != nil {
-				s.fail(st, err)
-				return false
-			}
-			s.stats.claims.Add(1)
+		if err := sh.claim(st); err != nil {
+			sh.fail(st, err)
+			return false
 		}
-		st.shard.claim(st, acked)
 	}
 	for delivered := 0; ; delivered++ {
-		if s.isStopping() {
+		if sh.isStopping() {
 			return false
 		}
-		if delivered >= fairShare && s.lanes.crowded() {
+		if delivered >= fairShare && sh.lanes.crowded() {
 			return true
 		}
-		record, err := s.nextRecord(st)
+		record, err := sh.nextRecord(st)
+		if err == nil && record == nil {
+			return false
+		}
+		if err == nil {
+			err = sh.deliver(st, record)
+		}
 		if err != nil {
-			s.fail(st, err)
-			return false
-		}
-		if record == nil {
-			return false
-		}
-		acked, err := s.deliver(st, record)
-		if err != nil {
-			s.fail(st, err)
-			return false
-		}
-		if !acked {
+			sh.fail(st, err)
 			return false
 		}
 	}
 }
 
+// claim finds out where the group is with a stream, and keeps former owners of the shard from moving it.
+func (sh *shard) claim(st *stream) error {
+	if sh.untouched() {
+		sh.claimed(st, 0)
+		return nil
+	}
+	position, found, err := sh.config.Positions.Claim(sh.messageCtx, sh.key.Group, st.id, sh.epoch)
+	if err != nil {
+		return err
+	}
+	sh.stats.claims.Add(1)
+	if !found && !sh.since.IsZero() {
+		if position, err = sh.baseline(st); err != nil {
+			return err
+		}
+	}
+	sh.claimed(st, position)
+	return nil
+}
+
+// baseline stores where a group that starts at a time begins with an aggregate: after the last event before that time.
+func (sh *shard) baseline(st *stream) (uint64, error) {
+	head, err := sh.raw.Head(sh.messageCtx, st.id)
+	if errors.Is(err, journal.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	before, err := sh.raw.NumberAt(sh.messageCtx, head, sh.since.Add(-time.Millisecond))
+	var truncated *journal.TruncatedError
+	if errors.As(err, &truncated) {
+		before, err = truncated.Before-1, nil
+	}
+	if err != nil || before == 0 {
+		return 0, err
+	}
+	sh.stats.positions.Add(1)
+	return before, sh.config.Positions.Advance(sh.messageCtx, sh.key.Group, st.id, sh.epoch, 0, before)
+}
+
 // nextRecord gives the next event of a stream, read from the journal where the
 // tail did not bring it. Nil: there is none, and the stream is idle.
-func (s *session) nextRecord(st *stream) (*journal.Record, error) {
+func (sh *shard) nextRecord(st *stream) (*journal.Record, error) {
 	for {
-		record, from, to := st.shard.next(st)
+		record, from, to := sh.next(st)
 		if record != nil || to == 0 {
 			return record, nil
 		}
 		var records []*journal.Record
 		size := 0
-		for r, err := range s.raw.Events(s.messageCtx, st.id, from, to) {
+		for r, err := range sh.raw.Events(sh.messageCtx, st.id, from, to) {
 			var truncated *journal.TruncatedError
 			if errors.As(err, &truncated) {
 				if len(records) == 0 {
-					s.passTruncated(st, truncated.Before)
+					sh.passTruncated(st, truncated.Before)
 				}
 				break
 			}
 			if err != nil {
 				return nil, err
 			}
-			if size += r.Size(); size > s.streamBytes() && len(records) > 0 {
+			if size += r.Size(); size > sh.streamBytes() && len(records) > 0 {
 				break
 			}
 			records = append(records, r)
 		}
 		if len(records) > 0 {
-			s.stats.fetched.Add(uint64(len(records)))
-			st.shard.fill(st, records)
+			sh.stats.fetched.Add(uint64(len(records)))
+			sh.fill(st, records)
 		}
 	}
 }
 
 // passTruncated steps over events that were removed on purpose: those before a number, also those among them that are
 // still there, for they may go at any moment.
-func (s *session) passTruncated(st *stream, before uint64) {
-	passed := st.shard.pass(st, before-1)
-	s.stats.truncated.Add(passed)
-	s.logger.Info("Events passed over, they were removed from the journal", watermill.LogFields{
+func (sh *shard) passTruncated(st *stream, before uint64) {
+	passed := sh.pass(st, before-1)
+	sh.stats.truncated.Add(passed)
+	sh.logger.Info("Events passed over, they were removed from the journal", watermill.LogFields{
 		"aggregate_id": st.id.Value, "before": before, "events": passed,
 	})
 }
 
-// deliver sends a message and waits for its ack. It tells false when the stream has
-// to wait, or the session ends. An event that nobody can ever read again, because the key of its
+// deliver sends a message and waits for its ack. An event that nobody can ever read again, because the key of its
 // aggregate was destroyed, is passed over: to wait for it would block what comes after it for good.
-func (s *session) deliver(st *stream, r *journal.Record) (acked bool, err error) {
-	number := r.Number
-	r, err = s.journal.Decode(s.messageCtx, r)
+func (sh *shard) deliver(st *stream, stored *journal.Record) error {
+	if stored.EventType != "" && !sh.config.wants(stored.EventType) {
+		sh.stats.filtered.Add(1)
+		sh.ack(st, stored.Number)
+		return nil
+	}
+	r, err := sh.journal.Decode(sh.messageCtx, stored)
 	if errors.Is(err, journal.ErrKeyDestroyed) {
-		s.stats.destroyed.Add(1)
-		s.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
-			"aggregate_id": st.id.Value, "number": number,
+		sh.stats.destroyed.Add(1)
+		sh.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
+			"aggregate_id": st.id.Value, "number": stored.Number,
 		})
-		st.shard.ack(st, number)
-		return true, nil
+		sh.ack(st, stored.Number)
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return &failure{record: stored, err: err}
 	}
-	msg, err := s.config.Unmarshaler.Unmarshal(r)
+	if r != stored && !sh.config.wants(r.EventType) {
+		sh.stats.filtered.Add(1)
+		sh.ack(st, r.Number)
+		return nil
+	}
+	msg, err := sh.config.Unmarshaler.Unmarshal(r)
 	if err != nil {
-		return false, fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)
+		return &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
 	}
-	ctx, cancel := context.WithCancel(s.messageCtx)
-	defer cancel()
-	token := &Position{session: s, stream: st, number: r.Number}
-	msg.SetContext(&messageContext{Context: ctx, record: r, position: token})
+	if st.deliveries == 0 && r.Number <= st.swept && sh.now().Sub(r.OccurredAt) > sh.config.TrailingDelay {
+		sh.stats.swept.Add(1)
+	}
+	return sh.send(st, r, msg)
+}
 
+// send hands a message out and waits for the answer.
+func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error {
+	st.deliveries++
+	attempt := st.deliveries
+	if attempt > 1 && msg.Metadata != nil {
+		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
+	}
+	ctx := &messageContext{
+		parent: sh.messageCtx, record: r, attempt: attempt, position: Position{shard: sh, stream: st, number: r.Number},
+	}
+	defer ctx.end()
+	msg.SetContext(ctx)
 	select {
-	case s.out <- msg:
-		s.stats.delivered.Add(1)
-	case <-s.stopping:
-		return false, nil
+	case sh.out <- msg:
+		sh.stats.delivered.Add(1)
+	case <-sh.stopping:
+		return errStopped
 	}
-
+	var deadline <-chan time.Time
+	if sh.config.AckDeadline > 0 {
+		timer := time.NewTimer(sh.config.AckDeadline)
+		defer timer.Stop()
+		deadline = timer.C
+	}
 	select {
 	case <-msg.Acked():
-		s.stats.acked.Add(1)
-		st.shard.ack(st, r.Number)
-		return true, nil
+		sh.stats.acked.Add(1)
+		sh.ack(st, r.Number)
+		return nil
 	case <-msg.Nacked():
-		s.stats.nacked.Add(1)
-		s.delay(st, s.config.NackResendSleep)
-		return false, nil
-	case <-s.abandoned:
-		return false, nil
+		sh.stats.nacked.Add(1)
+		return &failure{record: r, msg: msg, err: errNacked}
+	case <-deadline:
+		sh.stats.expired.Add(1)
+		return &failure{record: r, msg: msg, err: errAckDeadline}
+	case <-sh.abandoned:
+		return errStopped
 	}
 }
 
-// fail makes a stream wait after an error, longer each time. Nothing is skipped: its own
-// events wait, those of other aggregates do not.
-func (s *session) fail(st *stream, err error) {
-	if s.lost(err) || s.messageCtx.Err() != nil || s.isStopping() {
-		return
-	}
-	st.failures++
-	pause := maxFailurePause
-	if st.failures < 10 {
-		pause = min(maxFailurePause, minFailurePause<<(st.failures-1))
-	}
-	s.stats.failures.Add(1)
-	s.logger.Error("Aggregate is blocked, will try again", err, watermill.LogFields{
-		"aggregate_id": st.id.Value, "pause": pause, "attempt": st.failures,
-	})
-	s.delay(st, pause)
-}
-
-// delay frees the lane and brings the stream back after a pause.
-func (s *session) delay(st *stream, pause time.Duration) {
-	sh := st.shard
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.state = delayed
-	st.drop() // any number of streams may wait
-	st.cautious = true
-	resume := func() {
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		st.state = active
-		s.lanes.run(st)
-	}
-	time.AfterFunc(max(0, pause), resume)
-}
-
-// untouched tells that no position of the shard that is not in memory can have been stored: this is the
-// first term of the group's lease, and no stream was forgotten. Then there is nothing to claim, which
+// untouched tells that no position of the shard that is not in memory can have been stored: this is the first
+// term of the shard in the group, and no stream was forgotten. Then there is nothing to claim, which
 // spares a new group that reads all of history a write for each aggregate.
 func (sh *shard) untouched() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.session.firstTerm && !sh.forgetful
+	return sh.fresh && !sh.forgetful && sh.since.IsZero()
 }
 
-func (sh *shard) claim(st *stream, acked uint64) {
+func (sh *shard) claimed(st *stream, acked uint64) {
 	st.position.stored.Store(acked)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st.claimed, st.acked = true, acked
 	for len(st.buffer) > 0 && st.buffer[0].Number <= acked {
 		st.dropFirst()
-		sh.session.stats.duplicates.Add(1)
+		sh.stats.duplicates.Add(1)
 	}
 }
 
@@ -241,10 +266,8 @@ func (sh *shard) ack(st *stream, number uint64) {
 
 func (sh *shard) acked(st *stream, number uint64) {
 	st.acked = number
-	st.failures, st.cautious = 0, false
+	st.deliveries, st.attempts, st.failures, st.cautious = 0, 0, 0, false
 	if st.position.stored.Load() < number {
 		sh.dirty[st] = struct{}{}
 	}
 }
-
-func isFenced(err error) bool { return errors.Is(err, ErrFenced) }

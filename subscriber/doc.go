@@ -9,10 +9,12 @@
 // A topic is an aggregate type. Within a group each event is delivered until it is
 // acked, the next event of the same aggregate only after that; events of different
 // aggregates come side by side, up to [Config.MaxInFlight]. A nacked message comes again after
-// a pause. So does one whose event cannot be read, decoded or unmarshaled. Either blocks its own
-// aggregate and no other, and nothing is ever skipped, but for what was given up on purpose: events that can never be decoded
+// a pause that grows, and so does one that is not answered within [Config.AckDeadline], if that is set, or whose event cannot be
+// read, decoded or unmarshaled. Either blocks its own aggregate and no other; [Config.Failures] can park the aggregate after some
+// attempts, or send the event to a poison queue. Nothing else is ever skipped, but for what was given up on
+// purpose: types that were not asked for ([Config.EventTypes]), events that can never be decoded
 // again, since the key of their aggregate was destroyed ([journal.ErrKeyDestroyed]), and events that were removed
-// ([journal.ErrTruncated]) are passed over, which is logged and counted ([Stats]). A read model that holds data of such an
+// ([journal.ErrTruncated]) are passed over, which is counted ([Stats]). A read model that holds data of such an
 // aggregate is not told of it.
 //
 // Positions are stored a little after the ack ([Config.CommitInterval]). After a crash,
@@ -24,8 +26,9 @@
 //
 // UUID is the event id, the payload the raw event. Metadata is the event's own, with name (the event
 // type, as Watermill's cqrs.JSONMarshaler has it), aggregate_id, aggregate_type, sequence_number and
-// occurred_at added. [RecordFromContext] and [AggregateFromContext] give the same typed. The context has the values of Subscribe's; it ends with
-// the ack or nack, when the lease is lost, and [Config.CloseTimeout] after Close or the end of Subscribe's context.
+// occurred_at added. [RecordFromContext] and [AggregateFromContext] give the same typed, [AttemptFromContext]
+// how often the message came. The context has the values of Subscribe's; it ends with
+// the ack or nack, when the shard is lost, and [Config.CloseTimeout] after Close or the end of Subscribe's context.
 //
 // # How it works
 //
@@ -39,6 +42,8 @@
 //     index is eventually consistent and clocks differ. So each event is read about twice; what is
 //     already old when it is first read, as all of history is for a new group, is read once.
 //   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
+//   - A sweep compares all heads with the positions, each [Config.SweepInterval]. It finds what the tail shows at the wrong place:
+//     imports, and events of programs or clocks that date them wrongly.
 //
 // An event at or below the position is a duplicate and dropped. The one after it is delivered. Before
 // one further on, the gap is read from the journal.
@@ -48,17 +53,21 @@
 //
 // # Members
 //
-// The subscriptions of one group to one topic are its members, in one process or many. One holds
-// the lease and works, the others stand by and take over when it closes, or when it has shown no sign of
-// life for [Config.LeaseDuration]. Each term of a lease has an epoch, which is stamped on every position
-// before its first use; a former owner cannot move a position any more.
+// The subscriptions of one group to one topic are its members, in one process or many. They share the logical shards, each as many as the
+// others, give or take one; with more members than shards some stand by. When a member joins, the others hand shards over within a
+// quarter of [Config.LeaseDuration]: they finish what is out, store the positions, and let go. When one closes, the others take
+// over within as long; when one crashes, after [Config.LeaseDuration] and a quarter. Each time a shard changes hands it has another
+// epoch, which is stamped on every position before its first use; a former owner cannot move a position any more.
+//
+// Package groups lists groups with their lag, and pauses, resets and removes them.
 //
 // # Cost
 //
 // In DynamoDB's units, for one group and topic: half a read unit a look at each shard, so
 // Shards/2 a second while idle with default settings; one read unit for each 4 KB of events, half on each look;
 // one read unit for an event of this process's own commits (it is read by key); one write unit for the first
-// event of an aggregate under a lease (none in the first term of a new group), and one for each aggregate that got further in a
-// CommitInterval; one write unit each 5 seconds for the cursor of a shard that moves; the lease one write
-// unit each quarter of [Config.LeaseDuration], and a member that stands by ten read units in it.
+// event of an aggregate under an epoch (none under the first of a new group), and one for each aggregate that got further in a
+// CommitInterval; one write unit each 5 seconds for the cursor of a shard that moves; for each member one write unit in each
+// quarter of [Config.LeaseDuration] (one more for each hundred shards); for a sweep half a read unit for each 4 KB of heads, states
+// included, and of positions, which are some 100 bytes each.
 package subscriber

@@ -2,20 +2,18 @@ package subscriber
 
 import (
 	"context"
-	"sync"
 	"time"
-)
 
-const (
-	// flushWriters is how many rows are written side by side.
-	flushWriters = 16
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
 // flushing writes positions and cursors until ctx ends. A flush under way is not cut off.
-func (s *session) flushing(ctx, writing context.Context) {
-	ticker := time.NewTicker(s.config.CommitInterval)
+func (sh *shard) flushing(ctx context.Context) {
+	ticker := time.NewTicker(sh.config.CommitInterval)
 	defer ticker.Stop()
-	cursors := time.Now().Add(s.config.cursorInterval)
+	cursors := time.Now().Add(sh.config.cursorInterval)
 	for {
 		select {
 		case <-ctx.Done():
@@ -23,78 +21,88 @@ func (s *session) flushing(ctx, writing context.Context) {
 		case <-ticker.C:
 		}
 		due := time.Now().After(cursors)
-		s.flush(writing, due)
+		sh.flush(context.WithoutCancel(ctx), due)
 		if due {
-			cursors = time.Now().Add(s.config.cursorInterval)
+			cursors = time.Now().Add(sh.config.cursorInterval)
 		}
 	}
 }
 
-// flush writes the positions that moved, and then the cursors: a cursor may only
-// pass what is stored.
-func (s *session) flush(ctx context.Context, cursors bool) {
+// flush writes the positions that moved, and then the cursor: it may only
+// pass what is stored. What cannot be written stays dirty and is written with the next flush.
+func (sh *shard) flush(ctx context.Context, cursor bool) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	var rows []func() error
-	for _, sh := range s.shards {
-		for _, st := range sh.dirtyStreams() {
-			rows = append(rows, func() error { return s.flushPosition(ctx, st) })
-		}
+	for _, st := range sh.dirtyStreams() {
+		rows = append(rows, func() error {
+			if sh.isLost() {
+				return ErrFenced
+			}
+			return sh.flushPosition(ctx, st)
+		})
 	}
-	s.inParallel(rows)
-	if !cursors || s.isFenced() {
-		return
+	for _, err := range sh.inParallel(rows) {
+		sh.failedToWrite(err)
 	}
-	rows = rows[:0]
-	for _, sh := range s.shards {
-		rows = append(rows, func() error { return sh.saveCursor(ctx) })
+	if cursor && !sh.isLost() {
+		sh.failedToWrite(sh.saveCursor(ctx))
 	}
-	s.inParallel(rows)
+}
+
+func (sh *shard) failedToWrite(err error) {
+	if err != nil && !sh.fenced(err) {
+		sh.logger.Error("Cannot write a checkpoint, will try again", err, watermill.LogFields{"shard": sh.number})
+	}
 }
 
 // flushPosition writes a stream's position, unless a handler's own transaction did.
-func (s *session) flushPosition(ctx context.Context, st *stream) error {
+func (sh *shard) flushPosition(ctx context.Context, st *stream) error {
 	if !st.position.mu.TryLock() {
 		return nil // a handler is committing it, for as long as that may take; the stream stays dirty
 	}
 	defer st.position.mu.Unlock()
-	stored, acked := st.position.stored.Load(), st.shard.ackedOf(st)
+	stored, acked := st.position.stored.Load(), sh.ackedOf(st)
 	if acked > stored {
-		err := s.config.Positions.Advance(ctx, s.config.ConsumerGroup, st.id, s.lease.Epoch, stored, acked)
-		if err != nil {
+		if err := sh.config.Positions.Advance(ctx, sh.key.Group, st.id, sh.epoch, stored, acked); err != nil {
 			return err
 		}
 		st.position.stored.Store(acked)
-		s.stats.positions.Add(1)
+		sh.stats.positions.Add(1)
 	}
-	st.shard.clean(st, acked)
+	sh.clean(st, acked)
 	return nil
 }
 
 // saveCursor moves the shard's cursor as far as it can go: up to the end of the second look, and
 // not past an event that is not acked and stored, unless its aggregate is listed as behind.
 func (sh *shard) saveCursor(ctx context.Context) error {
-	s := sh.session
 	cursor, list, unlist := sh.progress()
 	for _, b := range list {
-		if err := s.checkpoint.ListBehind(ctx, s.config.ConsumerGroup, b.stream.id, s.lease.Epoch, b.head); err != nil {
+		entry := checkpoint.Behind{Aggregate: b.stream.id, Head: b.head}
+		if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, entry); err != nil {
 			return err
 		}
 		sh.setListed(b.stream, true)
 	}
 	for _, st := range unlist {
-		if err := s.checkpoint.UnlistBehind(ctx, s.config.ConsumerGroup, st.id, s.lease.Epoch); err != nil {
+		if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.epoch); err != nil {
 			return err
 		}
 		sh.setListed(st, false)
 	}
-	if cursor <= sh.savedCursor() {
+	return sh.writeCursor(ctx, cursor)
+}
+
+func (sh *shard) writeCursor(ctx context.Context, cursor int64) error {
+	saved, savedSwept, swept := sh.savedCursor()
+	if cursor = max(cursor, saved); cursor == saved && swept.Equal(savedSwept) {
 		return nil
 	}
-	if err := s.checkpoint.SaveCursor(ctx, sh.key, s.lease.Epoch, time.UnixMilli(cursor)); err != nil {
+	if err := sh.checkpoint.SaveCursor(ctx, sh.key, sh.epoch, time.UnixMilli(cursor), swept); err != nil {
 		return err
 	}
-	sh.setSavedCursor(cursor)
+	sh.setSavedCursor(cursor, swept)
 	return nil
 }
 
@@ -120,9 +128,11 @@ func (sh *shard) progress() (cursor int64, list []behind, unlist []*stream) {
 		switch {
 		case st.drained() && st.listed && !dirty:
 			unlist = append(unlist, st)
+		case !st.listed && !st.drained() && st.swept > st.acked:
+			list = append(list, behind{st, st.head}) // no cursor leads back to it
 		case st.drained(), st.listed, st.hint == 0, st.claimed && st.hint <= st.acked, st.hintAt >= sh.settled:
 			// Nothing of it lies before the cursor that a restart would not find.
-		case time.Since(st.pending) > sh.session.config.BehindAfter:
+		case time.Since(st.pending) > sh.config.BehindAfter:
 			list = append(list, behind{st, st.head})
 		default:
 			hold(st)
@@ -157,6 +167,12 @@ func (sh *shard) ackedOf(st *stream) uint64 {
 	return st.acked
 }
 
+func (sh *shard) headOf(st *stream) uint64 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return st.head
+}
+
 func (sh *shard) setListed(st *stream, listed bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -168,36 +184,14 @@ func (sh *shard) setListed(st *stream, listed bool) {
 	}
 }
 
-func (sh *shard) savedCursor() int64 {
+func (sh *shard) savedCursor() (cursor int64, savedSwept, swept time.Time) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.saved
+	return sh.saved, sh.savedSwept, sh.swept
 }
 
-func (sh *shard) setSavedCursor(cursor int64) {
+func (sh *shard) setSavedCursor(cursor int64, swept time.Time) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.saved = cursor
-}
-
-// inParallel writes rows side by side. Errors are logged: what was not written stays
-// dirty and is written with the next flush.
-func (s *session) inParallel(rows []func() error) {
-	var writers sync.WaitGroup
-	free := make(chan struct{}, flushWriters)
-	for _, write := range rows {
-		if s.isFenced() {
-			break
-		}
-		free <- struct{}{}
-		writers.Add(1)
-		go func() {
-			defer writers.Done()
-			if err := write(); err != nil && !s.lost(err) {
-				s.logger.Error("Cannot write a checkpoint, will try again", err, nil)
-			}
-			<-free
-		}()
-	}
-	writers.Wait()
+	sh.saved, sh.savedSwept = cursor, swept
 }

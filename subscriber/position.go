@@ -14,14 +14,14 @@ import (
 // effects are in DynamoDB commits it together with them, so that they happen exactly
 // once. Without that, the subscriber stores the position some time after the ack.
 type Position struct {
-	session *session
-	stream  *stream
-	number  uint64
+	shard  *shard
+	stream *stream
+	number uint64
 }
 
 // transactional is what the journal's own position store can do beyond [PositionStore].
 type transactional interface {
-	AdvanceItem(group string, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem
+	AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem
 }
 
 // Advance is the write that moves the position to the message's event.
@@ -43,26 +43,26 @@ func (a Advance) Done(old map[string]types.AttributeValue) bool {
 //
 // Errors: [ErrNoPosition], and those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
-	store, ok := p.session.config.Positions.(transactional)
+	store, ok := p.shard.config.Positions.(transactional)
 	if !ok {
-		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.session.config.Positions)
+		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
 	}
 	stored := &p.stream.position
 	stored.mu.Lock()
 	defer stored.mu.Unlock()
-	from, epoch := stored.stored.Load(), p.session.lease.Epoch
+	from, epoch := stored.stored.Load(), p.shard.epoch
 	if from >= p.number {
 		return nil // the handler committed before, and nacked all the same
 	}
 	err := run(ctx, Advance{
-		Item:  store.AdvanceItem(p.session.config.ConsumerGroup, p.stream.id, epoch, from, p.number),
+		Item:  store.AdvanceItem(p.shard.key.Group, p.stream.id, epoch, from, p.number),
 		epoch: epoch, to: p.number,
 	})
 	if err != nil {
-		p.session.lost(err)
+		p.shard.fenced(err)
 		return err
 	}
 	stored.stored.Store(p.number)
-	p.session.stats.positions.Add(1)
+	p.shard.stats.positions.Add(1)
 	return nil
 }

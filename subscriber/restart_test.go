@@ -1,7 +1,6 @@
 package subscriber_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -83,12 +81,6 @@ func restarts(t *testing.T, random *rand.Rand) {
 	assert.True(t, done())
 }
 
-func shortLease(j *journal.Journal) subscriber.Config {
-	config := quick(j)
-	config.LeaseDuration = 500 * time.Millisecond
-	return config
-}
-
 // receiveWithin gives the next message, or nil where there may be none.
 func receiveWithin(t *testing.T, messages <-chan *message.Message, maybeNone bool) *message.Message {
 	t.Helper()
@@ -107,7 +99,7 @@ func TestTheCursorDoesNotPassAnAckThatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	j := open(t, client)
-	config := quick(open(t, &stubbornClient{Client: client, sortKey: "position/x"}))
+	config := quick(open(t, &stubbornClient{Client: client, sortKey: "position/x-0"}))
 	config.TrailingDelay = time.Millisecond
 	write(t, j, "x", 0, 1)
 	first, messages := subscribe(t, config)
@@ -120,55 +112,4 @@ func TestTheCursorDoesNotPassAnAckThatCouldNotBeStored(t *testing.T) {
 
 	_, messages = subscribe(t, quick(j))
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
-}
-
-func TestAMemberThatIsKilledIsReplacedWithinTheLease(t *testing.T) {
-	t.Parallel()
-	client := create(t, 2)
-	write(t, open(t, client), "x", 0, 3)
-	p := &process{Client: client}
-	_, messages := subscribe(t, shortLease(open(t, p)))
-	receiveAll(t, messages, 1)
-	p.kill()
-
-	_, standby := subscribe(t, shortLease(open(t, client)))
-	for msg := receive(t, standby); ; msg = receive(t, standby) {
-		msg.Ack()
-		if string(msg.Payload) == "x/3" {
-			return
-		}
-	}
-}
-
-func TestAMemberThatLostItsLeaseCannotMoveAPosition(t *testing.T) {
-	t.Parallel()
-	client := create(t, 1)
-	write(t, open(t, client), "x", 0, 3)
-	p := &process{Client: client}
-	config := shortLease(open(t, p))
-	config.CommitInterval = time.Hour
-	zombie, messages := subscribe(t, config)
-	late := receive(t, messages)
-	position, ok := subscriber.PositionFromContext(late.Context())
-	require.True(t, ok)
-	p.kill()
-
-	_, standby := subscribe(t, shortLease(open(t, client)))
-	again := receive(t, standby)
-	assert.Equal(t, "x/1", string(again.Payload), "the new owner begins at the stored position")
-	select {
-	case <-late.Context().Done():
-	case <-time.After(patience):
-		t.Fatal("the member that lost its lease does not tell its handler")
-	}
-
-	p.revive()
-	err := position.Commit(t.Context(), func(ctx context.Context, advance subscriber.Advance) error {
-		return transact(ctx, client, advance)
-	})
-	require.ErrorIs(t, err, subscriber.ErrFenced)
-	late.Ack()
-	require.NoError(t, zombie.Close())
-	again.Ack()
-	assert.Equal(t, expect("x", 2, 3), receiveAll(t, standby, 2))
 }

@@ -1,33 +1,52 @@
 package subscriber
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-	"github.com/cenkalti/backoff/v4"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// shard tails one logical shard of a topic under the epoch of a lease.
+// shard is a member's work on one logical shard in one term. Everything it knows of positions is dropped with it.
 type shard struct {
-	session *session
-	number  int
-	key     checkpoint.Shard
+	*subscription
+	number int
+	key    checkpoint.Shard
+	owner  uint64
+	epoch  uint64
+	since  time.Time // the group leaves out what occurred before; zero for nothing
+	// fresh: nobody has ever owned the shard in this generation, so the checkpoint table has nothing of it.
+	fresh bool
+
+	// messageCtx is the parent of the messages' contexts. It has the values of Subscribe's context, and
+	// ends when the shard abandons what is out: an ack that comes later does not count. It
+	// does not end with Subscribe's context, or each graceful stop would cut off handlers in mid-work.
+	messageCtx    context.Context
+	cancelMessage context.CancelFunc
+	abandoned     chan struct{}
+	abandonOnce   sync.Once
+	// stopping is closed when no further message may go out.
+	stopping     chan struct{}
+	stoppingOnce sync.Once
+	// lost: the shard turned out to be another's.
+	lost atomic.Bool
 
 	// The poller alone uses these.
 	live      journal.Cursor // the first look has read up to here
 	trail     journal.Cursor // the second look, which is final, up to here
 	nextTrail time.Time
+	looks     []looked // of the first look, those that came to the end of the tail
 
 	mu      sync.Mutex
+	ended   bool
+	serving sync.WaitGroup     // lanes; none is added once it has ended
 	streams map[string]*stream // by id value
 	// unfinished and dirty are the streams that a flush has to look at: with events
 	// left to do, and with a position that is not stored yet.
@@ -37,267 +56,194 @@ type shard struct {
 	saved      int64 // the stored cursor
 	caughtUp   bool  // the first look has reached the end of the tail
 	forgetful  bool  // streams were forgotten
+	swept      time.Time
+	savedSwept time.Time
 }
 
-func newShard(s *session, number int) *shard {
-	return &shard{
-		session: s, number: number,
-		key:     checkpoint.Shard{Group: s.config.ConsumerGroup, Topic: s.topic, Number: number},
+func (m *member) newShard(number int, r checkpoint.Roster) *shard {
+	sh := &shard{
+		subscription: m.subscription, number: number, owner: m.number, epoch: r.Epochs[number], since: r.Start,
+		key: checkpoint.Shard{
+			Group: checkpoint.Group{Name: m.key.Group, Generation: r.Generation}, Topic: m.topic, Number: number,
+		},
+		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}
+	_, own := m.config.Positions.(*checkpoint.Store)
+	sh.fresh = own && sh.epoch == r.Base+1
+	sh.messageCtx, sh.cancelMessage = context.WithCancel(context.WithoutCancel(m.ctx))
+	return sh
+}
+
+// run works until the shard is stopped (then it is graceful) or lost (then it stops where it stands), and returns when it has
+// come to rest.
+func (sh *shard) run(ctx context.Context) {
+	defer sh.abandon()
+	work, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var workers sync.WaitGroup
+	for _, worker := range []func(context.Context){sh.tail, sh.flushing} {
+		workers.Add(1)
+		go func() {
+			defer workers.Done()
+			worker(work)
+		}()
+	}
+	<-sh.stopping
+	cancel()
+	if sh.isLost() {
+		sh.abandon()
+	}
+	// Handlers have time to ack what they have.
+	timeout := time.AfterFunc(sh.config.CloseTimeout, sh.abandon)
+	defer timeout.Stop()
+	sh.end()
+	sh.serving.Wait()
+	workers.Wait()
+	if !sh.isLost() {
+		sh.flush(ctx, true)
+	}
+	sh.forgetAll()
+}
+
+// stop ends the work gracefully.
+func (sh *shard) stop() { sh.stoppingOnce.Do(func() { close(sh.stopping) }) }
+
+// lose ends it at once: the shard is another's.
+func (sh *shard) lose() {
+	if sh.lost.CompareAndSwap(false, true) {
+		sh.logger.Info("Lost a shard, another member of the group goes on", watermill.LogFields{"shard": sh.number, "epoch": sh.epoch})
+	}
+	sh.abandon()
+	sh.stop()
+}
+
+// fenced tells, and notes, that an error means that the shard is another's.
+func (sh *shard) fenced(err error) bool {
+	if !errors.Is(err, ErrFenced) {
+		return false
+	}
+	sh.lose()
+	return true
+}
+
+func (sh *shard) abandon() {
+	sh.abandonOnce.Do(func() { close(sh.abandoned) })
+	sh.cancelMessage()
+}
+
+func (sh *shard) isLost() bool { return sh.lost.Load() }
+
+func (sh *shard) isStopping() bool {
+	select {
+	case <-sh.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// enter lets a lane serve a stream, until the shard ends.
+func (sh *shard) enter() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.ended {
+		return false
+	}
+	sh.serving.Add(1)
+	return true
+}
+
+func (sh *shard) end() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.ended = true
 }
 
 // start takes the shard over: its cursor, and what the former owner left behind.
 func (sh *shard) start(ctx context.Context) error {
-	s := sh.session
-	if s.firstTerm {
-		return nil // there was no former owner
+	begin := int64(0)
+	if !sh.since.IsZero() {
+		begin = max(0, sh.since.UnixMilli())
 	}
-	progress, err := s.checkpoint.Progress(ctx, sh.key)
+	var progress checkpoint.Progress
+	if !sh.fresh {
+		var err error
+		if progress, err = sh.checkpoint.Progress(ctx, sh.key); err != nil {
+			return err
+		}
+	}
+	if !progress.Cursor.IsZero() {
+		begin = progress.Cursor.UnixMilli()
+	}
+	behind, positions, err := sh.takeOver(ctx, progress.Behind)
 	if err != nil {
 		return err
 	}
-	cursor, behind := progress.Cursor, progress.Behind
-	for id, head := range behind {
-		// The cursor has passed whatever came since it was listed, so the head itself
-		// has to tell how far the aggregate goes.
-		now, err := s.raw.Head(ctx, id)
-		if err != nil && !errors.Is(err, journal.ErrNotFound) {
-			return err
-		}
-		behind[id] = max(head, now.Version)
-		// Stamped anew, or a former owner could still take it off the list.
-		if err := s.checkpoint.ListBehind(ctx, s.config.ConsumerGroup, id, s.lease.Epoch, behind[id]); err != nil {
-			return err
-		}
-	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	sh.live, sh.trail = journal.CursorAt(cursor), journal.CursorAt(cursor)
-	sh.settled, sh.saved = cursor.UnixMilli(), cursor.UnixMilli()
-	for id, head := range behind {
-		st := sh.stream(id)
-		st.hear(head)
+	if begin > 0 {
+		sh.live, sh.trail = journal.Cursor{OccurredAt: begin}, journal.Cursor{OccurredAt: begin}
+	}
+	sh.settled, sh.saved = begin, begin
+	sh.swept, sh.savedSwept = progress.Swept, progress.Swept
+	if sh.swept.IsZero() {
+		sh.swept = sh.now() // reading the tail from its beginning shows as much
+	}
+	for i, b := range behind {
+		st := sh.stream(b.Aggregate)
+		st.hear(b.Head)
 		st.listed = true
+		if b.Parked != nil {
+			st.state = parked
+			st.claimed, st.acked = true, positions[i]
+			st.position.stored.Store(positions[i])
+		}
 		sh.schedule(st)
 	}
 	return nil
 }
 
-// poll looks at the tail until the context ends.
-func (sh *shard) poll(ctx context.Context) {
-	s := sh.session
-	pause := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(s.config.PollInterval),
-		backoff.WithMaxInterval(s.config.MaxPollInterval),
-		backoff.WithMaxElapsedTime(0),
-	)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		found, err := sh.look(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.logger.Error("Cannot read the tail of the journal, will try again", err, watermill.LogFields{"shard": sh.number})
-		}
-		if found {
-			pause.Reset()
-		}
-		timer.Reset(pause.NextBackOff())
-	}
-}
-
-// look reads on to the end of the tail, and takes the second look where one is due.
-func (sh *shard) look(ctx context.Context) (found bool, err error) {
-	s := sh.session
-	for {
-		if err := s.budget.wait(ctx); err != nil {
-			return found, err
-		}
-		before := s.now()
-		horizon := before.Add(-s.config.TrailingDelay)
-		page, err := sh.tail(ctx, journal.TailQuery{
-			AggregateType: s.topic, Shard: sh.number, After: sh.live,
-			// A time far ahead must not drag the cursor past all that is to come.
-			Until: before.Add(s.config.TrailingDelay),
-		})
-		if err != nil {
-			return found, err
-		}
-		sh.report(page.Corrupt)
-		found = found || len(page.Records) > 0
-		final := sh.trail == sh.live
-		sh.live = page.Next
-		if final {
-			// What is older than the horizon needs no second look.
-			for _, r := range page.Records {
-				if !r.OccurredAt.Before(horizon) {
-					break
-				}
-				sh.trail = journal.CursorAfter(r)
+// takeOver brings the list of those behind up to date: the cursor has passed whatever came since they were listed, so the heads
+// themselves have to tell how far the aggregates go. It stamps them anew, or a former owner could still take them off. Of
+// those that are parked it gives the positions too.
+func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]checkpoint.Behind, []uint64, error) {
+	positions := make([]uint64, len(listed))
+	entries := make([]func() error, len(listed))
+	for i := range listed {
+		entries[i] = func() (err error) {
+			b := &listed[i]
+			if b.Head, err = sh.headNow(ctx, *b); err != nil {
+				return err
 			}
-		}
-		// The events of one commit have one time, and the index gives them in any order.
-		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
-		sh.offer(page.Records, !page.More)
-		if !page.More {
-			return found, sh.lookAgain(ctx, horizon)
-		}
-	}
-}
-
-// lookAgain takes the second look: at what the first has passed and is older than
-// the horizon.
-func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
-	s := sh.session
-	if sh.trail == sh.live || time.Now().Before(sh.nextTrail) {
-		return nil
-	}
-	until := min(horizon.UnixMilli(), sh.live.OccurredAt)
-	for until >= sh.trail.OccurredAt {
-		page, err := sh.tail(ctx, journal.TailQuery{
-			AggregateType: s.topic, Shard: sh.number, After: sh.trail, Until: time.UnixMilli(until), NumbersOnly: true,
-		})
-		if err != nil {
-			return err
-		}
-		switch {
-		case page.More:
-			sh.trail = page.Next
-		case until == sh.live.OccurredAt:
-			sh.trail = sh.live
-		default:
-			sh.trail = journal.Cursor{OccurredAt: until + 1}
-		}
-		sh.hear(page.Records)
-		if !page.More {
-			break
+			if b.Parked != nil {
+				// A former owner may have parked it without knowing that another went on.
+				positions[i], _, err = sh.config.Positions.Claim(ctx, sh.key.Group, b.Aggregate, sh.epoch)
+				if err != nil {
+					return err
+				}
+				if positions[i] >= b.Parked.Number {
+					b.Parked = nil
+				}
+			}
+			return sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, *b)
 		}
 	}
-	sh.nextTrail = time.Now().Add(s.config.TrailingDelay / 2)
-	return nil
+	if err := errors.Join(sh.inParallel(entries)...); err != nil {
+		return nil, nil, fmt.Errorf("take over the aggregates behind: %w", err)
+	}
+	return listed, positions, nil
 }
 
-// tail bounds one read, so that a dead connection does not stall the shard.
-func (sh *shard) tail(ctx context.Context, q journal.TailQuery) (journal.TailPage, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return sh.session.raw.Tail(ctx, q)
-}
-
-const readTimeout = 30 * time.Second
-
-// report logs items of the tail that are no records. Where an item still tells its place, its aggregate
-// hears of it and stops there until it is mended; else the gap stops it.
-func (sh *shard) report(corrupt []*journal.CorruptItemError) {
-	for _, err := range corrupt {
-		sh.session.stats.corrupt.Add(1)
-		sh.session.logger.Error("An item of the journal is not an event that can be read", err, watermill.LogFields{"shard": sh.number})
-		if err.Number > 0 {
-			// Its time may be what is corrupt. That of what is settled so far is early enough.
-			sh.hear([]*journal.Record{{
-				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(sh.trail.OccurredAt),
-			}})
-		}
+// headNow is how far an aggregate goes that is listed as behind.
+func (sh *shard) headNow(ctx context.Context, b checkpoint.Behind) (uint64, error) {
+	version, err := sh.raw.Version(ctx, b.Aggregate)
+	var deleted *journal.DeletedError
+	switch {
+	case errors.As(err, &deleted):
+		version = deleted.Version
+	case err != nil && !errors.Is(err, journal.ErrNotFound):
+		return 0, err
 	}
-}
-
-// offer passes on what the first look read.
-func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	room := sh.session.streamBytes()
-	for _, r := range records {
-		st := sh.stream(r.Aggregate)
-		if st.claimed && r.Number <= st.acked {
-			sh.session.stats.duplicates.Add(1)
-		}
-		st.offer(r, (len(st.buffer) == 0 || st.bufferBytes+r.Size() <= room) && st.state != delayed)
-		sh.schedule(st)
-	}
-	sh.settled = sh.trail.OccurredAt
-	sh.caughtUp = caughtUp
-	sh.forget()
-}
-
-// hear passes on what the second look found: numbers alone.
-func (sh *shard) hear(records []*journal.Record) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	for _, r := range records {
-		st := sh.stream(r.Aggregate)
-		if st.claimed && r.Number <= st.acked {
-			sh.session.stats.duplicates.Add(1)
-		}
-		st.offer(r, false)
-		sh.schedule(st)
-	}
-	sh.settled = sh.trail.OccurredAt
-}
-
-// wake is told of a commit in this process. While the tail is still being read from far
-// behind, the event's turn comes by itself, and cheaper.
-func (sh *shard) wake(id aggregate.ID, version uint64) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if !sh.caughtUp {
-		return
-	}
-	st := sh.stream(id)
-	st.hear(version)
-	sh.schedule(st)
-}
-
-// stream finds or makes a stream. The caller holds mu, as in all that follows.
-func (sh *shard) stream(id aggregate.ID) *stream {
-	st := sh.streams[id.Value]
-	if st == nil {
-		st = &stream{id: id, shard: sh}
-		sh.streams[id.Value] = st
-	}
-	return st
-}
-
-// schedule brings a stream with something to do into the lanes.
-func (sh *shard) schedule(st *stream) {
-	if st.drained() {
-		return
-	}
-	sh.unfinished[st] = struct{}{}
-	if st.pending.IsZero() {
-		st.pending = time.Now()
-	}
-	if st.state == idle {
-		st.state = active
-		sh.session.lanes.run(st)
-	}
-}
-
-// settle notes that a stream has nothing left to do for now.
-func (sh *shard) settle(st *stream) {
-	st.state = idle
-	st.drop()
-	if !st.listed {
-		delete(sh.unfinished, st)
-	}
-	st.pending = time.Time{}
-}
-
-// forget drops streams that have nothing to do, once there are many.
-func (sh *shard) forget() {
-	for value, st := range sh.streams {
-		if len(sh.streams) <= sh.session.config.idleStreams {
-			return
-		}
-		_, dirty := sh.dirty[st]
-		_, unfinished := sh.unfinished[st]
-		if st.state == idle && !dirty && !unfinished {
-			delete(sh.streams, value)
-			sh.forgetful = true
-		}
-	}
+	return max(b.Head, version), nil
 }

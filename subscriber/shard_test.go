@@ -15,18 +15,20 @@ import (
 // that comes just then must hold the cursor, as any other does.
 func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *testing.T) {
 	t.Parallel()
-	s := &session{
-		config: Config{MaxInFlight: 1, BufferBytes: 1 << 20, BehindAfter: time.Hour},
-		budget: &budget{free: 1 << 20}, lanes: &lanes{}, stats: &counters{},
+	sh := &shard{
+		subscription: &subscription{
+			config: Config{MaxInFlight: 1, BufferBytes: 1 << 20, BehindAfter: time.Hour, idleStreams: 10},
+			budget: &budget{free: 1 << 20}, lanes: &lanes{}, stats: &counters{},
+		},
+		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}
-	sh := newShard(s, 0)
 	id := aggregate.ID{Type: "account", Value: "x"}
 	event := func(number uint64, at int64) []*journal.Record {
 		return []*journal.Record{{Aggregate: id, Number: number, OccurredAt: time.UnixMilli(at)}}
 	}
-	sh.hear(event(1, 10))
+	sh.hear(event(1, 10), secondLook)
 	st := sh.streams["x"]
-	sh.claim(st, 0)
+	sh.claimed(st, 0)
 	sh.setListed(st, true)
 	sh.ack(st, 1)
 	st.position.stored.Store(1)
@@ -36,7 +38,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *te
 	sh.setListed(st, false)
 
 	sh.trail = journal.Cursor{OccurredAt: 100}
-	sh.hear(event(2, 50))
+	sh.hear(event(2, 50), secondLook)
 	cursor, _, _ := sh.progress()
 	assert.EqualValues(t, 50, cursor)
 }

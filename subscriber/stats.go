@@ -1,30 +1,51 @@
 package subscriber
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Stats counts what a subscriber has done since it was made.
 type Stats struct {
 	Delivered  uint64 // messages handed out, redeliveries included
 	Acked      uint64
 	Nacked     uint64
+	Expired    uint64 // messages that were not answered within AckDeadline
+	Filtered   uint64 // events passed over because their type was not asked for
 	Duplicates uint64 // events that were seen again and dropped
 	Fetched    uint64 // events read by aggregate: gaps in the tail and local commits
 	Failures   uint64 // readings of an aggregate that failed and were put off
-	Corrupt    uint64 // items of the tail that are no events
+	Corrupt    uint64 // items of the tail that are no events, and heads that cannot be read
 	Destroyed  uint64 // events passed over because the key of their aggregate was destroyed
 	Truncated  uint64 // events passed over because they were removed from the journal
+	Parked     uint64 // aggregates parked
+	Poisoned   uint64 // events that went to the poison queue
+	Late       uint64 // events that the second look at the tail found, and the first had missed
+	Swept      uint64 // events that only the sweep found
 	Claims     uint64 // positions claimed: read and stamped, one write each
 	Positions  uint64 // positions stored
+
+	// Lateness is how long after its time, at least, an event showed in the tail; the most so far. It is made of the
+	// index's delay, the duration of commits, and clocks of writers that are behind.
+	Lateness time.Duration
+	// Ahead is how far ahead of this process's clock an event was dated; the most so far.
+	Ahead time.Duration
 }
 
 type counters struct {
-	delivered, acked, nacked, duplicates, fetched, failures, corrupt, destroyed, truncated, claims, positions atomic.Uint64
+	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
+	late, swept, claims, positions atomic.Uint64
+	skew skew
 }
 
 func (c *counters) read() Stats {
+	lateness, ahead := c.skew.read()
 	return Stats{
-		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(),
-		Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
-		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
+		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(), Expired: c.expired.Load(),
+		Filtered: c.filtered.Load(), Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
+		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
+		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
+		Claims: c.claims.Load(), Positions: c.positions.Load(),
+		Lateness: lateness, Ahead: ahead,
 	}
 }

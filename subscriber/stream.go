@@ -37,7 +37,13 @@ type stream struct {
 	buffer      []*journal.Record
 	bufferBytes int
 
-	failures int // since the last ack, of reading or decoding
+	swept uint64 // the highest event that only a sweep has shown
+	timer *time.Timer
+
+	// Of the next event, so far; a lane alone uses them.
+	deliveries int // of its message
+	attempts   int // that failed, to make it a message or to handle it
+	failures   int // to reach the store
 	// cautious: the stream was put off, so only its next event is read: a handler that nacks for ever must
 	// not have all that follows read again each time, nor a corrupt event withhold those before it.
 	cautious bool
@@ -51,6 +57,7 @@ const (
 	idle    streamState = iota
 	active              // queued for or in a lane
 	delayed             // waits before it goes on: nacked, or a failed read
+	parked              // waits until an operator lets it go on
 )
 
 // position is what is stored of a stream. Whoever writes it holds the mutex from
@@ -76,7 +83,7 @@ func (s *stream) offer(r *journal.Record, room bool) {
 	size := r.Size()
 	s.buffer = append(s.buffer, r)
 	s.bufferBytes += size
-	s.shard.session.budget.take(size)
+	s.shard.budget.take(size)
 }
 
 // hear notes that an event exists.
@@ -124,7 +131,7 @@ func (s *stream) fill(records []*journal.Record) {
 	for _, r := range records {
 		size := r.Size()
 		s.bufferBytes += size
-		s.shard.session.budget.take(size)
+		s.shard.budget.take(size)
 	}
 	s.buffer = append(records, s.buffer...)
 }
@@ -137,11 +144,11 @@ func (s *stream) dropFirst() {
 		s.buffer = nil
 	}
 	s.bufferBytes -= size
-	s.shard.session.budget.give(size)
+	s.shard.budget.give(size)
 }
 
 // drop forgets what is buffered; it is read from the journal when its turn comes.
 func (s *stream) drop() {
-	s.shard.session.budget.give(s.bufferBytes)
+	s.shard.budget.give(s.bufferBytes)
 	s.buffer, s.bufferBytes = nil, 0
 }

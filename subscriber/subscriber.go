@@ -21,6 +21,7 @@ type Subscriber struct {
 	stats      counters
 
 	mu      sync.Mutex
+	members map[*member]struct{}
 	closed  bool
 	closing chan struct{}
 	running sync.WaitGroup
@@ -42,7 +43,8 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 		logger = watermill.NopLogger{}
 	}
 	return &Subscriber{
-		config: config, checkpoint: checkpoint.New(config.Journal), logger: logger, closing: make(chan struct{}),
+		config: config, checkpoint: checkpoint.New(config.Journal), logger: logger,
+		members: map[*member]struct{}{}, closing: make(chan struct{}),
 	}, nil
 }
 
@@ -71,12 +73,16 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		return nil, ErrSubscriberClosed
 	}
 	work, cancel := context.WithCancel(ctx)
-	s := sub.newSubscription(ctx, topic)
+	m := sub.newMember(ctx, topic)
+	sub.members[m] = struct{}{}
 	sub.running.Add(2)
 	go func() {
 		defer sub.running.Done()
 		defer cancel()
-		s.run(work, seen)
+		m.run(work, seen)
+		sub.mu.Lock()
+		defer sub.mu.Unlock()
+		delete(sub.members, m)
 	}()
 	go func() {
 		defer sub.running.Done()
@@ -86,7 +92,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		case <-work.Done():
 		}
 	}()
-	return s.out, nil
+	return m.out, nil
 }
 
 // SubscribeInitialize shows ahead of Subscribe what would keep it from working: a
@@ -122,13 +128,13 @@ func (sub *Subscriber) Close() error {
 	return nil
 }
 
-// check reads the lease, which shows whether the table is there, with one round trip.
-func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Lease, error) {
+// check reads the roster, which shows whether the table is there, with one round trip.
+func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Roster, error) {
 	if topic == "" {
-		return checkpoint.Lease{}, ErrEmptyTopic
+		return checkpoint.Roster{}, ErrEmptyTopic
 	}
 	if _, err := aggregate.NewID(topic, "x"); err != nil {
-		return checkpoint.Lease{}, err
+		return checkpoint.Roster{}, err
 	}
-	return sub.checkpoint.ReadLease(ctx, checkpoint.LeaseKey{Group: sub.config.ConsumerGroup, Topic: topic})
+	return sub.checkpoint.ReadRoster(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
 }

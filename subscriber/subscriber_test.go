@@ -550,25 +550,6 @@ func TestTheEndOfTheContextEndsTheSubscriptionAlone(t *testing.T) {
 	receiveAll(t, messages, 1)
 }
 
-func TestOneMemberWorksAndAnotherTakesOverWhenItCloses(t *testing.T) {
-	t.Parallel()
-	j := setup(t, 2)
-	first, messages := subscribe(t, quick(j))
-	write(t, j, "x", 0, 1)
-	receiveAll(t, messages, 1)
-	_, standby := subscribe(t, quick(j))
-	write(t, j, "x", 1, 1)
-	receiveAll(t, messages, 1)
-	select {
-	case msg := <-standby:
-		t.Fatalf("the member that stands by got %s", msg.Payload)
-	default:
-	}
-	require.NoError(t, first.Close())
-	write(t, j, "x", 2, 1)
-	assert.Equal(t, expect("x", 3, 3), receiveAll(t, standby, 1))
-}
-
 func TestBadInputIsRefused(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)

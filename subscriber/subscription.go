@@ -2,129 +2,54 @@ package subscriber
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
 )
 
-// subscription is one call of Subscribe: a member of the group that waits for the
-// lease of the topic, and works while it holds it. One member tails all shards of a topic; the others
-// of its group stand by.
+// subscription is what the shards of one call of Subscribe share.
 type subscription struct {
-	ctx        context.Context // Subscribe's
-	config     Config
+	ctx     context.Context // Subscribe's
+	config  Config
+	journal *journal.Journal
+	// raw is what is read: payloads are decoded when their turn comes, side by side in the lanes, so that
+	// neither a key that cannot be had nor one that is slow to come holds up other aggregates.
+	raw        *journal.Journal
 	checkpoint *checkpoint.Store
 	topic      string
-	key        checkpoint.LeaseKey
-	owner      string
 	logger     watermill.LoggerAdapter
 	stats      *counters
 	out        chan *message.Message
+
+	lanes   *lanes
+	budget  *budget
+	writers chan struct{} // one token for each row that is being written
 }
+
+const (
+	// rowWriters is how many rows are written side by side.
+	rowWriters = 16
+	// writeTimeout bounds a flush and a change of the roster, which go on when the subscription ends.
+	writeTimeout = 5 * time.Second
+)
 
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
-	owner := uuid.NewString()
 	return &subscription{
-		ctx: ctx, config: sub.config, checkpoint: sub.checkpoint, topic: topic, owner: owner, stats: &sub.stats,
-		key: checkpoint.LeaseKey{Group: sub.config.ConsumerGroup, Topic: topic},
-		logger: sub.logger.With(watermill.LogFields{
-			"topic": topic, "consumer_group": sub.config.ConsumerGroup, "member": owner,
-		}),
-		out: make(chan *message.Message),
+		ctx: ctx, config: sub.config, journal: sub.config.Journal, raw: sub.config.Journal.Raw(), checkpoint: sub.checkpoint,
+		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
+		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
+		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(st *stream) bool { return st.shard.serve(st) }},
+		budget: &budget{free: sub.config.BufferBytes}, writers: make(chan struct{}, rowWriters),
 	}
 }
 
-// run works until ctx ends, and closes the output.
-func (s *subscription) run(ctx context.Context, seen checkpoint.Lease) {
-	defer close(s.out)
-	for ctx.Err() == nil {
-		lease, asOf, ok := s.acquire(ctx, seen)
-		if !ok {
-			return
-		}
-		s.logger.Debug("Took the lease", watermill.LogFields{"epoch": lease.Epoch})
-		s.hold(ctx, lease, asOf)
-		seen = lease
-	}
-}
-
-// acquire waits for the lease: until its owner released it, or has not shown a sign of
-// life for LeaseDuration by this process's clock. Seen is the lease as it was just now.
-func (s *subscription) acquire(ctx context.Context, seen checkpoint.Lease) (lease checkpoint.Lease, asOf time.Time, ok bool) {
-	since := time.Now()
-	for ctx.Err() == nil {
-		if seen.Owner == "" || time.Since(since) >= s.config.LeaseDuration {
-			asOf = time.Now()
-			lease, err := s.checkpoint.TakeLease(ctx, s.key, s.owner, seen)
-			if err == nil {
-				return lease, asOf, true
-			}
-			if !errors.Is(err, ErrFenced) {
-				s.complain(ctx, "Cannot take the lease, will try again", err)
-			}
-		}
-		s.pause(ctx, s.config.LeaseDuration/10)
-		now, err := s.checkpoint.ReadLease(ctx, s.key)
-		if err != nil {
-			s.complain(ctx, "Cannot read the lease, will try again", err)
-		} else if now != seen {
-			seen, since = now, time.Now()
-		}
-	}
-	return lease, asOf, false
-}
-
-// hold works under the lease and renews it. Where that fails for too long the work stops
-// before another member may take over.
-func (s *subscription) hold(ctx context.Context, lease checkpoint.Lease, asOf time.Time) {
-	session := newSession(s, lease)
-	done := make(chan struct{})
-	// The lease is renewed to the end of the session, which may be after that of ctx.
-	renew, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		defer close(done)
-		defer cancel()
-		session.run(ctx)
-	}()
-	beat := time.NewTicker(s.config.LeaseDuration / 4)
-	defer beat.Stop()
-	expiry := time.AfterFunc(time.Until(asOf.Add(s.config.LeaseDuration)), func() { session.lost(ErrFenced) })
-	defer expiry.Stop()
-	for {
-		select {
-		case <-done:
-			s.release(ctx, session)
-			return
-		case <-beat.C:
-			asOf = time.Now()
-			once, cancel := context.WithTimeout(renew, s.config.LeaseDuration/2)
-			err := s.checkpoint.RenewLease(once, s.key, lease)
-			cancel()
-			switch {
-			case err == nil:
-				expiry.Reset(time.Until(asOf.Add(s.config.LeaseDuration)))
-			case !session.lost(err):
-				// Not an error yet: it holds for most of its duration still.
-				s.logger.Info("Cannot renew the lease, will try again", watermill.LogFields{"err": err})
-			}
-		}
-	}
-}
-
-func (s *subscription) release(ctx context.Context, session *session) {
-	// Also after a loss of the lease that was none, such as one's own: then nobody has to wait for its end.
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-	defer cancel()
-	if err := s.checkpoint.ReleaseLease(end, s.key, session.lease); err != nil && !errors.Is(err, ErrFenced) {
-		s.logger.Error("Cannot release the lease, another member waits until it expires", err, nil)
-	}
-}
+func (s *subscription) now() time.Time { return s.journal.Config().Now() }
 
 func (s *subscription) complain(ctx context.Context, msg string, err error) {
 	if ctx.Err() == nil {
@@ -132,8 +57,34 @@ func (s *subscription) complain(ctx context.Context, msg string, err error) {
 	}
 }
 
+// streamBytes is how much one stream may hold in memory, beside a single event of any size: so little that
+// handlers which hang in all lanes but one leave a part of the buffer to the rest. Less than some events would
+// make reading them dear.
+func (s *subscription) streamBytes() int {
+	return max(minStreamBytes, s.config.BufferBytes/(2*s.config.MaxInFlight))
+}
+
+const minStreamBytes = 16 << 10
+
+// inParallel writes rows side by side, as many as the subscription may, and gives the errors.
+func (s *subscription) inParallel(rows []func() error) []error {
+	var writers sync.WaitGroup
+	errs := make([]error, len(rows))
+	for i, write := range rows {
+		s.writers <- struct{}{}
+		writers.Add(1)
+		go func() {
+			defer writers.Done()
+			errs[i] = write()
+			<-s.writers
+		}()
+	}
+	writers.Wait()
+	return errs
+}
+
 // pause waits for about d.
-func (s *subscription) pause(ctx context.Context, d time.Duration) {
+func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
 	select {

@@ -1,14 +1,34 @@
-// Package checkpoint keeps in DynamoDB how far consumer groups have got. Its
-// table has these rows, of which each carries the epoch of the lease under which
-// it was written last:
+// Package checkpoint keeps in DynamoDB how far consumer groups have got, and who of a group works on what. Its
+// table has these rows:
 //
-//	{group}/{topic}          lease            who of the group tails the topic
-//	{group}/{topic}-{shard}  cursor           up to where the shard's tail is done with
-//	{group}/{topic}-{shard}  position/{id}    the last acked event of an aggregate
-//	{group}/{topic}-{shard}  behind/{id}      an aggregate that the cursor has passed unfinished
+//	groups                              {group}/{topic}   the registry: which groups there are
+//	{group}/{topic}                     roster            members, owners of the shards, what applies to all of the group
+//	{group}/{topic}-{shard}/{gen}       cursor            up to where the shard's tail is done with
+//	{group}/{topic}-{shard}/{gen}       position/{id}-0   the last acked event of an aggregate
+//	{group}/{topic}-{shard}/{gen}       behind/{id}       an aggregate that the cursor has passed unfinished, or that is parked
 //
-// Fencing: a row is written only under an epoch that is not older than the row's.
-// A member takes over a row by stamping its own, newer epoch on it when it reads
-// it, so that a former owner who does not know yet can not move it any more.
-// Nothing is conditional on the lease row itself: all writers would contend for it.
+// The generation is left out of the keys while it is 0; a reset begins the next one, so that it need not rewrite rows.
+//
+// # The roster
+//
+// Everything that members of a group have to agree on is one small row. A change ([Roster.Join], [Roster.Take] and so on)
+// is a pure function of the row, written under the condition that nobody has changed it since it was read. A member shows that
+// it lives by a beat, which changes nothing else, and which gives it the row as it is. Others judge by their own clock for how
+// long a beat has not risen: no two clocks are compared.
+//
+// # Fencing
+//
+// Each time a shard changes hands its epoch rises. All rows of a shard carry the epoch under which they were written last, and
+// are written only under one that is not older. An owner takes over a position by stamping its own, newer epoch on it when it
+// reads it, so that a former owner who does not know yet cannot move it any more. Nothing is conditional on the roster
+// itself: all writers would contend for it.
+//
+// An operator that edits rows does so as an owner, for a moment, with an epoch of its own ([Store.Operate]): it makes no difference whether the
+// owner before it is alive. It never deletes a row that a former owner might write again, but writes it anew.
+//
+// # Removal
+//
+// Deleted rows keep nobody from writing. So a reset leaves the rows of one generation to those who have not noticed, and what is
+// deleted are only rows that nobody reads any more; and of a group that was removed the registry keeps the number of the generation with
+// which one of that name would begin.
 package checkpoint

@@ -10,22 +10,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/journal"
 )
 
-const positionPrefix = "position/"
+const (
+	positionPrefix = "position/"
+	// positionSuffix is that of the head's sort key, so that positions and heads of a shard have one order, and can be
+	// compared by reading both from first to last.
+	positionSuffix = "-0"
+)
 
-func (s *Store) shardPartition(group string, id aggregate.ID) string {
-	return group + "/" + journal.ShardKey(id.Type, s.journal.Shard(id))
+func positionSort(value string) string { return positionPrefix + value + positionSuffix }
+
+func (s *Store) positionKey(group Group, id aggregate.ID) item {
+	return s.key(s.shardOf(group, id).partition(), positionSort(id.Value))
 }
 
-func (s *Store) positionKey(group string, id aggregate.ID) item {
-	return s.key(s.shardPartition(group, id), positionPrefix+id.Value)
-}
-
-// Claim stamps the epoch on the group's position on an aggregate and gives the position, 0
-// where there is none yet. One round trip, one write unit.
-func (s *Store) Claim(ctx context.Context, group string, id aggregate.ID, epoch uint64) (uint64, error) {
+// Claim stamps the epoch on the group's position on an aggregate and gives the position, and whether there is one
+// yet. One round trip, one write unit.
+func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.positionKey(group, id),
 		UpdateExpression:          aws.String("SET #e = :e"),
@@ -33,14 +35,17 @@ func (s *Store) Claim(ctx context.Context, group string, id aggregate.ID, epoch 
 		ExpressionAttributeNames:  names(),
 		ExpressionAttributeValues: item{":e": number(epoch)},
 	})
-	if err != nil {
-		return 0, fmt.Errorf("claim position on %s: %w", id, err)
+	if err == nil {
+		position, err = uintOf(row[attrPosition])
 	}
-	return uintOf(row[attrPosition]), nil
+	if err != nil {
+		return 0, false, fmt.Errorf("claim position on %s: %w", id, err)
+	}
+	return position, row[attrPosition] != nil, nil
 }
 
 // Advance moves a claimed position. One round trip, one write unit.
-func (s *Store) Advance(ctx context.Context, group string, id aggregate.ID, epoch, from, to uint64) error {
+func (s *Store) Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error {
 	u := s.AdvanceItem(group, id, epoch, from, to).Update
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       u.Key,
@@ -61,12 +66,11 @@ func (s *Store) Advance(ctx context.Context, group string, id aggregate.ID, epoc
 // AdvanceItem is Advance as a part of the caller's transaction. Where its condition
 // is false, Reached tells from the old item whether it was done before. From 0 it
 // needs no claim: it makes the row, unless a newer epoch was there first.
-func (s *Store) AdvanceItem(group string, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem {
+func (s *Store) AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem {
 	update, condition := "SET #p = :to", "#e = :e AND #p = :from"
 	values := item{":e": number(epoch), ":from": number(from), ":to": number(to)}
 	if from == 0 {
-		update, condition = "SET #p = :to, #e = :e", notNewer+" AND attribute_not_exists(#p)"
-		delete(values, ":from")
+		update, condition = "SET #p = :to, #e = :e", notNewer+" AND (attribute_not_exists(#p) OR #p = :from)"
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                           &s.table,
@@ -81,5 +85,22 @@ func (s *Store) AdvanceItem(group string, id aggregate.ID, epoch, from, to uint6
 
 // Reached tells that a position row stands at a number under an epoch.
 func Reached(row map[string]types.AttributeValue, epoch, number uint64) bool {
-	return uintOf(row[attrEpoch]) == epoch && uintOf(row[attrPosition]) == number
+	e, err := uintOf(row[attrEpoch])
+	p, err2 := uintOf(row[attrPosition])
+	return err == nil && err2 == nil && e == epoch && p == number
+}
+
+// PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under the epoch.
+func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) error {
+	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                       s.positionKey(group, id),
+		UpdateExpression:          aws.String("SET #e = :e, #p = :p"),
+		ConditionExpression:       aws.String(notNewer),
+		ExpressionAttributeNames:  names("#p", attrPosition),
+		ExpressionAttributeValues: item{":e": number(epoch), ":p": number(to)},
+	})
+	if err != nil {
+		return fmt.Errorf("put position on %s to %d: %w", id, to, err)
+	}
+	return nil
 }

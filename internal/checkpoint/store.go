@@ -5,24 +5,32 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // ErrFenced means that another member of the group has taken over.
 var ErrFenced = errors.New("fenced: another member of the consumer group has taken over")
 
+// ErrCorrupt means that a row of the checkpoint table is none that was written here.
+var ErrCorrupt = errors.New("corrupt checkpoint row")
+
 // Attributes of the rows.
 const (
 	attrEpoch    = "epoch"
-	attrOwner    = "owner"
-	attrBeat     = "beat"
 	attrPosition = "position"
 	attrHead     = "head"
 	attrCursor   = "occurred_at"
+	attrSwept    = "swept_at"
+	attrParkedAt = "parked_at"
+	attrNumber   = "number"
+	attrReason   = "reason"
 )
 
 type item = map[string]types.AttributeValue
@@ -39,6 +47,32 @@ type Store struct {
 func New(j *journal.Journal) *Store {
 	c := j.Config()
 	return &Store{journal: j, client: j.Client(), table: c.Tables.Checkpoint, keys: c.Attributes}
+}
+
+// Group names the positions of a consumer group: those of one generation.
+type Group struct {
+	Name string
+	// Generation rises with every reset of the group, and its positions begin anew.
+	Generation uint64
+}
+
+// Shard names a logical shard as a group sees it.
+type Shard struct {
+	Group  Group
+	Topic  string
+	Number int
+}
+
+func (k Shard) partition() string {
+	partition := k.Group.Name + "/" + journal.ShardKey(k.Topic, k.Number)
+	if k.Group.Generation > 0 {
+		partition += "/" + strconv.FormatUint(k.Group.Generation, 10)
+	}
+	return partition
+}
+
+func (s *Store) shardOf(group Group, id aggregate.ID) Shard {
+	return Shard{Group: group, Topic: id.Type, Number: s.journal.Shard(id)}
 }
 
 func (s *Store) key(partition, sort string) item {
@@ -66,11 +100,30 @@ func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item,
 	}
 }
 
+// remove is a conditional DeleteItem.
+func (s *Store) remove(ctx context.Context, key item, epoch uint64) error {
+	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:                 &s.table,
+		Key:                       key,
+		ConditionExpression:       aws.String(notNewer),
+		ExpressionAttributeNames:  names(),
+		ExpressionAttributeValues: item{":e": number(epoch)},
+	})
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return ErrFenced
+	}
+	if err != nil {
+		return s.explain(err)
+	}
+	return nil
+}
+
 func (s *Store) explain(err error) error {
 	return fmt.Errorf("checkpoint table %q: %w", s.table, journal.Explain(err, s.table))
 }
 
-func number[N int64 | uint64](n N) types.AttributeValue {
+func number[N int | int64 | uint64](n N) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
 }
 
@@ -84,16 +137,35 @@ func textOf(v types.AttributeValue) string {
 }
 
 // uintOf gives 0 for an attribute that is absent.
-func uintOf(v types.AttributeValue) uint64 {
+func uintOf(v types.AttributeValue) (uint64, error) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
-		return 0
+		if v == nil {
+			return 0, nil
+		}
+		return 0, fmt.Errorf("%w: a number is a %T", ErrCorrupt, v)
 	}
 	u, err := strconv.ParseUint(n.Value, 10, 64)
 	if err != nil {
-		return 0
+		return 0, fmt.Errorf("%w: the number %q", ErrCorrupt, n.Value)
 	}
-	return u
+	return u, nil
+}
+
+// timeOf gives the zero value for an attribute that is absent.
+func timeOf(v types.AttributeValue) (time.Time, error) {
+	if v == nil {
+		return time.Time{}, nil
+	}
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return time.Time{}, fmt.Errorf("%w: a time is a %T", ErrCorrupt, v)
+	}
+	ms, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: the time %q", ErrCorrupt, n.Value)
+	}
+	return time.UnixMilli(ms), nil
 }
 
 const notNewer = "(attribute_not_exists(#e) OR #e <= :e)"

@@ -351,6 +351,8 @@ func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
 		"commit-lean":    commits(t, journal.Lean),
 		"load":           loads(t),
 		"other":          others(t),
+		"membership":     membership(t),
+		"sweep":          sweeps(t),
 	} {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
 		before, rest, found := strings.Cut(text, begin)

@@ -1,0 +1,78 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Unpark has the events of a parked aggregate tried again, beginning with the one that failed.
+//
+// Errors: [ErrNotParked], [ErrNoGroup], [ErrFenced], [ErrCorrupt], those of the journal, the context's.
+func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) error {
+	begun := false
+	return g.edit(ctx, "unpark", group, id, func(ctx context.Context, e edit) error {
+		listed, _, err := g.store.Listed(ctx, e.shard.Group, id)
+		if err == nil && listed.Parked == nil && !begun {
+			err = ErrNotParked
+		}
+		return err
+	}, func(ctx context.Context, e edit) error {
+		begun = true
+		return e.list(ctx)
+	})
+}
+
+// Skip passes over a single event: the one with that number, which has to be the next that the group has to handle in that
+// aggregate, as [Groups.Behind] shows it; so a repeated call skips no further event. The group never sees it. It also unparks the aggregate.
+//
+// Errors: [ErrNotNext], [ErrNoSuchEvent], and those of Unpark but ErrNotParked; journal.ErrNotFound.
+func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number uint64) error {
+	begun := false
+	return g.edit(ctx, fmt.Sprintf("skip event %d", number), group, id, func(ctx context.Context, e edit) error {
+		position, err := e.position(ctx)
+		if err != nil {
+			return err
+		}
+		listed, _, err := g.store.Listed(ctx, e.shard.Group, id)
+		if err != nil {
+			return err
+		}
+		switch next := nextOf(position, listed); {
+		case position == number && begun: // before the shard was taken away
+			return nil
+		case next != number:
+			return &NotNextError{Aggregate: id, Number: number, Next: next}
+		default:
+			return e.has(number)
+		}
+	}, func(ctx context.Context, e edit) error {
+		begun = true
+		return e.move(ctx, number)
+	})
+}
+
+// ResetAggregate puts a group at any place in an aggregate's history: as if the event of that number had been the last one that it
+// acked. 0 is the beginning; the version of the aggregate skips all that it has. It also unparks the aggregate. A member that works on
+// the aggregate goes on from where it was until it notices, by its next sign of life or its next write of the position
+// (subscriber.Config.CommitInterval); what it acks in that time does not count.
+//
+// Errors: [ErrNoSuchEvent] for a position beyond the last event, and those of Unpark but ErrNotParked; journal.ErrNotFound.
+func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
+	return g.edit(ctx, fmt.Sprintf("reset to event %d", position), group, id,
+		func(_ context.Context, e edit) error { return e.has(position) },
+		func(ctx context.Context, e edit) error { return e.move(ctx, position) })
+}
+
+// noSuchEvent is an ErrNoSuchEvent.
+type noSuchEvent struct {
+	id           aggregate.ID
+	number, head uint64
+}
+
+func (e *noSuchEvent) Error() string {
+	return fmt.Sprintf("%s has no event %d: its last one is %d", e.id, e.number, e.head)
+}
+
+func (e *noSuchEvent) Is(target error) bool { return target == ErrNoSuchEvent }

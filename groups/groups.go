@@ -1,0 +1,126 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Groups are the consumer groups of a journal. It is safe for concurrent use.
+type Groups struct {
+	journal *journal.Journal
+	store   *checkpoint.Store
+}
+
+// New gives the groups of a journal. It makes no round trip.
+func New(j *journal.Journal) *Groups {
+	return &Groups{journal: j, store: checkpoint.New(j)}
+}
+
+// Group is a consumer group's work on one topic.
+type Group struct {
+	Name, Topic string
+	// Generation rises with every reset.
+	Generation uint64
+	// Start, if not zero: events that occurred before it are left out.
+	Start   time.Time
+	Paused  bool
+	Members []Member // by number
+	Shards  []Shard  // by number
+}
+
+// Member is one subscription of the group, or an operator: an edit of package groups that is under way. A member that
+// crashed stays until others have missed its sign of life for subscriber.Config.LeaseDuration, and one without others stays.
+type Member struct {
+	Number   uint64 // none is given twice
+	Beat     uint64 // rises while the member lives
+	Operator bool
+}
+
+// Shard is a logical shard as the group shares it out.
+type Shard struct {
+	Number int
+	Owner  uint64 // the number of a member; 0 while it is free
+	Epoch  uint64 // rises each time it changes hands
+}
+
+// Free gives the shards that nobody owns.
+func (g Group) Free() []Shard {
+	return slices.DeleteFunc(slices.Clone(g.Shards), func(s Shard) bool { return s.Owner != 0 })
+}
+
+// List gives all groups, in the order of names and topics: one read unit for some 40 of them, and one round trip for each. A group
+// that cannot be read does not hide the others: they come beside the error.
+//
+// Errors: [ErrCorrupt], journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+func (g *Groups) List(ctx context.Context) ([]Group, error) {
+	keys, err := g.store.Keys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list consumer groups: %w", err)
+	}
+	var all []Group
+	var errs []error
+	for _, k := range keys {
+		roster, err := g.store.ReadRoster(ctx, k)
+		switch {
+		case err != nil:
+			errs = append(errs, fmt.Errorf("list consumer groups: %w", err))
+		case roster.Exists(): // it may have been removed meanwhile
+			all = append(all, groupOf(k, roster))
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// Get reads a group, strongly consistent: one round trip.
+//
+// Errors: [ErrNoGroup] and those of List.
+func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
+	k := checkpoint.Key{Group: group, Topic: topic}
+	roster, err := g.roster(ctx, k)
+	if err != nil {
+		return Group{}, failed("read", k, err)
+	}
+	return groupOf(k, roster), nil
+}
+
+func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Roster, error) {
+	roster, err := g.store.ReadRoster(ctx, k)
+	if err == nil && !roster.Exists() {
+		err = ErrNoGroup
+	}
+	return roster, err
+}
+
+func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
+	group := Group{Name: k.Group, Topic: k.Topic, Generation: r.Generation, Start: r.Start, Paused: r.Paused}
+	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
+		m := r.Members[number]
+		group.Members = append(group.Members, Member{Number: number, Beat: m.Beat, Operator: m.Operator})
+	}
+	for number, owner := range r.Owners {
+		if _, lives := r.Members[owner]; !lives {
+			owner = 0
+		}
+		group.Shards = append(group.Shards, Shard{Number: number, Owner: owner, Epoch: r.Epochs[number]})
+	}
+	return group
+}
+
+func shardOf(k checkpoint.Key, r checkpoint.Roster, number int) checkpoint.Shard {
+	return checkpoint.Shard{Group: checkpoint.Group{Name: k.Group, Generation: r.Generation}, Topic: k.Topic, Number: number}
+}
+
+// failed says what was to be done with which group.
+func failed(what string, k checkpoint.Key, err error) error {
+	return fmt.Errorf("%s consumer group %q on topic %q: %w", what, k.Group, k.Topic, err)
+}

@@ -1,0 +1,94 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+// Pause has a group do nothing until [Groups.Resume], also with members that join later. It returns at once; members learn of it within a
+// quarter of subscriber.Config.LeaseDuration, and then stop as they do on Close: handlers have subscriber.Config.CloseTimeout to
+// ack what they have. [Groups.WaitIdle] waits for that. A group that is paused stays so.
+//
+// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+func (g *Groups) Pause(ctx context.Context, group, topic string) error {
+	return g.pause(ctx, "pause", checkpoint.Key{Group: group, Topic: topic}, true)
+}
+
+// Resume has a paused group go on where it is. Members learn of it within a quarter of subscriber.Config.LeaseDuration.
+//
+// Errors: those of Pause.
+func (g *Groups) Resume(ctx context.Context, group, topic string) error {
+	return g.pause(ctx, "resume", checkpoint.Key{Group: group, Topic: topic}, false)
+}
+
+func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, paused bool) error {
+	_, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Pause(paused), nil })
+	if err != nil {
+		return failed(what, k, err)
+	}
+	return nil
+}
+
+// WaitIdle waits until no member owns a shard, so that nothing is out for handling. It asks every 50 ms at first and every
+// second later, one read unit each.
+//
+// A member that crashed owns its shards until another one has missed it for the time of a lease; where no other runs, WaitIdle
+// does not return before ctx ends. The error says who holds what then.
+//
+// Errors: [ErrActive] with the context's, [ErrNoGroup], [ErrCorrupt], those of the journal.
+func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
+	k := checkpoint.Key{Group: group, Topic: topic}
+	between := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
+	)
+	var active *ActiveError
+	for {
+		roster, err := g.roster(ctx, k)
+		if err != nil && ctx.Err() != nil && active != nil {
+			err = fmt.Errorf("%w: %w", ctx.Err(), active)
+		}
+		if err != nil {
+			return failed("wait for", k, err)
+		}
+		active = activeOf(roster)
+		if active == nil || len(active.Shards) == 0 {
+			return nil
+		}
+		if !sleep(ctx, between.NextBackOff()) {
+			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), active))
+		}
+	}
+}
+
+// activeOf tells of the members of a group, if there are any. Operators are none: what they hold they hold for a moment, or
+// for as long as nobody else wants it.
+func activeOf(r checkpoint.Roster) *ActiveError {
+	var active ActiveError
+	for _, m := range groupOf(checkpoint.Key{}, r).Members {
+		if !m.Operator {
+			active.Members = append(active.Members, m.Number)
+			active.Shards = append(active.Shards, r.Of(m.Number)...)
+		}
+	}
+	if len(active.Members) == 0 {
+		return nil
+	}
+	return &active
+}
+
+// sleep tells false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,65 @@
+package groups
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+// Removal says how [Groups.Remove] removes a group.
+type Removal struct {
+	// Force removes also a group that has members. One that lives begins the group anew as soon as it learns of it, where
+	// its subscriber.Config.Start says.
+	Force bool
+	// Progress, if any, is told how many rows each request deleted.
+	Progress func(rows int)
+}
+
+// Remove removes a group and all its rows. A group of the same name that subscribes later begins as a new one.
+//
+// It refuses a group with members with an [*ActiveError], unless it is forced to. A member that crashed counts until another one
+// has missed it for the time of a lease; if it was the last one, remove with Force.
+//
+// It pauses the group first, deletes the rows of all generations, and the group itself at last: what ends early leaves a paused
+// group, and is called again. It costs what [Groups.CleanUp] does. A few bytes stay: the number of the generation with which
+// a group of that name would begin.
+//
+// Errors: [ErrActive], [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+func (g *Groups) Remove(ctx context.Context, group, topic string, removal Removal) error {
+	k := checkpoint.Key{Group: group, Topic: topic}
+	if err := g.remove(ctx, k, removal); err != nil {
+		return failed("remove", k, err)
+	}
+	return nil
+}
+
+func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) error {
+	for began := false; ; began = true {
+		emptied, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+			if active := activeOf(r); active != nil && !removal.Force {
+				return r, active
+			}
+			for number := range r.Members {
+				r = r.Leave(number)
+			}
+			return r.Pause(true), nil
+		})
+		if began && errors.Is(err, ErrNoGroup) {
+			return nil // someone else removed it too
+		}
+		if err != nil {
+			return err
+		}
+		if err := g.removeGenerations(ctx, k, emptied.Generation+1, removal.Progress); err != nil {
+			return err
+		}
+		if err = g.store.RemoveRoster(ctx, k, emptied); !errors.Is(err, checkpoint.ErrRosterMoved) {
+			return err
+		}
+		// Members have joined, which the next round finds; a beat of one is in the way for a moment only.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}

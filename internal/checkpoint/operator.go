@@ -1,0 +1,70 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrNoGroup means that there is no roster.
+var ErrNoGroup = errors.New("there is no such consumer group")
+
+// ModifyRoster changes a roster, again where others change it at the same time.
+func (s *Store) ModifyRoster(ctx context.Context, k Key, change func(Roster) (Roster, error)) (Roster, error) {
+	seen, err := s.ReadRoster(ctx, k)
+	for {
+		if err == nil && !seen.Exists() {
+			err = ErrNoGroup
+		}
+		if err != nil {
+			return Roster{}, err
+		}
+		var next Roster
+		if next, err = change(seen); err != nil {
+			return seen, err
+		}
+		if seen, err = s.ChangeRoster(ctx, k, seen, next); !errors.Is(err, ErrRosterMoved) {
+			return seen, err
+		}
+		err = ctx.Err()
+	}
+}
+
+// releaseTimeout bounds the write that frees an operator's shard, which is also made when the caller's context has ended.
+const releaseTimeout = 5 * time.Second
+
+// Operate takes a shard from its owner, edits its rows under the new epoch, and frees it. The former owner notices with its next
+// beat or write of an edited row; whoever takes the shard next reads the edited rows.
+//
+// ErrFenced means that the shard was taken from the operator before it had done, so that the next owner may have seen a part
+// of the edits or none: do them again.
+func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
+	var operator uint64
+	held, err := s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
+		r, operator = r.Join(Member{Operator: true})
+		return r.Take(operator, []int{number}), nil
+	})
+	if err != nil {
+		return err
+	}
+	shard := Shard{Group: Group{Name: k.Group, Generation: held.Generation}, Topic: k.Topic, Number: number}
+	edited := edit(ctx, shard, held)
+
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	var kept bool
+	_, err = s.ModifyRoster(end, k, func(r Roster) (Roster, error) {
+		kept = r.Generation == held.Generation && r.Owns(operator, number, held.Epochs[number])
+		return r.Leave(operator), nil
+	})
+	switch {
+	case edited != nil:
+		return edited
+	case err != nil:
+		return fmt.Errorf("free shard %d after its rows were edited: %w", number, err)
+	case !kept:
+		return fmt.Errorf("edit rows of shard %d: %w", number, ErrFenced)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+)
+
+func TestAnOperatorEditsUnderAnEpochOfItsOwnAndFreesTheShard(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.create(t, []int{0, 1})
+	require.NoError(t, s.Advance(t.Context(), group, x, 1, 0, 5))
+
+	err := s.Operate(t.Context(), key, 1, func(ctx context.Context, k checkpoint.Shard, r checkpoint.Roster) error {
+		assert.Equal(t, checkpoint.Shard{Group: group, Topic: "account", Number: 1}, k)
+		assert.EqualValues(t, 2, r.Epochs[1])
+		assert.Equal(t, []int{0}, r.Of(1), "the other shard stays where it is")
+		return s.PutPosition(ctx, group, x, r.Epochs[1], 2)
+	})
+
+	require.NoError(t, err)
+	now := s.read(t)
+	assert.Equal(t, []int{1}, now.Free())
+	assert.Len(t, now.Members, 1, "the operator has left")
+	require.ErrorIs(t, s.Advance(t.Context(), group, x, 1, 5, 6), checkpoint.ErrFenced, "the former owner's write")
+	position, found, err := s.Claim(t.Context(), group, x, 3)
+	require.NoError(t, err)
+	assert.True(t, found)
+	assert.EqualValues(t, 2, position, "the next owner's read")
+}
+
+func TestAnOperatorThatLostTheShardIsToldSo(t *testing.T) {
+	t.Parallel()
+	for name, interfere := range map[string]func(checkpoint.Roster) checkpoint.Roster{
+		"it was held for dead": func(r checkpoint.Roster) checkpoint.Roster { return r.Leave(2).Take(1, []int{0}) },
+		"another operator": func(r checkpoint.Roster) checkpoint.Roster {
+			r, n := r.Join(checkpoint.Member{})
+			return r.Take(n, []int{0})
+		},
+		"a reset": func(r checkpoint.Roster) checkpoint.Roster { return r.Reset(time.Time{}) },
+	} {
+		s := setup(t, 1)
+		s.create(t, []int{0})
+		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Roster) error {
+			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return interfere(r), nil })
+			return err
+		})
+		require.ErrorIs(t, err, checkpoint.ErrFenced, name)
+		assert.NotContains(t, s.read(t).Members, uint64(2), name)
+	}
+}
+
+func TestAnOperatorLeavesAlsoWhereItsEditFails(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.create(t, []int{0})
+	ctx, cancel := context.WithCancel(t.Context())
+	broken := errors.New("the edit failed")
+
+	err := s.Operate(ctx, key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+		cancel()
+		return broken
+	})
+
+	require.ErrorIs(t, err, broken)
+	assert.Equal(t, []int{0}, s.read(t).Free())
+	assert.Len(t, s.read(t).Members, 1)
+	require.ErrorIs(t, s.Operate(ctx, key, 0, nil), context.Canceled)
+	err = s.Operate(t.Context(), checkpoint.Key{Group: "nobody", Topic: "account"}, 0, nil)
+	require.ErrorIs(t, err, checkpoint.ErrNoGroup)
+}
+
+func TestAnOperatorThatCannotFreeTheShardSaysSo(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.create(t)
+	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+		s.client.Inject(faults.UpdateItem, faults.Throttle())
+		return nil
+	})
+	require.ErrorContains(t, err, "free shard 0")
+}

@@ -1,0 +1,157 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+const (
+	behindPrefix = "behind/"
+	// cursorRow is the sort key of the cursor. It sorts just after the list of those behind, so
+	// that one query reads both and nothing else.
+	cursorRow = "cursor"
+)
+
+// Progress is what a member that takes over a shard has to know.
+type Progress struct {
+	// Cursor: every event that occurred before it is acked, or its aggregate is on the list of those
+	// behind. Zero where there is none yet.
+	Cursor time.Time
+	// Swept is when heads and positions were compared last. Zero where they never were.
+	Swept time.Time
+	// Behind are the aggregates that the cursor has passed unfinished.
+	Behind []Behind
+}
+
+// Behind is an aggregate that the cursor has passed unfinished.
+type Behind struct {
+	Aggregate aggregate.ID
+	// Head is the highest event number that was known when it was listed.
+	Head uint64
+	// Parked is nil unless its events wait until someone lets them go on.
+	Parked *Parked
+}
+
+// Parked tells why the events of an aggregate wait.
+type Parked struct {
+	Number uint64 // of the event that failed
+	At     time.Time
+	Reason string
+}
+
+// maxReason bounds what is stored of an error.
+const maxReason = 1 << 10
+
+// Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. Nothing is
+// stamped: what a former owner may still write is as true as what it wrote before.
+func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err error) {
+	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+		TableName:              &s.table,
+		ConsistentRead:         aws.Bool(true),
+		KeyConditionExpression: aws.String("#pk = :pk AND #sk BETWEEN :behind AND :cursor"),
+		ExpressionAttributeNames: map[string]string{
+			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
+		},
+		ExpressionAttributeValues: item{":pk": text(k.partition()), ":behind": text(behindPrefix), ":cursor": text(cursorRow)},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return Progress{}, fmt.Errorf("read progress of %s: %w", k.partition(), s.explain(err))
+		}
+		for _, row := range page.Items {
+			if value, ok := strings.CutPrefix(textOf(row[s.keys.SortKey]), behindPrefix); ok {
+				var b Behind
+				b, err = behindOf(aggregate.ID{Type: k.Topic, Value: value}, row)
+				progress.Behind = append(progress.Behind, b)
+			} else {
+				progress.Cursor, progress.Swept, err = cursorOf(row)
+			}
+			if err != nil {
+				return Progress{}, fmt.Errorf("read progress of %s: %w", k.partition(), err)
+			}
+		}
+	}
+	return progress, nil
+}
+
+func cursorOf(row item) (cursor, swept time.Time, err error) {
+	if cursor, err = timeOf(row[attrCursor]); err != nil {
+		return cursor, swept, err
+	}
+	swept, err = timeOf(row[attrSwept])
+	return cursor, swept, err
+}
+
+func behindOf(id aggregate.ID, row item) (b Behind, err error) {
+	b.Aggregate = id
+	if b.Head, err = uintOf(row[attrHead]); err != nil || row[attrParkedAt] == nil {
+		return b, err
+	}
+	b.Parked = &Parked{Reason: textOf(row[attrReason])}
+	if b.Parked.At, err = timeOf(row[attrParkedAt]); err != nil {
+		return b, err
+	}
+	b.Parked.Number, err = uintOf(row[attrNumber])
+	return b, err
+}
+
+// SaveCursor moves the cursor, notes when the shard was swept, and keeps former owners from doing either.
+func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, swept time.Time) error {
+	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                       s.key(k.partition(), cursorRow),
+		UpdateExpression:          aws.String("SET #e = :e, #c = :c, #s = :s"),
+		ConditionExpression:       aws.String(notNewer),
+		ExpressionAttributeNames:  names("#c", attrCursor, "#s", attrSwept),
+		ExpressionAttributeValues: item{":e": number(epoch), ":c": number(max(0, cursor.UnixMilli())), ":s": number(max(0, swept.UnixMilli()))},
+	})
+	if err != nil {
+		return fmt.Errorf("save cursor of %s: %w", k.partition(), err)
+	}
+	return nil
+}
+
+// ListBehind puts an aggregate on the shard's list of those behind, or writes its entry anew, so that the cursor can pass
+// its events.
+func (s *Store) ListBehind(ctx context.Context, group Group, epoch uint64, b Behind) error {
+	update := "SET #e = :e, #h = :h REMOVE #at, #n, #why"
+	values := item{":e": number(epoch), ":h": number(b.Head)}
+	if b.Parked != nil {
+		reason := b.Parked.Reason
+		if len(reason) > maxReason {
+			reason = strings.ToValidUTF8(reason[:maxReason], "")
+		}
+		update = "SET #e = :e, #h = :h, #at = :at, #n = :n, #why = :why"
+		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(strings.ToValidUTF8(reason, "?"))
+	}
+	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                       s.behindKey(group, b.Aggregate),
+		UpdateExpression:          &update,
+		ConditionExpression:       aws.String(notNewer),
+		ExpressionAttributeNames:  names("#h", attrHead, "#at", attrParkedAt, "#n", attrNumber, "#why", attrReason),
+		ExpressionAttributeValues: values,
+	})
+	if err != nil {
+		return fmt.Errorf("list %s as behind: %w", b.Aggregate, err)
+	}
+	return nil
+}
+
+// UnlistBehind takes it off again.
+func (s *Store) UnlistBehind(ctx context.Context, group Group, id aggregate.ID, epoch uint64) error {
+	if err := s.remove(ctx, s.behindKey(group, id), epoch); err != nil {
+		return fmt.Errorf("take %s off the list of those behind: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Store) behindKey(group Group, id aggregate.ID) item {
+	return s.key(s.shardOf(group, id).partition(), behindPrefix+id.Value)
+}

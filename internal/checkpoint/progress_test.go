@@ -1,0 +1,106 @@
+package checkpoint_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+func (s store) progress(t *testing.T) checkpoint.Progress {
+	t.Helper()
+	progress, err := s.Progress(t.Context(), shard)
+	require.NoError(t, err)
+	return progress
+}
+
+func TestACursorBelongsToTheNewestEpoch(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	assert.Equal(t, checkpoint.Progress{}, s.progress(t))
+
+	at := time.UnixMilli
+	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, at(77), at(5)))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, 2, at(66), at(6)))
+	require.ErrorIs(t, s.SaveCursor(t.Context(), shard, 1, at(99), at(9)), checkpoint.ErrFenced)
+
+	assert.Equal(t, checkpoint.Progress{Cursor: at(66), Swept: at(6)}, s.progress(t))
+	next := checkpoint.Shard{Group: checkpoint.Group{Name: "group", Generation: 1}, Topic: "account"}
+	require.NoError(t, s.SaveCursor(t.Context(), next, 1, time.Time{}, time.Time{}))
+	progress, err := s.Progress(t.Context(), next)
+	require.NoError(t, err)
+	assert.Equal(t, at(0), progress.Cursor, "there is none before 1970")
+	assert.Equal(t, at(66), s.progress(t).Cursor, "a generation has its own")
+}
+
+func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	other := account("y/with a slash")
+	parked := &checkpoint.Parked{Number: 3, At: time.UnixMilli(5), Reason: "broken"}
+	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x, Head: 7}))
+	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: other, Head: 8, Parked: parked}))
+	_, _, err := s.Claim(t.Context(), group, x, 1) // a position is no part of it
+	require.NoError(t, err)
+	assert.Equal(t, []checkpoint.Behind{{Aggregate: x, Head: 7}, {Aggregate: other, Head: 8, Parked: parked}}, s.progress(t).Behind)
+
+	require.NoError(t, s.ListBehind(t.Context(), group, 2, checkpoint.Behind{Aggregate: x, Head: 9}))
+	require.ErrorIs(t, s.UnlistBehind(t.Context(), group, x, 1), checkpoint.ErrFenced)
+	require.ErrorIs(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x, Parked: parked}), checkpoint.ErrFenced)
+	b, listed, err := s.Listed(t.Context(), group, x)
+	require.NoError(t, err)
+	assert.True(t, listed)
+	assert.Equal(t, checkpoint.Behind{Aggregate: x, Head: 9}, b)
+	require.NoError(t, s.UnlistBehind(t.Context(), group, x, 2))
+	require.NoError(t, s.UnlistBehind(t.Context(), group, x, 2), "again")
+	_, listed, err = s.Listed(t.Context(), group, x)
+	require.NoError(t, err)
+	assert.False(t, listed)
+	assert.Len(t, s.progress(t).Behind, 1)
+
+	require.NoError(t, s.ListBehind(t.Context(), group, 2, checkpoint.Behind{Aggregate: other, Head: 8}))
+	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8}}, s.progress(t).Behind, "it is not parked any more")
+}
+
+func TestTheReasonOfAParkedAggregateIsTextOfBoundedLength(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	for reason, want := range map[string]func(string) bool{
+		strings.Repeat("ä", 5000): func(got string) bool { return len(got) <= 1024 && len(got) > 1000 },
+		"bad \xff byte":           func(got string) bool { return got == "bad ? byte" },
+		"":                        func(got string) bool { return got == "" },
+	} {
+		require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x, Parked: &checkpoint.Parked{Reason: reason}}))
+		b, _, err := s.Listed(t.Context(), group, x)
+		require.NoError(t, err)
+		require.NotNil(t, b.Parked)
+		assert.True(t, utf8.ValidString(b.Parked.Reason))
+		assert.True(t, want(b.Parked.Reason), b.Parked.Reason)
+	}
+}
+
+func TestCorruptProgressIsCalledThat(t *testing.T) {
+	t.Parallel()
+	for sort, attribute := range map[string]string{"cursor": "occurred_at", "behind/x": "head"} {
+		s := setup(t, 1)
+		s.put(t, "group/account-0", sort, item{attribute: text("soon")})
+		_, err := s.Progress(t.Context(), shard)
+		require.ErrorIs(t, err, checkpoint.ErrCorrupt, sort)
+	}
+	s := setup(t, 1)
+	s.put(t, "group/account-0", "cursor", item{"swept_at": text("soon")})
+	_, err := s.Progress(t.Context(), shard)
+	require.ErrorIs(t, err, checkpoint.ErrCorrupt)
+	for _, attribute := range []string{"head", "parked_at", "number"} {
+		row := item{"parked_at": number("5")}
+		row[attribute] = text("soon")
+		s.put(t, "group/account-0", "behind/x", row)
+		_, _, err = s.Listed(t.Context(), group, x)
+		require.ErrorIs(t, err, checkpoint.ErrCorrupt, attribute)
+	}
+}

@@ -1,0 +1,90 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// RemoveShard deletes all rows of a shard in one generation: half a read unit for some 40 rows, and one write unit for each.
+// It tells progress the number of rows that each request deleted.
+//
+// The partition may also have a roster, which sorts behind them: that of the topic "account-1" lies with shard 1 of "account".
+func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int)) error {
+	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+		TableName:                 &s.table,
+		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :roster"),
+		ProjectionExpression:      aws.String("#pk, #sk"),
+		ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},
+		ExpressionAttributeValues: item{":pk": text(k.partition()), ":roster": text(rosterRow)},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("read rows of %s: %w", k.partition(), s.explain(err))
+		}
+		for rows := page.Items; len(rows) > 0; {
+			some := rows[:min(maxBatch, len(rows))]
+			rows = rows[len(some):]
+			if err := s.deleteBatch(ctx, some); err != nil {
+				return fmt.Errorf("delete rows of %s: %w", k.partition(), err)
+			}
+			progress(len(some))
+		}
+	}
+	return nil
+}
+
+// maxBatch is DynamoDB's limit for one BatchWriteItem.
+const maxBatch = 25
+
+func (s *Store) deleteBatch(ctx context.Context, keys []item) error {
+	requests := make([]types.WriteRequest, len(keys))
+	for i, key := range keys {
+		requests[i].DeleteRequest = &types.DeleteRequest{Key: key}
+	}
+	wait := backoff.WithContext(backoff.NewExponentialBackOff(), ctx)
+	return backoff.Retry(func() error {
+		out, err := s.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+			RequestItems: map[string][]types.WriteRequest{s.table: requests},
+		})
+		if err != nil {
+			return backoff.Permanent(s.explain(err))
+		}
+		if requests = out.UnprocessedItems[s.table]; len(requests) > 0 {
+			return fmt.Errorf("%d rows of checkpoint table %q were left: %w", len(requests), s.table, journal.ErrThrottled)
+		}
+		return nil
+	}, wait)
+}
+
+// RemoveRoster deletes a group's roster and takes it off the registry, if the roster is still as it was seen. What stays
+// in the registry is the generation with which a group of the same name begins, if there will be one: a former member that has
+// slept through all of it can then write no row that the new group reads.
+func (s *Store) RemoveRoster(ctx context.Context, k Key, seen Roster) error {
+	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Delete: &types.Delete{
+			TableName: &s.table, Key: s.rosterKey(k),
+			ConditionExpression:       aws.String("#c = :c"),
+			ExpressionAttributeNames:  map[string]string{"#c": attrChange},
+			ExpressionAttributeValues: item{":c": text(seen.change)},
+		}},
+		{Put: &types.Put{TableName: &s.table, Item: registryRow(s.registryKey(k), seen.Generation+1)}},
+	}})
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		return fmt.Errorf("remove roster of %s: %w", k.partition(), ErrRosterMoved)
+	}
+	if err != nil {
+		return fmt.Errorf("remove roster of %s: %w", k.partition(), s.explain(err))
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package checkpoint_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+)
+
+// corruptHead leaves a head without a version.
+func (s store) corruptHead(t *testing.T, id aggregate.ID) {
+	t.Helper()
+	_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName:        aws.String(s.journal.Config().Tables.Snapshot),
+		Key:              item{"pkey": text(fmt.Sprintf("%s-%d", id.Type, s.journal.Shard(id))), "skey": text(id.String() + "-0")},
+		UpdateExpression: aws.String("REMOVE version"),
+	})
+	require.NoError(t, err)
+}
+
+func TestAShardIsRemovedToTheLastRowThoughDynamoDBLeavesSome(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	for n := range 60 {
+		require.NoError(t, s.PutPosition(t.Context(), group, account(fmt.Sprintf("a%d", n)), 1, 1))
+	}
+	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x}))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(1), time.UnixMilli(1)))
+	next := checkpoint.Group{Name: "group", Generation: 1}
+	require.NoError(t, s.PutPosition(t.Context(), next, x, 1, 1))
+	s.client.Inject(faults.BatchWriteItem, faults.Times(3, partly(7)))
+	removed := 0
+
+	require.NoError(t, s.RemoveShard(t.Context(), shard, func(rows int) { removed += rows }))
+
+	assert.Equal(t, 62, removed)
+	assert.Zero(t, s.rows(t, "group/account-0"))
+	assert.Equal(t, 1, s.rows(t, "group/account-0/1"), "another generation")
+	require.NoError(t, s.RemoveShard(t.Context(), shard, func(int) { assert.Fail(t, "there was nothing left") }))
+}
+
+func TestTheRosterOfAnotherTopicIsNotRemovedWithAShard(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	other := checkpoint.Key{Group: "group", Topic: "account-1"} // its partition is that of the shard 1 of account
+	_, err := s.ChangeRoster(t.Context(), other, checkpoint.Roster{}, checkpoint.NewRoster(2, time.Time{}))
+	require.NoError(t, err)
+
+	require.NoError(t, s.RemoveShard(t.Context(), checkpoint.Shard{Group: group, Topic: "account", Number: 1}, func(int) {}))
+
+	roster, err := s.ReadRoster(t.Context(), other)
+	require.NoError(t, err)
+	assert.True(t, roster.Exists())
+}
+
+func TestARemovalThatCannotGoOnEnds(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	require.NoError(t, s.PutPosition(t.Context(), group, x, 1, 1))
+	broken := errors.New("the cable was cut")
+	remove := s.client.Inject(faults.BatchWriteItem, func(context.Context, faults.Call) (any, error) { return nil, broken })
+	require.ErrorIs(t, s.RemoveShard(t.Context(), shard, func(int) {}), broken)
+	remove()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.client.Inject(faults.BatchWriteItem, func(_ context.Context, call faults.Call) (any, error) {
+		defer cancel()
+		left := call.Input.(*dynamodb.BatchWriteItemInput).RequestItems
+		return &dynamodb.BatchWriteItemOutput{UnprocessedItems: left}, nil
+	})
+	require.ErrorIs(t, s.RemoveShard(ctx, shard, func(int) {}), context.Canceled)
+}
+
+func TestAGroupThatIsMadeAgainBeginsAGenerationThatNobodyHasWrittenTo(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	seen := s.create(t)
+	moved, err := s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}))
+	require.NoError(t, err)
+	require.ErrorIs(t, s.RemoveRoster(t.Context(), key, seen), checkpoint.ErrRosterMoved)
+
+	require.NoError(t, s.RemoveRoster(t.Context(), key, moved))
+
+	assert.False(t, s.read(t).Exists())
+	keys, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, keys)
+	again := s.create(t, []int{0})
+	assert.EqualValues(t, 2, again.Generation)
+	assert.Equal(t, []uint64{1}, again.Epochs)
+	keys, err = s.Keys(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []checkpoint.Key{key}, keys)
+	require.NoError(t, s.RemoveRoster(t.Context(), key, again))
+	assert.EqualValues(t, 3, s.create(t).Generation)
+}

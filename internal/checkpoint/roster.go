@@ -1,0 +1,142 @@
+package checkpoint
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Key names a consumer group's work on a topic.
+type Key struct{ Group, Topic string }
+
+// Roster is what the members of a group agree on. Its methods give a changed copy; [Store.ChangeRoster] writes it.
+type Roster struct {
+	// Generation rises with every reset. Positions, cursors and lists of different generations are different rows.
+	Generation uint64
+	// Base is the epoch of all shards at the beginning of the generation: the first owner's is the next.
+	Base uint64
+	// Start, if not zero, leaves out the events that occurred before it.
+	Start time.Time
+	// Paused: nobody is to own a shard.
+	Paused bool
+	// Joined is the number of the last member that joined. No number is given twice.
+	Joined  uint64
+	Members map[uint64]Member
+	// Owners has the number of the member that owns the shard, and 0 or one that is no member any more where it is free.
+	Owners []uint64
+	// Epochs has the term of the shard's last owner.
+	Epochs []uint64
+
+	change string // the id of the last change; empty where there is no roster yet
+}
+
+// Member is one of a group.
+type Member struct {
+	// Beat rises while the member lives.
+	Beat uint64
+	// Operator: one that holds a shard for a moment, to edit its rows, and takes no share of the work.
+	Operator bool
+}
+
+// NewRoster is a group without members on a number of shards.
+func NewRoster(shards int, start time.Time) Roster {
+	return Roster{Start: start, Members: map[uint64]Member{}, Owners: make([]uint64, shards), Epochs: make([]uint64, shards)}
+}
+
+// Exists tells that the roster was read, not made.
+func (r Roster) Exists() bool { return r.change != "" }
+
+func (r Roster) clone() Roster {
+	r.Members = maps.Clone(r.Members)
+	r.Owners, r.Epochs = slices.Clone(r.Owners), slices.Clone(r.Epochs)
+	return r
+}
+
+// Join adds a member and gives its number.
+func (r Roster) Join(m Member) (Roster, uint64) {
+	r = r.clone()
+	r.Joined++
+	r.Members[r.Joined] = m
+	return r, r.Joined
+}
+
+// Leave removes members. What they own is free then.
+func (r Roster) Leave(members ...uint64) Roster {
+	r = r.clone()
+	for _, m := range members {
+		delete(r.Members, m)
+	}
+	for shard, owner := range r.Owners {
+		if slices.Contains(members, owner) {
+			r.Owners[shard] = 0
+		}
+	}
+	return r
+}
+
+// Take makes a member the owner of shards, each in a new term.
+func (r Roster) Take(member uint64, shards []int) Roster {
+	r = r.clone()
+	for _, shard := range shards {
+		r.Owners[shard] = member
+		r.Epochs[shard]++
+	}
+	return r
+}
+
+// Release frees those of the shards that a member owns.
+func (r Roster) Release(member uint64, shards []int) Roster {
+	r = r.clone()
+	for _, shard := range shards {
+		if r.Owners[shard] == member {
+			r.Owners[shard] = 0
+		}
+	}
+	return r
+}
+
+// Pause has the members release their shards, and take none until it is ended.
+func (r Roster) Pause(paused bool) Roster {
+	r = r.clone()
+	r.Paused = paused
+	return r
+}
+
+// Reset begins a new generation, from a time on, or from the beginning if that is zero.
+func (r Roster) Reset(start time.Time) Roster {
+	r = r.clone()
+	r.Generation++
+	r.Start = start
+	r.Base = slices.Max(r.Epochs) + 1
+	for shard := range r.Owners {
+		r.Owners[shard], r.Epochs[shard] = 0, r.Base
+	}
+	return r
+}
+
+// Owns tells that a member owns a shard in a term.
+func (r Roster) Owns(member uint64, shard int, epoch uint64) bool {
+	return shard < len(r.Owners) && r.Owners[shard] == member && r.Epochs[shard] == epoch
+}
+
+// Of gives the shards that a member owns.
+func (r Roster) Of(member uint64) []int {
+	var shards []int
+	for shard, owner := range r.Owners {
+		if owner == member {
+			shards = append(shards, shard)
+		}
+	}
+	return shards
+}
+
+// Free gives the shards that no member owns.
+func (r Roster) Free() []int {
+	var shards []int
+	for shard, owner := range r.Owners {
+		if _, ok := r.Members[owner]; !ok {
+			shards = append(shards, shard)
+		}
+	}
+	return shards
+}

@@ -1,0 +1,261 @@
+package checkpoint_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestMembersJoinTakeReleaseAndLeave(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 3)
+	assert.False(t, s.read(t).Exists())
+	start := time.UnixMilli(1234567)
+	next, first := checkpoint.NewRoster(3, start).Join(checkpoint.Member{})
+	created, err := s.ChangeRoster(t.Context(), key, checkpoint.Roster{}, next.Take(first, []int{0, 1, 2}))
+	require.NoError(t, err)
+	assert.True(t, created.Exists())
+	assert.Equal(t, created, s.read(t))
+	assert.Equal(t, start, created.Start)
+	assert.Equal(t, []int{0, 1, 2}, created.Of(first))
+	assert.True(t, created.Owns(first, 2, 1))
+	assert.False(t, created.Owns(first, 2, 2))
+
+	next, second := created.Release(first, []int{2}).Join(checkpoint.Member{Operator: true})
+	joined, err := s.ChangeRoster(t.Context(), key, created, next.Take(second, []int{2}))
+	require.NoError(t, err)
+	assert.Equal(t, joined, s.read(t))
+	assert.Equal(t, []int{2}, joined.Of(second))
+	assert.Equal(t, []uint64{1, 1, 2}, joined.Epochs)
+	assert.True(t, joined.Members[second].Operator)
+
+	left, err := s.ChangeRoster(t.Context(), key, joined, joined.Leave(first))
+	require.NoError(t, err)
+	assert.Equal(t, left, s.read(t))
+	assert.Equal(t, []int{0, 1}, left.Free())
+	assert.NotContains(t, left.Members, first)
+
+	next, third := left.Join(checkpoint.Member{})
+	assert.Greater(t, third, second)
+	next, fourth := next.Leave(third).Join(checkpoint.Member{})
+	assert.Greater(t, fourth, third, "no number is given twice")
+	assert.Len(t, left.Members, 1, "a change leaves the roster it was made from alone")
+	assert.Equal(t, []int{0, 1}, next.Release(fourth, []int{2}).Free(), "one releases only what is one's own")
+}
+
+func TestAResetBeginsAGenerationThatNobodyOwns(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	seen := s.create(t, []int{0, 1})
+	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{1}).Pause(true))
+	require.NoError(t, err)
+	assert.Equal(t, []uint64{1, 2}, seen.Epochs)
+
+	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.UnixMilli(77)))
+	require.NoError(t, err)
+	assert.Equal(t, seen, s.read(t))
+	assert.EqualValues(t, 1, seen.Generation)
+	assert.Equal(t, time.UnixMilli(77), seen.Start)
+	assert.Equal(t, []int{0, 1}, seen.Free())
+	assert.Equal(t, []uint64{seen.Base, seen.Base}, seen.Epochs)
+	assert.Greater(t, seen.Base, uint64(2), "no epoch comes again")
+	assert.True(t, seen.Paused)
+	assert.Len(t, seen.Members, 1)
+
+	early := time.UnixMilli(-86_400_000) // events can be dated before 1970
+	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(early))
+	require.NoError(t, err)
+	assert.Equal(t, early, seen.Start)
+
+	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}).Pause(false))
+	require.NoError(t, err)
+	assert.Zero(t, s.read(t).Start)
+	assert.False(t, s.read(t).Paused)
+	assert.EqualValues(t, 3, seen.Generation)
+}
+
+func TestOfTwoChangesToOneRosterTheFirstCounts(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	seen := s.create(t, nil, nil)
+	first, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{0}))
+	require.NoError(t, err)
+
+	now, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(2, []int{0}))
+
+	require.ErrorIs(t, err, checkpoint.ErrRosterMoved)
+	assert.Equal(t, first, now, "it is told how it is")
+	assert.Equal(t, first, s.read(t))
+}
+
+func TestABeatChangesNothingElseAndIsInNobodysWay(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	seen := s.create(t, nil, nil)
+
+	now, err := s.Beat(t.Context(), key, 1, 7)
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, now.Members[1].Beat)
+	assert.Zero(t, now.Members[2].Beat)
+
+	changed, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{0}))
+	require.NoError(t, err, "it has not changed but for the beat")
+	assert.EqualValues(t, 7, changed.Members[1].Beat, "which is not put back")
+}
+
+func TestAMemberThatHasShownASignOfLifeIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	seen := s.create(t, nil, nil)
+	_, err := s.Beat(t.Context(), key, 1, 1)
+	require.NoError(t, err)
+
+	now, err := s.ChangeRoster(t.Context(), key, seen, seen.Leave(1))
+	require.ErrorIs(t, err, checkpoint.ErrRosterMoved)
+
+	_, err = s.ChangeRoster(t.Context(), key, now, now.Leave(1))
+	require.NoError(t, err)
+	_, err = s.Beat(t.Context(), key, 1, 2)
+	require.ErrorIs(t, err, checkpoint.ErrFenced)
+	_, err = s.Beat(t.Context(), checkpoint.Key{Group: "nobody", Topic: "account"}, 1, 2)
+	require.ErrorIs(t, err, checkpoint.ErrFenced)
+	assert.Zero(t, s.rows(t, "nobody/account"), "a beat makes no row")
+}
+
+func TestALostReplyIsNotTakenForAChangeOfSomebodyElse(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.client.Inject(faults.UpdateItem, twice)
+	s.client.Inject(faults.TransactWriteItems, twice)
+	seen := s.create(t, []int{0})
+
+	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Release(1, []int{0}))
+	require.NoError(t, err)
+	joined, number := seen.Join(checkpoint.Member{})
+	seen, err = s.ChangeRoster(t.Context(), key, seen, joined)
+	require.NoError(t, err)
+	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Leave(number))
+	require.NoError(t, err)
+	assert.Equal(t, seen, s.read(t))
+	_, err = s.Beat(t.Context(), key, 1, 1)
+	require.NoError(t, err)
+}
+
+func TestAGroupIsMadeOnceByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	var made sync.WaitGroup
+	for range 8 {
+		made.Add(1)
+		go func() {
+			defer made.Done()
+			var seen checkpoint.Roster
+			for {
+				next := seen
+				if !seen.Exists() {
+					next = checkpoint.NewRoster(2, time.Time{})
+				}
+				next, _ = next.Join(checkpoint.Member{})
+				now, err := s.ChangeRoster(context.Background(), key, seen, next)
+				if err == nil {
+					return
+				}
+				seen = now // the zero value where it is not known, as after a conflict
+			}
+		}()
+	}
+	made.Wait()
+	assert.Len(t, s.read(t).Members, 8)
+	keys, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []checkpoint.Key{key}, keys)
+}
+
+func TestARosterIsModifiedAlsoWhereOthersChangeIt(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	modify := func(change func(checkpoint.Roster) checkpoint.Roster) error {
+		_, err := s.ModifyRoster(t.Context(), key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return change(r), nil })
+		return err
+	}
+	pause := func(r checkpoint.Roster) checkpoint.Roster { return r.Pause(true) }
+	require.ErrorIs(t, modify(pause), checkpoint.ErrNoGroup)
+	s.create(t)
+	interfered := false
+	require.NoError(t, modify(func(r checkpoint.Roster) checkpoint.Roster {
+		if !interfered {
+			interfered = true
+			_, err := s.ChangeRoster(t.Context(), key, r, r.Reset(time.Time{}))
+			assert.NoError(t, err)
+		}
+		return pause(r)
+	}))
+	assert.True(t, s.read(t).Paused)
+	assert.EqualValues(t, 1, s.read(t).Generation)
+}
+
+func TestTheRegistryHasTheGroups(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	want := []checkpoint.Key{{Group: "a", Topic: "account"}, {Group: "a", Topic: "shop/order-1"}, {Group: "b", Topic: "account"}}
+	for _, k := range want {
+		_, err := s.ChangeRoster(t.Context(), k, checkpoint.Roster{}, checkpoint.NewRoster(1, time.Time{}))
+		require.NoError(t, err)
+	}
+	keys, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, want, keys)
+}
+
+func TestACorruptRosterIsCalledThat(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.create(t, []int{0})
+	table := s.journal.Config().Tables.Checkpoint
+	one := &types.AttributeValueMemberN{Value: "1"}
+	lists := func(n int) item {
+		list := &types.AttributeValueMemberL{}
+		for range n {
+			list.Value = append(list.Value, one)
+		}
+		return item{"change": text("c"), "owners": list, "epochs": list}
+	}
+	with := func(row item, name string, value types.AttributeValue) item {
+		row[name] = value
+		return row
+	}
+	for name, row := range map[string]item{
+		"nothing":               {},
+		"too few shards":        lists(1),
+		"text for a generation": with(lists(2), "generation", text("1")),
+		"a start that is none":  with(lists(2), "start_at", &types.AttributeValueMemberN{Value: "1.5"}),
+		"text for a start":      with(lists(2), "start_at", text("now")),
+		"a member without a number": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{
+			"first": &types.AttributeValueMemberM{},
+		}}),
+		"a member that is none": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{"1": one}}),
+	} {
+		s.put(t, "group/account", "roster", row)
+		_, err := s.ReadRoster(t.Context(), key)
+		require.ErrorIs(t, err, checkpoint.ErrCorrupt, name)
+		assert.ErrorContains(t, err, "group/account", name)
+		assert.ErrorContains(t, err, table, name)
+	}
+}
+
+func TestARosterIsSoughtInATableThatIsThere(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.client.Inject(faults.GetItem, faults.Refuse(&types.ResourceNotFoundException{}))
+	_, err := s.ReadRoster(t.Context(), key)
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+}

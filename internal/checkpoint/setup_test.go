@@ -1,0 +1,147 @@
+package checkpoint_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+var (
+	key   = checkpoint.Key{Group: "group", Topic: "account"}
+	group = checkpoint.Group{Name: "group"}
+	shard = checkpoint.Shard{Group: group, Topic: "account"}
+	x     = account("x")
+)
+
+func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
+
+// store is a checkpoint store whose calls can be made to fail.
+type store struct {
+	*checkpoint.Store
+	journal *journal.Journal
+	client  *faults.Client
+}
+
+func setup(t *testing.T, shards int) store {
+	t.Helper()
+	client := faults.New(testdb.Client(t))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	return store{checkpoint.New(j), j, client}
+}
+
+// create makes a group of some members, which have taken shards as they are given.
+func (s store) create(t *testing.T, members ...[]int) checkpoint.Roster {
+	t.Helper()
+	next := checkpoint.NewRoster(s.journal.Shards(), time.Time{})
+	for _, shards := range members {
+		var number uint64
+		next, number = next.Join(checkpoint.Member{})
+		next = next.Take(number, shards)
+	}
+	roster, err := s.ChangeRoster(t.Context(), key, checkpoint.Roster{}, next)
+	require.NoError(t, err)
+	return roster
+}
+
+func (s store) read(t *testing.T) checkpoint.Roster {
+	t.Helper()
+	roster, err := s.ReadRoster(t.Context(), key)
+	require.NoError(t, err)
+	return roster
+}
+
+func (s store) write(t *testing.T, id aggregate.ID, n int) {
+	t.Helper()
+	commit := journal.Commit{Aggregate: id}
+	for range n {
+		commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: []byte("{}")})
+	}
+	_, err := s.journal.Append(t.Context(), commit)
+	require.NoError(t, err)
+}
+
+type item = map[string]types.AttributeValue
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// put writes a row that may be corrupt.
+func (s store) put(t *testing.T, partition, sort string, attributes item) {
+	t.Helper()
+	row := item{"pkey": text(partition), "skey": text(sort)}
+	for name, value := range attributes {
+		row[name] = value
+	}
+	table := s.journal.Config().Tables.Checkpoint
+	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: row})
+	require.NoError(t, err)
+}
+
+// rows counts the rows of a partition.
+func (s store) rows(t *testing.T, partition string) int {
+	t.Helper()
+	table := s.journal.Config().Tables.Checkpoint
+	condition := "pkey = :p"
+	out, err := s.client.Query(t.Context(), &dynamodb.QueryInput{
+		TableName: &table, KeyConditionExpression: &condition,
+		ExpressionAttributeValues: item{":p": text(partition)},
+	})
+	require.NoError(t, err)
+	return int(out.Count)
+}
+
+// twice makes a call two times, as the SDK does when the reply to its first attempt is lost.
+func twice(ctx context.Context, call faults.Call) (any, error) {
+	if _, err := call.Send(ctx); err != nil {
+		return nil, err
+	}
+	return call.Send(ctx)
+}
+
+// partly has a batch do its first n rows and leave the rest, as DynamoDB may.
+func partly(n int) faults.Fault {
+	return func(ctx context.Context, call faults.Call) (any, error) {
+		switch in := call.Input.(type) {
+		case *dynamodb.BatchGetItemInput:
+			left := map[string]types.KeysAndAttributes{}
+			for table, request := range in.RequestItems {
+				if len(request.Keys) > n {
+					rest := request
+					rest.Keys, request.Keys = request.Keys[n:], request.Keys[:n]
+					left[table], in.RequestItems[table] = rest, request
+				}
+			}
+			out, err := call.Send(ctx)
+			if err == nil {
+				out.(*dynamodb.BatchGetItemOutput).UnprocessedKeys = left
+			}
+			return out, err
+		case *dynamodb.BatchWriteItemInput:
+			left := map[string][]types.WriteRequest{}
+			for table, requests := range in.RequestItems {
+				if len(requests) > n {
+					left[table], in.RequestItems[table] = requests[n:], requests[:n]
+				}
+			}
+			out, err := call.Send(ctx)
+			if err == nil {
+				out.(*dynamodb.BatchWriteItemOutput).UnprocessedItems = left
+			}
+			return out, err
+		}
+		return call.Send(ctx)
+	}
+}
+
+func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }

@@ -1,0 +1,86 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Standing is how far a group has got with an aggregate.
+type Standing struct {
+	Head     journal.Head // without its snapshot
+	Position uint64
+	Found    bool // there is a position
+}
+
+// Standings compares all heads of a shard with the group's positions, page by page, as the caller asks for them. Both are read
+// eventually consistent: half a read unit for each 4 KB of the snapshot table, states included, and of positions, some 100 bytes
+// each. Heads that cannot be read go to corrupt.
+func (s *Store) Standings(ctx context.Context, k Shard, corrupt func(*journal.CorruptItemError)) iter.Seq2[[]Standing, error] {
+	return func(yield func([]Standing, error) bool) {
+		for heads, err := range s.journal.Raw().ShardHeads(ctx, k.Topic, k.Number, corrupt) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			standings, err := s.standings(ctx, k, heads)
+			if !yield(standings, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) standings(ctx context.Context, k Shard, heads []journal.Head) ([]Standing, error) {
+	if len(heads) == 0 {
+		return nil, nil
+	}
+	positions, err := s.positions(ctx, k, heads[0].Aggregate.Value, heads[len(heads)-1].Aggregate.Value)
+	if err != nil {
+		return nil, err
+	}
+	standings := make([]Standing, len(heads))
+	for i, head := range heads {
+		position, found := positions[head.Aggregate.Value]
+		standings[i] = Standing{Head: head, Position: position, Found: found}
+	}
+	return standings, nil
+}
+
+// positions reads the positions on a range of aggregates, in the order of their heads.
+func (s *Store) positions(ctx context.Context, k Shard, from, to string) (map[string]uint64, error) {
+	positions := map[string]uint64{}
+	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+		TableName:              &s.table,
+		KeyConditionExpression: aws.String("#pk = :pk AND #sk BETWEEN :from AND :to"),
+		ExpressionAttributeNames: map[string]string{
+			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
+		},
+		ExpressionAttributeValues: item{
+			":pk": text(k.partition()), ":from": text(positionSort(from)), ":to": text(positionSort(to)),
+		},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read positions of %s: %w", k.partition(), s.explain(err))
+		}
+		for _, row := range page.Items {
+			value := positionValue(textOf(row[s.keys.SortKey]))
+			position, err := uintOf(row[attrPosition])
+			if err != nil {
+				return nil, fmt.Errorf("position on %s of %s: %w", value, k.partition(), err)
+			}
+			if row[attrPosition] != nil {
+				positions[value] = position
+			}
+		}
+	}
+	return positions, nil
+}

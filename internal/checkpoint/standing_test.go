@@ -1,0 +1,93 @@
+package checkpoint_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	// Their order as text is not that of their keys: "x-0" is a key of x, and the prefix of one of x-05.
+	ids := []string{"x", "x-", "x-0", "x-05", "x-0-0", "x-1", "x!", "x/", "x0", "x.", "X", "ä", "x ", "-", "-0", "0", "position/x-0"}
+	want := map[string]uint64{}
+	for n, id := range ids {
+		s.write(t, account(id), n+1)
+		if n%3 > 0 {
+			want[id] = uint64(n)
+			require.NoError(t, s.PutPosition(t.Context(), group, account(id), 1, uint64(n)))
+		}
+	}
+	_, _, err := s.Claim(t.Context(), group, account("x"), 1) // stamped, and still without a position
+	require.NoError(t, err)
+	require.NoError(t, s.PutPosition(t.Context(), group, account("nobody"), 1, 5))
+
+	seen := map[string]bool{}
+	for page, err := range s.Standings(t.Context(), shard, nil) {
+		require.NoError(t, err)
+		for _, standing := range page {
+			id := standing.Head.Aggregate.Value
+			assert.False(t, seen[id], "%q comes twice", id)
+			seen[id] = true
+			position, found := want[id]
+			assert.Equal(t, found, standing.Found, "%q", id)
+			assert.Equal(t, position, standing.Position, "%q", id)
+		}
+	}
+	assert.Len(t, seen, len(ids))
+}
+
+func TestHeadsAndPositionsMeetAcrossPages(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	const aggregates = 8
+	for n := range aggregates {
+		id := account(fmt.Sprintf("%d", n))
+		_, err := s.journal.Append(t.Context(), journal.Commit{
+			Aggregate: id, Events: []journal.Event{{Type: "deposited"}},
+			Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, 300<<10)}, // three to a page
+		})
+		require.NoError(t, err)
+		require.NoError(t, s.PutPosition(t.Context(), group, id, 1, uint64(n)))
+	}
+	pages, met := 0, 0
+	for page, err := range s.Standings(t.Context(), shard, nil) {
+		require.NoError(t, err)
+		pages++
+		for _, standing := range page {
+			assert.True(t, standing.Found)
+			assert.Equal(t, standing.Head.Aggregate.Value, fmt.Sprintf("%d", standing.Position))
+			met++
+		}
+	}
+	assert.Greater(t, pages, 1)
+	assert.Equal(t, aggregates, met)
+}
+
+func TestACorruptHeadDoesNotHideTheOthers(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.write(t, account("a"), 1)
+	s.write(t, account("b"), 1)
+	s.corruptHead(t, account("a"))
+	var corrupt []*journal.CorruptItemError
+	met := 0
+	for page, err := range s.Standings(t.Context(), shard, func(err *journal.CorruptItemError) { corrupt = append(corrupt, err) }) {
+		require.NoError(t, err)
+		met += len(page)
+	}
+	assert.Equal(t, 1, met)
+	require.Len(t, corrupt, 1)
+	assert.Equal(t, account("a"), corrupt[0].Aggregate)
+
+	s.put(t, "group/account-0", "position/b-0", item{"position": text("five")})
+	for _, err := range s.Standings(t.Context(), shard, func(*journal.CorruptItemError) {}) {
+		require.ErrorIs(t, err, checkpoint.ErrCorrupt)
+	}
+}

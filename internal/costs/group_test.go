@@ -1,0 +1,105 @@
+package costs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+var group = checkpoint.Key{Group: "order-history", Topic: "document"}
+
+// membership is what it costs to be one of a group, by the number of shards and members.
+func membership(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| shards | members | the first joins | a beat | a shard changes hands |\n|---|---|---|---|---|\n")
+	for _, shards := range []int{1, 16, 64, 256, 1024} {
+		for _, members := range []int{1, 8} {
+			w := world{t: t, db: dynamotest.New(t)}
+			var err error
+			require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Shards: shards}))
+			w.j, err = journal.Open(t.Context(), w.db.Client(), journal.Config{})
+			require.NoError(t, err)
+			store := checkpoint.New(w.j)
+			roster := checkpoint.NewRoster(shards, time.Time{})
+			change := func(next checkpoint.Roster) bill {
+				return w.bill(func(ctx context.Context) (err error) {
+					roster, err = store.ChangeRoster(ctx, group, roster, next)
+					return err
+				})
+			}
+			next, first := roster.Join(checkpoint.Member{})
+			take, _ := next.Share(first)
+			joins := change(next.Take(first, take))
+			for range members - 1 {
+				next, _ = roster.Join(checkpoint.Member{})
+				change(next)
+			}
+			for range 1_000 { // numbers grow
+				roster = roster.Take(first, []int{0})
+			}
+			change(roster)
+			beat := w.bill(func(ctx context.Context) error {
+				_, err := store.Beat(ctx, group, first, 1_000_000)
+				return err
+			})
+			hands := change(roster.Release(first, []int{0}))
+			second := change(roster.Take(roster.Joined, []int{0}))
+			fmt.Fprintf(&b, "| %d | %d | %g | %g | %g |\n", shards, members, joins.write, beat.write, hands.write+second.write)
+		}
+	}
+	return b.String()
+}
+
+// sweeps are comparisons of 1,000 heads with positions, in one shard.
+func sweeps(t *testing.T) string {
+	t.Helper()
+	const aggregates = 1_000
+	var b strings.Builder
+	b.WriteString("| state KB | round trips | read units, classic | round trips | read units, lean |\n|---|---|---|---|---|\n")
+	for _, state := range stateSizes[:2] {
+		fmt.Fprintf(&b, "| %s |", kb(state))
+		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+			db := dynamotest.New(t)
+			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
+			j, err := journal.Open(t.Context(), db.Client(), journal.Config{Layout: layout})
+			require.NoError(t, err)
+			w := world{t, db, j}
+			store := checkpoint.New(j)
+			shard := checkpoint.Shard{Group: checkpoint.Group{Name: group.Group}, Topic: group.Topic}
+			for n := range aggregates {
+				of := aggregate.ID{Type: "document", Value: fmt.Sprintf("%s-%d", id[:30], 10_000+n)}
+				_, err := j.Append(t.Context(), journal.Commit{
+					Aggregate: of, Events: []journal.Event{{Type: "written"}}, Snapshot: &journal.Snapshot{Number: 1, Payload: []byte(text[:state])},
+				})
+				require.NoError(t, err)
+				require.NoError(t, store.Advance(t.Context(), shard.Group, of, 1, 0, 1))
+			}
+			bill := w.bill(func(ctx context.Context) error {
+				found := 0
+				for page, err := range store.Standings(ctx, shard, nil) {
+					if err != nil {
+						return err
+					}
+					found += len(page)
+				}
+				if found != aggregates {
+					return fmt.Errorf("found %d", found)
+				}
+				return nil
+			})
+			fmt.Fprintf(&b, " %d | %g |", bill.trips, bill.read)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

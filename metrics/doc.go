@@ -1,0 +1,67 @@
+// Package metrics has Prometheus collectors for subscribers and projections.
+//
+//	registry.MustRegister(
+//		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
+//		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),
+//	)
+//
+// A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round trip, no read unit.
+// docs/operations.md has alerts and queries.
+//
+// # Subscribers
+//
+// All have the label consumer_group. What a subscriber has done since it was made, over all its subscriptions:
+//
+//	millrace_subscriber_messages_delivered_total    counter  messages handed to handlers, redeliveries included
+//	millrace_subscriber_messages_acked_total        counter
+//	millrace_subscriber_messages_nacked_total       counter
+//	millrace_subscriber_messages_expired_total      counter  messages that were not answered within AckDeadline
+//	millrace_subscriber_duplicates_dropped_total    counter  events seen again and dropped, as by the second look
+//	millrace_subscriber_events_fetched_total        counter  events read by aggregate: local commits, and gaps in the tail
+//	millrace_subscriber_events_late_total           counter  events that the second look found, and the first had missed
+//	millrace_subscriber_events_swept_total          counter  events that only the sweep found
+//	millrace_subscriber_events_passed_over_total    counter  events not delivered, by reason: filtered, key_destroyed, removed
+//	millrace_subscriber_failures_total              counter  readings of an aggregate that failed and were put off
+//	millrace_subscriber_corrupt_items_total         counter  items of the tail that are no events, heads that cannot be read
+//	millrace_subscriber_aggregates_parked_total     counter  aggregates parked by this subscriber
+//	millrace_subscriber_events_poisoned_total       counter  events that went to the poison queue
+//	millrace_subscriber_positions_claimed_total     counter  positions claimed for a new term: one write each
+//	millrace_subscriber_positions_stored_total      counter  positions stored: one write each
+//
+// How far times of events were off at most since it was made, which only a restart sets back:
+//
+//	millrace_subscriber_max_lateness_seconds        gauge    how long after its time, at least, an event showed in the tail
+//	millrace_subscriber_max_ahead_seconds           gauge    how far ahead of this process's clock an event was dated
+//
+// What it holds of each topic, with the label topic:
+//
+//	millrace_subscriber_shards_held                 gauge    logical shards
+//	millrace_subscriber_shards_caught_up            gauge    those of them whose tail it has read to the end
+//
+// And of each logical shard that it holds, with the labels topic and shard:
+//
+//	millrace_subscriber_shard_epoch                 gauge    the term; it rises whenever the shard changes hands
+//	millrace_subscriber_lag_events                  gauge    events known and not acked
+//	millrace_subscriber_oldest_unacked_age_seconds  gauge    since the oldest of them occurred; 0 if there is none
+//	millrace_subscriber_blocked_aggregates          gauge    aggregates that wait for another attempt
+//	millrace_subscriber_parked_aggregates           gauge    aggregates given up until someone resumes them
+//
+// A shard has one holder, so sums over the members of a group are those of the group. A member that holds nothing of a
+// topic says nothing of it. Lag and age are of what the holder knows of: lower bounds until the shard is caught up. The gauges
+// make five series for each shard and group, however many members there are.
+//
+// # Projections
+//
+// What a projection has done since it was made, with the label projection:
+//
+//	millrace_projection_events_applied_total        counter  events whose writes were committed
+//	millrace_projection_events_ignored_total        counter  events without writes
+//	millrace_projection_writes_dropped_total        counter  idempotent writes that were left out
+//
+// # Several of one name
+//
+// A registry takes one collector for each consumer group, and one for each projection. Where a process has several subscribers
+// in one group, give each a label of its own:
+//
+//	prometheus.WrapRegistererWith(prometheus.Labels{"member": "1"}, registry).MustRegister(...)
+package metrics

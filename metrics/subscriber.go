@@ -1,0 +1,214 @@
+package metrics
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Subscriber is what a collector asks; a *subscriber.Subscriber is one.
+type Subscriber interface {
+	Stats() subscriber.Stats
+	Shards() []subscriber.ShardStatus
+}
+
+// SubscriberConfig configures [NewSubscriberCollector].
+type SubscriberConfig struct {
+	// ConsumerGroup is that of the subscriber. Required.
+	ConsumerGroup string
+	// Now is the clock by which events have an age. Default: time.Now.
+	Now func() time.Time
+}
+
+// NewSubscriberCollector makes a collector of a subscriber's metrics. It is safe for concurrent use, also after the subscriber
+// was closed: the counters then stay and the shards are gone.
+//
+// Registering it fails if the subscriber is nil or the group empty, and if the registry has a collector of that group already.
+func NewSubscriberCollector(sub Subscriber, config SubscriberConfig) prometheus.Collector {
+	switch {
+	case sub == nil:
+		return invalid("the subscriber is nil: give a *subscriber.Subscriber")
+	case config.ConsumerGroup == "":
+		return invalid("ConsumerGroup is empty: give that of the subscriber")
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	group := prometheus.Labels{"consumer_group": config.ConsumerGroup}
+	return &subscriberCollector{
+		sub: sub, now: config.Now,
+		counts: subscriberCounts(group), maxima: maxima(group), topics: topicGauges(group), shards: shardGauges(group),
+	}
+}
+
+type subscriberCollector struct {
+	sub    Subscriber
+	now    func() time.Time
+	counts []count[subscriber.Stats]
+	maxima []gauge[subscriber.Stats]
+	topics []gauge[topicStatus]
+	shards []gauge[shardStatus]
+}
+
+func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
+	named := func(name, help string, read func(subscriber.Stats) uint64) count[subscriber.Stats] {
+		return newCount("subscriber", name, help, group, read)
+	}
+	passedOver := func(reason string, read func(subscriber.Stats) uint64) count[subscriber.Stats] {
+		labels := prometheus.Labels{"consumer_group": group["consumer_group"], "reason": reason}
+		return newCount("subscriber", "events_passed_over_total", "Events that were not delivered, on purpose.", labels, read)
+	}
+	return []count[subscriber.Stats]{
+		named("messages_delivered_total", "Messages handed to handlers, redeliveries included.",
+			func(s subscriber.Stats) uint64 { return s.Delivered }),
+		named("messages_acked_total", "Messages that handlers acked.",
+			func(s subscriber.Stats) uint64 { return s.Acked }),
+		named("messages_nacked_total", "Messages that handlers nacked.",
+			func(s subscriber.Stats) uint64 { return s.Nacked }),
+		named("messages_expired_total", "Messages that handlers did not answer within AckDeadline.",
+			func(s subscriber.Stats) uint64 { return s.Expired }),
+		named("duplicates_dropped_total", "Events that were seen again and dropped.",
+			func(s subscriber.Stats) uint64 { return s.Duplicates }),
+		named("events_fetched_total", "Events read by aggregate: local commits, and gaps in the tail.",
+			func(s subscriber.Stats) uint64 { return s.Fetched }),
+		named("events_late_total", "Events that the second look at the tail found, and the first had missed.",
+			func(s subscriber.Stats) uint64 { return s.Late }),
+		named("events_swept_total", "Events that only the sweep found.",
+			func(s subscriber.Stats) uint64 { return s.Swept }),
+		passedOver("filtered", func(s subscriber.Stats) uint64 { return s.Filtered }),
+		passedOver("key_destroyed", func(s subscriber.Stats) uint64 { return s.Destroyed }),
+		passedOver("removed", func(s subscriber.Stats) uint64 { return s.Truncated }),
+		named("failures_total", "Readings of an aggregate that failed and were put off.",
+			func(s subscriber.Stats) uint64 { return s.Failures }),
+		named("corrupt_items_total", "Items of the tail that are no events, and heads that cannot be read.",
+			func(s subscriber.Stats) uint64 { return s.Corrupt }),
+		named("aggregates_parked_total", "Aggregates that were parked after too many failed attempts.",
+			func(s subscriber.Stats) uint64 { return s.Parked }),
+		named("events_poisoned_total", "Events that went to the poison queue after too many failed attempts.",
+			func(s subscriber.Stats) uint64 { return s.Poisoned }),
+		named("positions_claimed_total", "Positions claimed for a new term, one write each.",
+			func(s subscriber.Stats) uint64 { return s.Claims }),
+		named("positions_stored_total", "Positions stored, one write each.",
+			func(s subscriber.Stats) uint64 { return s.Positions }),
+	}
+}
+
+func maxima(group prometheus.Labels) []gauge[subscriber.Stats] {
+	return []gauge[subscriber.Stats]{
+		newGauge("max_lateness_seconds", "How long after its time, at least, an event showed in the tail; the most so far.", group, nil,
+			func(s subscriber.Stats) float64 { return s.Lateness.Seconds() }),
+		newGauge("max_ahead_seconds", "How far ahead of this process's clock an event was dated; the most so far.", group, nil,
+			func(s subscriber.Stats) float64 { return s.Ahead.Seconds() }),
+	}
+}
+
+type topicStatus struct{ held, caughtUp int }
+
+func topicGauges(group prometheus.Labels) []gauge[topicStatus] {
+	named := func(name, help string, read func(topicStatus) float64) gauge[topicStatus] {
+		return newGauge(name, help, group, []string{"topic"}, read)
+	}
+	return []gauge[topicStatus]{
+		named("shards_held", "Logical shards that the subscriber holds.",
+			func(s topicStatus) float64 { return float64(s.held) }),
+		named("shards_caught_up", "Logical shards that the subscriber holds and whose tail it has read to the end.",
+			func(s topicStatus) float64 { return float64(s.caughtUp) }),
+	}
+}
+
+type shardStatus struct {
+	subscriber.ShardStatus
+	age time.Duration
+}
+
+func shardGauges(group prometheus.Labels) []gauge[shardStatus] {
+	named := func(name, help string, read func(shardStatus) float64) gauge[shardStatus] {
+		return newGauge(name, help, group, []string{"topic", "shard"}, read)
+	}
+	return []gauge[shardStatus]{
+		named("shard_epoch", "Term under which the logical shard is held; it rises whenever the shard changes hands.",
+			func(s shardStatus) float64 { return float64(s.Epoch) }),
+		named("lag_events", "Events known and not acked.",
+			func(s shardStatus) float64 { return float64(s.Behind) }),
+		named("oldest_unacked_age_seconds", "Time since the oldest event that is not acked occurred, 0 if there is none.",
+			func(s shardStatus) float64 { return s.age.Seconds() }),
+		named("blocked_aggregates", "Aggregates that wait for another attempt at their next event.",
+			func(s shardStatus) float64 { return float64(s.Blocked) }),
+		named("parked_aggregates", "Aggregates whose events wait until someone resumes them.",
+			func(s shardStatus) float64 { return float64(s.Parked) }),
+	}
+}
+
+// Describe is that of prometheus.Collector.
+func (c *subscriberCollector) Describe(out chan<- *prometheus.Desc) {
+	describe(out, c.counts)
+	describe(out, c.maxima)
+	describe(out, c.topics)
+	describe(out, c.shards)
+}
+
+// Collect is that of prometheus.Collector.
+func (c *subscriberCollector) Collect(out chan<- prometheus.Metric) {
+	stats := c.sub.Stats()
+	for _, count := range c.counts {
+		out <- count.of(stats)
+	}
+	for _, most := range c.maxima {
+		out <- most.of(stats)
+	}
+	now := c.now()
+	topics := map[string]topicStatus{}
+	for _, shard := range latest(c.sub.Shards()) {
+		topic := topics[shard.Topic]
+		topic.held++
+		if shard.CaughtUp {
+			topic.caughtUp++
+		}
+		topics[shard.Topic] = topic
+
+		status := shardStatus{ShardStatus: shard}
+		if !shard.OldestUnacked.IsZero() {
+			status.age = max(0, now.Sub(shard.OldestUnacked)) // clocks of writers may be ahead
+		}
+		for _, gauge := range c.shards {
+			out <- gauge.of(status, shard.Topic, strconv.Itoa(shard.Shard))
+		}
+	}
+	for topic, status := range topics {
+		for _, gauge := range c.topics {
+			out <- gauge.of(status, topic)
+		}
+	}
+}
+
+// latest leaves one status for each shard. Two subscriptions in one process can hand a shard over to one another just then, and a
+// registry refuses all metrics of a process if one comes twice.
+func latest(statuses []subscriber.ShardStatus) map[place]subscriber.ShardStatus {
+	byPlace := make(map[place]subscriber.ShardStatus, len(statuses))
+	for _, status := range statuses {
+		at := place{status.Topic, status.Shard}
+		if known, ok := byPlace[at]; !ok || status.Epoch > known.Epoch {
+			byPlace[at] = status
+		}
+	}
+	return byPlace
+}
+
+type place struct {
+	topic string
+	shard int
+}
+
+// invalid is a collector that no registry takes, for a reason.
+func invalid(reason string) prometheus.Collector {
+	return refused{prometheus.NewInvalidDesc(errors.New(reason))}
+}
+
+type refused struct{ desc *prometheus.Desc }
+
+func (r refused) Describe(out chan<- *prometheus.Desc) { out <- r.desc }
+func (r refused) Collect(chan<- prometheus.Metric)     {}

@@ -1,0 +1,339 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+// member is one call of Subscribe: a member of the consumer group, which works on its share of the topic's logical shards.
+type member struct {
+	*subscription
+	key checkpoint.Key
+
+	// held are the shards that it works on, by number, until they have come to rest.
+	held   []atomic.Pointer[shard]
+	rested chan *shard
+
+	// What follows is for the goroutine of run alone.
+	number    uint64 // in the roster; 0 when it has not joined
+	beat      uint64
+	roster    checkpoint.Roster
+	sightings map[uint64]sighting
+	shunned   map[int]time.Time // shards that were lost though the roster says otherwise
+	expiry    *time.Timer
+	expired   *atomic.Bool // the lease is over, by this member's own clock
+}
+
+// sighting is since when another member's beat has been what it is.
+type sighting struct {
+	beat  uint64
+	since time.Time
+}
+
+// beats is how often a member shows in the time of a lease that it lives.
+const beats = 4
+
+func (sub *Subscriber) newMember(ctx context.Context, topic string) *member {
+	shards := sub.config.Journal.Shards()
+	return &member{
+		subscription: sub.newSubscription(ctx, topic),
+		key:          checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic},
+		held:         make([]atomic.Pointer[shard], shards), rested: make(chan *shard),
+		shunned: map[int]time.Time{},
+	}
+}
+
+// run works until ctx ends, and closes the output.
+func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
+	defer close(m.out)
+	defer func() { m.lanes.stop(); m.lanes.wait() }()
+	defer m.journal.Watch(m.topic, func(id aggregate.ID, version uint64) {
+		if sh := m.held[m.journal.Shard(id)].Load(); sh != nil {
+			sh.wake(id, version)
+		}
+	})()
+	defer m.sweeping(ctx)()
+
+	for m.join(ctx, seen) {
+		m.work(ctx)
+		seen = checkpoint.Roster{}
+	}
+}
+
+// join makes it a member with a share of what is free. It tells false when ctx has ended.
+func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
+	known := seen.Exists()
+	m.number, m.expired = 0, &atomic.Bool{}
+	for ctx.Err() == nil {
+		asOf := time.Now()
+		var err error
+		if !known {
+			seen, err = m.checkpoint.ReadRoster(ctx, m.key)
+			known = err == nil
+		}
+		if err == nil {
+			next := seen
+			if !next.Exists() {
+				next = checkpoint.NewRoster(len(m.held), m.config.Start.time(m.now()))
+			}
+			var number uint64
+			next, number = next.Join(checkpoint.Member{})
+			take, _ := next.Share(number)
+			// Not cut off by the end of ctx: a member that does not know that it is one keeps its shards from others.
+			once, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.LeaseDuration/2)
+			var now checkpoint.Roster
+			now, err = m.checkpoint.ChangeRoster(once, m.key, seen, next.Take(number, take))
+			cancel()
+			if err == nil {
+				m.number, m.beat, m.roster, m.sightings = number, 0, now, map[uint64]sighting{}
+				m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
+				m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
+				m.start(take)
+				return true
+			}
+			if errors.Is(err, checkpoint.ErrRosterMoved) {
+				seen = now
+				continue
+			}
+			known = false
+		}
+		m.complain(ctx, "Cannot join the consumer group, will try again", err)
+		pause(ctx, m.config.LeaseDuration/10)
+	}
+	return false
+}
+
+// work shows signs of life and sees to its share of the shards, until ctx has ended and all shards have come to rest, or it is no
+// member any more.
+func (m *member) work(ctx context.Context) {
+	defer m.expiry.Stop()
+	beat := time.NewTicker(m.config.LeaseDuration / beats)
+	defer beat.Stop()
+	judge := time.NewTimer(m.config.LeaseDuration)
+	defer judge.Stop()
+	// The roster is kept up to the end of the last shard, which may be after that of ctx.
+	asking := context.WithoutCancel(ctx)
+	ending := ctx.Done()
+	m.adjust(asking, ctx.Err() != nil)
+	for {
+		select {
+		case <-ending:
+			ending = nil // all shards are told to stop
+		case <-beat.C:
+			m.show(asking)
+		case <-judge.C:
+			m.show(asking)
+		case sh := <-m.rested:
+			m.rest(sh)
+			if sh.isLost() && m.isOwn(sh) {
+				m.shunned[sh.number] = time.Now().Add(m.config.LeaseDuration / beats)
+				m.show(asking)
+			}
+			if ctx.Err() != nil && !m.idle() {
+				continue // it leaves all of them at once, or with the next beat
+			}
+		}
+		if m.number == 0 || m.expired.Load() {
+			m.abandon(asking)
+			return
+		}
+		m.adjust(asking, ctx.Err() != nil)
+		if ctx.Err() != nil && m.idle() {
+			m.leave(asking)
+			return
+		}
+		judge.Reset(m.nextJudgement())
+	}
+}
+
+// show shows that it lives, and reads the roster.
+func (m *member) show(ctx context.Context) {
+	asOf := time.Now()
+	m.beat++
+	once, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
+	defer cancel()
+	roster, err := m.checkpoint.Beat(once, m.key, m.number, m.beat)
+	switch {
+	case err == nil:
+		m.roster = roster
+		m.expiry.Reset(time.Until(asOf.Add(m.config.LeaseDuration)))
+	case errors.Is(err, ErrFenced):
+		m.logger.Info("The group has gone on without this member, which joins again", watermill.LogFields{"member": m.number})
+		m.number = 0
+	default:
+		// Not an error yet: it holds for most of its duration still.
+		m.logger.Info("Cannot renew the lease, will try again", watermill.LogFields{"member": m.number, "err": err})
+	}
+}
+
+// expire gives the function that ends the work in good time before others may take it over. It runs in a goroutine of its own,
+// as the member may be waiting for a reply that does not come.
+func (m *member) expire(number uint64, expired *atomic.Bool) func() {
+	return func() {
+		expired.Store(true)
+		m.logger.Info("Could not renew the lease for its whole duration, stops and joins again", watermill.LogFields{"member": number})
+		for n := range m.held {
+			if sh := m.held[n].Load(); sh != nil && sh.owner == number {
+				sh.lose()
+			}
+		}
+	}
+}
+
+// adjust brings what it works on and the roster together: it gives up what is another's, frees what has come to rest, removes
+// members that are dead, and takes or gives its share.
+func (m *member) adjust(ctx context.Context, ending bool) {
+	for !m.expired.Load() {
+		for n := range m.held {
+			if sh := m.held[n].Load(); sh != nil && !m.isOwn(sh) {
+				sh.lose()
+			}
+		}
+		var rested []int
+		for _, n := range m.roster.Of(m.number) {
+			if m.held[n].Load() == nil {
+				rested = append(rested, n)
+			}
+		}
+		dead := m.judge()
+		next := m.roster.Leave(dead...).Release(m.number, rested)
+		take, give := next.Share(m.number)
+		if ending {
+			take, give = nil, next.Of(m.number)
+		}
+		for _, n := range give {
+			if sh := m.held[n].Load(); sh != nil {
+				sh.stop()
+			}
+		}
+		take = slices.DeleteFunc(take, func(n int) bool {
+			return m.held[n].Load() != nil || time.Now().Before(m.shunned[n])
+		})
+		if len(dead)+len(rested)+len(take) == 0 {
+			return
+		}
+		once, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
+		now, err := m.checkpoint.ChangeRoster(once, m.key, m.roster, next.Take(m.number, take))
+		cancel()
+		switch {
+		case err == nil:
+			m.roster = now
+			m.start(take)
+			return
+		case !errors.Is(err, checkpoint.ErrRosterMoved):
+			m.logger.Error("Cannot change the roster of the group, will try again", err, watermill.LogFields{"member": m.number})
+			return
+		}
+		m.roster = now
+		if _, is := now.Members[m.number]; !is {
+			return // the next beat tells
+		}
+	}
+}
+
+// judge gives the members that have shown no sign of life for the time of a lease.
+func (m *member) judge() (dead []uint64) {
+	now := time.Now()
+	sightings := map[uint64]sighting{}
+	for other, state := range m.roster.Members {
+		if other == m.number {
+			continue
+		}
+		seen, known := m.sightings[other]
+		if !known || seen.beat != state.Beat {
+			seen = sighting{beat: state.Beat, since: now}
+		}
+		sightings[other] = seen
+		if now.Sub(seen.since) >= m.config.LeaseDuration {
+			dead = append(dead, other)
+		}
+	}
+	m.sightings = sightings
+	return dead
+}
+
+// nextJudgement is how long it takes until a member may be dead.
+func (m *member) nextJudgement() time.Duration {
+	first := m.config.LeaseDuration
+	for _, seen := range m.sightings {
+		first = min(first, time.Until(seen.since.Add(m.config.LeaseDuration)))
+	}
+	return max(first, m.config.LeaseDuration/100)
+}
+
+// start begins to work on shards that were just taken.
+func (m *member) start(numbers []int) {
+	for _, n := range numbers {
+		sh := m.newShard(n, m.roster)
+		m.held[n].Store(sh)
+		if m.expired.Load() {
+			sh.lose()
+		}
+		go func() {
+			sh.run(context.WithoutCancel(m.ctx))
+			m.rested <- sh
+		}()
+	}
+}
+
+// rest forgets a shard that has come to rest.
+func (m *member) rest(sh *shard) {
+	m.held[sh.number].CompareAndSwap(sh, nil)
+}
+
+func (m *member) isOwn(sh *shard) bool {
+	return m.roster.Generation == sh.key.Group.Generation && m.roster.Owns(m.number, sh.number, sh.epoch)
+}
+
+func (m *member) idle() bool {
+	for n := range m.held {
+		if m.held[n].Load() != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// abandon stops everything where it stands.
+func (m *member) abandon(ctx context.Context) {
+	for n := range m.held {
+		if sh := m.held[n].Load(); sh != nil {
+			sh.lose()
+		}
+	}
+	for !m.idle() {
+		m.rest(<-m.rested)
+	}
+	if m.number != 0 {
+		m.leave(ctx)
+	}
+}
+
+// leave takes it off the roster, so that others take over at once.
+func (m *member) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	seen := m.roster
+	for {
+		if _, is := seen.Members[m.number]; !is {
+			return
+		}
+		now, err := m.checkpoint.ChangeRoster(ctx, m.key, seen, seen.Leave(m.number))
+		if errors.Is(err, checkpoint.ErrRosterMoved) {
+			seen = now
+			continue
+		}
+		if err != nil {
+			m.logger.Error("Cannot leave the group, another member waits until the lease expires", err, nil)
+		}
+		return
+	}
+}

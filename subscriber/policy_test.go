@@ -1,0 +1,242 @@
+package subscriber_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+func TestTheMessageTellsHowOftenItWasDelivered(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 2)
+	_, messages := subscribe(t, quick(j))
+	for attempt := 1; attempt <= 3; attempt++ {
+		msg := receive(t, messages)
+		require.Equal(t, "x/1", string(msg.Payload))
+		got, ok := subscriber.AttemptFromContext(msg.Context())
+		require.True(t, ok)
+		assert.Equal(t, attempt, got)
+		assert.Equal(t, map[int]string{2: "2", 3: "3"}[attempt], msg.Metadata.Get(subscriber.MetadataDeliveryAttempt))
+		if attempt < 3 {
+			msg.Nack()
+		} else {
+			msg.Ack()
+		}
+	}
+	msg := receive(t, messages)
+	got, _ := subscriber.AttemptFromContext(msg.Context())
+	assert.Equal(t, 1, got, "the next event begins anew")
+}
+
+func TestAMessageThatIsNotAckedInTimeComesAgain(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 1)
+	config := quick(j)
+	config.AckDeadline = 50 * time.Millisecond
+	sub, messages := subscribe(t, config)
+	slow := receive(t, messages)
+	ended(t, slow)
+	again := receive(t, messages)
+	assert.Equal(t, "x/1", string(again.Payload))
+	slow.Ack() // does not count any more
+	again.Nack()
+	msg := receive(t, messages)
+	assert.Equal(t, "x/1", string(msg.Payload))
+	msg.Ack()
+	assert.EqualValues(t, 1, sub.Stats().Expired)
+}
+
+func TestOnlyTheTypesAskedForAreDeliveredAndTheRestIsDoneWith(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	types := []string{"opened", "noise", "noise", "closed", "noise"}
+	commit := journal.Commit{Aggregate: account("x")}
+	for _, eventType := range types {
+		commit.Events = append(commit.Events, journal.Event{Type: eventType, Payload: []byte(eventType)})
+	}
+	_, err := j.Append(t.Context(), commit)
+	require.NoError(t, err)
+
+	config := quick(j)
+	config.EventTypes = []string{"closed", "opened"}
+	sub, messages := subscribe(t, config)
+	assert.Equal(t, []string{"opened", "closed"}, receiveAll(t, messages, 2))
+	eventually(t, "the rest is passed over", func() bool { return sub.Stats().Filtered == 3 })
+	require.NoError(t, sub.Close())
+
+	_, messages = subscribe(t, quick(j)) // the same group, now for all types
+	write(t, j, "x", len(types), 1)
+	assert.Equal(t, expect("x", 6, 6), receiveAll(t, messages, 1), "what was passed over does not come again")
+}
+
+func TestAnEventThatKeepsFailingGoesToThePoisonQueue(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "bad", 0, 3)
+	write(t, j, "good", 0, 3)
+	queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+	config := quick(j)
+	config.Failures = subscriber.PoisonQueue(3, queue, "poison")
+	undecodable := errors.New("cannot read this")
+	config.Unmarshaler = subscriber.UnmarshalerFunc(func(r *journal.Record) (*message.Message, error) {
+		if string(r.Payload) == "bad/3" {
+			return nil, undecodable
+		}
+		return message.NewMessage(r.EventID, r.Payload), nil
+	})
+	sub, messages := subscribe(t, config)
+	var acked []string
+	nacks := 0
+	for len(acked) < 4 || nacks < 3 {
+		msg := receive(t, messages)
+		if string(msg.Payload) == "bad/2" {
+			nacks++
+			msg.Nack()
+			continue
+		}
+		acked = append(acked, string(msg.Payload))
+		msg.Ack()
+	}
+	assert.ElementsMatch(t, append(expect("good", 1, 3), "bad/1"), acked)
+
+	poisoned, err := queue.Subscribe(t.Context(), "poison")
+	require.NoError(t, err)
+	for i, want := range []struct{ payload, reason string }{{"bad/2", "nacked"}, {"bad/3", undecodable.Error()}} {
+		msg := receive(t, poisoned)
+		msg.Ack()
+		assert.Equal(t, want.payload, string(msg.Payload), i)
+		assert.Contains(t, msg.Metadata.Get("reason_poisoned"), want.reason)
+		assert.Equal(t, topic, msg.Metadata.Get("topic_poisoned"))
+		assert.NotEmpty(t, msg.Metadata.Get("subscriber_poisoned"))
+	}
+	assert.Equal(t, 3, nacks)
+	eventually(t, "both are counted", func() bool { return sub.Stats().Poisoned == 2 })
+	write(t, j, "bad", 3, 1)
+	assert.Equal(t, expect("bad", 4, 4), receiveAll(t, messages, 1), "the aggregate goes on")
+}
+
+func TestAParkedAggregateWaitsAlsoAfterARestartAndOthersFlow(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "bad", 0, 2)
+	config := quick(j)
+	config.Failures = subscriber.Park(2)
+	sub, messages := subscribe(t, config)
+	for range 2 {
+		receive(t, messages).Nack()
+	}
+	eventually(t, "it is parked", func() bool {
+		shards := sub.Shards()
+		return len(shards) == 1 && shards[0].Parked == 1
+	})
+	for round := range 2 {
+		write(t, j, "bad", 2+round, 1)
+		write(t, j, "good", 3*round, 3)
+		assert.Equal(t, expect("good", 3*round+1, 3*round+3), receiveAll(t, messages, 3), "nothing of the parked aggregate")
+		require.NoError(t, sub.Close())
+		sub, messages = subscribe(t, config)
+	}
+	assert.EqualValues(t, 0, sub.Stats().Parked, "it is parked once")
+}
+
+func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
+	t.Parallel()
+	client := create(t, 2)
+	var clock time.Time
+	j, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return clock }})
+	require.NoError(t, err)
+	begin := time.Now().Add(-time.Hour)
+	for hour := range 6 { // one event each ten minutes, and an aggregate that is done
+		clock = begin.Add(time.Duration(hour) * 10 * time.Minute)
+		write(t, j, "x", hour, 1)
+		if hour < 2 {
+			write(t, j, "done", hour, 1)
+		}
+	}
+	clock = time.Now()
+
+	_, fromThen := subscribe(t, with(quick(open(t, client)), "then", subscriber.At(begin.Add(40*time.Minute))))
+	assert.Equal(t, expect("x", 5, 6), receiveAll(t, fromThen, 2))
+
+	nowJournal := open(t, client)
+	now, fromNow := subscribe(t, with(quick(nowJournal), "now", subscriber.Now()))
+	eventually(t, "the group exists", func() bool { return len(now.Shards()) == 2 })
+	write(t, nowJournal, "x", 6, 1)
+	write(t, nowJournal, "new", 0, 1)
+	write(t, nowJournal, "done", 2, 1)
+	want := append(expect("x", 7, 7), append(expect("new", 1, 1), expect("done", 3, 3)...)...)
+	assert.ElementsMatch(t, want, receiveAll(t, fromNow, 3))
+	assert.ElementsMatch(t, want, receiveAll(t, fromThen, 3))
+	require.NoError(t, now.Close())
+
+	// Where a group begins is fixed when it is made.
+	write(t, nowJournal, "done", 3, 1)
+	_, fromNow = subscribe(t, with(quick(open(t, client)), "now", subscriber.Beginning()))
+	assert.Equal(t, expect("done", 4, 4), receiveAll(t, fromNow, 1))
+}
+
+func with(config subscriber.Config, group string, start subscriber.Start) subscriber.Config {
+	config.ConsumerGroup, config.Start = group, start
+	return config
+}
+
+// An import has the times of long ago, where the tail is not looked at any more.
+func TestTheSweepFindsWhatTheTailShowsAtTheWrongPlace(t *testing.T) {
+	t.Parallel()
+	client := create(t, 2)
+	config := quick(open(t, client))
+	config.TrailingDelay, config.SweepInterval = 10*time.Millisecond, 100*time.Millisecond
+	sub, messages := subscribe(t, subscriber.WithCursorInterval(config, 10*time.Millisecond))
+	writer := open(t, client)
+	for i := range 2 {
+		for _, id := range []string{"x", "y", "z"} {
+			write(t, writer, id, i, 1)
+		}
+		receiveAll(t, messages, 3)
+	}
+	old, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return time.UnixMilli(1) }})
+	require.NoError(t, err)
+	write(t, old, "import", 0, 3)
+	write(t, old, "y", 2, 1)
+	got := receiveAll(t, messages, 4)
+	assert.ElementsMatch(t, append(expect("import", 1, 3), "y/3"), got)
+	assert.Equal(t, expect("import", 1, 3), only("import", got), "in order")
+	eventually(t, "they are counted", func() bool { return sub.Stats().Swept >= 4 })
+}
+
+func only(id string, payloads []string) (some []string) {
+	for _, payload := range payloads {
+		if strings.HasPrefix(payload, id+"/") {
+			some = append(some, payload)
+		}
+	}
+	return some
+}
+
+func TestClocksThatAreWrongAreMeasured(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	sub, messages := subscribe(t, quick(open(t, client)))
+	at := func(offset time.Duration, id string) {
+		j, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return time.Now().Add(offset) }})
+		require.NoError(t, err)
+		write(t, j, id, 0, 1)
+		receiveAll(t, messages, 1)
+	}
+	at(0, "a")
+	at(150*time.Millisecond, "ahead")
+	eventually(t, "the clock that is ahead shows", func() bool { return sub.Stats().Ahead > 50*time.Millisecond })
+	at(-100*time.Millisecond, "behind") // behind what was read, so the second look finds it
+	eventually(t, "so does the one that is behind", func() bool { return sub.Stats().Late == 1 && sub.Stats().Lateness > 50*time.Millisecond })
+}

@@ -1,0 +1,94 @@
+package subscriber
+
+import (
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// skew measures how far the times of events are off. Late: for how long at least an event that a look found had been dated in
+// the past and not shown; that is the delay of the index, the duration of commits, and clocks that are behind. Ahead: how far
+// ahead of this process's clock an event is dated.
+type skew struct {
+	mu          sync.Mutex
+	late, ahead time.Duration
+	warned      time.Time
+}
+
+// warnEvery keeps the log readable while the clock of a writer is wrong.
+const warnEvery = time.Minute
+
+func (k *skew) read() (late, ahead time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.late, k.ahead
+}
+
+// raise notes a measure and tells whether it is time to warn of it.
+func (k *skew) raise(most *time.Duration, d, limit time.Duration) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	*most = max(*most, d)
+	if d <= limit || time.Since(k.warned) < warnEvery {
+		return false
+	}
+	k.warned = time.Now()
+	return true
+}
+
+// looked is a look that came to the end of the tail.
+type looked struct {
+	at time.Time
+	to int64 // the time of the last event that it has shown
+}
+
+// noteTimes measures the times of what the first look has read. While it reads history there is nothing to measure.
+func (sh *shard) noteTimes(page journal.TailPage, now time.Time) {
+	if n := len(page.Records); n > 0 && len(sh.looks) > 0 {
+		last := sh.looks[len(sh.looks)-1]
+		sh.noteLate(page.Records[0], last.at) // the last look did not show it
+		sh.noteAhead(page.Records[n-1], now)
+	}
+	if page.More {
+		sh.looks = nil
+		return
+	}
+	for len(sh.looks) > 0 && now.Sub(sh.looks[0].at) > 2*sh.config.TrailingDelay {
+		sh.looks = sh.looks[1:]
+	}
+	sh.looks = append(sh.looks, looked{now, sh.live.OccurredAt})
+}
+
+// noteMissed is told of an event that the second look found. The look that has passed its time did not show it.
+func (sh *shard) noteMissed(r *journal.Record) {
+	sh.stats.late.Add(1)
+	at := r.OccurredAt.UnixMilli()
+	for _, look := range sh.looks {
+		if look.to > at {
+			sh.noteLate(r, look.at)
+			return
+		}
+	}
+}
+
+func (sh *shard) noteLate(r *journal.Record, missedAt time.Time) {
+	late := missedAt.Sub(r.OccurredAt)
+	if late > 0 && sh.stats.skew.raise(&sh.stats.skew.late, late, sh.config.TrailingDelay/2) {
+		sh.logger.Info("Events show in the tail long after their time: is a clock behind? What comes later than TrailingDelay waits "+
+			"for the sweep", watermill.LogFields{
+			"aggregate_id": r.Aggregate.Value, "number": r.Number, "late": late, "trailing_delay": sh.config.TrailingDelay,
+		})
+	}
+}
+
+func (sh *shard) noteAhead(r *journal.Record, now time.Time) {
+	ahead := r.OccurredAt.Sub(now)
+	if ahead > 0 && sh.stats.skew.raise(&sh.stats.skew.ahead, ahead, sh.config.TrailingDelay/2) {
+		sh.logger.Info("Events are dated ahead of this process's clock: is a clock wrong?", watermill.LogFields{
+			"aggregate_id": r.Aggregate.Value, "number": r.Number, "ahead": ahead, "trailing_delay": sh.config.TrailingDelay,
+		})
+	}
+}

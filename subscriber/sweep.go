@@ -1,0 +1,89 @@
+package subscriber
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// sweepPause is the time between two pages of a sweep, each up to 1 MB of heads: so a sweep takes at most some 130 read units
+// a second, besides those of positions.
+const sweepPause = time.Second
+
+// sweeping compares heads with positions, one shard after the other, each when SweepInterval has passed since it was
+// last done, by whichever member.
+func (m *member) sweeping(ctx context.Context) (stop func()) {
+	if m.config.SweepInterval < 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var sweeper sync.WaitGroup
+	sweeper.Add(1)
+	go func() {
+		defer sweeper.Done()
+		for ctx.Err() == nil {
+			pause(ctx, min(m.config.SweepInterval/20, time.Minute))
+			for n := range m.held {
+				if sh := m.held[n].Load(); sh != nil && sh.sweepIsDue() {
+					sh.sweep(ctx)
+				}
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		sweeper.Wait()
+	}
+}
+
+func (sh *shard) sweepIsDue() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.caughtUp && !sh.ended && sh.now().Sub(sh.swept) >= sh.config.SweepInterval
+}
+
+// sweep lets every aggregate that is not where its head is go on.
+func (sh *shard) sweep(ctx context.Context) {
+	began := sh.now()
+	corrupt := func(err *journal.CorruptItemError) {
+		sh.stats.corrupt.Add(1)
+		sh.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": sh.number})
+	}
+	for standings, err := range sh.checkpoint.Standings(ctx, sh.key, corrupt) {
+		if ctx.Err() != nil || sh.isStopping() {
+			return
+		}
+		if err != nil {
+			sh.logger.Error("Cannot compare heads with positions, will try again", err, watermill.LogFields{"shard": sh.number})
+			return
+		}
+		var moved []*journal.Record
+		at := time.UnixMilli(sh.settledAt())
+		for _, standing := range standings {
+			if standing.Head.Version > standing.Position {
+				moved = append(moved, &journal.Record{Aggregate: standing.Head.Aggregate, Number: standing.Head.Version, OccurredAt: at})
+			}
+		}
+		sh.hear(moved, sweep)
+		pause(ctx, min(sweepPause, sh.config.SweepInterval/100))
+	}
+	sh.setSwept(began)
+}
+
+func (sh *shard) settledAt() int64 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.settled
+}
+
+func (sh *shard) setSwept(at time.Time) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	// Not all shards at one time for ever.
+	sh.swept = at.Add(-rand.N(max(1, sh.config.SweepInterval/10)))
+}

@@ -1,0 +1,146 @@
+package subscriber
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// tail takes the shard over and looks at its tail until the context ends.
+func (sh *shard) tail(ctx context.Context) {
+	for {
+		err := sh.start(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || sh.fenced(err) {
+			return
+		}
+		sh.logger.Error("Cannot take over a shard, will try again", err, watermill.LogFields{"shard": sh.number})
+		pause(ctx, sh.config.MaxPollInterval)
+	}
+	between := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(sh.config.PollInterval),
+		backoff.WithMaxInterval(sh.config.MaxPollInterval),
+		backoff.WithMaxElapsedTime(0),
+	)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		found, err := sh.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			sh.logger.Error("Cannot read the tail of the journal, will try again", err, watermill.LogFields{"shard": sh.number})
+		}
+		if found {
+			between.Reset()
+		}
+		timer.Reset(between.NextBackOff())
+	}
+}
+
+// look reads on to the end of the tail, and takes the second look where one is due.
+func (sh *shard) look(ctx context.Context) (found bool, err error) {
+	for {
+		if err := sh.budget.wait(ctx); err != nil {
+			return found, err
+		}
+		now := sh.now()
+		horizon := now.Add(-sh.config.TrailingDelay)
+		page, err := sh.page(ctx, journal.TailQuery{
+			AggregateType: sh.topic, Shard: sh.number, After: sh.live,
+			// A time far ahead must not drag the cursor past all that is to come.
+			Until: now.Add(sh.config.TrailingDelay),
+		})
+		if err != nil {
+			return found, err
+		}
+		sh.report(page.Corrupt)
+		found = found || len(page.Records) > 0
+		final := sh.trail == sh.live
+		sh.live = page.Next
+		if final {
+			// What is older than the horizon needs no second look.
+			for _, r := range page.Records {
+				if !r.OccurredAt.Before(horizon) {
+					break
+				}
+				sh.trail = journal.CursorAfter(r)
+			}
+		}
+		sh.noteTimes(page, now)
+		// The events of one commit have one time, and the index gives them in any order.
+		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
+		sh.offer(page.Records, !page.More)
+		if !page.More {
+			return found, sh.lookAgain(ctx, horizon)
+		}
+	}
+}
+
+// lookAgain takes the second look: at what the first has passed and is older than
+// the horizon.
+func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
+	if sh.trail == sh.live || time.Now().Before(sh.nextTrail) {
+		return nil
+	}
+	until := min(horizon.UnixMilli(), sh.live.OccurredAt)
+	for until >= sh.trail.OccurredAt {
+		page, err := sh.page(ctx, journal.TailQuery{
+			AggregateType: sh.topic, Shard: sh.number, After: sh.trail, Until: time.UnixMilli(until), NumbersOnly: true,
+		})
+		if err != nil {
+			return err
+		}
+		switch {
+		case page.More:
+			sh.trail = page.Next
+		case until == sh.live.OccurredAt:
+			sh.trail = sh.live
+		default:
+			sh.trail = journal.Cursor{OccurredAt: until + 1}
+		}
+		for _, r := range sh.hear(page.Records, secondLook) {
+			sh.noteMissed(r)
+		}
+		if !page.More {
+			break
+		}
+	}
+	sh.nextTrail = time.Now().Add(sh.config.TrailingDelay / 2)
+	return nil
+}
+
+// page bounds one read, so that a dead connection does not stall the shard.
+func (sh *shard) page(ctx context.Context, q journal.TailQuery) (journal.TailPage, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return sh.raw.Tail(ctx, q)
+}
+
+const readTimeout = 30 * time.Second
+
+// report logs items of the tail that are no records. Where an item still tells its place, its aggregate
+// hears of it and stops there until it is mended; else the gap stops it.
+func (sh *shard) report(corrupt []*journal.CorruptItemError) {
+	for _, err := range corrupt {
+		sh.stats.corrupt.Add(1)
+		sh.logger.Error("An item of the journal is not an event that can be read", err, watermill.LogFields{"shard": sh.number})
+		if err.Number > 0 {
+			// Its time may be what is corrupt. That of what is settled so far is early enough.
+			sh.hear([]*journal.Record{{
+				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(sh.trail.OccurredAt),
+			}}, firstLook)
+		}
+	}
+}

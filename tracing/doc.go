@@ -1,0 +1,78 @@
+// Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and links the two: who looks at a
+// handler that failed finds the command that led to its event.
+//
+//	accounts := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
+//	events := tracing.NewPublisher(events, tracing.Config{})      // spans of Publish
+//	router.AddMiddleware(tracing.Middleware(tracing.Config{}))    // a span for each handling
+//
+// It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and propagator are the global
+// ones unless [Config] names others. The global propagator carries nothing until a program has set one:
+//
+//	otel.SetTextMapPropagator(propagation.TraceContext{})
+//
+// Without it there are spans, and no links.
+//
+// # From commit to handling
+//
+// The span of a commit is written into the metadata of its events, by the propagator: with propagation.TraceContext
+// under the keys traceparent and tracestate. Metadata reaches every consumer group, so a handling, however much later, knows
+// which commit its event is from. Other keys, such as correlation_id and causation_id, stay as they are.
+//
+// A handling has a trace of its own, with a link to the commit: one commit is handled by many groups, and again when a
+// read model is rebuilt years later. If the context of the message has a span already, from a middleware before this one or from
+// the context that the router runs with, the handling is its child. Where commit and handlers shall be one trace,
+// [Config.ContinueTrace] makes the handling a child of the commit instead.
+//
+// What a handler does with the context of its message goes on with the span of the handling: queries, calls, and commits. That
+// holds for a [Repository] of this package, whose commits become children, and for a plain one, whose events carry the span of the
+// handling. Messages that a handler returns get it as well, unless they have a span.
+//
+// # Without a span for each commit
+//
+// [ContextWithTrace] puts the span of a context into the metadata of all commits that are made with it, by any repository. A
+// service that calls it once for each request links handlings to requests, and needs no [Repository] of this package.
+//
+// # Spans
+//
+//	commit {type}    producer   Execute, Save and SaveWith of a Repository, with all attempts
+//	publish {topic}  producer   Publish, once for each span that the messages' contexts have
+//	process {topic}  consumer   one handling of one message
+//
+// They have these attributes, the first ones by the semantic conventions for messaging:
+//
+//	messaging.system                    millrace; not where a message comes from another subscriber
+//	messaging.operation.name, .type     commit, publish: send; process: process
+//	messaging.destination.name          the topic, which is the aggregate type
+//	messaging.batch.message_count       events of the commit, messages of the Publish; not if there is one
+//	messaging.message.id                process, and publish of one message: the event id
+//	messaging.message.body.size         process: bytes of the payload
+//	messaging.message.conversation_id   process: metadata correlation_id, if there is one
+//	messaging.consumer.group.name       process
+//	error.type                          where the status is an error, see below
+//	millrace.aggregate.id               the id without its type; publish only of one message
+//	millrace.aggregate.version          commit: the version after it
+//	millrace.commit.outcome             commit: committed, nothing, repeated, refused, unknown, failed
+//	millrace.commit.decisions           commit by Execute: how often the decision ran
+//	millrace.event.types                commit: the types of its events, each once
+//	millrace.event.type                 process
+//	millrace.event.number               process: the sequence number of the event
+//	millrace.delivery.attempt           process: from 1, as subscriber.AttemptFromContext counts
+//	watermill.handler                   process: the name of the router's handler
+//
+// Ids of aggregates are in spans, payloads and metadata are not.
+//
+// # Errors
+//
+// A span whose operation failed has the status error, the error as an event, and error.type: the name of a sentinel of the
+// journal, in small letters (conflict, outcome_unknown, throttled, ...), canceled or timeout, or the Go type of the innermost
+// error. A decision that refuses is no failure: the outcome is refused, the error is an event of the span, and the status stays
+// unset. Nor is a command that the aggregate knows. A panic is an event too, if the SDK records it, and goes on.
+//
+// # Cost
+//
+// Each event is stored with some 70 bytes more, sampled or not, and with the tracestate if there is one. They count for the sizes
+// that DynamoDB bills. No call makes a round trip more.
+//
+// A propagator that includes propagation.Baggage stores the baggage with each event: in plain text, and for good. Give
+// [Config.Propagator] one without it if baggage can hold what must not stay.
+package tracing

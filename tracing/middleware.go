@@ -1,0 +1,95 @@
+package tracing
+
+import (
+	"context"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Middleware gives each handling of a message a span, which is linked to the commit of its event, or is its child with
+// [Config.ContinueTrace]. The handler finds the span in the context of the message, whose metadata carries it into commits. It
+// is a message.HandlerMiddleware, for Router.AddMiddleware or Handler.AddMiddleware.
+//
+// A message that is nacked comes again, and has another span, whose millrace.delivery.attempt is one higher; see
+// [subscriber.AttemptFromContext]. A middleware that runs handlers again within one delivery, such as Watermill's Retry, makes one
+// span if it comes after this one, and a span of each run, with the same attempt, if it comes before.
+//
+// Messages of other subscribers have spans too, without the consumer group and what is known of an aggregate's event alone.
+func Middleware(config Config) message.HandlerMiddleware {
+	m := &middleware{config: config, tracer: config.tracer(), propagator: config.propagator()}
+	return m.wrap
+}
+
+type middleware struct {
+	config     Config
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+func (m *middleware) wrap(next message.HandlerFunc) message.HandlerFunc {
+	return func(msg *message.Message) (produced []*message.Message, err error) {
+		before := msg.Context()
+		ctx, span := m.start(before, msg)
+		spanned(span, func() {
+			// A middleware that runs the handler again must not find the span of the run before.
+			defer msg.SetContext(before)
+			msg.SetContext(withTrace(ctx, m.propagator))
+			if produced, err = next(msg); err != nil {
+				fail(span, err)
+			}
+		})
+		return withSpan(produced, span), err
+	}
+}
+
+// start begins the span of a handling.
+func (m *middleware) start(ctx context.Context, msg *message.Message) (context.Context, trace.Span) {
+	ctx, commit := carriedBy(ctx, m.propagator, msg.Metadata)
+	topic := message.SubscribeTopicFromCtx(ctx)
+	attributes := make([]attribute.KeyValue, 0, 12)
+	if record, ok := subscriber.RecordFromContext(ctx); ok {
+		topic = record.Aggregate.Type
+		attributes = append(attributes, system, aggregateIDKey.String(record.Aggregate.Value), eventTypeKey.String(record.EventType),
+			eventNumberKey.Int64(int64(record.Number)))
+	}
+	if attempt, ok := subscriber.AttemptFromContext(ctx); ok {
+		attributes = append(attributes, attemptKey.Int(attempt))
+	}
+	attributes = append(attributes, semconv.MessagingOperationName("process"), semconv.MessagingOperationTypeProcess,
+		semconv.MessagingDestinationName(topic), semconv.MessagingMessageID(msg.UUID), semconv.MessagingMessageBodySize(len(msg.Payload)))
+	optional := func(key attribute.Key, value string) {
+		if value != "" {
+			attributes = append(attributes, key.String(value))
+		}
+	}
+	group, _ := subscriber.ConsumerGroupFromContext(ctx)
+	optional(semconv.MessagingConsumerGroupNameKey, group)
+	optional(semconv.MessagingMessageConversationIDKey, msg.Metadata.Get(aggregate.CorrelationIDKey))
+	optional(handlerKey, message.HandlerNameFromCtx(ctx))
+	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attributes...)}
+	switch {
+	case !commit.IsValid():
+	case m.config.ContinueTrace:
+		ctx = trace.ContextWithRemoteSpanContext(ctx, commit)
+	default:
+		options = append(options, trace.WithLinks(trace.Link{SpanContext: commit}))
+	}
+	return m.tracer.Start(ctx, "process "+topic, options...)
+}
+
+// withSpan gives the span to messages that have none, so that publishing them goes on with it.
+func withSpan(produced []*message.Message, span trace.Span) []*message.Message {
+	for _, msg := range produced {
+		if msg != nil && !trace.SpanContextFromContext(msg.Context()).IsValid() {
+			msg.SetContext(trace.ContextWithSpan(msg.Context(), span))
+		}
+	}
+	return produced
+}

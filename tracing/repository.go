@@ -1,0 +1,130 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// Repository is a [repository.Repository] with a span for each Execute, Save and SaveWith, which the events that they
+// write lead to. It is safe for concurrent use.
+type Repository[S any] struct {
+	*repository.Repository[S]
+	tracer     trace.Tracer
+	propagator propagation.TextMapPropagator
+}
+
+// NewRepository makes a [Repository] of one without spans.
+func NewRepository[S any](r *repository.Repository[S], config Config) *Repository[S] {
+	return &Repository[S]{Repository: r, tracer: config.tracer(), propagator: config.propagator()}
+}
+
+// Execute is [repository.Repository.Execute] in a span, one for all attempts.
+func (r *Repository[S]) Execute(
+	ctx context.Context, id string, decide aggregate.Decision[S], given ...repository.Option,
+) (a repository.Aggregate[S], err error) {
+	begun, err := r.NewAggregate(id)
+	if err != nil || decide == nil {
+		return r.Repository.Execute(ctx, id, decide, given...) // which refuses it
+	}
+	ctx, span := r.start(ctx, begun.ID)
+	spanned(span, func() {
+		var decisions int
+		var events []aggregate.Event[S]
+		a, err = r.Repository.Execute(ctx, id, func(state S) ([]aggregate.Event[S], error) {
+			decisions++
+			var refused error
+			if events, refused = decide(state); refused != nil {
+				return events, &refusal{refused}
+			}
+			return events, nil
+		}, given...)
+		span.SetAttributes(decisionsKey.Int(decisions))
+		// Execute returns a refusal as it is, and one inside another error only where something else has failed too.
+		if refused, ok := err.(*refusal); ok { //nolint:errorlint // not one that is wrapped
+			err = refused.err
+			span.RecordError(err)
+			span.SetAttributes(outcomeKey.String("refused"))
+			return
+		}
+		note(span, a, events, err)
+	})
+	return a, err
+}
+
+// refusal marks the error of a decision, whatever it is, from those of Execute.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
+func (r *refusal) Unwrap() error { return r.err }
+
+// Save is [repository.Repository.Save] in a span.
+func (r *Repository[S]) Save(
+	ctx context.Context, a repository.Aggregate[S], events ...aggregate.Event[S],
+) (repository.Aggregate[S], error) {
+	return r.SaveWith(ctx, a, events)
+}
+
+// SaveWith is [repository.Repository.SaveWith] in a span.
+func (r *Repository[S]) SaveWith(
+	ctx context.Context, a repository.Aggregate[S], events []aggregate.Event[S], given ...repository.Option,
+) (next repository.Aggregate[S], err error) {
+	ctx, span := r.start(ctx, a.ID)
+	spanned(span, func() {
+		next, err = r.Repository.SaveWith(ctx, a, events, given...)
+		note(span, next, events, err)
+	})
+	return next, err
+}
+
+// start begins the span of a commit and gives the context with which to make it.
+func (r *Repository[S]) start(ctx context.Context, id aggregate.ID) (context.Context, trace.Span) {
+	ctx = withParent(ctx, r.propagator, aggregate.MetadataFromContext(ctx))
+	ctx, span := r.tracer.Start(ctx, "commit "+id.Type, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+		system, semconv.MessagingOperationName("commit"), semconv.MessagingOperationTypeSend,
+		semconv.MessagingDestinationName(id.Type), aggregateIDKey.String(id.Value),
+	))
+	return withTrace(ctx, r.propagator), span
+}
+
+// note says in a span what has become of a commit.
+func note[S any](span trace.Span, a repository.Aggregate[S], events []aggregate.Event[S], err error) {
+	switch {
+	case !span.IsRecording():
+	case err == nil && a.Repeated || errors.Is(err, journal.ErrDuplicateCommand):
+		span.SetAttributes(outcomeKey.String("repeated"))
+	case errors.Is(err, journal.ErrOutcomeUnknown):
+		span.SetAttributes(outcomeKey.String("unknown"))
+		fail(span, err)
+	case err != nil:
+		span.SetAttributes(outcomeKey.String("failed"))
+		fail(span, err)
+	case len(events) == 0:
+		span.SetAttributes(outcomeKey.String("nothing"), aggregateVersionKey.Int64(int64(a.Version)))
+	default:
+		span.SetAttributes(
+			outcomeKey.String("committed"), aggregateVersionKey.Int64(int64(a.Version)), eventTypesKey.StringSlice(typesOf(events)),
+		)
+		if len(events) > 1 {
+			span.SetAttributes(semconv.MessagingBatchMessageCount(len(events)))
+		}
+	}
+}
+
+func typesOf[S any](events []aggregate.Event[S]) (types []string) {
+	seen := make(map[string]bool, len(events))
+	for _, event := range events {
+		if name := event.EventType(); !seen[name] {
+			seen[name] = true
+			types = append(types, name)
+		}
+	}
+	return types
+}

@@ -1,0 +1,85 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Attributes that the semantic conventions have no name for.
+const (
+	aggregateIDKey      = attribute.Key("millrace.aggregate.id")
+	aggregateVersionKey = attribute.Key("millrace.aggregate.version")
+	outcomeKey          = attribute.Key("millrace.commit.outcome")
+	decisionsKey        = attribute.Key("millrace.commit.decisions")
+	eventTypesKey       = attribute.Key("millrace.event.types")
+	eventTypeKey        = attribute.Key("millrace.event.type")
+	eventNumberKey      = attribute.Key("millrace.event.number")
+	attemptKey          = attribute.Key("millrace.delivery.attempt")
+	handlerKey          = attribute.Key("watermill.handler")
+)
+
+var system = semconv.MessagingSystemKey.String("millrace")
+
+// spanned runs work, which notes its own error, within a span. It ends the span, also when work panics.
+func spanned(span trace.Span, work func()) {
+	defer span.End() // deferred by itself, as that is how it notes a panic
+	returned := false
+	defer func() {
+		if !returned {
+			span.SetStatus(codes.Error, "panic")
+		}
+	}()
+	work()
+	returned = true
+}
+
+// fail notes the error of an operation that failed.
+func fail(span trace.Span, err error) {
+	span.RecordError(err)
+	span.SetStatus(codes.Error, err.Error())
+	span.SetAttributes(errorType(err))
+}
+
+// errorTypes are in the order in which they are asked for. The context's end comes before what it has kept from being tried
+// again, and after an outcome that it has left unknown.
+var errorTypes = []struct {
+	err  error
+	name string
+}{
+	{journal.ErrOutcomeUnknown, "outcome_unknown"},
+	{context.Canceled, "canceled"},
+	{context.DeadlineExceeded, "timeout"},
+	{journal.ErrConflict, "conflict"},
+	{journal.ErrThrottled, "throttled"},
+	{journal.ErrNotFound, "not_found"},
+	{journal.ErrDeleted, "deleted"},
+	{journal.ErrTruncated, "truncated"},
+	{journal.ErrDuplicateCommand, "duplicate_command"},
+	{journal.ErrWriteRefused, "write_refused"},
+	{journal.ErrTooLarge, "too_large"},
+	{journal.ErrTooManyEvents, "too_many_events"},
+	{journal.ErrKeyDestroyed, "key_destroyed"},
+	{journal.ErrEncoding, "encoding"},
+	{journal.ErrCorruptItem, "corrupt_item"},
+	{journal.ErrTableMissing, "table_missing"},
+	{journal.ErrAccess, "access"},
+}
+
+func errorType(err error) attribute.KeyValue {
+	for _, known := range errorTypes {
+		if errors.Is(err, known.err) {
+			return semconv.ErrorTypeKey.String(known.name)
+		}
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return semconv.ErrorType(err)
+}
