@@ -3,6 +3,7 @@ package command_test
 import (
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,12 +21,15 @@ func TestThePageOfTheCommandHasEveryField(t *testing.T) {
 	fields = func(line reflect.Type) {
 		for i := range line.NumField() {
 			f := line.Field(i)
-			if f.Anonymous {
+			switch {
+			case f.Anonymous && f.Type.Kind() == reflect.Pointer:
+				continue // a line by itself
+			case f.Anonymous:
 				fields(f.Type)
 				continue
 			}
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			assert.Contains(t, string(page), "`"+name+"`", "%s.%s", line, f.Name)
+			assert.True(t, strings.Contains(string(page), "`"+name+"`"), "the page must have `%s`, of %s", name, line)
 		}
 	}
 	for _, line := range command.Lines {
@@ -37,12 +41,23 @@ func TestThePageOfTheCommandHasEveryCommand(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../docs/command.md")
 	require.NoError(t, err)
-	_, list, found := strings.Cut(setup(t).ok(t, "--help"), "Available Commands:\n")
+	s := setup(t)
+	for _, name := range append(commandsOf(t, s.ok(t, "--help"), ""), commandsOf(t, s.ok(t, "group", "--help"), "group ")...) {
+		if name != "help" && name != "completion" && name != "group" {
+			listed := regexp.MustCompile("(?m)^\\| `" + name + "[ `]").Match(page)
+			assert.True(t, listed, "the page must list %s", name)
+		}
+	}
+}
+
+// commandsOf takes the names of commands from a help.
+func commandsOf(t *testing.T, help, parent string) (names []string) {
+	t.Helper()
+	_, list, found := strings.Cut(help, "Available Commands:\n")
 	require.True(t, found)
 	list, _, _ = strings.Cut(list, "\n\n")
 	for _, line := range strings.Split(list, "\n") {
-		if name := strings.Fields(line)[0]; name != "help" && name != "completion" {
-			assert.Regexp(t, "(?m)^\\| `"+name+"[ `]", string(page))
-		}
+		names = append(names, parent+strings.Fields(line)[0])
 	}
+	return names
 }

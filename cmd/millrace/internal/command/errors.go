@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/archive"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -18,7 +19,7 @@ func (a *app) explain(err error) string {
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fmt.Sprintf("cannot reach %s: %v\n%s", a.target, dial, a.whereToLook())
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && !errors.Is(err, groups.ErrActive) { // that says whom the wait was for
 		return "interrupted"
 	}
 	text, advice := err.Error(), a.advice(err)
@@ -58,6 +59,14 @@ func (a *app) advice(err error) string {
 		return "The type is the name that the application gave to aggregate.Define, and the id is case-sensitive."
 	case errors.Is(err, journal.ErrCorruptItem):
 		return "`millrace verify` finds all that is wrong, and `millrace export --skip-unreadable` saves what is not."
+	case errors.Is(err, groups.ErrNoGroup):
+		return "`millrace groups` lists them. A group comes into being when it first subscribes."
+	case errors.Is(err, groups.ErrLeftovers):
+		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
+	case errors.Is(err, groups.ErrNotParked), errors.Is(err, groups.ErrNotNext):
+		return "`millrace group behind` shows what holds a group up, and with which event it goes on."
+	case errors.Is(err, groups.ErrFenced):
+		return "Do it again."
 	case errors.Is(err, journal.ErrThrottled):
 		return "Try later, or give the tables more capacity."
 	case errors.Is(err, archive.ErrTorn):

@@ -43,6 +43,12 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"verify --archive b --type account":     "leave out --type",
 		"export":                                "export wants FILE",
 		"export - --resume":                     "standard output has nothing",
+		"groups a b c":                          `no use for "c"`,
+		"group pause audit":                     "pause wants TOPIC",
+		"group reset audit account":             "needs --to",
+		"group reset audit account --to then":   "want beginning, now, a duration",
+		"group skip audit account 1 two":        "no number of an event",
+		"group nonsense":                        "unknown command",
 		"describe --endpoint 127.0.0.1:8000":    "want aws, or a URL such as http://127.0.0.1:8000",
 		"describe --endpoint ftp://example.com": "want aws, or a URL",
 	} {
