@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,17 +27,6 @@ type groupLine struct {
 	*lagLine
 }
 
-// lagLine is how far a group is behind, in all or in a shard.
-type lagLine struct {
-	Events       uint64  `json:"events"`
-	Aggregates   int     `json:"aggregates"`
-	Parked       int     `json:"parked"`
-	ParkedEvents uint64  `json:"parked_events"`
-	Oldest       string  `json:"oldest,omitempty"`
-	Seconds      float64 `json:"seconds"`  // since then
-	AtLeast      bool    `json:"at_least"` // there may be more events, or older ones
-}
-
 // groupShardLine is a logical shard of a group.
 type groupShardLine struct {
 	Kind  string `json:"kind"` // "group_shard"
@@ -55,44 +43,6 @@ func newGroupLine(g groups.Group) groupLine {
 		Kind: "group", Group: g.Name, Topic: g.Topic, Generation: g.Generation, Start: output.Time(g.Start), Paused: g.Paused,
 		Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
-}
-
-func newLagLine(l groups.Lag, now time.Time) *lagLine {
-	return &lagLine{
-		Events: l.Events, Aggregates: l.Aggregates, Parked: l.Parked, ParkedEvents: l.ParkedEvents, Oldest: output.Time(l.Oldest),
-		Seconds: l.Age(now).Seconds(), AtLeast: l.AtLeast,
-	}
-}
-
-func (l *lagLine) events() string {
-	switch {
-	case l == nil:
-		return "-"
-	case l.AtLeast:
-		return output.Count(l.Events) + "+"
-	}
-	return output.Count(l.Events)
-}
-
-func (l *lagLine) age() string {
-	if l == nil || l.Oldest == "" {
-		return "-"
-	}
-	return time.Duration(l.Seconds * float64(time.Second)).Round(time.Second).String()
-}
-
-func (l *lagLine) parked() string {
-	if l == nil {
-		return "-"
-	}
-	return output.Count(l.Parked)
-}
-
-func (l *lagLine) aggregates() string {
-	if l == nil {
-		return "-"
-	}
-	return output.Count(l.Aggregates)
 }
 
 func (l groupLine) state() string {
@@ -262,21 +212,4 @@ func (a *app) printGroup(l groupLine) error {
 			output.Field{Name: "parked", Value: output.Counted(l.Parked, "aggregate", "aggregates")})
 	}
 	return a.line(l, fields...)
-}
-
-func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact bool) (groups.GroupLag, error) {
-	if !exact {
-		return g.Estimate(ctx, one.Name, one.Topic)
-	}
-	progress := a.showProgress()
-	defer progress.Done()
-	return g.Lag(ctx, one.Name, one.Topic, groups.LagOptions{
-		Corrupt: func(err *journal.CorruptItemError) { a.note("millrace: %v", err) },
-		Progress: func(aggregates, shards int) {
-			progress.Show(func(elapsed time.Duration) string {
-				return fmt.Sprintf("%s on %s: %s, %d of %s", one.Name, one.Topic, output.Counted(aggregates, "aggregate", "aggregates"),
-					shards, output.Counted(len(one.Shards), "shard", "shards"))
-			})
-		},
-	})
 }
