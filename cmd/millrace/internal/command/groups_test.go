@@ -137,6 +137,20 @@ func TestAGroupIsShownWithItsShards(t *testing.T) {
 	assert.InDelta(t, 3, objects[4]["shard"], 0)
 }
 
+func TestOfAGroupFarBehindTheLagIsAnEstimateUnlessItIsToBeExact(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	for n := range 5 {
+		deposits(t, j, account("3"), n*90+1, (n+1)*90)
+	}
+
+	assert.Regexp(t, `^\d+\+$`, cells(t, s.ok(t, "groups"))[0]["LAG"])
+	assert.Equal(t, true, lines(t, s.ok(t, "groups", "--json"))[0]["at_least"])
+	assert.Equal(t, "452", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
+	o := s.run(t, "groups", "--exact", "--progress")
+	assert.Regexp(t, `^audit on account: \d aggregates?, \d of 4 shards\n`, o.err)
+}
+
 func TestMembersAtWorkAreShown(t *testing.T) {
 	t.Parallel()
 	s, j := setupGroup(t)
@@ -220,6 +234,7 @@ func TestAResetBeginsAgain(t *testing.T) {
 
 	out := s.ok(t, "group", "reset", "audit", "account", "--to", "beginning", "--yes")
 	assert.Regexp(t, `(?m)^generation +1$`, out)
+	assert.Regexp(t, `(?m)^began at +the beginning$`, out)
 	assert.Equal(t, "5", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
 	s.ok(t, "group", "reset", "audit", "account", "--to", "now", "--yes")
 	assert.Equal(t, "0", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])

@@ -16,8 +16,8 @@ import (
 // endpointEnv is the variable that the examples and tests have too.
 const endpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
-const overview = `millrace looks after the tables of a Millrace journal: it makes them, shows what is in them, and verifies,
-exports and imports it.
+const overview = `millrace looks after the tables of a Millrace journal: it makes them, shows what is in them, operates
+consumer groups, and verifies, exports and imports the journal.
 
 It works on the DynamoDB of your AWS configuration (environment, ~/.aws, the role of the machine), or on a DynamoDB Local
 that --endpoint or ` + endpointEnv + ` names by its URL. What else an application configures, such as the
