@@ -6,6 +6,8 @@ TEST_TIMEOUT          ?= 20m
 COMPARE_SEED          ?= 1
 SOAK_COMMITS          ?= 1000000
 SOAK_SEED             ?= 1
+CHAOS_MINUTES         ?= 3
+CHAOS_SEED            ?= 1
 
 # cmd/millrace and examples/ are modules of their own, joined to this one by go.work.
 MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod))
@@ -54,6 +56,11 @@ compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random
 soak: ## Commit a million times amid faults, and print what was lost (SOAK_COMMITS, SOAK_SEED)
 	@go build -o bin/soak ./internal/cmd/soak
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
+
+.PHONY: chaos
+chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost (CHAOS_MINUTES, CHAOS_SEED)
+	@go build -o bin/chaos ./internal/cmd/chaos
+	$(EMULATOR) -- bin/chaos -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED)
 
 .PHONY: lint
 lint: ## Check style, common mistakes and formatting of all modules

@@ -32,7 +32,7 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	roster, err := g.roster(ctx, k)
 	shards := make([]ShardLag, g.journal.Shards())
 	if err == nil {
-		err = inParallel(len(shards), func(number int) (err error) {
+		err = inParallel(readers, len(shards), func(number int) (err error) {
 			shards[number].Shard = number
 			shards[number].Lag, err = g.estimate(ctx, shardOf(k, roster, number), roster.Start)
 			return err

@@ -163,7 +163,7 @@ func (c *comparison) run(ctx context.Context) error {
 }
 
 func (c *comparison) page(ctx context.Context, standings []checkpoint.Standing) error {
-	err := inParallel(len(standings), func(i int) error {
+	err := inParallel(readers, len(standings), func(i int) error {
 		s := &standings[i]
 		if s.Found || c.start.IsZero() {
 			return nil
@@ -216,7 +216,7 @@ type place struct {
 func (g *Groups) oldest(ctx context.Context, events []place, corrupt func(*journal.CorruptItemError)) (time.Time, error) {
 	times := make([]time.Time, len(events))
 	unreadable := make([]*journal.CorruptItemError, len(events))
-	err := inParallel(len(events), func(i int) error {
+	err := inParallel(readers, len(events), func(i int) error {
 		for record, err := range g.journal.Raw().Events(ctx, events[i].id, events[i].number, events[i].number) {
 			switch {
 			case errors.As(err, &unreadable[i]), errors.Is(err, journal.ErrTruncated):

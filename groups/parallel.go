@@ -8,8 +8,8 @@ import (
 // readers is how many reads are made side by side.
 const readers = 16
 
-// inParallel does n things, some side by side, and gives their errors. After one nothing more is begun.
-func inParallel(n int, do func(i int) error) error {
+// inParallel does n things, a few of them side by side, and gives their errors. After one nothing more is begun.
+func inParallel(few, n int, do func(i int) error) error {
 	var (
 		workers sync.WaitGroup
 		mu      sync.Mutex
@@ -22,7 +22,7 @@ func inParallel(n int, do func(i int) error) error {
 		next++
 		return next - 1, next <= n && len(errs) == 0
 	}
-	for range min(n, readers) {
+	for range min(n, few) {
 		workers.Add(1)
 		go func() {
 			defer workers.Done()

@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
@@ -55,8 +56,8 @@ func (g *Groups) Reset(ctx context.Context, group, topic string, to To, progress
 }
 
 // CleanUp deletes what earlier generations of a group have left. It is for after a [Groups.Reset] that ended early, and may be
-// repeated. It costs half a read unit for some 40 rows, at least for each shard and earlier generation, and one write unit for each
-// row: one for each aggregate that the group had a position on.
+// repeated. It costs one read unit for some 40 rows, at least for each shard and earlier generation, and one write unit for each
+// row: one for each aggregate that the group had a position on. A few shards are cleaned up side by side, with 25 rows under way in each.
 //
 // What members write before they learn of a reset may come after it, and stays until the next CleanUp.
 //
@@ -73,17 +74,25 @@ func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func
 	return nil
 }
 
+// removers is how many shards are removed side by side: so few that live traffic does not starve.
+const removers = 4
+
 // removeGenerations deletes the rows of the generations below one.
 func (g *Groups) removeGenerations(ctx context.Context, k checkpoint.Key, below uint64, progress func(rows int)) error {
-	if progress == nil {
-		progress = func(int) {}
+	var mu sync.Mutex
+	report := func(rows int) {
+		mu.Lock()
+		defer mu.Unlock()
+		if progress != nil {
+			progress(rows)
+		}
 	}
 	for generation := range below {
-		for number := range g.journal.Shards() {
-			shard := shardOf(k, checkpoint.Roster{Generation: generation}, number)
-			if err := g.store.RemoveShard(ctx, shard, progress); err != nil {
-				return err
-			}
+		err := inParallel(removers, g.journal.Shards(), func(number int) error {
+			return g.store.RemoveShard(ctx, shardOf(k, checkpoint.Roster{Generation: generation}, number), report)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -82,11 +82,7 @@ func (sh *shard) baseline(st *stream) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	before, err := sh.raw.NumberAt(sh.messageCtx, head, sh.since.Add(-time.Millisecond))
-	var truncated *journal.TruncatedError
-	if errors.As(err, &truncated) {
-		before, err = truncated.Before-1, nil
-	}
+	before, err := sh.checkpoint.Baseline(sh.messageCtx, head, sh.since)
 	if err != nil || before == 0 {
 		return 0, err
 	}

@@ -14,13 +14,14 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// RemoveShard deletes all rows of a shard in one generation: half a read unit for some 40 rows, and one write unit for each.
+// RemoveShard deletes all rows of a shard in one generation: one read unit for some 40 rows, and one write unit for each.
 // It tells progress the number of rows that each request deleted.
 //
 // The partition may also have a roster, which sorts behind them: that of the topic "account-1" lies with shard 1 of "account".
 func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int)) error {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:                 &s.table,
+		ConsistentRead:            aws.Bool(true), // what it misses stays for good
 		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :roster"),
 		ProjectionExpression:      aws.String("#pk, #sk"),
 		ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},

@@ -1,0 +1,74 @@
+//go:build unix
+
+package chaos
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+)
+
+// TestMain makes the members of a run out of the test binary.
+func TestMain(m *testing.M) {
+	if code, isMember := MemberMain(os.Stderr); isMember {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// run gives the report of a short run. The logs of a test that fails are kept.
+func run(t *testing.T, config Config) Report {
+	t.Helper()
+	config.Endpoint = dynamolocaltest.Endpoint(t)
+	dir, err := os.MkdirTemp("", "chaos-") //nolint:usetesting // t.TempDir is removed also after a failure
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the logs are in %s", dir)
+			return
+		}
+		assert.NoError(t, os.RemoveAll(dir))
+	})
+	config.Dir = dir
+	report, err := Run(t.Context(), config)
+	require.NoError(t, err)
+	t.Log(report.Summary(config.Seed), report.Seen)
+	return report
+}
+
+func TestNothingIsLostOrReorderedOrDoneTwiceWhoeverIsKilled(t *testing.T) {
+	t.Parallel()
+	report := run(t, Config{Seed: 1, Duration: 12 * time.Second})
+	assert.Empty(t, report.Findings)
+	for _, what := range []string{"kills", "freezes", "closes", "commits", "nack"} {
+		assert.NotZero(t, report.Seen[what], what)
+	}
+	assert.GreaterOrEqual(t, report.Deliveries, 2*report.Seen["events"])
+}
+
+func TestMembersThatAckBeforeTheyAreDoneAreFound(t *testing.T) {
+	t.Parallel()
+	config := faulty(AckFirst)
+	config.Groups = []string{plain}
+	assert.NotZero(t, run(t, config).Count(Lost))
+}
+
+func TestEffectsThatAreCommittedWithoutThePositionAreFound(t *testing.T) {
+	t.Parallel()
+	config := faulty(Unfenced)
+	config.Groups = []string{projecting}
+	assert.NotZero(t, run(t, config).Count(Effects))
+}
+
+// faulty has one member at a time, so that each kill hits the one that works.
+func faulty(f Fault) Config {
+	return Config{
+		Seed: 1, Fault: f, Members: 1, Duration: 5 * time.Second,
+		Calm: 400 * time.Millisecond, Lease: 500 * time.Millisecond, Patience: 3 * time.Second,
+	}
+}

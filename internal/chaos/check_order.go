@@ -1,0 +1,160 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// lossWindow is how long an ack may go unstored in a member that is not in trouble: many times its CommitInterval, and as long as a flush
+// may take. Nothing acked before that is lost with the member.
+const lossWindow = 5 * time.Second
+
+// checkSkips finds deliveries that came before the event ahead of them was acked. The rule is exact: whoever delivers
+// event n+1 has got the ack of n himself, or read a position that somebody stored after getting it; and
+// a line is written before the ack is given. Where the effects are in a transaction its end may go unnoted, so there the
+// delivery of n counts.
+func checkSkips(file string, lines []entry, transactional bool) (findings []Finding) {
+	through := ack
+	if transactional {
+		through = deliver
+	}
+	passed := map[place]bool{}
+	for i, e := range lines {
+		if e.Kind == deliver && e.Number > 1 && !passed[place{e.Thing, e.Number - 1}] {
+			findings = append(findings, Finding{Reordered, fmt.Sprintf(
+				"%s:%d: member %s got event %d of %s before anybody had acked event %d", file, i+1, e.Member, e.Number, e.Thing, e.Number-1)})
+		}
+		if e.Kind == through {
+			passed[place{e.Thing, e.Number}] = true
+		}
+	}
+	return findings
+}
+
+// checkRepeats finds deliveries of events whose position must have been stored, and of events that another member was at work on.
+func checkRepeats(file string, lines []entry, lease time.Duration) (findings []Finding) {
+	x := excusesOf(lines, lease)
+	settled := map[place][]int{} // the lines that ack, or tell of committed effects
+	open := map[place]map[string]int{}
+	var now time.Time // not before any line above: a member may be frozen between looking at the clock and writing
+	for i, e := range lines {
+		if e.At.After(now) {
+			now = e.At
+		}
+		at := place{e.Thing, e.Number}
+		switch e.Kind {
+		case ack, done:
+			settled[at] = append(settled[at], i)
+			delete(open[at], e.Member)
+		case nack:
+			delete(open[at], e.Member)
+		case deliver:
+			again := slices.IndexFunc(settled[at], func(s int) bool { return !x.repeat(lines, s, i, now) })
+			if again >= 0 {
+				s := settled[at][again]
+				findings = append(findings, Finding{Reordered, fmt.Sprintf(
+					"%s:%d: member %s got event %d of %s again, %v after the %q of %s at line %d, whose position must have been stored",
+					file, i+1, e.Member, e.Number, e.Thing, e.At.Sub(lines[s].At).Round(time.Millisecond),
+					lines[s].Kind, lines[s].Member, s+1)})
+			}
+			for _, first := range open[at] {
+				if !x.together(lines, first, i, now) {
+					findings = append(findings, Finding{Reordered, fmt.Sprintf(
+						"%s:%d: member %s got event %d of %s while %s, since line %d, was at work on it",
+						file, i+1, e.Member, e.Number, e.Thing, lines[first].Member, first+1)})
+				}
+			}
+			if open[at] == nil {
+				open[at] = map[string]int{}
+			}
+			open[at][e.Member] = i
+		}
+	}
+	return findings
+}
+
+// repeats counts the deliveries of events that were settled before, with reason or without.
+func repeats(lines []entry) (n int) {
+	settled := map[place]bool{}
+	for _, e := range lines {
+		switch at := (place{e.Thing, e.Number}); e.Kind {
+		case ack, done:
+			settled[at] = true
+		case deliver:
+			if settled[at] {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// excuses are the reasons for which an event may come again.
+type excuses struct {
+	killed   map[string]int // the line, by member
+	troubles []span
+}
+
+// span is a stretch of time in which a member may not have kept its lease, and may not have noticed.
+type span struct {
+	member   string
+	from, to time.Time
+}
+
+func excusesOf(lines []entry, lease time.Duration) excuses {
+	x := excuses{killed: map[string]int{}}
+	frozen := map[string]time.Time{}
+	thawed := func(member string, at time.Time) {
+		if since, ok := frozen[member]; ok {
+			delete(frozen, member)
+			x.troubles = append(x.troubles, span{member, since, at.Add(lease)})
+		}
+	}
+	for i, e := range lines {
+		switch e.Kind {
+		case kill:
+			x.killed[e.Member] = i
+			thawed(e.Member, e.At)
+		case freeze:
+			frozen[e.Member] = e.At
+		case thaw:
+			thawed(e.Member, e.At)
+		case trouble:
+			x.troubles = append(x.troubles, span{e.Member, e.At.Add(-e.Took), e.At.Add(lease)})
+		}
+	}
+	for member, since := range frozen {
+		x.troubles = append(x.troubles, span{member, since, lines[len(lines)-1].At})
+	}
+	return x
+}
+
+// repeat tells whether the delivery in one line, written by now, may follow the ack, or the commit of effects, in an earlier one.
+func (x excuses) repeat(lines []entry, settled, again int, now time.Time) bool {
+	first, second := lines[settled], lines[again]
+	if x.inTrouble(second.Member, second.At, now) {
+		return true // it may be what it had got before
+	}
+	if first.Kind == done {
+		return false // the position is stored with the effects
+	}
+	if at, ok := x.killed[first.Member]; ok && at < again && lines[at].At.Sub(first.At) < lossWindow {
+		return true // with what it had not stored
+	}
+	// Whoever is in trouble can make others take it for gone, and itself take others for gone.
+	return x.inTrouble("", first.At, first.At.Add(lossWindow))
+}
+
+// together tells whether a delivery may come while another member has not settled an earlier one.
+func (x excuses) together(lines []entry, first, second int, now time.Time) bool {
+	at, killed := x.killed[lines[first].Member]
+	return killed && at < second || x.inTrouble("", lines[first].At, now)
+}
+
+// inTrouble tells whether a member, or any if it is empty, was in trouble at some moment of a time.
+func (x excuses) inTrouble(member string, from, to time.Time) bool {
+	return slices.ContainsFunc(x.troubles, func(s span) bool {
+		return (member == "" || s.member == member) && !s.from.After(to) && !s.to.Before(from)
+	})
+}

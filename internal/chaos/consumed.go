@@ -1,0 +1,68 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// consumed waits until everything in the journal is consumed, or nothing moves any more.
+func (w *world) consumed(ctx context.Context) error {
+	var failed error
+	err := w.meanwhile(ctx, func(ctx context.Context) { failed = w.await(ctx) })
+	return errors.Join(err, failed)
+}
+
+func (w *world) await(ctx context.Context) error {
+	written, _, err := w.writers.history(ctx)
+	if err != nil {
+		return err
+	}
+	w.written = written
+	ticker := time.NewTicker(250 * time.Millisecond)
+	defer ticker.Stop()
+	moved, settled := time.Now(), 0
+	for time.Since(moved) < w.Patience {
+		complete, now, err := w.progress(ctx)
+		if err != nil || complete {
+			return err
+		}
+		if now != settled {
+			settled, moved = now, time.Now()
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+	w.stuck = true
+	_, _ = fmt.Fprintf(w.Notes, "chaos: nothing has moved for %v\n", w.Patience)
+	return nil
+}
+
+// progress tells whether all is consumed, and how many events were settled so far.
+func (w *world) progress(ctx context.Context) (complete bool, settled int, err error) {
+	complete = true
+	for name, log := range w.logs {
+		if err := log.read(); err != nil {
+			return false, 0, err
+		}
+		if name == plain {
+			acked := placesOf(log.entries, ack)
+			settled += len(acked)
+			complete = complete && hasAll(acked, w.written)
+			continue
+		}
+		settled += len(placesOf(log.entries, done))
+		model, err := readEffects(ctx, w.client)
+		if err != nil {
+			return false, 0, err
+		}
+		complete = complete && model.has(w.written)
+	}
+	return complete, settled, nil
+}

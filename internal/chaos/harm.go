@@ -1,0 +1,124 @@
+//go:build unix
+
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// rage harms members from now on, until wild is false.
+func (k *keeper) rage() {
+	k.later(k.config.Calm/2+k.upTo(k.config.Calm), func() error {
+		if !k.wild {
+			return nil
+		}
+		k.rage()
+		return k.harm()
+	})
+}
+
+func (k *keeper) upTo(d time.Duration) time.Duration { return time.Duration(k.random.Int64N(int64(d))) }
+
+// harms are what is done to members, as often as it stands here. They are dealt like cards, so that a short run has some of each.
+var harms = []kind{kill, kill, kill, kill, kill, freeze, freeze, term, change, change}
+
+// change brings a group another member, or takes one away.
+const change kind = "change"
+
+// harm does something to a random group, half of the time to the member that has just been at work.
+func (k *keeper) harm() error {
+	if len(k.deck) == 0 {
+		k.deck = slices.Clone(harms)
+		k.random.Shuffle(len(k.deck), func(i, j int) { k.deck[i], k.deck[j] = k.deck[j], k.deck[i] })
+	}
+	what := k.deck[0]
+	g := k.groups[k.random.IntN(len(k.groups))]
+	victim, err := k.victim(g, what)
+	if err != nil || victim == nil {
+		return err // next time there may be one
+	}
+	k.deck = k.deck[1:]
+	switch {
+	case what == kill:
+		return k.kill(g, victim)
+	case what == freeze:
+		return k.freeze(g, victim)
+	case what == term:
+		k.seen["closes"]++
+		return k.terminate(g, victim)
+	case len(g.members) < k.config.Members && (len(g.members) == 1 || k.random.IntN(2) == 0):
+		k.seen["joins"]++
+		return k.start(g)
+	default:
+		k.seen["leaves"]++
+		victim.leaves = len(g.members) > 1
+		return k.terminate(g, victim)
+	}
+}
+
+// victim chooses a member, if there is one.
+func (k *keeper) victim(g *group, what kind) (*process, error) {
+	if err := g.lines.read(); err != nil {
+		return nil, err
+	}
+	var able []*process
+	for _, p := range g.members {
+		// Even one that is frozen or about to close can be killed.
+		if !p.killed && (what == kill || !p.frozen && !p.termed) {
+			able = append(able, p)
+		}
+	}
+	if len(able) == 0 {
+		return nil, nil
+	}
+	busy := slices.IndexFunc(able, func(p *process) bool { return p.Name == g.lines.lastAtWork() })
+	if busy >= 0 && k.random.IntN(2) == 0 {
+		return able[busy], nil
+	}
+	return able[k.random.IntN(len(able))], nil
+}
+
+// kill ends a member at once.
+func (k *keeper) kill(g *group, p *process) error {
+	k.seen["kills"]++
+	p.killed = true
+	return cmp.Or(g.notes.write(entry{Kind: kill, Member: p.Name}), p.signal(syscall.SIGKILL))
+}
+
+// terminate asks a member to close.
+func (k *keeper) terminate(g *group, p *process) error {
+	p.termed = true
+	k.later(closeWithin, func() error {
+		select {
+		case <-p.ended:
+			return nil
+		default:
+		}
+		k.findings = append(k.findings, Finding{Unruly, fmt.Sprintf(
+			"member %s did not close within %v of SIGTERM: see %s", p.Name, closeWithin, p.output)})
+		return k.kill(g, p)
+	})
+	return cmp.Or(g.notes.write(entry{Kind: term, Member: p.Name}), p.signal(syscall.SIGTERM))
+}
+
+// freeze stops a member for longer than its lease.
+func (k *keeper) freeze(g *group, p *process) error {
+	k.seen["freezes"]++
+	p.frozen = true
+	forGood := k.random.IntN(3) == 0
+	k.later(k.config.Lease+k.upTo(k.config.Lease), func() error {
+		if p.killed {
+			return nil
+		}
+		if forGood {
+			return k.kill(g, p)
+		}
+		p.frozen = false
+		return cmp.Or(p.signal(syscall.SIGCONT), g.notes.write(entry{Kind: thaw, Member: p.Name}))
+	})
+	return cmp.Or(g.notes.write(entry{Kind: freeze, Member: p.Name}), p.signal(syscall.SIGSTOP))
+}

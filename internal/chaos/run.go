@@ -1,0 +1,190 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// world is a run.
+type world struct {
+	Config
+	client  *dynamodb.Client
+	writers *writers
+	keeper  *keeper
+	logs    map[string]*reader // by group
+	written history
+	stuck   bool // nothing moved any more, though not all was consumed
+}
+
+// Run runs until all that was written is consumed, or nothing happens any more, and leaves no process behind. The error
+// tells that there is no result: what went wrong by the library's doing is in the report.
+func Run(ctx context.Context, config Config) (Report, error) {
+	config.setDefaults()
+	accessKey := rand.Text()
+	w := &world{
+		Config: config, client: dynamolocal.NewClient(config.Endpoint, accessKey), logs: map[string]*reader{},
+	}
+	defer func() {
+		if c, ok := w.client.Options().HTTPClient.(*http.Client); ok {
+			c.CloseIdleConnections()
+		}
+	}()
+	if err := w.prepare(ctx); err != nil {
+		return Report{}, err
+	}
+	keeper, err := newKeeper(config, accessKey)
+	if err != nil {
+		return Report{}, err
+	}
+	w.keeper = keeper
+	defer keeper.end()
+	for _, g := range keeper.groups {
+		w.logs[g.name] = &reader{path: keeper.logOf(g.name)}
+	}
+	for _, phase := range []func(context.Context) error{w.harm, w.drain, w.comeBack} {
+		if err := phase(ctx); err != nil {
+			return Report{}, err
+		}
+	}
+	return w.report(ctx)
+}
+
+// prepare makes the tables.
+func (w *world) prepare(ctx context.Context) error {
+	if err := journal.Create(ctx, w.client, journal.Config{Shards: shards}); err != nil {
+		return err
+	}
+	if err := createEffects(ctx, w.client); err != nil {
+		return err
+	}
+	j, err := journal.Open(ctx, w.client, journal.Config{RetryBudget: retryBudget})
+	if err != nil {
+		return err
+	}
+	w.writers, err = newWriters(j, w.Pause)
+	return err
+}
+
+// harm is the first phase: writers write, and members are killed.
+func (w *world) harm(ctx context.Context) error {
+	if err := w.keeper.fill((w.Members + 1) / 2); err != nil {
+		return err
+	}
+	w.keeper.wild = true
+	w.keeper.rage()
+	var failed error
+	err := w.meanwhile(ctx, func(ctx context.Context) {
+		failed = w.writers.run(ctx, w.Seed, time.Now().Add(w.Duration))
+	})
+	w.keeper.wild = false
+	return errors.Join(err, failed)
+}
+
+// drain is the second phase: members are left in peace until they have consumed everything.
+func (w *world) drain(ctx context.Context) error {
+	if err := w.keeper.fill(1); err != nil {
+		return err
+	}
+	if err := w.consumed(ctx); err != nil {
+		return err
+	}
+	return w.keeper.closeAll(ctx)
+}
+
+// comeBack is the third phase: after all have closed, new members get what is new and nothing else. There
+// is a new event in each shard, and a repeated one would come before it.
+func (w *world) comeBack(ctx context.Context) error {
+	if w.stuck {
+		return nil // it would only tell the same
+	}
+	todo := map[int]bool{}
+	for n := range shards {
+		todo[n] = true
+	}
+	for n := 0; len(todo) > 0; n++ {
+		thing := fmt.Sprint("last", n)
+		if shard := w.writers.journal.Shard(aggregate.ID{Type: topic, Value: thing}); todo[shard] {
+			delete(todo, shard)
+			e := happened{Token: w.writers.tokens.Add(1), Amount: n}
+			if _, err := w.writers.appendTo(ctx, thing, []aggregate.Event[state]{e}); err != nil {
+				return err
+			}
+		}
+	}
+	if err := w.keeper.fill(1); err != nil {
+		return err
+	}
+	if err := w.consumed(ctx); err != nil {
+		return err
+	}
+	return w.keeper.closeAll(ctx)
+}
+
+// meanwhile minds the members while something else runs.
+func (w *world) meanwhile(ctx context.Context, do func(context.Context)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		do(ctx)
+	}()
+	err := w.keeper.mindUntil(ctx, over)
+	cancel()
+	<-over
+	return err
+}
+
+// report compares what was left behind with what was written.
+func (w *world) report(ctx context.Context) (Report, error) {
+	want, findings, err := w.writers.history(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	r := Report{Kills: w.keeper.seen["kills"], Seen: w.keeper.seen, Findings: append(findings, w.keeper.findings...)}
+	for _, name := range w.Groups {
+		log := w.logs[name]
+		if err := log.read(); err != nil {
+			return Report{}, err
+		}
+		for _, e := range log.entries {
+			if e.Kind == deliver {
+				r.Deliveries++
+			}
+			if e.Kind == nack || e.Kind == trouble {
+				r.Seen[string(e.Kind)]++
+			}
+		}
+		r.Seen["repeats"] += repeats(log.entries)
+		file := filepath.Base(log.path)
+		r.Findings = slices.Concat(r.Findings,
+			checkSkips(file, log.entries, name == projecting), checkRepeats(file, log.entries, w.Lease))
+		if name == plain {
+			r.Findings = append(r.Findings, checkAcked(file, log.entries, want)...)
+			continue
+		}
+		model, err := readEffects(ctx, w.client)
+		if err != nil {
+			return Report{}, err
+		}
+		r.Findings = append(r.Findings, checkEffects(model, want)...)
+	}
+	r.Seen["events"] = want.events()
+	for what, n := range w.writers.seen {
+		r.Seen[what] = n
+	}
+	return r, nil
+}
