@@ -32,7 +32,7 @@ func join(t *testing.T, j *journal.Journal) member {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
 		Journal: j, ConsumerGroup: "audit", Failures: subscriber.Park(1), LeaseDuration: time.Second,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
-		NackResendSleep: time.Millisecond, BehindAfter: 10 * time.Millisecond, CloseTimeout: time.Second,
+		NackResendSleep: time.Millisecond, BehindAfter: 10 * time.Millisecond, CloseTimeout: patience,
 	}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, sub.Close()) })
