@@ -9,8 +9,8 @@ SOAK_SEED             ?= 1
 CHAOS_MINUTES         ?= 3
 CHAOS_SEED            ?= 1
 
-# cmd/millrace and examples/ are modules of their own, joined to this one by go.work.
-MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod))
+# cmd/millrace, examples/ and internal/bench are modules of their own, joined to this one by go.work.
+MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod internal/bench/go.mod))
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 

@@ -62,15 +62,11 @@ func typeOfShardKey(key string) (string, bool) {
 // not: "user" + "account-x" and "user-account" + "x" read the same, and only
 // the partition key tells them apart.
 func (j *Journal) aggregateOf(it item) (aggregate.ID, bool) {
-	partition, _ := j.keysOf(it)
-	return j.aggregateIn(partition, it)
-}
-
-func (j *Journal) aggregateIn(partition string, it item) (aggregate.ID, bool) {
 	aid, ok := stringOf(it[j.config.Attributes.AggregateID])
 	if !ok {
 		return aggregate.ID{}, false
 	}
+	partition, _ := j.keysOf(it)
 	aggregateType, ok := typeOfShardKey(partition)
 	if !ok {
 		return aggregate.ID{}, false

@@ -90,23 +90,17 @@ func (j *Journal) itemOf(r *Record) item {
 
 // recordOf leaves the payload as it is stored.
 func (j *Journal) recordOf(it item) (*Record, error) {
-	partition, _ := j.keysOf(it)
-	return j.recordIn(partition, it)
-}
-
-// recordIn is recordOf for an item whose partition is known.
-func (j *Journal) recordIn(partition string, it item) (*Record, error) {
 	a := j.config.Attributes
 	r := &Record{}
 	corrupt := func(reason string) (*Record, error) {
-		_, sort := j.keysOf(it)
+		partition, sort := j.keysOf(it)
 		err := &CorruptItemError{Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: reason}
 		if r.Number > 0 {
 			err.Aggregate, err.Number = r.Aggregate, r.Number
 		}
 		return nil, err
 	}
-	id, ok := j.aggregateIn(partition, it)
+	id, ok := j.aggregateOf(it)
 	if !ok {
 		return corrupt("has no " + a.AggregateID + " that fits its partition")
 	}

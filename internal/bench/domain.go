@@ -2,6 +2,7 @@ package main
 
 import (
 	"strings"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -27,4 +28,9 @@ func events(n, bytes int) []aggregate.Event[account] {
 		list[i] = deposited{Amount: 1, Note: strings.Repeat("x", bytes)}
 	}
 	return list
+}
+
+// depositNow notes the time as the amount.
+func depositNow(account) ([]aggregate.Event[account], error) {
+	return []aggregate.Event[account]{deposited{Amount: int(time.Now().UnixNano()), Note: strings.Repeat("x", eventBytes)}}, nil
 }

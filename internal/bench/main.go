@@ -5,7 +5,8 @@
 //
 //	make bench
 //
-// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT.
+// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT. PostgreSQL, for versus-sql, is looked for where Debian installs it,
+// and in the PATH.
 package main
 
 import (
@@ -15,8 +16,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -26,10 +29,11 @@ import (
 )
 
 type bench struct {
-	client *dynamodb.Client
-	j      *journal.Journal
-	pairs  int // of what takes milliseconds
-	many   int // of what takes parts of a second
+	client    *dynamodb.Client
+	accessKey string // names the database on DynamoDB Local
+	j         *journal.Journal
+	pairs     int // of what takes milliseconds
+	many      int // of what takes parts of a second
 }
 
 func main() {
@@ -37,7 +41,14 @@ func main() {
 	many := flag.Int("long-pairs", 21, "pairs of what takes parts of a second")
 	only := flag.String("only", "", "names of the benchmarks to run, with commas between; all by default")
 	flag.Parse()
-	if err := run(context.Background(), *pairs, *many, *only); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	work := func() error { return run(ctx, *pairs, *many, *only) }
+	if order := os.Getenv(writerEnv); order != "" {
+		work = func() error { return write(ctx, order) }
+	}
+	err := work()
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -51,7 +62,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 	if pairs < 1 || many < 1 {
 		return errors.New("-pairs and -long-pairs must be at least 1")
 	}
-	b := &bench{client: dynamolocal.NewClient(endpoint, rand.Text()), pairs: pairs, many: many}
+	key := rand.Text()
+	b := &bench{client: dynamolocal.NewClient(endpoint, key), accessKey: key, pairs: pairs, many: many}
 	if err := journal.Create(ctx, b.client, journal.Config{Shards: 16}); err != nil {
 		return err
 	}
@@ -73,7 +85,13 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"load1500", b.load},
 		{"loadsnap", b.loadSnap},
 		{"tail", b.tail},
+		{"tail-one", b.tailOne},
+		{"tail-slow", b.tailSlow},
+		{"versus-sql", b.versusSQL},
 		{"latency", b.latency},
+		{"latency-across", b.latencyAcross},
+		{"restart", b.restart},
+		{"idle", b.idle},
 	} {
 		if only != "" && !slices.Contains(strings.Split(only, ","), one.name) {
 			continue

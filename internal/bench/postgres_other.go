@@ -1,0 +1,7 @@
+//go:build !unix
+
+package main
+
+import "syscall"
+
+func handOver(string) (*syscall.SysProcAttr, error) { return nil, nil }
