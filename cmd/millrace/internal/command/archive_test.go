@@ -1,0 +1,199 @@
+package command_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// setupAccounts is setupTables with some accounts of nine events each.
+func setupAccounts(t *testing.T, n int) *shell {
+	t.Helper()
+	s := setupTables(t)
+	j := s.open(t, journal.Config{})
+	for i := range n {
+		deposits(t, j, account(fmt.Sprint(i)), 1, 9)
+	}
+	return s
+}
+
+func TestWhatIsExportedIsImportedElsewhere(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 5)
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+
+	assert.Regexp(t, `^exported 5 aggregates, 45 events, [0-9.]+ KiB\n$`, s.ok(t, "export", file))
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "it is as confidential as the journal")
+
+	other := setup(t)
+	other.ok(t, "create", "--shards", "7", "--layout", "lean")
+	assert.Regexp(t, `^imported 5 aggregates, 45 events, [0-9.]+ KiB\n$`, other.ok(t, "import", file))
+	assert.Contains(t, other.ok(t, "import", file), "45 events there already")
+	assert.Equal(t, "5 aggregates, 45 events: sound\n", other.ok(t, "verify", "--against", file))
+	done := lines(t, other.ok(t, "import", file, "--json"))
+	assert.Equal(t, "imported", done[0]["kind"])
+	assert.InDelta(t, 45, done[0]["present"], 0)
+}
+
+func TestAnArchiveGoesThroughPipes(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 5)
+	o := s.run(t, "export", "-", "--type", "account", "--id", "3", "--json")
+	require.Equal(t, command.ExitOK, o.code)
+	assert.Equal(t, "exported", lines(t, o.err)[0]["kind"], "standard output has the archive alone")
+
+	other := setupTables(t)
+	other.env.In = strings.NewReader(o.out)
+	assert.Contains(t, other.ok(t, "import", "-"), "imported 1 aggregate, 9 events")
+	assert.Regexp(t, `(?m)^version +9$`, other.ok(t, "stream", "account", "3"))
+}
+
+func TestAnExportDoesNotOverwrite(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 1)
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte("dear diary"), 0o600))
+
+	o := s.run(t, "export", file)
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "is there already: go on with it by --resume")
+	o = s.run(t, "export", file, "--resume")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "not an archive")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, "dear diary", string(text))
+}
+
+func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 12)
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	s.ok(t, "export", file)
+	whole, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, whole[:len(whole)*2/3], 0o600))
+
+	o := s.run(t, "import", file)
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "`millrace export --resume` goes on")
+	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events")
+	again, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(whole), string(again))
+	require.NoError(t, os.WriteFile(file, append(again[:len(again)/3], make([]byte, len(again))...), 0o600)) // a disk that was full
+	s.ok(t, "export", file, "--resume")
+	again, err = os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Equal(t, string(whole), string(again), "nothing may be left of what was behind")
+	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events", "nothing is left to do")
+	assert.Contains(t, s.ok(t, "export", file+".new", "--resume"), "exported 12 aggregates, 108 events", "a loop can repeat one command")
+}
+
+func TestAnExportGoesOnWithWhatItWasBegunWith(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 3)
+	file := filepath.Join(t.TempDir(), "account-1.jsonl")
+	s.ok(t, "export", file, "--resume", "--type", "account", "--id", "1")
+	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 1 aggregate, 9 events")
+
+	o := s.run(t, "export", file, "--resume", "--type", "account")
+	assert.Equal(t, command.ExitUsage, o.code)
+	assert.Contains(t, o.err, "was begun with another --type or --id")
+}
+
+// cutting ends a context once so much has been printed.
+type cutting struct {
+	bytes.Buffer
+	cut context.CancelFunc
+}
+
+func (c *cutting) Write(p []byte) (int, error) {
+	c.cut()
+	return c.Buffer.Write(p)
+}
+
+func TestAnInterruptedExportSaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 12)
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	log := &cutting{cut: interrupt}
+	s.env.Out, s.env.Err = &bytes.Buffer{}, log
+
+	code := command.Run(ctx, []string{"export", file, "--progress"}, s.env) // the first progress is the interrupt
+	assert.Equal(t, command.ExitFailure, code)
+	assert.Contains(t, log.String(), "millrace: interrupted")
+	assert.Contains(t, log.String(), "--resume` goes on")
+	assert.Contains(t, s.ok(t, "export", file, "--resume"), "exported 12 aggregates, 108 events")
+	assert.Equal(t, "12 aggregates, 108 events: sound\n", s.ok(t, "verify", "--against", file))
+}
+
+func TestProgressIsForTerminalsAndForThoseWhoAsk(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 12)
+	dir := t.TempDir()
+
+	o := s.run(t, "export", filepath.Join(dir, "1"))
+	assert.Empty(t, o.err)
+	o = s.run(t, "export", filepath.Join(dir, "2"), "--progress")
+	assert.Regexp(t, `^1 aggregate, 9 events, [0-9.]+ KiB, [^ ]+ [KMG]?i?B a second\n$`, o.err, "a line now, the next in five seconds")
+	s.env.ErrTerminal = true
+	now := time.Now()
+	s.env.Now = func() time.Time { now = now.Add(time.Second); return now }
+	o = s.run(t, "export", filepath.Join(dir, "3"))
+	assert.Equal(t, 12, strings.Count(o.err, "a second"))
+	assert.NotContains(t, o.err, "\n", "it is one line that changes")
+	assert.True(t, strings.HasSuffix(o.err, "\r\x1b[K"), "and goes: %q", o.err)
+}
+
+func TestAnImportPassesOverAnotherHistoryOnlyWhenItIsTold(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 3)
+	file := filepath.Join(t.TempDir(), "backup.jsonl")
+	s.ok(t, "export", file)
+	other := setupTables(t)
+	j := other.open(t, journal.Config{})
+	_, err := j.Append(t.Context(), journal.Commit{Aggregate: account("1"), Events: []journal.Event{{ID: "mine", Type: "other"}}})
+	require.NoError(t, err)
+
+	o := other.run(t, "import", file)
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "--skip-different goes on")
+	o = other.run(t, "import", file, "--skip-different")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "passed over: ")
+	assert.Contains(t, o.err, "1 aggregate of the journal")
+	version, err := j.Version(t.Context(), account("2"))
+	require.NoError(t, err)
+	assert.Equal(t, uint64(9), version, "the others are imported")
+}
+
+func TestAnExportLeavesOutWhatCannotBeReadOnlyWhenItIsTold(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 3)
+	loseEvents(t, s, s.open(t, journal.Config{}), "1", "4")
+	dir := t.TempDir()
+
+	o := s.run(t, "export", filepath.Join(dir, "1"))
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "--skip-unreadable")
+	o = s.run(t, "export", filepath.Join(dir, "2"), "--skip-unreadable")
+	assert.Equal(t, command.ExitFailure, o.code, "it is not all of the journal")
+	assert.Contains(t, o.err, "left out account-1: ")
+	assert.Regexp(t, `^exported 2 aggregates, 18 events, .*, 1 aggregate left out\n$`, o.out)
+}

@@ -1,0 +1,108 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// defaultShards is what journal.Config recommends.
+const defaultShards = 16
+
+type createOptions struct {
+	shards                int
+	layout, billing       string
+	readUnits, writeUnits int64
+}
+
+func (a *app) create() *cobra.Command {
+	var o createOptions
+	cmd := &cobra.Command{
+		Use:   "create [flags]",
+		Short: "Make the tables",
+		Long: `Make the journal, snapshot and checkpoint tables where they are missing, with their indexes, and wait until they are active.
+It may be run again: tables that are there are verified, never changed, and their settings count where no flag says otherwise.
+
+The shard count and the layout can never be changed afterwards.`,
+		Example: "  millrace create\n  millrace create --shards 64 --layout lean\n" +
+			"  millrace create --journal-table orders-journal --snapshot-table orders-snapshot --checkpoint-table orders-checkpoint",
+		Args: wants(),
+		RunE: a.does(func(cmd *cobra.Command, _ []string) error {
+			config, err := o.config(cmd)
+			if err != nil {
+				return err
+			}
+			config.Tables = a.tables
+			return a.runCreate(cmd.Context(), config)
+		}),
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&o.shards, "shards", 0, "`number` of logical shards, for good; each takes about 1,000 write units a second. Default is 16")
+	flags.StringVar(&o.layout, "layout", "", "where snapshots are: classic (in the heads, as event-store-adapter has it) or lean (in rows of their own). Default is classic")
+	flags.StringVar(&o.billing, "billing", "on-demand", "on-demand or provisioned")
+	flags.Int64Var(&o.readUnits, "read-units", 0, "provisioned read `units` of each table and index")
+	flags.Int64Var(&o.writeUnits, "write-units", 0, "provisioned write `units` of each table and index")
+	return cmd
+}
+
+func (o createOptions) config(cmd *cobra.Command) (journal.Config, error) {
+	c := journal.Config{Shards: o.shards, Layout: journal.Layout(o.layout)}
+	if cmd.Flags().Changed("shards") && o.shards < 1 {
+		return c, wrongUsage("--shards is %d: want 1 to %d", o.shards, journal.MaxShards)
+	}
+	switch o.billing {
+	case "on-demand":
+		if o.readUnits != 0 || o.writeUnits != 0 {
+			return c, wrongUsage("--read-units and --write-units go with --billing provisioned")
+		}
+	case "provisioned":
+		if o.readUnits < 1 || o.writeUnits < 1 {
+			return c, wrongUsage("--billing provisioned needs --read-units and --write-units, each 1 or more")
+		}
+		c.Throughput = &types.ProvisionedThroughput{ReadCapacityUnits: &o.readUnits, WriteCapacityUnits: &o.writeUnits}
+	default:
+		return c, wrongUsage("--billing is %q: want on-demand or provisioned", o.billing)
+	}
+	if err := c.Validate(); err != nil {
+		return c, wrongUsage("%v", err)
+	}
+	return c, nil
+}
+
+func (a *app) runCreate(ctx context.Context, config journal.Config) error {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	progress := a.showProgress()
+	progress.Show(func(time.Duration) string { return "making tables, which takes AWS up to a minute" })
+	there, err := store.Open(ctx, client, config)
+	switch {
+	case err == nil: // Create looks at what Open does not: indexes, the checkpoint table
+		throughput := config.Throughput
+		config = there.Config()
+		config.Throughput = throughput
+	case errors.Is(err, journal.ErrTableMissing), errors.Is(err, journal.ErrNoDescriptor):
+		if config.Shards == 0 {
+			config.Shards = defaultShards
+		}
+	default:
+		progress.Done()
+		return err
+	}
+	err = journal.Create(ctx, client, config)
+	progress.Done()
+	if err != nil {
+		return err
+	}
+	if there == nil && !a.json {
+		a.note("Made the tables on %s.", a.target)
+	}
+	return a.runDescribe(ctx)
+}

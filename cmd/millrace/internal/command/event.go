@@ -1,0 +1,73 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// aggregateName is an aggregate's id as JSON, as archives have it.
+type aggregateName struct {
+	Type  string `json:"type"`
+	Value string `json:"value"`
+}
+
+func nameOf(id aggregate.ID) aggregateName { return aggregateName(id) }
+
+// eventLine is an event as JSON.
+type eventLine struct {
+	Kind       string            `json:"kind"` // "event"
+	Aggregate  aggregateName     `json:"aggregate"`
+	Number     uint64            `json:"number"`
+	OccurredAt string            `json:"occurred_at"` // RFC 3339, UTC, milliseconds
+	Type       string            `json:"type"`        // empty on events of foreign writers
+	ID         string            `json:"id"`
+	Bytes      int               `json:"bytes"` // of the payload as it is stored
+	Metadata   map[string]string `json:"metadata,omitempty"`
+	Commit     string            `json:"commit,omitempty"`
+	Encoding   string            `json:"encoding,omitempty"` // what was applied to the payload when it was stored
+	output.Payload
+	// Undecoded: the payload is given as it is stored, because what was applied to it cannot be undone here.
+	Undecoded bool `json:"undecoded,omitempty"`
+}
+
+// newEventLine takes a record as it is stored. Its payload is decoded and shown only if that is asked for: an
+// encrypted one stays as it is.
+func newEventLine(ctx context.Context, j *journal.Journal, r *journal.Record, payload bool) (eventLine, error) {
+	l := eventLine{
+		Kind: "event", Aggregate: nameOf(r.Aggregate), Number: r.Number, OccurredAt: output.Time(r.OccurredAt), Type: r.EventType,
+		ID: r.EventID, Bytes: len(r.Payload), Metadata: r.Metadata, Commit: r.CommitID, Encoding: r.Encoding,
+	}
+	if !payload {
+		return l, nil
+	}
+	plain, err := j.Decode(ctx, r)
+	switch {
+	case errors.Is(err, journal.ErrEncoding):
+		plain, l.Undecoded = r, true
+	case err != nil:
+		return l, err
+	}
+	l.Payload = output.PayloadOf(plain.Payload)
+	return l, nil
+}
+
+var (
+	aggregateColumn = output.Column[eventLine]{Name: "AGGREGATE", Cell: func(e eventLine) string { return e.Aggregate.Value }}
+	numberColumn    = output.Column[eventLine]{Name: "NUMBER", Cell: func(e eventLine) string { return strconv.FormatUint(e.Number, 10) }}
+	timeColumn      = output.Column[eventLine]{Name: "TIME", Cell: func(e eventLine) string { return e.OccurredAt }}
+	typeColumn      = output.Column[eventLine]{Name: "TYPE", Cell: func(e eventLine) string { return e.Type }}
+	sizeColumn      = output.Column[eventLine]{Name: "SIZE", Cell: func(e eventLine) string { return output.Bytes(e.Bytes) }}
+	idColumn        = output.Column[eventLine]{Name: "ID", Cell: func(e eventLine) string { return e.ID }}
+	metadataColumn  = output.Column[eventLine]{Name: "METADATA", Cell: func(e eventLine) string { return output.Metadata(e.Metadata) }}
+	payloadColumn   = output.Column[eventLine]{Name: "PAYLOAD", Cell: func(e eventLine) string {
+		if e.Undecoded {
+			return "(" + e.Encoding + ", " + output.Bytes(e.Bytes) + ")"
+		}
+		return e.Payload.String()
+	}}
+)

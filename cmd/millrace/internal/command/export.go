@@ -1,0 +1,171 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/archive"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+)
+
+// archiveLine ends an export or an import.
+type archiveLine struct {
+	Kind       string `json:"kind"` // "exported", "imported"
+	Aggregates int64  `json:"aggregates"`
+	Events     int64  `json:"events"`
+	Bytes      int64  `json:"bytes"`              // of the archive
+	LeftOut    int64  `json:"left_out,omitempty"` // aggregates that could not be read
+	// Of an import: events that were there already, snapshots for which there was no room, and aggregates that have
+	// another history.
+	Present          int64 `json:"present,omitempty"`
+	SnapshotsLeftOut int64 `json:"snapshots_left_out,omitempty"`
+	Different        int   `json:"different,omitempty"`
+}
+
+func (l archiveLine) String() string {
+	text := fmt.Sprintf("%s, %s, %s", output.Counted(l.Aggregates, "aggregate", "aggregates"),
+		output.Counted(l.Events, "event", "events"), output.Bytes(l.Bytes))
+	if l.Present > 0 {
+		text += fmt.Sprintf(", %s there already", output.Counted(l.Present, "event", "events"))
+	}
+	if l.SnapshotsLeftOut > 0 {
+		text += fmt.Sprintf(", %s left out for want of room", output.Counted(l.SnapshotsLeftOut, "snapshot", "snapshots"))
+	}
+	if l.LeftOut > 0 {
+		text += fmt.Sprintf(", %s left out", output.Counted(l.LeftOut, "aggregate", "aggregates"))
+	}
+	return text
+}
+
+func (a *app) printArchive(to io.Writer, l archiveLine) error {
+	if a.json {
+		return output.NewEncoder(to).Encode(l)
+	}
+	_, err := fmt.Fprintf(to, "%s %s\n", l.Kind, l)
+	return err
+}
+
+type exportOptions struct {
+	only           selection
+	resume         bool
+	skipUnreadable bool
+}
+
+func (a *app) export() *cobra.Command {
+	var o exportOptions
+	cmd := &cobra.Command{
+		Use:   "export FILE [flags]",
+		Short: "Write an archive of the journal",
+		Long: `Write an archive of the journal, or of what --type and --id say, as JSON lines: each aggregate as it was at one moment, with its
+snapshot and payloads as they are stored. An archive is as confidential as the journal; the file is made for its owner
+alone. FILE - is standard output, and the result goes to standard error then.
+
+An export that was cut off goes on with --resume, which also begins one. Applications can go on writing meanwhile. It costs what reading all heads twice
+and all events once costs, events at half a read unit for each 4 KB.`,
+		Example: "  millrace export backup.jsonl\n  millrace export backup.jsonl --resume\n  millrace export --type account --id 42 - | gzip > account-42.jsonl.gz",
+		Args:    wants("FILE"),
+		RunE:    a.does(func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args[0], o) }),
+	}
+	o.only.register(cmd)
+	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with an archive that was cut off, with the --type and --id that it was begun with; begin it if there is no file")
+	cmd.Flags().BoolVar(&o.skipUnreadable, "skip-unreadable", false,
+		"leave out aggregates that cannot be read; the archive names them, and the exit code is 1")
+	return cmd
+}
+
+func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err error) {
+	only, err := o.only.get()
+	switch {
+	case err != nil:
+		return err
+	case o.resume && path == "-":
+		return wrongUsage("--resume needs a file: standard output has nothing to go on with")
+	}
+	j, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	with := archive.ExportOptions{Only: only}
+	result, archiveTo := a.env.Err, a.env.Out
+	if path != "-" {
+		file, position, err := openArchive(path, o.resume, only)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, file.Sync(), file.Close()) }()
+		with.From, archiveTo, result = position, file, a.env.Out
+	}
+	if o.skipUnreadable {
+		with.Unreadable = func(id aggregate.ID, err error) error {
+			a.note("millrace: left out %s: %v", id, err)
+			return nil
+		}
+	}
+	progress := a.showProgress()
+	with.Progress = func(p archive.Progress) {
+		progress.Show(func(elapsed time.Duration) string { return progressText(p, with.From.Offset, elapsed) })
+	}
+	done, err := archive.Export(ctx, j, archiveTo, with)
+	progress.Done()
+	switch {
+	case err != nil && path != "-" && done.Bytes > 0:
+		a.note("%s so far. `millrace export %s --resume` goes on.", output.Counted(done.Events, "event", "events"), path)
+		return err
+	case err != nil:
+		return err
+	}
+	if err := a.printArchive(result, archiveLine{
+		Kind: "exported", Aggregates: done.Aggregates, Events: done.Events, Bytes: done.Bytes, LeftOut: done.LeftOut,
+	}); err != nil {
+		return err
+	}
+	if done.LeftOut > 0 {
+		return fmt.Errorf("%s could not be read: `millrace verify` tells what is wrong", output.Counted(done.LeftOut, "aggregate", "aggregates"))
+	}
+	return nil
+}
+
+// openArchive makes the file, or opens it at the end of what is complete in it.
+func openArchive(path string, resume bool, only archive.Selection) (_ *os.File, _ archive.Position, err error) {
+	if !resume {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, os.ErrExist) {
+			err = fmt.Errorf("%s is there already: go on with it by --resume, or give another name", path)
+		}
+		return file, archive.Position{}, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, archive.Position{}, err
+	}
+	defer func() {
+		if err != nil {
+			_ = file.Close()
+		}
+	}()
+	position, err := archive.Resume(file)
+	if err != nil {
+		return nil, position, err
+	}
+	if position.Offset > 0 && only != (archive.Selection{}) && only != position.Only {
+		return nil, position, wrongUsage("%s was begun with another --type or --id: leave them out to go on with it", path)
+	}
+	if err := file.Truncate(position.Offset); err != nil {
+		return nil, position, err
+	}
+	_, err = file.Seek(position.Offset, io.SeekStart)
+	return file, position, err
+}
+
+// progressText tells how far an archive is. Of its bytes, those up to begun were there before.
+func progressText(p archive.Progress, begun int64, elapsed time.Duration) string {
+	return fmt.Sprintf("%s, %s, %s, %s a second", output.Counted(p.Aggregates, "aggregate", "aggregates"),
+		output.Counted(p.Events, "event", "events"), output.Bytes(p.Bytes), output.Bytes(rate(p.Bytes-begun, elapsed)))
+}

@@ -1,0 +1,215 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// groupLine is a consumer group's work on a topic as JSON.
+type groupLine struct {
+	Kind       string `json:"kind"` // "group"
+	Group      string `json:"group"`
+	Topic      string `json:"topic"`
+	Generation uint64 `json:"generation"`
+	Start      string `json:"start,omitempty"` // none: the beginning
+	Paused     bool   `json:"paused"`
+	Members    int    `json:"members"`
+	Shards     int    `json:"shards"`
+	Owned      int    `json:"owned"` // shards that a member owns
+	*lagLine
+}
+
+// groupShardLine is a logical shard of a group.
+type groupShardLine struct {
+	Kind  string `json:"kind"` // "group_shard"
+	Group string `json:"group"`
+	Topic string `json:"topic"`
+	Shard int    `json:"shard"`
+	Owner uint64 `json:"owner"` // number of a member; 0 while it is free
+	Epoch uint64 `json:"epoch"`
+	*lagLine
+}
+
+func newGroupLine(g groups.Group) groupLine {
+	return groupLine{
+		Kind: "group", Group: g.Name, Topic: g.Topic, Generation: g.Generation, Start: output.Time(g.Start), Paused: g.Paused,
+		Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+	}
+}
+
+func (l groupLine) state() string {
+	switch {
+	case l.Paused:
+		return "paused"
+	case l.Owned == 0:
+		return "idle" // nobody works
+	}
+	return "active"
+}
+
+var groupColumns = []output.Column[groupLine]{
+	{Name: "GROUP", Cell: func(g groupLine) string { return g.Group }},
+	{Name: "TOPIC", Cell: func(g groupLine) string { return g.Topic }},
+	{Name: "STATE", Cell: groupLine.state},
+	{Name: "MEMBERS", Cell: func(g groupLine) string { return strconv.Itoa(g.Members) }},
+	{Name: "SHARDS", Cell: func(g groupLine) string { return fmt.Sprintf("%d/%d", g.Owned, g.Shards) }},
+	{Name: "LAG", Cell: func(g groupLine) string { return g.events() }},
+	{Name: "AGE", Cell: func(g groupLine) string { return g.age() }},
+	{Name: "BEHIND", Cell: func(g groupLine) string { return g.aggregates() }},
+	{Name: "PARKED", Cell: func(g groupLine) string { return g.parked() }},
+}
+
+var groupShardColumns = []output.Column[groupShardLine]{
+	{Name: "SHARD", Cell: func(s groupShardLine) string { return journal.ShardKey(s.Topic, s.Shard) }},
+	{Name: "OWNER", Cell: func(s groupShardLine) string {
+		if s.Owner == 0 {
+			return "-"
+		}
+		return strconv.FormatUint(s.Owner, 10)
+	}},
+	{Name: "EPOCH", Cell: func(s groupShardLine) string { return strconv.FormatUint(s.Epoch, 10) }},
+	{Name: "LAG", Cell: func(s groupShardLine) string { return s.events() }},
+	{Name: "AGE", Cell: func(s groupShardLine) string { return s.age() }},
+	{Name: "BEHIND", Cell: func(s groupShardLine) string { return s.aggregates() }},
+	{Name: "PARKED", Cell: func(s groupShardLine) string { return s.parked() }},
+}
+
+func (a *app) groups() *cobra.Command {
+	exact := false
+	cmd := &cobra.Command{
+		Use:   "groups [GROUP [TOPIC]] [flags]",
+		Short: "List the consumer groups with their lag",
+		Long: `List the consumer groups, those of one name, or one with its shards.
+
+SHARDS are those that members own, of all. LAG is how many events the group has not handled yet, AGE how long the oldest of them has
+been waiting, BEHIND how many aggregates have such events, and PARKED how many of these wait until someone decides.
+
+The lag is an estimate: of a group that is far behind only the next events of each shard are looked at, and a + says that there are
+more. It costs about two read units for each shard that has little to do, and under a hundred for one that has much. --exact compares
+all heads with the group's positions, half a read unit for each 4 KB of them, states included.`,
+		Example: "  millrace groups\n  millrace groups order-history order --exact\n  millrace groups --json | jq 'select(.seconds > 60)'",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 2 {
+				return fmt.Errorf("groups has no use for %q", args[2])
+			}
+			return nil
+		},
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				return a.runGroup(cmd.Context(), args[0], args[1], exact)
+			}
+			return a.runGroups(cmd.Context(), args, exact)
+		}),
+	}
+	cmd.Flags().BoolVar(&exact, "exact", false, "compare all heads with the positions")
+	return cmd
+}
+
+func (a *app) openGroups(ctx context.Context) (*groups.Groups, error) {
+	j, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return groups.New(j), nil
+}
+
+// runGroups lists all groups, or those of a name.
+func (a *app) runGroups(ctx context.Context, name []string, exact bool) error {
+	g, err := a.openGroups(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := g.List(ctx) // what could be read comes beside an error
+	rows := output.NewRows(a.env.Out, a.json, groupColumns...)
+	shown := false
+	for _, one := range all {
+		if len(name) > 0 && one.Name != name[0] {
+			continue
+		}
+		shown = true
+		lag, failed := a.lag(ctx, g, one, exact)
+		if failed != nil {
+			return errors.Join(rows.Flush(), failed)
+		}
+		line := newGroupLine(one)
+		line.lagLine = newLagLine(lag.Lag, a.env.Now())
+		if err := rows.Print(line); err != nil {
+			return err
+		}
+	}
+	switch {
+	case err != nil:
+	case !shown && len(name) > 0:
+		err = fmt.Errorf("%s: %w", name[0], groups.ErrNoGroup)
+	case !shown:
+		a.note("No consumer groups. One comes into being when it first subscribes.")
+	}
+	return errors.Join(rows.Flush(), err)
+}
+
+// runGroup shows a group with its shards.
+func (a *app) runGroup(ctx context.Context, name, topic string, exact bool) error {
+	g, err := a.openGroups(ctx)
+	if err != nil {
+		return err
+	}
+	one, err := g.Get(ctx, name, topic)
+	if err != nil {
+		return err
+	}
+	lag, err := a.lag(ctx, g, one, exact)
+	if err != nil {
+		return err
+	}
+	now := a.env.Now()
+	line := newGroupLine(one)
+	line.lagLine = newLagLine(lag.Lag, now)
+	if err := a.printGroup(line); err != nil {
+		return err
+	}
+	if !a.json {
+		_, _ = fmt.Fprintln(a.env.Out)
+	}
+	rows := output.NewRows(a.env.Out, a.json, groupShardColumns...)
+	for i, s := range one.Shards {
+		shard := groupShardLine{Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, Epoch: s.Epoch}
+		if i < len(lag.Shards) {
+			shard.lagLine = newLagLine(lag.Shards[i].Lag, now)
+		}
+		if err := rows.Print(shard); err != nil {
+			return err
+		}
+	}
+	return rows.Flush()
+}
+
+// printGroup prints a group by itself.
+func (a *app) printGroup(l groupLine) error {
+	start := l.Start
+	if start == "" {
+		start = "the beginning"
+	}
+	fields := []output.Field{
+		{Name: "group", Value: l.Group},
+		{Name: "topic", Value: l.Topic},
+		{Name: "state", Value: l.state()},
+		{Name: "members", Value: strconv.Itoa(l.Members)},
+		{Name: "shards", Value: fmt.Sprintf("%d owned of %d", l.Owned, l.Shards)},
+		{Name: "began at", Value: start},
+		{Name: "generation", Value: strconv.FormatUint(l.Generation, 10)},
+	}
+	if l.lagLine != nil {
+		fields = append(fields, output.Field{Name: "lag", Value: l.events() + " events of " + output.Counted(l.Aggregates, "aggregate", "aggregates")},
+			output.Field{Name: "age", Value: l.age()},
+			output.Field{Name: "parked", Value: output.Counted(l.Parked, "aggregate", "aggregates")})
+	}
+	return a.line(l, fields...)
+}

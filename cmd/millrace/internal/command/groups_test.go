@@ -1,0 +1,338 @@
+package command_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// member is a subscription whose messages a test handles.
+type member struct {
+	*subscriber.Subscriber
+	messages <-chan *message.Message
+}
+
+// join has a member of group audit subscribe to accounts. It parks what fails once.
+func join(t *testing.T, j *journal.Journal) member {
+	t.Helper()
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: j, ConsumerGroup: "audit", Failures: subscriber.Park(1), LeaseDuration: time.Second,
+		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
+		NackResendSleep: time.Millisecond, BehindAfter: 10 * time.Millisecond, CloseTimeout: patience,
+	}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sub.Close()) })
+	messages, err := sub.Subscribe(t.Context(), "account")
+	require.NoError(t, err)
+	return member{sub, messages}
+}
+
+// handle acks n messages.
+func (m member) handle(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		m.next(t).Ack()
+	}
+}
+
+func (m member) next(t *testing.T) *message.Message {
+	t.Helper()
+	select {
+	case msg, open := <-m.messages:
+		require.True(t, open, "the subscriber must be open")
+		return msg
+	case <-time.After(patience):
+		require.FailNow(t, "no message came")
+		return nil
+	}
+}
+
+// setupGroup is setupTables with a group that has handled the three events of one account, and not the two of another, which
+// came after all members had left.
+func setupGroup(t *testing.T) (*shell, *journal.Journal) {
+	t.Helper()
+	s := setupTables(t)
+	j := s.open(t, journal.Config{})
+	deposits(t, j, account("1"), 1, 3)
+	m := join(t, j)
+	m.handle(t, 3)
+	require.NoError(t, m.Close())
+	deposits(t, j, account("2"), 1, 2)
+	return s, j
+}
+
+// setupParked is a group that has parked account 1 with its second event of three.
+func setupParked(t *testing.T) (*shell, *journal.Journal) {
+	t.Helper()
+	s := setupTables(t)
+	j := s.open(t, journal.Config{})
+	deposits(t, j, account("1"), 1, 3)
+	m := join(t, j)
+	m.handle(t, 1)
+	m.next(t).Nack()
+	require.Eventually(t, func() bool {
+		parked, err := groups.New(j).Parked(t.Context(), "audit", "account")
+		return err == nil && len(parked) == 1
+	}, patience, 5*time.Millisecond, "the account must be parked")
+	require.NoError(t, m.Close())
+	return s, j
+}
+
+func TestGroupsAreListedWithTheirLag(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	s.env.Now = func() time.Time { return time.Now().Add(time.Hour) }
+
+	for _, args := range [][]string{{"groups"}, {"groups", "audit"}, {"groups", "--exact"}} {
+		rows := cells(t, s.ok(t, args...))
+		require.Len(t, rows, 1)
+		assert.Regexp(t, `^1h0m`, rows[0]["AGE"])
+		delete(rows[0], "AGE")
+		assert.Equal(t, map[string]string{
+			"GROUP": "audit", "TOPIC": "account", "STATE": "idle", "MEMBERS": "0", "SHARDS": "0/4", "LAG": "2", "BEHIND": "1", "PARKED": "0",
+		}, rows[0])
+	}
+	objects := lines(t, s.ok(t, "groups", "--json"))
+	require.Len(t, objects, 1)
+	assert.Equal(t, "group", objects[0]["kind"])
+	assert.InDelta(t, 2, objects[0]["events"], 0)
+	assert.Greater(t, objects[0]["seconds"], 3600.0)
+	assert.Equal(t, false, objects[0]["at_least"])
+}
+
+func TestAGroupIsShownWithItsShards(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+
+	head, shards, _ := strings.Cut(s.ok(t, "groups", "audit", "account", "--exact"), "\n\n")
+	assert.Regexp(t, `(?m)^lag +2 events of 1 aggregate$`, head)
+	assert.Regexp(t, `(?m)^began at +the beginning$`, head)
+	rows := cells(t, shards)
+	require.Len(t, rows, 4)
+	for n, row := range rows {
+		assert.Equal(t, journal.ShardKey("account", n), row["SHARD"])
+		want := "0"
+		if n == j.Shard(account("2")) {
+			want = "2"
+		}
+		assert.Equal(t, want, row["LAG"])
+	}
+	objects := lines(t, s.ok(t, "groups", "audit", "account", "--json"))
+	require.Len(t, objects, 5)
+	assert.Equal(t, "group_shard", objects[4]["kind"])
+	assert.InDelta(t, 3, objects[4]["shard"], 0)
+}
+
+func TestOfAGroupFarBehindTheLagIsAnEstimateUnlessItIsToBeExact(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	for n := range 5 {
+		deposits(t, j, account("3"), n*90+1, (n+1)*90)
+	}
+
+	assert.Regexp(t, `^\d+\+$`, cells(t, s.ok(t, "groups"))[0]["LAG"])
+	assert.Equal(t, true, lines(t, s.ok(t, "groups", "--json"))[0]["at_least"])
+	assert.Equal(t, "452", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
+	o := s.run(t, "groups", "--exact", "--progress")
+	assert.Regexp(t, `^audit on account: \d aggregates?, \d of 4 shards\n`, o.err)
+}
+
+func TestMembersAtWorkAreShown(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	m := join(t, j)
+	m.handle(t, 2)
+	require.Eventually(t, func() bool {
+		row := cells(t, s.ok(t, "groups"))[0]
+		return row["STATE"] == "active" && row["MEMBERS"] == "1" && row["SHARDS"] == "4/4"
+	}, patience, 5*time.Millisecond)
+}
+
+func TestAnUnknownGroupIsAnError(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	for _, line := range []string{
+		"groups nobody", "groups nobody account", "groups audit order", "group pause nobody account", "group resume nobody account",
+		"group reset nobody account --to now --yes", "group remove nobody account --yes", "group cleanup nobody account",
+		"group parked nobody account", "group unpark nobody account 1", "group skip nobody account 1 1",
+	} {
+		o := s.run(t, strings.Fields(line)...)
+		assert.Equal(t, command.ExitFailure, o.code, line)
+		assert.Contains(t, o.err, "`millrace groups` lists them", line)
+		assert.Empty(t, o.out, line)
+	}
+}
+
+func TestWhereThereAreNoGroupsThatIsSaid(t *testing.T) {
+	t.Parallel()
+	o := setupTables(t).run(t, "groups")
+	assert.Equal(t, command.ExitOK, o.code)
+	assert.Empty(t, o.out)
+	assert.Contains(t, o.err, "No consumer groups")
+}
+
+func TestAGroupIsPausedAndResumed(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	m := join(t, j)
+	m.handle(t, 2)
+
+	assert.Regexp(t, `(?m)^state +paused$`, s.ok(t, "group", "pause", "audit", "account", "--wait"))
+	deposits(t, j, account("2"), 3, 3)
+	row := cells(t, s.ok(t, "groups", "--exact"))[0]
+	assert.Equal(t, "paused", row["STATE"])
+	assert.Equal(t, "1", row["LAG"])
+	assert.Equal(t, "0/4", row["SHARDS"], "nothing is out for handling")
+
+	assert.NotContains(t, s.ok(t, "group", "resume", "audit", "account"), "paused")
+	m.handle(t, 1)
+}
+
+func TestAWaitThatIsInterruptedSaysForWhomItWas(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	s := setup(t)
+	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return db.Client(), nil }
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+	require.NoError(t, err)
+	deposits(t, j, account("1"), 1, 1)
+	held := join(t, j).next(t) // out for handling
+	defer held.Ack()
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	var looks atomic.Int64
+	db.Observe(func(c dynamotest.Call) {
+		if c.Operation == "GetItem" && slices.Contains(c.Tables, "checkpoint") && looks.Add(1) == 4 {
+			interrupt() // the pause has looked once, and the wait more than once
+		}
+	})
+
+	o := s.runWith(ctx, "group", "pause", "audit", "account", "--wait")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "The group stays paused.")
+	assert.Contains(t, o.err, "consumer group is active: members [1]")
+}
+
+func TestAResetBeginsAgain(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+
+	out := s.ok(t, "group", "reset", "audit", "account", "--to", "beginning", "--yes")
+	assert.Regexp(t, `(?m)^generation +1$`, out)
+	assert.Regexp(t, `(?m)^began at +the beginning$`, out)
+	assert.Equal(t, "5", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
+	s.ok(t, "group", "reset", "audit", "account", "--to", "now", "--yes")
+	assert.Equal(t, "0", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
+	out = s.ok(t, "group", "reset", "audit", "account", "--to", "2025-06-01T00:00:00Z", "--yes")
+	assert.Regexp(t, `(?m)^began at +2025-06-01T00:00:00\.000Z$`, out)
+	join(t, j).handle(t, 5)
+	assert.Contains(t, s.ok(t, "group", "cleanup", "audit", "account"), "0 rows deleted")
+}
+
+func TestAGroupIsRemoved(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	assert.Regexp(t, `^Removed group audit on account: [1-9]\d* rows? deleted\n$`, s.ok(t, "group", "remove", "audit", "account", "--yes"))
+	assert.Empty(t, s.ok(t, "groups"))
+}
+
+func TestAGroupWithMembersIsRemovedOnlyByForce(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	m := join(t, j)
+	m.handle(t, 2)
+
+	o := s.run(t, "group", "remove", "audit", "account", "--yes")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "members [2]")
+	assert.Contains(t, o.err, "--force")
+	s.ok(t, "group", "remove", "audit", "account", "--yes", "--force")
+}
+
+func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"group reset audit account --to beginning", "group remove audit account", "group reset-aggregate audit account 1 0",
+	} {
+		s, j := setupGroup(t)
+		unchanged := func() {
+			g, err := groups.New(j).Get(t.Context(), "audit", "account")
+			require.NoError(t, err)
+			assert.Zero(t, g.Generation, line)
+			lag, err := groups.New(j).Lag(t.Context(), "audit", "account", groups.LagOptions{})
+			require.NoError(t, err)
+			assert.EqualValues(t, 2, lag.Events, line)
+		}
+
+		o := s.run(t, strings.Fields(line)...)
+		assert.Equal(t, command.ExitUsage, o.code, "there is nobody to ask")
+		assert.Contains(t, o.err, "confirm it by --yes")
+		unchanged()
+		s.env.InTerminal, s.env.In = true, strings.NewReader("yes\n")
+		o = s.run(t, strings.Fields(line)...)
+		assert.Equal(t, command.ExitFailure, o.code)
+		assert.Contains(t, o.err, "Type audit to go on: ")
+		assert.Contains(t, o.err, "nothing was done")
+		unchanged()
+		s.env.In = strings.NewReader("audit\n")
+		s.ok(t, strings.Fields(line)...)
+	}
+}
+
+func TestParkedAggregatesAreListedAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+
+	rows := cells(t, s.ok(t, "group", "parked", "audit", "account"))
+	require.Len(t, rows, 1)
+	assert.Equal(t, "1", rows[0]["AGGREGATE"])
+	assert.Equal(t, "2", rows[0]["NEXT"])
+	assert.NotEmpty(t, rows[0]["REASON"])
+	objects := lines(t, s.ok(t, "group", "behind", "audit", "account", "--json"))
+	require.Len(t, objects, 1)
+	assert.InDelta(t, 2, objects[0]["failed"], 0)
+	assert.Equal(t, "1", cells(t, s.ok(t, "groups", "--exact"))[0]["PARKED"])
+
+	assert.Equal(t, "unparked account 1 of group audit\n", s.ok(t, "group", "unpark", "audit", "account", "1"))
+	assert.Empty(t, s.ok(t, "group", "parked", "audit", "account"))
+	o := s.run(t, "group", "unpark", "audit", "account", "1")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "aggregate is not parked")
+	join(t, j).handle(t, 2)
+}
+
+func TestOneEventIsSkippedAndNoOther(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+
+	assert.Equal(t, "skipped account 1 of group audit; event 3 comes next\n", s.ok(t, "group", "skip", "audit", "account", "1", "2"))
+	o := s.run(t, "group", "skip", "audit", "account", "1", "2")
+	assert.Equal(t, command.ExitFailure, o.code, "it was passed over before")
+	assert.Contains(t, o.err, "not the next one, which is 3")
+	msg := join(t, j).next(t)
+	assert.Equal(t, "account-1/3", msg.UUID)
+	msg.Ack()
+}
+
+func TestAnAggregateIsHandledAgain(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	assert.Equal(t, "reset account 1 of group audit; event 2 comes next\n",
+		s.ok(t, "group", "reset-aggregate", "audit", "account", "1", "1", "--yes"))
+	join(t, j).handle(t, 4)
+}

@@ -1,0 +1,78 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// lagLine is how far a group is behind, in all or in a shard.
+type lagLine struct {
+	Events       uint64  `json:"events"`
+	Aggregates   int     `json:"aggregates"`
+	Parked       int     `json:"parked"`
+	ParkedEvents uint64  `json:"parked_events"`
+	Oldest       string  `json:"oldest,omitempty"`
+	Seconds      float64 `json:"seconds"`  // since then
+	AtLeast      bool    `json:"at_least"` // there may be more events, or older ones
+}
+
+func newLagLine(l groups.Lag, now time.Time) *lagLine {
+	return &lagLine{
+		Events: l.Events, Aggregates: l.Aggregates, Parked: l.Parked, ParkedEvents: l.ParkedEvents, Oldest: output.Time(l.Oldest),
+		Seconds: l.Age(now).Seconds(), AtLeast: l.AtLeast,
+	}
+}
+
+func (l *lagLine) events() string {
+	switch {
+	case l == nil:
+		return "-"
+	case l.AtLeast:
+		return output.Count(l.Events) + "+"
+	}
+	return output.Count(l.Events)
+}
+
+func (l *lagLine) age() string {
+	if l == nil || l.Oldest == "" {
+		return "-"
+	}
+	return time.Duration(l.Seconds * float64(time.Second)).Round(time.Second).String()
+}
+
+func (l *lagLine) parked() string {
+	if l == nil {
+		return "-"
+	}
+	return output.Count(l.Parked)
+}
+
+func (l *lagLine) aggregates() string {
+	if l == nil {
+		return "-"
+	}
+	return output.Count(l.Aggregates)
+}
+
+// lag is exact, or an estimate.
+func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact bool) (groups.GroupLag, error) {
+	if !exact {
+		return g.Estimate(ctx, one.Name, one.Topic)
+	}
+	progress := a.showProgress()
+	defer progress.Done()
+	return g.Lag(ctx, one.Name, one.Topic, groups.LagOptions{
+		Corrupt: func(err *journal.CorruptItemError) { a.note("millrace: %v", err) },
+		Progress: func(aggregates, shards int) {
+			progress.Show(func(elapsed time.Duration) string {
+				return fmt.Sprintf("%s on %s: %s, %d of %s", one.Name, one.Topic, output.Counted(aggregates, "aggregate", "aggregates"),
+					shards, output.Counted(len(one.Shards), "shard", "shards"))
+			})
+		},
+	})
+}

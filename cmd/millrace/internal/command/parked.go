@@ -1,0 +1,198 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/groups"
+)
+
+// behindLine is an aggregate that holds a group up.
+type behindLine struct {
+	Kind      string        `json:"kind"` // "behind"
+	Group     string        `json:"group"`
+	Aggregate aggregateName `json:"aggregate"`
+	Next      uint64        `json:"next"` // the event that it waits with
+	Head      uint64        `json:"head"` // the last one that is known
+	// Of one that is parked: when, with which event, and why.
+	ParkedAt string `json:"parked_at,omitempty"`
+	Failed   uint64 `json:"failed,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+var behindColumns = []output.Column[behindLine]{
+	{Name: "AGGREGATE", Cell: func(b behindLine) string { return b.Aggregate.Value }},
+	{Name: "NEXT", Cell: func(b behindLine) string { return strconv.FormatUint(b.Next, 10) }},
+	{Name: "HEAD", Cell: func(b behindLine) string { return strconv.FormatUint(b.Head, 10) }},
+	{Name: "PARKED AT", Cell: func(b behindLine) string {
+		if b.ParkedAt == "" {
+			return "-"
+		}
+		return b.ParkedAt
+	}},
+	{Name: "REASON", Cell: func(b behindLine) string { return b.Reason }},
+}
+
+func (a *app) behind() *cobra.Command {
+	return &cobra.Command{
+		Use:   "behind GROUP TOPIC [flags]",
+		Short: "List the aggregates that hold a group up",
+		Long: `List the aggregates that a group is not done with though it is with later events: those that are tried again and again, and those
+that are parked. One that is blocked is listed after some time (subscriber.Config.BehindAfter), once there are later events.`,
+		Args: wants("GROUP", "TOPIC"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Behind)
+		}),
+	}
+}
+
+func (a *app) parked() *cobra.Command {
+	return &cobra.Command{
+		Use:   "parked GROUP TOPIC [flags]",
+		Short: "List the aggregates that a group has given up until someone decides",
+		Long: `List the parked aggregates. unpark has their events tried again, skip passes over the one that failed, and the events behind
+it come.`,
+		Args: wants("GROUP", "TOPIC"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Parked)
+		}),
+	}
+}
+
+func (a *app) runBehind(ctx context.Context, name, topic string,
+	list func(*groups.Groups, context.Context, string, string) ([]groups.Behind, error),
+) error {
+	g, err := a.openGroups(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := list(g, ctx, name, topic)
+	if err != nil {
+		return err
+	}
+	rows := output.NewRows(a.env.Out, a.json, behindColumns...)
+	for _, b := range all {
+		l := behindLine{Kind: "behind", Group: name, Aggregate: nameOf(b.Aggregate), Next: b.Next, Head: b.Head}
+		if p := b.Parked; p != nil {
+			l.ParkedAt, l.Failed, l.Reason = output.Time(p.At), p.Number, p.Reason
+		}
+		if err := rows.Print(l); err != nil {
+			return err
+		}
+	}
+	return rows.Flush()
+}
+
+// edited tells what was done to an aggregate of a group.
+type editedLine struct {
+	Kind      string        `json:"kind"` // "unparked", "skipped", "reset"
+	Group     string        `json:"group"`
+	Aggregate aggregateName `json:"aggregate"`
+	Next      uint64        `json:"next,omitempty"` // the event that comes next; none where it was not changed
+}
+
+func (a *app) printEdited(l editedLine) error {
+	if a.json {
+		return output.NewEncoder(a.env.Out).Encode(l)
+	}
+	text := fmt.Sprintf("%s %s %s of group %s", l.Kind, l.Aggregate.Type, output.Clean(l.Aggregate.Value), output.Clean(l.Group))
+	if l.Next != 0 {
+		text += fmt.Sprintf("; event %d comes next", l.Next)
+	}
+	_, err := fmt.Fprintln(a.env.Out, text)
+	return err
+}
+
+func (a *app) unpark() *cobra.Command {
+	return &cobra.Command{
+		Use:   "unpark GROUP TOPIC ID [flags]",
+		Short: "Have the events of a parked aggregate tried again",
+		Args:  wants("GROUP", "TOPIC", "ID"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			id, err := aggregate.NewID(args[1], args[2])
+			if err != nil {
+				return wrongUsage("%v", err)
+			}
+			g, err := a.openGroups(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := g.Unpark(cmd.Context(), args[0], id); err != nil {
+				return err
+			}
+			return a.printEdited(editedLine{Kind: "unparked", Group: args[0], Aggregate: nameOf(id)})
+		}),
+	}
+}
+
+func (a *app) skip() *cobra.Command {
+	return &cobra.Command{
+		Use:   "skip GROUP TOPIC ID NUMBER [flags]",
+		Short: "Pass over one event, which the group never sees then",
+		Long: `Pass over the event with that number, which has to be the one that the aggregate waits with, as behind and parked show it: so a repeated
+command passes over no further one. It also unparks the aggregate.`,
+		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			id, number, err := eventOf(args[1], args[2], args[3])
+			if err != nil {
+				return err
+			}
+			g, err := a.openGroups(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := g.Skip(cmd.Context(), args[0], id, number); err != nil {
+				return err
+			}
+			return a.printEdited(editedLine{Kind: "skipped", Group: args[0], Aggregate: nameOf(id), Next: number + 1})
+		}),
+	}
+}
+
+func (a *app) resetAggregate() *cobra.Command {
+	yes := false
+	cmd := &cobra.Command{
+		Use:   "reset-aggregate GROUP TOPIC ID NUMBER [flags]",
+		Short: "Put a group anywhere in the history of one aggregate",
+		Long: `Have a group go on in an aggregate as if the event with that number had been the last one that it handled: 0 is the beginning, the
+aggregate's version skips all that it has. It also unparks the aggregate.`,
+		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			id, number, err := eventOf(args[1], args[2], args[3])
+			if err != nil {
+				return err
+			}
+			g, err := a.openGroups(cmd.Context())
+			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("Group %s goes on with event %d of %s %s.", args[0], number+1, id.Type, id.Value)
+			if err := a.confirm(cmd.Context(), yes, args[0], what); err != nil {
+				return err
+			}
+			if err := g.ResetAggregate(cmd.Context(), args[0], id, number); err != nil {
+				return err
+			}
+			return a.printEdited(editedLine{Kind: "reset", Group: args[0], Aggregate: nameOf(id), Next: number + 1})
+		}),
+	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func eventOf(topic, value, number string) (aggregate.ID, uint64, error) {
+	id, err := aggregate.NewID(topic, value)
+	if err != nil {
+		return id, 0, wrongUsage("%v", err)
+	}
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return id, 0, wrongUsage("%q is no number of an event", number)
+	}
+	return id, n, nil
+}

@@ -1,0 +1,70 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Exit codes.
+const (
+	ExitOK = 0
+	// ExitFailure: the work failed, was interrupted, or has found what is wrong.
+	ExitFailure = 1
+	// ExitUsage: the command line makes no sense. Nothing was done.
+	ExitUsage = 2
+)
+
+// Env is what the program talks to.
+type Env struct {
+	In       io.Reader
+	Out, Err io.Writer
+	// InTerminal: somebody is there to be asked. ErrTerminal: progress can be shown.
+	InTerminal, ErrTerminal bool
+	// Getenv reads the environment.
+	Getenv func(string) string
+	// Connect makes the client.
+	Connect func(context.Context, store.Target) (journal.Client, error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Run runs one command and gives the exit code. It ends early, and cleanly, when ctx does.
+func Run(ctx context.Context, args []string, env Env) int {
+	a := &app{env: env}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	if !a.begun || isUsage(err) {
+		_, _ = fmt.Fprintf(env.Err, "millrace: %v\nSee: %s --help\n", err, cmd.CommandPath())
+		return ExitUsage
+	}
+	_, _ = fmt.Fprintf(env.Err, "millrace: %s\n", a.explain(err))
+	return ExitFailure
+}
+
+// usageError is an error of the command line that shows only once a command has begun.
+type usageError struct{ reason string }
+
+func (e *usageError) Error() string { return e.reason }
+
+// isUsage tells of what only flags can have caused.
+func isUsage(err error) bool {
+	var wrong *usageError
+	return errors.As(err, &wrong) || errors.Is(err, store.ErrEndpoint) || errors.Is(err, journal.ErrInvalidConfig)
+}
+
+func wrongUsage(format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,96 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/tail"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+type tailOptions struct {
+	since            string
+	follow, payload  bool
+	interval, trails time.Duration
+}
+
+func (a *app) tail() *cobra.Command {
+	var o tailOptions
+	cmd := &cobra.Command{
+		Use:   "tail TOPIC [flags]",
+		Short: "Show the latest events of a topic, and follow it live",
+		Long: `Show the events of a topic, which is an aggregate type, in the order of their times. With --follow go on with those
+that come, until interrupted. No consumer group is involved: nothing is stored, and no subscriber gets less.
+
+Each event is shown once. The index that is read is eventually consistent and the clocks of writers differ, so an event may come
+late, behind others of later times; one that shows only after --trailing-delay, such as an imported one, is not shown. To have
+every event, in order, a program subscribes.
+
+It costs half a read unit for each 4 KB of events, twice with --follow, and for each shard and --interval.`,
+		Example: "  millrace tail account\n  millrace tail account --follow --since now --payload\n  millrace tail account --since 2025-06-01T12:00:00Z --json",
+		Args:    wants("TOPIC"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			since, err := parseMoment(o.since, a.env.Now())
+			switch {
+			case err != nil:
+				return wrongUsage("--since: %v", err)
+			case o.interval <= 0:
+				return wrongUsage("--interval is %s: want more than 0", o.interval)
+			case o.trails <= 0:
+				return wrongUsage("--trailing-delay is %s: want more than 0", o.trails)
+			}
+			err = a.runTail(cmd.Context(), args[0], since, o)
+			if o.follow && errors.Is(err, context.Canceled) {
+				return nil // that is how one ends it
+			}
+			return err
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.since, "since", "10m", "`time` of the earliest event: beginning, now, a duration before now, or RFC 3339")
+	flags.BoolVarP(&o.follow, "follow", "f", false, "go on with events that come")
+	flags.BoolVar(&o.payload, "payload", false, "show payloads")
+	flags.DurationVar(&o.interval, "interval", time.Second, "pause between looks for new events, with --follow")
+	flags.DurationVar(&o.trails, "trailing-delay", 10*time.Second, "how late an event may show, with --follow")
+	return cmd
+}
+
+func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tailOptions) error {
+	j, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	columns := []output.Column[eventLine]{timeColumn, aggregateColumn, numberColumn, typeColumn, sizeColumn, metadataColumn}
+	if o.payload {
+		columns = append(columns, payloadColumn)
+	}
+	rows := output.NewRows(a.env.Out, a.json, columns...)
+	if o.follow && a.env.ErrTerminal && !a.json {
+		a.note("Following %q on %s until interrupted.", topic, a.target)
+	}
+	shown := false
+	err = tail.Run(ctx, tail.Config{
+		Journal: j, Topic: topic, Since: since, Follow: o.follow, Interval: o.interval, TrailingDelay: o.trails, Now: a.env.Now,
+		Trouble: func(err error) { a.note("millrace: %s", a.explain(err)) },
+	}, func(batch []*journal.Record) error {
+		shown = true
+		for _, r := range batch {
+			line, err := newEventLine(ctx, j, r, o.payload)
+			if err != nil {
+				return err
+			}
+			if err := rows.Print(line); err != nil {
+				return err
+			}
+		}
+		return rows.Flush()
+	})
+	if err == nil && !shown {
+		a.note("No events of %q since %s. A topic is an aggregate type; --since beginning shows all of it.", topic, output.Time(since))
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package command_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"strem account 1":                       "stream", // what may be meant
+		"stream account":                        "stream wants ID",
+		"stream":                                "stream wants TYPE and ID",
+		"stream account 1 2":                    `no use for "2"`,
+		"stream account 1 --from 5 --to 4":      "--from 5 is after --to 4",
+		"stream account 1 --from x":             "invalid argument",
+		"tail":                                  "tail wants TOPIC",
+		"tail account --since yesterday":        "want beginning, now, a duration",
+		"tail account --interval 0s":            "--interval",
+		"create --shards 0":                     "want 1 to 65536",
+		"create --layout wide":                  "wide",
+		"create --billing free":                 "want on-demand or provisioned",
+		"create --read-units 5":                 "go with --billing provisioned",
+		"create --billing provisioned":          "needs --read-units",
+		"describe --journal-table x":            "is not a name of 3 to 255",
+		"describe --nonsense":                   "unknown flag",
+		"verify --id 1":                         "--id needs --type",
+		"verify --against a --archive b":        "choose one",
+		"verify --archive b --type account":     "leave out --type",
+		"export":                                "export wants FILE",
+		"export - --resume":                     "standard output has nothing",
+		"groups a b c":                          `no use for "c"`,
+		"group pause audit":                     "pause wants TOPIC",
+		"group reset audit account":             "needs --to",
+		"group reset audit account --to then":   "want beginning, now, a duration",
+		"group skip audit account 1 two":        "no number of an event",
+		"group nonsense":                        "unknown command",
+		"describe --endpoint 127.0.0.1:8000":    "want aws, or a URL such as http://127.0.0.1:8000",
+		"describe --endpoint ftp://example.com": "want aws, or a URL",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			if strings.Contains(line, "--endpoint") {
+				s.env.Connect = func(ctx context.Context, to store.Target) (journal.Client, error) { return to.Connect(ctx) }
+			}
+			o := s.run(t, strings.Fields(line)...)
+			assert.Equal(t, command.ExitUsage, o.code, o.err)
+			assert.Contains(t, o.err, want)
+			assert.Contains(t, o.err, "--help")
+			assert.Empty(t, o.out)
+		})
+	}
+}
+
+func TestHelpTellsTheExitCodes(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for _, args := range [][]string{{}, {"--help"}, {"help"}} {
+		out := s.ok(t, args...)
+		assert.Contains(t, out, "Exit codes:")
+		assert.Contains(t, out, "MILLRACE_DYNAMODB_ENDPOINT")
+	}
+	for _, name := range []string{"create", "describe", "stream", "tail", "verify", "export", "import"} {
+		assert.Contains(t, s.ok(t, name, "--help"), "millrace "+name)
+	}
+}
+
+func TestWhereThereAreNoTablesEachCommandSaysHowToMakeThem(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for _, line := range []string{"describe", "stream account 1", "tail account", "verify", "export -"} {
+		o := s.run(t, strings.Fields(line)...)
+		assert.Equal(t, command.ExitFailure, o.code, line)
+		assert.Contains(t, o.err, `"journal"`, line)
+		assert.Contains(t, o.err, "`millrace create` makes the tables", line)
+		assert.NotContains(t, o.err, "RequestID", "the SDK's text tells a person nothing more")
+		assert.Empty(t, o.out, line)
+	}
+}
+
+func TestTheEndpointOfTheEnvironmentIsUsedOverASocket(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(dynamotest.New(t).Handler())
+	t.Cleanup(server.Close)
+	s := setup(t)
+	s.env.Connect = func(ctx context.Context, to store.Target) (journal.Client, error) { return to.Connect(ctx) }
+	s.env.Getenv = func(name string) string {
+		return map[string]string{"MILLRACE_DYNAMODB_ENDPOINT": server.URL + "\n"}[name]
+	}
+
+	assert.Contains(t, s.ok(t, "create"), "the DynamoDB at "+server.URL)
+	assert.Equal(t, "0 aggregates, 0 events: sound\n", s.ok(t, "verify"))
+}
+
+func TestWhereNothingListensTheErrorNamesTheEndpoint(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	s := setup(t)
+	s.env.Connect = func(ctx context.Context, to store.Target) (journal.Client, error) { return to.Connect(ctx) }
+
+	o := s.run(t, "describe", "--endpoint", "http://"+address)
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "cannot reach the DynamoDB at http://"+address)
+	assert.Contains(t, o.err, "make dynamodb-local")
+}
+
+func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	client := db.Client(func(o *dynamodb.Options) {
+		o.HTTPClient = smithyhttp.ClientDoFunc(func(*http.Request) (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.mars-1.amazonaws.com"}}
+		})
+	})
+	s := setup(t)
+	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return client, nil }
+	o := s.run(t, "describe")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "cannot reach DynamoDB on AWS: ")
+	assert.Contains(t, o.err, "Is the region right")
+}

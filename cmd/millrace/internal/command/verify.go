@@ -1,0 +1,202 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/archive"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+)
+
+// faultLine is a fault as JSON.
+type faultLine struct {
+	Kind      string            `json:"kind"` // "fault"
+	Fault     archive.FaultKind `json:"fault"`
+	Aggregate *aggregateName    `json:"aggregate,omitempty"` // none if it is unknown
+	From      uint64            `json:"from,omitempty"`      // first and last event with the fault, if it is about events
+	To        uint64            `json:"to,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+}
+
+// reportLine ends a verification.
+type reportLine struct {
+	Kind       string `json:"kind"` // "report"
+	Aggregates int64  `json:"aggregates"`
+	Events     int64  `json:"events"`
+	Faults     int    `json:"faults"`
+	Complete   bool   `json:"complete"` // false if the verification did not come to its end
+}
+
+var faultColumns = []output.Column[faultLine]{
+	{Name: "FAULT", Cell: func(f faultLine) string { return string(f.Fault) }},
+	{Name: "AGGREGATE", Cell: func(f faultLine) string {
+		if f.Aggregate == nil {
+			return "-"
+		}
+		return f.Aggregate.Type + " " + f.Aggregate.Value
+	}},
+	{Name: "EVENTS", Cell: func(f faultLine) string {
+		switch f.From {
+		case 0:
+			return "-"
+		case f.To:
+			return strconv.FormatUint(f.From, 10)
+		}
+		return fmt.Sprintf("%d to %d", f.From, f.To)
+	}},
+	{Name: "REASON", Cell: func(f faultLine) string { return f.Reason }},
+}
+
+type verifyOptions struct {
+	only             selection
+	against, archive string
+}
+
+func (a *app) verify() *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify [flags]",
+		Short: "Verify the journal against the invariants, or against an archive",
+		Long: `Look at each aggregate: its events are there without a gap up to the version of its head, each can be read and lies
+where its keys say; no event is beyond the head; snapshots cover what was truncated. Unless --id names one aggregate, look also for
+items that nobody would find. The exit code is 1 if anything is wrong. Applications can go on writing meanwhile.
+
+With --against compare each event of an archive with the journal instead: that an import is complete, or that nothing has changed
+since an export. With --archive verify an archive by itself; no DynamoDB is needed then.
+
+It costs one read unit for each 4 KB of events and half of one for a second pass, and for each 4 KB of state up to three; with
+--against half a unit for each 4 KB of events.`,
+		Example: "  millrace verify\n  millrace verify --type account --id 42\n  millrace verify --against backup.jsonl",
+		Args:    wants(),
+		RunE:    a.does(func(cmd *cobra.Command, _ []string) error { return a.runVerify(cmd.Context(), o) }),
+	}
+	o.only.register(cmd)
+	cmd.Flags().StringVar(&o.against, "against", "", "compare with the archive in this `file`, - for standard input")
+	cmd.Flags().StringVar(&o.archive, "archive", "", "verify the archive in this `file`, - for standard input")
+	return cmd
+}
+
+func (a *app) runVerify(ctx context.Context, o verifyOptions) error {
+	only, err := o.only.get()
+	switch {
+	case err != nil:
+		return err
+	case o.against != "" && o.archive != "":
+		return wrongUsage("--against compares an archive with the journal, --archive verifies one by itself: choose one")
+	case o.archive != "" && only != (archive.Selection{}):
+		return wrongUsage("--archive verifies all of an archive: leave out --type and --id")
+	}
+	progress := a.showProgress()
+	report, err := a.findFaults(ctx, o, archive.VerifyOptions{Only: only, Progress: func(p archive.Progress) {
+		progress.Show(func(elapsed time.Duration) string {
+			return fmt.Sprintf("%s, %s, %s a second", output.Counted(p.Aggregates, "aggregate", "aggregates"),
+				output.Counted(p.Events, "event", "events"), output.Count(rate(p.Events, elapsed)))
+		})
+	}})
+	progress.Done()
+	if err := a.printReport(report, err == nil); err != nil {
+		return err
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(report.Faults) > 0:
+		return fmt.Errorf("%w: %s", archive.ErrFaults, output.Counted(len(report.Faults), "fault", "faults"))
+	}
+	return nil
+}
+
+func (a *app) findFaults(ctx context.Context, o verifyOptions, with archive.VerifyOptions) (archive.Report, error) {
+	if o.archive != "" {
+		in, err := a.openInput(ctx, o.archive)
+		if err != nil {
+			return archive.Report{}, err
+		}
+		defer func() { _ = in.Close() }()
+		return archive.VerifyArchive(in)
+	}
+	j, err := a.open(ctx)
+	if err != nil {
+		return archive.Report{}, err
+	}
+	if o.against == "" {
+		return archive.Verify(ctx, j, with)
+	}
+	in, err := a.openInput(ctx, o.against)
+	if err != nil {
+		return archive.Report{}, err
+	}
+	defer func() { _ = in.Close() }()
+	return archive.Compare(ctx, j, in, with)
+}
+
+// printReport also prints what a verification has found that did not come to its end.
+func (a *app) printReport(r archive.Report, complete bool) error {
+	rows := output.NewRows(a.env.Out, a.json, faultColumns...)
+	for _, f := range r.Faults {
+		line := faultLine{Kind: "fault", Fault: f.Kind, From: f.From, To: f.To}
+		if f.Aggregate != (aggregate.ID{}) {
+			name := nameOf(f.Aggregate)
+			line.Aggregate = &name
+		}
+		if f.Err != nil {
+			line.Reason = f.Err.Error()
+		}
+		if err := rows.Print(line); err != nil {
+			return err
+		}
+	}
+	if err := rows.Flush(); err != nil {
+		return err
+	}
+	if a.json {
+		return output.NewEncoder(a.env.Out).Encode(reportLine{
+			Kind: "report", Aggregates: r.Aggregates, Events: r.Events, Faults: len(r.Faults), Complete: complete,
+		})
+	}
+	if !complete {
+		return nil // an error follows
+	}
+	verdict := "sound"
+	if len(r.Faults) > 0 {
+		verdict = output.Counted(len(r.Faults), "fault", "faults")
+	}
+	_, err := fmt.Fprintf(a.env.Out, "%s, %s: %s\n", output.Counted(r.Aggregates, "aggregate", "aggregates"),
+		output.Counted(r.Events, "event", "events"), verdict)
+	return err
+}
+
+// openInput opens a file, or standard input for "-". Reading ends with the context.
+func (a *app) openInput(ctx context.Context, path string) (io.ReadCloser, error) {
+	if path == "-" {
+		return io.NopCloser(reader{ctx, a.env.In}), nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{reader{ctx, f}, f}, nil
+}
+
+// reader ends with its context, also where the work on what is read does not look at one.
+type reader struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (r reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.in.Read(p)
+}

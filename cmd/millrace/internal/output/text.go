@@ -1,0 +1,91 @@
+package output
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/dustin/go-humanize"
+)
+
+// timeLayout is RFC 3339 with milliseconds, which is what the journal stores.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// Time is in UTC; empty for none.
+func Time(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// Count is a number for people.
+func Count[N ~int | ~int64 | ~uint64](n N) string { return humanize.Comma(int64(n)) }
+
+// Bytes is a size for people, in units of 1,024.
+func Bytes[N ~int | ~int64](n N) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// Counted is a number with its noun.
+func Counted[N ~int | ~int64 | ~uint64](n N, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return Count(n) + " " + many
+}
+
+// Metadata lists keys with their values in the order of keys.
+func Metadata(m map[string]string) string {
+	texts := make([]string, 0, len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		texts = append(texts, key+"="+m[key])
+	}
+	return strings.Join(texts, " ")
+}
+
+// Clean keeps what is stored from steering the terminal: text with control characters is quoted.
+func Clean(text string) string {
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(text)
+	}
+	return text
+}
+
+// Payload is stored bytes in the form that fits them: exactly one field is set, none where there are no bytes.
+type Payload struct {
+	JSON   json.RawMessage `json:"payload,omitempty"`
+	Text   string          `json:"payload_text,omitempty"`
+	Base64 []byte          `json:"payload_base64,omitempty"`
+}
+
+// PayloadOf looks what the bytes are.
+func PayloadOf(stored []byte) Payload {
+	switch {
+	case json.Valid(stored):
+		return Payload{JSON: stored}
+	case utf8.Valid(stored):
+		return Payload{Text: string(stored)}
+	default:
+		return Payload{Base64: stored}
+	}
+}
+
+// String is one line.
+func (p Payload) String() string {
+	switch {
+	case p.JSON != nil:
+		var line bytes.Buffer
+		_ = json.Compact(&line, p.JSON) // PayloadOf has seen that it is valid
+		return line.String()
+	case p.Base64 != nil:
+		return "base64:" + base64.StdEncoding.EncodeToString(p.Base64)
+	default:
+		return p.Text
+	}
+}

@@ -1,0 +1,122 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/compress"
+)
+
+// Resolvers are the key resolvers that the command knows by name. An application may have one of its own, whose
+// journals it cannot open.
+var Resolvers = map[string]journal.KeyResolver{
+	journal.FNV1a.Name():     journal.FNV1a,
+	journal.JavaHash.Name():  journal.JavaHash,
+	journal.JSHash.Name():    journal.JSHash,
+	journal.CRC32.Name():     journal.CRC32,
+	journal.SipHash13.Name(): journal.SipHash13,
+}
+
+// Open opens a journal of which only the journal table's name has to be known. What given says must be so; what it
+// leaves open is taken from the tables: one DescribeTable and a few reads of one item. Payloads that were compressed are
+// decoded; those that were encrypted cannot be, see [journal.Journal.Decode].
+//
+// Errors: those of journal.Open.
+func Open(ctx context.Context, client journal.Client, given journal.Config) (*journal.Journal, error) {
+	gzip, err := compress.Gzip(compress.Config{})
+	if err != nil {
+		return nil, err
+	}
+	if err := given.Validate(); err != nil {
+		return nil, err
+	}
+	config := given
+	config.Encodings = []journal.Encoding{journal.ForReading(gzip)}
+	if err := takeNames(ctx, client, &config); err != nil {
+		return nil, err
+	}
+	for {
+		j, err := journal.Open(ctx, client, config)
+		var mismatch *journal.DescriptorMismatchError
+		if !errors.As(err, &mismatch) || !take(&config, given, mismatch) {
+			return j, err
+		}
+	}
+}
+
+// take takes one setting from what is stored. It is false where the setting is given, or cannot be taken, so
+// that each one is taken at most once.
+func take(config *journal.Config, given journal.Config, m *journal.DescriptorMismatchError) bool {
+	switch m.Field {
+	case "layout":
+		if given.Layout != "" {
+			return false
+		}
+		config.Layout = journal.Layout(m.Stored)
+		return true
+	case "key resolver":
+		resolver, known := Resolvers[m.Stored]
+		if given.Resolver != nil || !known {
+			return false
+		}
+		config.Resolver = resolver
+		return true
+	case "snapshot table":
+		name, err := strconv.Unquote(m.Stored)
+		if given.Tables.Snapshot != "" || err != nil {
+			return false
+		}
+		config.Tables.Snapshot = name
+		return true
+	case "attribute names":
+		var stored journal.Attributes
+		if err := json.Unmarshal([]byte(m.Stored), &stored); err != nil || stored == config.Attributes {
+			return false
+		}
+		config.Attributes = stored
+		return true
+	}
+	return false
+}
+
+// takeNames takes from the journal table what is no part of the descriptor, or is needed to read it: the names of its keys
+// and of its indexes. Without the permission to describe the table, they have to be the default ones.
+func takeNames(ctx context.Context, client journal.Client, config *journal.Config) error {
+	name := config.Tables.Journal
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
+	if err != nil {
+		if err = journal.Explain(err, name); errors.Is(err, journal.ErrAccess) {
+			return nil // opening tells whether it is this permission alone
+		}
+		return fmt.Errorf("describe table: %w", err)
+	}
+	partition, sort := keysOf(out.Table.KeySchema)
+	config.Attributes.PartitionKey, config.Attributes.SortKey = partition, sort
+	for _, index := range out.Table.GlobalSecondaryIndexes {
+		if hash, _ := keysOf(index.KeySchema); hash == partition {
+			config.Indexes.JournalTail = aws.ToString(index.IndexName)
+		} else {
+			config.Indexes.JournalAggregate = aws.ToString(index.IndexName)
+		}
+	}
+	return nil
+}
+
+func keysOf(schema []types.KeySchemaElement) (partition, sort string) {
+	for _, key := range schema {
+		if key.KeyType == types.KeyTypeHash {
+			partition = aws.ToString(key.AttributeName)
+		} else {
+			sort = aws.ToString(key.AttributeName)
+		}
+	}
+	return partition, sort
+}

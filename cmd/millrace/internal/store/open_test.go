@@ -1,0 +1,109 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// elsewhere differs from the default in all that a journal can have of its own.
+var elsewhere = journal.Config{
+	Shards: 3, Layout: journal.Lean, Resolver: journal.JavaHash,
+	Tables:  journal.Tables{Journal: "orders", Snapshot: "order-heads"},
+	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
+	Attributes: journal.Attributes{
+		PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
+		Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "expires",
+	},
+}
+
+func TestAJournalIsOpenedByItsTableAlone(t *testing.T) {
+	t.Parallel()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, elsewhere))
+	j, err := journal.Open(t.Context(), client, elsewhere)
+	require.NoError(t, err)
+	id := aggregate.ID{Type: "order", Value: "1"}
+	_, err = j.Append(t.Context(), journal.Commit{Aggregate: id, Events: []journal.Event{{ID: "a", Type: "placed"}}})
+	require.NoError(t, err)
+
+	opened, err := store.Open(t.Context(), client, journal.Config{Tables: journal.Tables{Journal: "orders"}})
+	require.NoError(t, err)
+	assert.Equal(t, 3, opened.Shards())
+	assert.Equal(t, "order-heads", opened.Config().Tables.Snapshot)
+	head, err := opened.Head(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(1), head.Version)
+	page, err := opened.Tail(t.Context(), journal.TailQuery{AggregateType: "order", Shard: opened.Shard(id)})
+	require.NoError(t, err)
+	assert.Len(t, page.Records, 1)
+	many := 0 // enough for the index rather than keys
+	for _, err := range opened.Events(t.Context(), id, 1, 1) {
+		require.NoError(t, err)
+		many++
+	}
+	assert.Equal(t, 1, many)
+	assert.Equal(t, "by-aggregate", opened.Config().Indexes.JournalAggregate)
+}
+
+func TestWhatIsGivenMustBeSo(t *testing.T) {
+	t.Parallel()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, elsewhere))
+	for field, given := range map[string]journal.Config{
+		"layout":         {Layout: journal.Classic},
+		"key resolver":   {Resolver: journal.FNV1a},
+		"shard count":    {Shards: 4},
+		"snapshot table": {Tables: journal.Tables{Snapshot: "snapshot"}},
+	} {
+		given.Tables.Journal = "orders"
+		_, err := store.Open(t.Context(), client, given)
+		var mismatch *journal.DescriptorMismatchError
+		require.ErrorAs(t, err, &mismatch)
+		assert.Equal(t, field, mismatch.Field)
+	}
+}
+
+type lastByte struct{}
+
+func (lastByte) Name() string { return "last-byte" }
+func (lastByte) Shard(id aggregate.ID, shards int) int {
+	return int(id.Value[len(id.Value)-1]) % shards
+}
+
+func TestAResolverOfTheApplicationsOwnIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4, Resolver: lastByte{}}))
+	_, err := store.Open(t.Context(), client, journal.Config{Tables: journal.Tables{Journal: "journal"}})
+	var mismatch *journal.DescriptorMismatchError
+	require.ErrorAs(t, err, &mismatch)
+	assert.Equal(t, "last-byte", mismatch.Stored)
+}
+
+func TestATableThatMayNotBeDescribedIsOpenedWithDefaultNames(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	db.Inject(dynamotest.Refuse(&denied{}), dynamotest.On("DescribeTable"))
+	j, err := store.Open(t.Context(), db.Client(), journal.Config{Tables: journal.Tables{Journal: "journal"}})
+	require.NoError(t, err)
+	assert.Equal(t, 4, j.Shards())
+}
+
+func TestAMissingTableIsNamed(t *testing.T) {
+	t.Parallel()
+	_, err := store.Open(t.Context(), testdb.Client(t), journal.Config{Tables: journal.Tables{Journal: "nowhere"}})
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+	assert.ErrorContains(t, err, "nowhere")
+	var sdk *types.ResourceNotFoundException
+	assert.ErrorAs(t, err, &sdk)
+}

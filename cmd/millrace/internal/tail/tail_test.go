@@ -1,0 +1,194 @@
+package tail_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/tail"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// patience bounds a failing test and is no claim about speed.
+const patience = 30 * time.Second
+
+// follower is a tail that is followed in the background.
+type follower struct {
+	mu       sync.Mutex
+	shown    []string // "{id}/{number}"
+	troubles []error
+	ended    chan error
+	stop     context.CancelFunc
+}
+
+func (f *follower) show(batch []*journal.Record) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range batch {
+		f.shown = append(f.shown, fmt.Sprintf("%s/%d", r.Aggregate.Value, r.Number))
+	}
+	return nil
+}
+
+func (f *follower) events() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.shown)
+}
+
+func (f *follower) trouble() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.troubles)
+}
+
+// follow looks every 2 ms until the test ends.
+func follow(t *testing.T, c tail.Config) *follower {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	f := &follower{ended: make(chan error, 1), stop: stop}
+	c.Follow, c.Interval = true, 2*time.Millisecond
+	c.Trouble = func(err error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.troubles = append(f.troubles, err)
+	}
+	go func() { f.ended <- tail.Run(ctx, c, f.show) }()
+	t.Cleanup(func() {
+		stop()
+		select {
+		case err := <-f.ended:
+			assert.ErrorIs(t, err, context.Canceled)
+		case <-time.After(patience):
+			t.Error("the tail must end with its context")
+		}
+	})
+	return f
+}
+
+func (f *follower) mustShow(t *testing.T, want ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(f.events()) >= len(want) }, patience, time.Millisecond,
+		"want %v", want)
+	require.ElementsMatch(t, want, f.events())
+}
+
+// setup gives a journal on a clock of its own, which stands still.
+func setup(t *testing.T) (*dynamotest.DB, *journal.Journal) {
+	t.Helper()
+	db := dynamotest.New(t)
+	db.Clock().Freeze()
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Now})
+	require.NoError(t, err)
+	return db, j
+}
+
+func commit(t *testing.T, j *journal.Journal, id string, expected uint64, payload int) {
+	t.Helper()
+	_, err := j.Append(t.Context(), journal.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: id}, Expected: expected,
+		Events: []journal.Event{{ID: fmt.Sprintf("%s/%d", id, expected+1), Type: "counted", Payload: []byte(strings.Repeat("x", payload))}},
+	})
+	require.NoError(t, err)
+}
+
+func TestManyPagesOfManyShardsComeInTheOrderOfTime(t *testing.T) {
+	t.Parallel()
+	db, j := setup(t)
+	var want []string
+	for n := range uint64(6) {
+		for i := range 10 {
+			db.Clock().Advance(time.Millisecond)
+			commit(t, j, fmt.Sprint(i), n, 50_000) // three pages in all for a shard with one aggregate in four
+			want = append(want, fmt.Sprintf("%d/%d", i, n+1))
+		}
+	}
+	db.Inject(dynamotest.SmallPages(3), dynamotest.On("Query"))
+
+	f := &follower{}
+	require.NoError(t, tail.Run(t.Context(), tail.Config{Journal: j, Topic: "account", Now: db.Clock().Now}, f.show))
+	assert.Equal(t, want, f.events())
+}
+
+func TestAnEventThatTheIndexShowsLateIsGivenOnce(t *testing.T) {
+	t.Parallel()
+	db, j := setup(t)
+	commit(t, j, "early", 0, 1)
+	f := follow(t, tail.Config{Journal: j, Topic: "account", Now: db.Clock().Now, TrailingDelay: 10 * time.Second})
+	f.mustShow(t, "early/1")
+	lag := db.Inject(dynamotest.DelayIndex(5*time.Second, 5*time.Second))
+	commit(t, j, "late", 0, 1)
+	lag.Remove()
+	db.Clock().Advance(time.Second)
+	commit(t, j, "later", 0, 1)
+	f.mustShow(t, "early/1", "later/1")
+
+	db.Clock().Advance(20 * time.Second)
+	f.mustShow(t, "early/1", "later/1", "late/1")
+	commit(t, j, "last", 0, 1)
+	f.mustShow(t, "early/1", "later/1", "late/1", "last/1")
+	db.Clock().Advance(time.Minute) // and another trailing pass
+	commit(t, j, "very last", 0, 1)
+	f.mustShow(t, "early/1", "later/1", "late/1", "last/1", "very last/1")
+}
+
+func TestAClockThatIsFarAheadHidesNothing(t *testing.T) {
+	t.Parallel()
+	db, j := setup(t)
+	ahead, err := journal.Open(t.Context(), db.Client(), journal.Config{Now: db.Clock().Skewed(time.Hour)})
+	require.NoError(t, err)
+	commit(t, ahead, "ahead", 0, 1)
+	f := follow(t, tail.Config{Journal: j, Topic: "account", Now: db.Clock().Now})
+	commit(t, j, "now", 0, 1)
+	f.mustShow(t, "now/1")
+
+	db.Clock().Advance(time.Hour)
+	f.mustShow(t, "now/1", "ahead/1")
+}
+
+func TestFollowingGoesOnAfterTrouble(t *testing.T) {
+	t.Parallel()
+	db, j := setup(t)
+	f := follow(t, tail.Config{Journal: j, Topic: "account", Now: db.Clock().Now})
+	broken := db.Inject(dynamotest.Throttle(), dynamotest.On("Query"))
+	require.Eventually(t, func() bool { return f.trouble() > 0 }, patience, time.Millisecond)
+	broken.Remove()
+	commit(t, j, "1", 0, 1)
+	f.mustShow(t, "1/1")
+}
+
+func TestFollowingEndsWhereTheTableIsGone(t *testing.T) {
+	t.Parallel()
+	db, j := setup(t)
+	var looks atomic.Int64
+	db.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("Query"))
+	err := tail.Run(t.Context(), tail.Config{
+		Journal: j, Topic: "account", Follow: true, Interval: time.Millisecond, Trouble: func(error) { looks.Add(1) },
+	}, func([]*journal.Record) error { return nil })
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+	assert.Zero(t, looks.Load())
+}
+
+func TestAnErrorOfTheReaderEndsIt(t *testing.T) {
+	t.Parallel()
+	_, j := setup(t)
+	commit(t, j, "1", 0, 1)
+	for _, follow := range []bool{false, true} {
+		err := tail.Run(t.Context(), tail.Config{Journal: j, Topic: "account", Follow: follow}, func([]*journal.Record) error {
+			return context.DeadlineExceeded
+		})
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	}
+}
