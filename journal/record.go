@@ -129,14 +129,23 @@ func (j *Journal) recordOf(it item) (*Record, error) {
 		r.EventID = derivedEventID(r.Aggregate, r.Number)
 	}
 	if m, ok := it[attrMetadata].(*types.AttributeValueMemberM); ok {
-		r.Metadata = make(aggregate.Metadata, len(m.Value))
-		for k, v := range m.Value {
-			if r.Metadata[k], ok = stringOf(v); !ok {
-				return corrupt("has metadata " + strconv.Quote(k) + " that is not text")
-			}
+		var odd string
+		if r.Metadata, odd, ok = metadataOf(m); !ok {
+			return corrupt("has metadata " + strconv.Quote(odd) + " that is not text")
 		}
 	}
 	return r, nil
+}
+
+// metadataOf names an entry that is not text.
+func metadataOf(m *types.AttributeValueMemberM) (metadata aggregate.Metadata, odd string, ok bool) {
+	metadata = make(aggregate.Metadata, len(m.Value))
+	for k, v := range m.Value {
+		if metadata[k], ok = stringOf(v); !ok {
+			return nil, k, false
+		}
+	}
+	return metadata, "", true
 }
 
 // eventIDs is the namespace of derived event ids. It must never change.

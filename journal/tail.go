@@ -104,34 +104,38 @@ func (j *Journal) Tail(ctx context.Context, q TailQuery) (TailPage, error) {
 			input.ExclusiveStartKey[a.OccurredAt] = &types.AttributeValueMemberN{Value: q.After.exact}
 		}
 	}
-	out, err := j.client.Query(ctx, input)
+	var page TailPage
+	reader := eventRows{attributes: a, begin: func() { page = TailPage{Records: []*Record{}} }}
+	reader.take = func(row *eventRow) { j.addTo(&page, &reader, row, q.NumbersOnly) }
+	out, err := reader.query(ctx, j.client, input)
 	if err != nil {
 		return TailPage{}, fmt.Errorf("tail %s: %w", shard, classify(err, j.config.Tables.Journal))
 	}
-	page := TailPage{Next: q.After, More: out.LastEvaluatedKey != nil, Records: make([]*Record, 0, len(out.Items))}
-	for _, it := range out.Items {
-		if q.NumbersOnly {
-			it[a.Payload] = binaryValue(nil)
-		}
-		r, err := j.recordOf(it)
-		if err != nil {
-			var corrupt *CorruptItemError
-			if errors.As(err, &corrupt) {
-				page.Corrupt = append(page.Corrupt, corrupt)
-			}
-			continue
-		}
-		if q.NumbersOnly {
-			r.EventID = "" // a derived one may not be the true one
-		}
-		page.Records = append(page.Records, r)
-	}
+	page.More = out.LastEvaluatedKey != nil
 	last := out.LastEvaluatedKey
-	if last == nil && len(out.Items) > 0 {
-		last = out.Items[len(out.Items)-1]
+	if last == nil && len(page.Records)+len(page.Corrupt) > 0 {
+		last = reader.item(&reader.last)
 	}
 	page.Next = j.cursorOf(last, q.After)
 	return page, nil
+}
+
+func (j *Journal) addTo(page *TailPage, reader *eventRows, row *eventRow, numbersOnly bool) {
+	if numbersOnly {
+		reader.dropPayload(row)
+	}
+	r, err := j.recordOfRow(reader, row)
+	if err != nil {
+		var corrupt *CorruptItemError
+		if errors.As(err, &corrupt) {
+			page.Corrupt = append(page.Corrupt, corrupt)
+		}
+		return
+	}
+	if numbersOnly {
+		r.EventID = "" // a derived one may not be the true one
+	}
+	page.Records = append(page.Records, r)
 }
 
 func (j *Journal) cursorOf(it map[string]types.AttributeValue, otherwise Cursor) Cursor {

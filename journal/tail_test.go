@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -293,5 +294,55 @@ func TestAPageOfTheTailCanBeLimited(t *testing.T) {
 		assert.True(t, first.More)
 		assert.Len(t, second.Records, 2)
 		assert.False(t, second.More)
+	})
+}
+
+// plain is a client that is not the SDK's own.
+type plain struct{ journal.Client }
+
+func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		a, table := s.Config().Attributes, s.Config().Tables.Journal
+		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("n2"), Events: []journal.Event{
+			{ID: "id", Type: "type", Payload: []byte("payload"), Metadata: aggregate.Metadata{"correlation_id": "c", "empty": ""}},
+			{Payload: []byte{}},
+		}})
+		require.NoError(t, err)
+		odd := []item{
+			{a.Payload: text("as text")},
+			{a.Payload: number(1)},
+			{a.AggregateID: text("other-1")},
+			{a.SequenceNumber: number(77)},
+			{a.SequenceNumber: &types.AttributeValueMemberN{Value: "1.5"}},
+			{a.OccurredAt: &types.AttributeValueMemberN{Value: "1699999999999.5"}},
+			{"event_id": nil},
+			{"event_id": number(1), "event_type": &types.AttributeValueMemberNULL{Value: true}},
+			{"encoding": number(1)},
+			{"metadata": text("text")},
+			{"metadata": &types.AttributeValueMemberM{Value: item{"key": number(1)}}},
+			{
+				"list": &types.AttributeValueMemberL{Value: []types.AttributeValue{number(1), text("x")}}, "is": &types.AttributeValueMemberBOOL{Value: true},
+				"texts": &types.AttributeValueMemberSS{Value: []string{"x"}}, "map": &types.AttributeValueMemberM{Value: item{}},
+			},
+		}
+		for i, change := range odd {
+			s.write(t, user("1"), i+1, 1)
+			s.clock.advance(time.Millisecond)
+			s.change(t, table, s.keyOf(user("1"), i+1), change)
+		}
+		stray := s.get(t, table, s.keyOf(user("n2"), 1))
+		stray[a.SortKey], stray[a.AggregateID] = text("user-account.1-1"), text("user-account.1")
+		s.put(t, table, stray)
+		slow, err := journal.Open(t.Context(), plain{s.Client()}, s.Config())
+		require.NoError(t, err)
+		for _, numbers := range []bool{false, true} {
+			q := s.tailOf(user("1"))
+			q.NumbersOnly = numbers
+
+			page := tail(t, s.Journal, q)
+
+			assert.Len(t, append(places(page.Records), make([]string, len(page.Corrupt))...), len(odd)+3)
+			assert.Equal(t, tail(t, slow, q), page, "numbers only: %v", numbers)
+		}
 	})
 }
