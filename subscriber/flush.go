@@ -2,6 +2,8 @@ package subscriber
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -31,22 +33,32 @@ func (sh *shard) flushing(ctx context.Context) {
 // flush writes the positions that moved, and then the cursor: it may only
 // pass what is stored. What cannot be written stays dirty and is written with the next flush.
 func (sh *shard) flush(ctx context.Context, cursor bool) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+	var hangs atomic.Bool // then the rest would only hang as well, and Close with it
 	var rows []func() error
 	for _, st := range sh.dirtyStreams() {
 		rows = append(rows, func() error {
-			if sh.isLost() {
+			switch {
+			case sh.isLost():
 				return ErrFenced
+			case hangs.Load():
+				return nil
 			}
-			return sh.flushPosition(ctx, st)
+			once, cancel := context.WithTimeout(ctx, writeTimeout)
+			defer cancel()
+			err := sh.flushPosition(once, st)
+			if once.Err() != nil {
+				hangs.Store(true)
+			}
+			return err
 		})
 	}
 	for _, err := range sh.inParallel(rows) {
 		sh.failedToWrite(err)
 	}
-	if cursor && !sh.isLost() {
-		sh.failedToWrite(sh.saveCursor(ctx))
+	if cursor && !sh.isLost() && !hangs.Load() {
+		once, cancel := context.WithTimeout(ctx, writeTimeout)
+		defer cancel()
+		sh.failedToWrite(sh.saveCursor(once))
 	}
 }
 
@@ -78,18 +90,28 @@ func (sh *shard) flushPosition(ctx context.Context, st *stream) error {
 // not past an event that is not acked and stored, unless its aggregate is listed as behind.
 func (sh *shard) saveCursor(ctx context.Context) error {
 	cursor, list, unlist := sh.progress()
+	var rows []func() error
 	for _, b := range list {
-		entry := checkpoint.Behind{Aggregate: b.stream.id, Head: b.head}
-		if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, entry); err != nil {
-			return err
-		}
-		sh.setListed(b.stream, true)
+		rows = append(rows, func() error {
+			entry := checkpoint.Behind{Aggregate: b.stream.id, Head: b.head}
+			if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, entry); err != nil {
+				return err
+			}
+			sh.setListed(b.stream, true)
+			return nil
+		})
 	}
 	for _, st := range unlist {
-		if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.epoch); err != nil {
-			return err
-		}
-		sh.setListed(st, false)
+		rows = append(rows, func() error {
+			if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.epoch); err != nil {
+				return err
+			}
+			sh.setListed(st, false)
+			return nil
+		})
+	}
+	if err := errors.Join(sh.inParallel(rows)...); err != nil {
+		return err
 	}
 	return sh.writeCursor(ctx, cursor)
 }

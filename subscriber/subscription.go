@@ -35,7 +35,7 @@ type subscription struct {
 const (
 	// rowWriters is how many rows are written side by side.
 	rowWriters = 16
-	// writeTimeout bounds a flush and a change of the roster, which go on when the subscription ends.
+	// writeTimeout bounds a write of a row, which goes on when the subscription ends.
 	writeTimeout = 5 * time.Second
 )
 
