@@ -128,7 +128,7 @@ type Config struct {
 	Failures FailurePolicy
 
 	// PollInterval is the pause after which a shard whose tail is read to the end is looked at
-	// again. It grows while nothing comes, up to MaxPollInterval, and is the latency
+	// again, at most. It grows while nothing comes, up to MaxPollInterval, and is the latency
 	// of events that other processes commit. A look costs half a read unit for each
 	// shard. Defaults: 200 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration

@@ -64,7 +64,7 @@
 // # Cost
 //
 // In DynamoDB's units, for one group and topic: half a read unit a look at each shard, so
-// Shards/2 a second while idle with default settings; one read unit for each 4 KB of events, half on each look;
+// some Shards/2 a second while idle with default settings; one read unit for each 4 KB of events, half on each look;
 // one read unit for an event of this process's own commits (it is read by key); one write unit for the first
 // event of an aggregate under an epoch (none under the first of a new group), and one for each aggregate that got further in a
 // CommitInterval; one write unit each 5 seconds for the cursor of a shard that moves; for each member one write unit in each

@@ -26,8 +26,9 @@ func (sh *shard) tail(ctx context.Context) {
 		pause(ctx, sh.config.MaxPollInterval)
 	}
 	between := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(sh.config.PollInterval),
-		backoff.WithMaxInterval(sh.config.MaxPollInterval),
+		backoff.WithInitialInterval(beforeJitter(sh.config.PollInterval)),
+		backoff.WithMaxInterval(beforeJitter(sh.config.MaxPollInterval)),
+		backoff.WithRandomizationFactor(pollJitter),
 		backoff.WithMaxElapsedTime(0),
 	)
 	timer := time.NewTimer(0)
@@ -47,6 +48,13 @@ func (sh *shard) tail(ctx context.Context) {
 		}
 		timer.Reset(between.NextBackOff())
 	}
+}
+
+// pollJitter keeps shards from being looked at all at once. With it a pause is the interval at most.
+const pollJitter = 0.1
+
+func beforeJitter(interval time.Duration) time.Duration {
+	return time.Duration(float64(interval) / (1 + pollJitter))
 }
 
 // look reads on to the end of the tail, and takes the second look where one is due.
