@@ -146,6 +146,10 @@ func (m *member) work(ctx context.Context) {
 			return
 		}
 		m.adjust(asking, ctx.Err() != nil)
+		if m.number == 0 {
+			m.abandon(asking)
+			return
+		}
 		if ctx.Err() != nil && m.idle() {
 			m.leave(asking)
 			return
@@ -160,18 +164,29 @@ func (m *member) show(ctx context.Context) {
 	m.beat++
 	once, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
 	defer cancel()
-	roster, err := m.checkpoint.Beat(once, m.key, m.number, m.beat)
+	roster, err := m.checkpoint.Beat(once, m.key, m.roster, m.number, m.beat)
 	switch {
 	case err == nil:
 		m.roster = roster
 		m.expiry.Reset(time.Until(asOf.Add(m.config.LeaseDuration)))
 	case errors.Is(err, ErrFenced):
-		m.logger.Info("The group has gone on without this member, which joins again", watermill.LogFields{"member": m.number})
-		m.number = 0
+		m.struckOff()
 	default:
 		// Not an error yet: it holds for most of its duration still.
 		m.logger.Info("Cannot renew the lease, will try again", watermill.LogFields{"member": m.number, "err": err})
 	}
+}
+
+// isIn tells that it is a member of a roster.
+func (m *member) isIn(r checkpoint.Roster) bool {
+	_, is := r.Members[m.number]
+	return is && r.Same(m.roster)
+}
+
+// struckOff notes that others have given it up.
+func (m *member) struckOff() {
+	m.logger.Info("The group has gone on without this member, which joins again", watermill.LogFields{"member": m.number})
+	m.number = 0
 }
 
 // expire gives the function that ends the work in good time before others may take it over. It runs in a goroutine of its own,
@@ -232,10 +247,11 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			m.logger.Error("Cannot change the roster of the group, will try again", err, watermill.LogFields{"member": m.number})
 			return
 		}
-		m.roster = now
-		if _, is := now.Members[m.number]; !is {
-			return // the next beat tells
+		if !m.isIn(now) {
+			m.struckOff()
+			return
 		}
+		m.roster = now
 	}
 }
 
@@ -323,7 +339,7 @@ func (m *member) leave(ctx context.Context) {
 	defer cancel()
 	seen := m.roster
 	for {
-		if _, is := seen.Members[m.number]; !is {
+		if !m.isIn(seen) {
 			return
 		}
 		now, err := m.checkpoint.ChangeRoster(ctx, m.key, seen, seen.Leave(m.number))

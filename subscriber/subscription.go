@@ -85,7 +85,7 @@ func (s *subscription) inParallel(rows []func() error) []error {
 
 // pause waits for about d.
 func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d/2 + rand.N(d))
+	timer := time.NewTimer(d/2 + rand.N(max(1, d)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

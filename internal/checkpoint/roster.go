@@ -19,7 +19,7 @@ type Roster struct {
 	Start time.Time
 	// Paused: nobody is to own a shard.
 	Paused bool
-	// Joined is the number of the last member that joined. No number is given twice.
+	// Joined is the number of the last member that joined. No number is given twice in one roster.
 	Joined  uint64
 	Members map[uint64]Member
 	// Owners has the number of the member that owns the shard, and 0 or one that is no member any more where it is free.
@@ -27,8 +27,13 @@ type Roster struct {
 	// Epochs has the term of the shard's last owner.
 	Epochs []uint64
 
+	id     string // of its first change
 	change string // the id of the last change; empty where there is no roster yet
 }
+
+// Same tells that both are states of one roster. Numbers of members mean nothing to another, which a group has when it was
+// removed and made again.
+func (r Roster) Same(other Roster) bool { return r.id == other.id }
 
 // Member is one of a group.
 type Member struct {

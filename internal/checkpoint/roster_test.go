@@ -102,7 +102,7 @@ func TestABeatChangesNothingElseAndIsInNobodysWay(t *testing.T) {
 	s := setup(t, 2)
 	seen := s.create(t, nil, nil)
 
-	now, err := s.Beat(t.Context(), key, 1, 7)
+	now, err := s.Beat(t.Context(), key, seen, 1, 7)
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, now.Members[1].Beat)
 	assert.Zero(t, now.Members[2].Beat)
@@ -116,7 +116,7 @@ func TestAMemberThatHasShownASignOfLifeIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, nil, nil)
-	_, err := s.Beat(t.Context(), key, 1, 1)
+	_, err := s.Beat(t.Context(), key, seen, 1, 1)
 	require.NoError(t, err)
 
 	now, err := s.ChangeRoster(t.Context(), key, seen, seen.Leave(1))
@@ -124,11 +124,26 @@ func TestAMemberThatHasShownASignOfLifeIsNotRemoved(t *testing.T) {
 
 	_, err = s.ChangeRoster(t.Context(), key, now, now.Leave(1))
 	require.NoError(t, err)
-	_, err = s.Beat(t.Context(), key, 1, 2)
+	_, err = s.Beat(t.Context(), key, seen, 1, 2)
 	require.ErrorIs(t, err, checkpoint.ErrFenced)
-	_, err = s.Beat(t.Context(), checkpoint.Key{Group: "nobody", Topic: "account"}, 1, 2)
+	_, err = s.Beat(t.Context(), checkpoint.Key{Group: "nobody", Topic: "account"}, seen, 1, 2)
 	require.ErrorIs(t, err, checkpoint.ErrFenced)
 	assert.Zero(t, s.rows(t, "nobody/account"), "a beat makes no row")
+}
+
+func TestAMemberOfAGroupThatWasRemovedIsNoneOfTheNextOfThatName(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	removed := s.create(t, []int{0})
+	require.NoError(t, s.RemoveRoster(t.Context(), key, removed))
+	made := s.create(t, []int{0})
+	require.Contains(t, made.Members, uint64(1), "numbers begin anew")
+
+	_, err := s.Beat(t.Context(), key, removed, 1, 1)
+	require.ErrorIs(t, err, checkpoint.ErrFenced)
+	assert.False(t, removed.Same(made))
+	_, err = s.Beat(t.Context(), key, made, 1, 1)
+	require.NoError(t, err)
 }
 
 func TestALostReplyIsNotTakenForAChangeOfSomebodyElse(t *testing.T) {
@@ -146,7 +161,7 @@ func TestALostReplyIsNotTakenForAChangeOfSomebodyElse(t *testing.T) {
 	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Leave(number))
 	require.NoError(t, err)
 	assert.Equal(t, seen, s.read(t))
-	_, err = s.Beat(t.Context(), key, 1, 1)
+	_, err = s.Beat(t.Context(), key, seen, 1, 1)
 	require.NoError(t, err)
 }
 

@@ -23,6 +23,7 @@ const (
 	rosterRow         = "roster"
 	registryPartition = "groups"
 
+	attrID         = "id"
 	attrChange     = "change"
 	attrGeneration = "generation"
 	attrBase       = "base"
@@ -93,6 +94,7 @@ func (s *Store) ChangeRoster(ctx context.Context, k Key, seen, next Roster) (Ros
 	if seen.Exists() {
 		row, err = s.update(ctx, s.rosterUpdate(k, seen, next))
 	} else {
+		next.id = next.change
 		row, err = s.createRoster(ctx, k, next)
 	}
 	if err != nil && !errors.Is(err, ErrFenced) {
@@ -188,7 +190,7 @@ func conflicts(err error) bool {
 // beats rise meanwhile.
 func (r Roster) attributes() item {
 	attributes := item{
-		attrChange: text(r.change), attrGeneration: number(r.Generation), attrBase: number(r.Base), attrJoined: number(r.Joined),
+		attrID: text(r.id), attrChange: text(r.change), attrGeneration: number(r.Generation), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
 	}
 	if !r.Start.IsZero() {
@@ -243,16 +245,16 @@ func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput
 	}
 }
 
-// Beat shows that a member lives, and gives the roster. ErrFenced: it is no member any more.
-func (s *Store) Beat(ctx context.Context, k Key, member, beat uint64) (Roster, error) {
+// Beat shows that a member of a roster lives, and gives the roster as it is. ErrFenced: it is no member any more.
+func (s *Store) Beat(ctx context.Context, k Key, r Roster, member, beat uint64) (Roster, error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                 s.rosterKey(k),
 		UpdateExpression:    aws.String("SET #members.#m.#beat = :beat"),
-		ConditionExpression: aws.String("attribute_exists(#members.#m)"),
+		ConditionExpression: aws.String("attribute_exists(#members.#m) AND #id = :id"),
 		ExpressionAttributeNames: map[string]string{
-			"#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#beat": attrBeat,
+			"#id": attrID, "#members": attrMembers, "#m": strconv.FormatUint(member, 10), "#beat": attrBeat,
 		},
-		ExpressionAttributeValues: item{":beat": number(beat)},
+		ExpressionAttributeValues: item{":beat": number(beat), ":id": text(r.id)},
 	})
 	if err != nil {
 		return Roster{}, fmt.Errorf("beat of member %d of %s: %w", member, k.partition(), err)
@@ -281,7 +283,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 	if len(row) == 0 {
 		return Roster{}, nil
 	}
-	r := Roster{Members: map[uint64]Member{}, change: textOf(row[attrChange])}
+	r := Roster{Members: map[uint64]Member{}, id: textOf(row[attrID]), change: textOf(row[attrChange])}
 	var errs []error
 	uintOf := func(v types.AttributeValue) uint64 {
 		n, err := uintOf(v)

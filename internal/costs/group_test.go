@@ -49,7 +49,7 @@ func membership(t *testing.T) string {
 			}
 			change(roster)
 			beat := w.bill(func(ctx context.Context) error {
-				_, err := store.Beat(ctx, group, first, 1_000_000)
+				_, err := store.Beat(ctx, group, roster, first, 1_000_000)
 				return err
 			})
 			hands := change(roster.Release(first, []int{0}))
