@@ -79,6 +79,8 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Late }),
 		named("events_swept_total", "Events that only the sweep found.",
 			func(s subscriber.Stats) uint64 { return s.Swept }),
+		named("positions_beyond_journal_total", "Sightings of positions beyond the last event of their aggregate.",
+			func(s subscriber.Stats) uint64 { return s.Beyond }),
 		passedOver("filtered", func(s subscriber.Stats) uint64 { return s.Filtered }),
 		passedOver("key_destroyed", func(s subscriber.Stats) uint64 { return s.Destroyed }),
 		passedOver("removed", func(s subscriber.Stats) uint64 { return s.Truncated }),

@@ -104,11 +104,12 @@ type Config struct {
 	// delivery: about log2(n) read units and a write unit, once for each aggregate. Times are the events' occurred_at. Default: [Beginning].
 	Start Start
 
-	// EventTypes are the types of events that are delivered; others are passed over, in their order. Default: all.
+	// EventTypes are the types of events that are delivered; others are passed over, in their order. They are read, and
+	// their positions stored, all the same. All members of a group should have the same. Default: all.
 	EventTypes []string
 
 	// MaxInFlight is how many messages, each of another aggregate, are
-	// out for handling at a time. Default: 64.
+	// out for handling at a time, for each subscription. Default: 64.
 	MaxInFlight int
 
 	// BufferBytes is about how much of the journal is held in memory ahead of the
@@ -150,7 +151,8 @@ type Config struct {
 	CommitInterval time.Duration
 
 	// BehindAfter is how long a blocked aggregate holds back the cursor of its shard before it
-	// is listed as behind. Until then a restart reads again what came after it. Default: 30 seconds.
+	// is listed as behind. Until then a restart reads again what came after it. To list it takes a write unit, to take it off
+	// another, and whoever takes the shard over reads its head and writes its entry anew. Default: 30 seconds.
 	BehindAfter time.Duration
 
 	// LeaseDuration is how long after its last sign of life a member's work is taken over by
@@ -165,7 +167,8 @@ type Config struct {
 	// documented in the package overview.
 	Unmarshaler Unmarshaler
 
-	// Positions keeps the positions. Default: the journal's checkpoint table.
+	// Positions keeps the positions. Default: the journal's checkpoint table. With another store nothing is swept by default, as the
+	// sweep compares heads with that table and would claim every aggregate each time; and package groups does not see it.
 	Positions PositionStore
 
 	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that was
@@ -192,7 +195,11 @@ func (c *Config) setDefaults() {
 	}
 	duration(&c.NackResendSleep, 100*time.Millisecond)
 	duration(&c.MaxNackResendSleep, c.NackResendSleep)
-	duration(&c.SweepInterval, time.Hour)
+	if c.Positions == nil {
+		duration(&c.SweepInterval, time.Hour)
+	} else {
+		duration(&c.SweepInterval, -1)
+	}
 	duration(&c.PollInterval, 200*time.Millisecond)
 	duration(&c.MaxPollInterval, max(time.Second, c.PollInterval))
 	duration(&c.TrailingDelay, 10*time.Second)
@@ -229,6 +236,8 @@ func (c Config) Validate() error {
 		return &ConfigError{"MaxPollInterval", "is shorter than PollInterval"}
 	case c.MaxNackResendSleep < c.NackResendSleep:
 		return &ConfigError{"MaxNackResendSleep", "is shorter than NackResendSleep"}
+	case c.SweepInterval > 0 && c.SweepInterval < time.Millisecond:
+		return &ConfigError{"SweepInterval", "is under a millisecond; give a duration, or a negative one for never"}
 	case c.AckDeadline < 0:
 		return &ConfigError{"AckDeadline", "is negative; leave it 0 for none"}
 	case c.LeaseDuration < 100*time.Millisecond:

@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -59,13 +60,15 @@ func (sh *shard) claim(st *stream) error {
 		sh.claimed(st, 0)
 		return nil
 	}
-	position, found, err := sh.config.Positions.Claim(sh.messageCtx, sh.key.Group, st.id, sh.epoch)
+	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
+	defer cancel()
+	position, found, err := sh.config.Positions.Claim(ctx, sh.key.Group, st.id, sh.epoch)
 	if err != nil {
 		return err
 	}
 	sh.stats.claims.Add(1)
 	if !found && !sh.since.IsZero() {
-		if position, err = sh.baseline(st); err != nil {
+		if position, err = sh.baseline(ctx, st); err != nil {
 			return err
 		}
 	}
@@ -74,20 +77,20 @@ func (sh *shard) claim(st *stream) error {
 }
 
 // baseline stores where a group that starts at a time begins with an aggregate: after the last event before that time.
-func (sh *shard) baseline(st *stream) (uint64, error) {
-	head, err := sh.raw.Head(sh.messageCtx, st.id)
+func (sh *shard) baseline(ctx context.Context, st *stream) (uint64, error) {
+	head, err := sh.raw.Head(ctx, st.id)
 	if errors.Is(err, journal.ErrNotFound) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	before, err := sh.checkpoint.Baseline(sh.messageCtx, head, sh.since)
-	if err != nil || before == 0 {
+	before, err := sh.checkpoint.Baseline(ctx, head, sh.since)
+	if err != nil {
 		return 0, err
 	}
 	sh.stats.positions.Add(1)
-	return before, sh.config.Positions.Advance(sh.messageCtx, sh.key.Group, st.id, sh.epoch, 0, before)
+	return before, sh.config.Positions.Advance(ctx, sh.key.Group, st.id, sh.epoch, 0, before)
 }
 
 // nextRecord gives the next event of a stream, read from the journal where the
@@ -98,29 +101,39 @@ func (sh *shard) nextRecord(st *stream) (*journal.Record, error) {
 		if record != nil || to == 0 {
 			return record, nil
 		}
-		var records []*journal.Record
-		size := 0
-		for r, err := range sh.raw.Events(sh.messageCtx, st.id, from, to) {
-			var truncated *journal.TruncatedError
-			if errors.As(err, &truncated) {
-				if len(records) == 0 {
-					sh.passTruncated(st, truncated.Before)
-				}
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			if size += r.Size(); size > sh.streamBytes() && len(records) > 0 {
-				break
-			}
-			records = append(records, r)
-		}
-		if len(records) > 0 {
-			sh.stats.fetched.Add(uint64(len(records)))
-			sh.fill(st, records)
+		if err := sh.fetch(st, from, to); err != nil {
+			return nil, err
 		}
 	}
+}
+
+// fetch reads events of a stream from the journal, as many as it may hold.
+func (sh *shard) fetch(st *stream, from, to uint64) error {
+	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
+	defer cancel()
+	var records []*journal.Record
+	size := 0
+	for r, err := range sh.raw.Events(ctx, st.id, from, to) {
+		var truncated *journal.TruncatedError
+		if errors.As(err, &truncated) {
+			if len(records) == 0 {
+				sh.passTruncated(st, truncated.Before)
+			}
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if size += r.Size(); size > sh.streamBytes() && len(records) > 0 {
+			break
+		}
+		records = append(records, r)
+	}
+	if len(records) > 0 {
+		sh.stats.fetched.Add(uint64(len(records)))
+		sh.fill(st, records)
+	}
+	return nil
 }
 
 // passTruncated steps over events that were removed on purpose: those before a number, also those among them that are
@@ -141,7 +154,9 @@ func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 		sh.ack(st, stored.Number)
 		return nil
 	}
-	r, err := sh.journal.Decode(sh.messageCtx, stored)
+	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
+	r, err := sh.journal.Decode(ctx, stored)
+	cancel()
 	if errors.Is(err, journal.ErrKeyDestroyed) {
 		sh.stats.destroyed.Add(1)
 		sh.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
@@ -162,7 +177,7 @@ func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 	if err != nil {
 		return &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
 	}
-	if st.deliveries == 0 && r.Number <= st.swept && sh.now().Sub(r.OccurredAt) > sh.config.TrailingDelay {
+	if st.deliveries == 0 && r.Number <= sh.sweptOf(st) && sh.now().Sub(r.OccurredAt) > sh.config.TrailingDelay {
 		sh.stats.swept.Add(1)
 	}
 	return sh.send(st, r, msg)
@@ -263,7 +278,16 @@ func (sh *shard) ack(st *stream, number uint64) {
 func (sh *shard) acked(st *stream, number uint64) {
 	st.acked = number
 	st.deliveries, st.attempts, st.failures, st.cautious = 0, 0, 0, false
+	if st.corrupt <= number {
+		st.corrupt = 0
+	}
 	if st.position.stored.Load() < number {
 		sh.dirty[st] = struct{}{}
 	}
+}
+
+func (sh *shard) sweptOf(st *stream) uint64 {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return st.swept
 }

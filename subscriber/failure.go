@@ -87,6 +87,11 @@ func (sh *shard) fail(st *stream, err error) {
 	if sh.fenced(err) || sh.messageCtx.Err() != nil || sh.isStopping() {
 		return
 	}
+	var corrupt *journal.CorruptItemError
+	if errors.As(err, &corrupt) && sh.before(st, corrupt) {
+		sh.delay(st, 0) // what comes before the corrupt event is fine
+		return
+	}
 	failed := sh.failureOf(st, err)
 	if failed == nil { // the store could not be reached, which is no fault of the event
 		st.failures++
@@ -127,20 +132,14 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 	fields := watermill.LogFields{"aggregate_id": st.id.Value, "number": f.record.Number, "attempts": st.attempts}
 	policy := sh.config.Failures
 	if policy.topic == "" {
-		b := checkpoint.Behind{Aggregate: st.id, Head: sh.headOf(st), Parked: &checkpoint.Parked{
-			Number: f.record.Number, At: sh.now(), Reason: reason,
-		}}
-		ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
-		defer cancel()
-		if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, b); err != nil {
+		if err := sh.park(st, &checkpoint.Parked{Number: f.record.Number, At: sh.now(), Reason: reason}); err != nil {
 			return err
 		}
-		sh.park(st)
 		sh.stats.parked.Add(1)
 		sh.logger.Error("Aggregate is parked, its events wait until it is told to go on", f.err, fields)
 		return nil
 	}
-	if err := policy.publisher.Publish(policy.topic, sh.poison(f, reason)); err != nil {
+	if err := sh.publishPoison(sh.poison(f, reason)); err != nil {
 		return fmt.Errorf("publish event %d of %s to the poison queue: %w", f.record.Number, st.id, err)
 	}
 	sh.stats.poisoned.Add(1)
@@ -148,6 +147,18 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 	sh.ack(st, f.record.Number)
 	sh.resume(st)
 	return nil
+}
+
+// publishPoison does not wait for a publisher that does not return once the shard is given up. The event comes again then.
+func (sh *shard) publishPoison(msg *message.Message) error {
+	published := make(chan error, 1)
+	go func() { published <- sh.config.Failures.publisher.Publish(sh.config.Failures.topic, msg) }()
+	select {
+	case err := <-published:
+		return err
+	case <-sh.abandoned:
+		return errStopped
+	}
 }
 
 // poison makes the message for the poison queue.
@@ -204,11 +215,32 @@ func (sh *shard) resume(st *stream) {
 	sh.lanes.run(st)
 }
 
-// park lets a stream rest that is listed as parked.
-func (sh *shard) park(st *stream) {
+// park lists a stream as parked, and lets it rest.
+func (sh *shard) park(st *stream, why *checkpoint.Parked) error {
+	st.listing.Lock()
+	defer st.listing.Unlock()
+	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
+	defer cancel()
+	sh.expectEntry(st)
+	b := checkpoint.Behind{Aggregate: st.id, Head: sh.headOf(st), Parked: why}
+	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, b); err != nil {
+		return err
+	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st.state, st.listed = parked, true
 	st.drop()
-	sh.unfinished[st] = struct{}{}
+	return nil
+}
+
+// before notes the place of a corrupt event, or that it is not known, and tells whether there may be others before it. They are
+// not to wait for it, nor to count as failed.
+func (sh *shard) before(st *stream, corrupt *journal.CorruptItemError) bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if corrupt.Number > st.acked+1 {
+		st.corrupt = corrupt.Number
+		return true
+	}
+	return corrupt.Number == 0 && !st.cautious
 }

@@ -2,7 +2,6 @@ package subscriber
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -52,19 +51,31 @@ func (sh *shard) flush(ctx context.Context, cursor bool) {
 			return err
 		})
 	}
-	for _, err := range sh.inParallel(rows) {
-		sh.failedToWrite(err)
-	}
+	sh.failedToWrite(sh.inParallel(rows))
 	if cursor && !sh.isLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
-		sh.failedToWrite(sh.saveCursor(once))
+		sh.failedToWrite([]error{sh.saveCursor(once)})
 	}
 }
 
-func (sh *shard) failedToWrite(err error) {
-	if err != nil && !sh.fenced(err) {
-		sh.logger.Error("Cannot write a checkpoint, will try again", err, watermill.LogFields{"shard": sh.number})
+// failedToWrite logs the first error for all, which mostly have one cause.
+func (sh *shard) failedToWrite(errs []error) {
+	var first error
+	rows := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+		case sh.fenced(err):
+			return
+		default:
+			if rows++; rows == 1 {
+				first = err
+			}
+		}
+	}
+	if first != nil {
+		sh.logger.Error("Cannot write a checkpoint, will try again", first, watermill.LogFields{"shard": sh.number, "rows": rows})
 	}
 }
 
@@ -74,9 +85,13 @@ func (sh *shard) flushPosition(ctx context.Context, st *stream) error {
 		return nil // a handler is committing it, for as long as that may take; the stream stays dirty
 	}
 	defer st.position.mu.Unlock()
+	if err := sh.settlePosition(ctx, st); err != nil {
+		return err
+	}
 	stored, acked := st.position.stored.Load(), sh.ackedOf(st)
 	if acked > stored {
 		if err := sh.config.Positions.Advance(ctx, sh.key.Group, st.id, sh.epoch, stored, acked); err != nil {
+			st.position.doubt = true
 			return err
 		}
 		st.position.stored.Store(acked)
@@ -89,35 +104,92 @@ func (sh *shard) flushPosition(ctx context.Context, st *stream) error {
 // saveCursor moves the shard's cursor as far as it can go: up to the end of the second look, and
 // not past an event that is not acked and stored, unless its aggregate is listed as behind.
 func (sh *shard) saveCursor(ctx context.Context) error {
-	cursor, list, unlist := sh.progress()
+	cursor, swept, list, unlist := sh.progress()
 	var rows []func() error
-	for _, b := range list {
-		rows = append(rows, func() error {
-			entry := checkpoint.Behind{Aggregate: b.stream.id, Head: b.head}
-			if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, entry); err != nil {
-				return err
-			}
-			sh.setListed(b.stream, true)
-			return nil
-		})
+	for _, st := range list {
+		rows = append(rows, func() error { return sh.list(ctx, st) })
 	}
 	for _, st := range unlist {
-		rows = append(rows, func() error {
-			if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.epoch); err != nil {
-				return err
-			}
-			sh.setListed(st, false)
-			return nil
-		})
+		rows = append(rows, func() error { return sh.unlist(ctx, st) })
 	}
-	if err := errors.Join(sh.inParallel(rows)...); err != nil {
-		return err
+	for _, err := range sh.inParallel(rows) {
+		if err != nil {
+			return err
+		}
 	}
-	return sh.writeCursor(ctx, cursor)
+	return sh.writeCursor(ctx, cursor, swept)
 }
 
-func (sh *shard) writeCursor(ctx context.Context, cursor int64) error {
-	saved, savedSwept, swept := sh.savedCursor()
+// list puts a stream on the list of those behind.
+func (sh *shard) list(ctx context.Context, st *stream) error {
+	st.listing.Lock()
+	defer st.listing.Unlock()
+	head, listed := sh.expectEntry(st)
+	if listed {
+		return nil // it was parked meanwhile
+	}
+	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, checkpoint.Behind{Aggregate: st.id, Head: head}); err != nil {
+		return err
+	}
+	sh.setListed(st, true)
+	return nil
+}
+
+// unlist takes it off. From before the write on it does not count as listed, as nobody may know whether it was made.
+func (sh *shard) unlist(ctx context.Context, st *stream) error {
+	st.listing.Lock()
+	defer st.listing.Unlock()
+	if !sh.beginUnlisting(st) {
+		return nil // it has something to do again
+	}
+	if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.epoch); err != nil {
+		return err
+	}
+	sh.setListed(st, false)
+	return nil
+}
+
+// expectEntry notes that there may be a row from now on, so that the stream is not forgotten.
+func (sh *shard) expectEntry(st *stream) (head uint64, listed bool) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	st.entry = true
+	sh.unfinished[st] = struct{}{}
+	return st.head, st.listed
+}
+
+func (sh *shard) beginUnlisting(st *stream) bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if !sh.isDone(st) {
+		return false
+	}
+	st.listed = false
+	return true
+}
+
+// isDone tells that a stream is drained and its position stored. The caller holds mu.
+func (sh *shard) isDone(st *stream) bool {
+	_, dirty := sh.dirty[st]
+	return st.drained() && !dirty && st.state != parked
+}
+
+// settlePosition finds out what has become of a write that failed. The caller holds the position's mutex.
+func (sh *shard) settlePosition(ctx context.Context, st *stream) error {
+	if !st.position.doubt {
+		return nil
+	}
+	position, _, err := sh.config.Positions.Claim(ctx, sh.key.Group, st.id, sh.epoch)
+	if err != nil {
+		return err
+	}
+	st.position.doubt = false
+	st.position.stored.Store(position)
+	return nil
+}
+
+func (sh *shard) writeCursor(ctx context.Context, cursor int64, swept time.Time) error {
+	saved, savedSwept := sh.savedCursor()
 	if cursor = max(cursor, saved); cursor == saved && swept.Equal(savedSwept) {
 		return nil
 	}
@@ -128,17 +200,12 @@ func (sh *shard) writeCursor(ctx context.Context, cursor int64) error {
 	return nil
 }
 
-type behind struct {
-	stream *stream
-	head   uint64
-}
-
 // progress tells where the cursor can be once the streams in list are listed as
 // behind, and which streams need no longer be.
-func (sh *shard) progress() (cursor int64, list []behind, unlist []*stream) {
+func (sh *shard) progress() (cursor int64, swept time.Time, list, unlist []*stream) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	cursor = sh.settled
+	cursor, swept = sh.settled, sh.swept
 	hold := func(st *stream) { cursor = min(cursor, st.hintAt) }
 	for st := range sh.dirty {
 		if st.hint > 0 && !st.listed {
@@ -146,21 +213,20 @@ func (sh *shard) progress() (cursor int64, list []behind, unlist []*stream) {
 		}
 	}
 	for st := range sh.unfinished {
-		_, dirty := sh.dirty[st]
 		switch {
-		case st.drained() && st.listed && !dirty:
+		case st.entry && sh.isDone(st):
 			unlist = append(unlist, st)
 		case !st.listed && !st.drained() && st.swept > st.acked:
-			list = append(list, behind{st, st.head}) // no cursor leads back to it
+			list = append(list, st) // no cursor leads back to it
 		case st.drained(), st.listed, st.hint == 0, st.claimed && st.hint <= st.acked, st.hintAt >= sh.settled:
 			// Nothing of it lies before the cursor that a restart would not find.
 		case time.Since(st.pending) > sh.config.BehindAfter:
-			list = append(list, behind{st, st.head})
+			list = append(list, st)
 		default:
 			hold(st)
 		}
 	}
-	return cursor, list, unlist
+	return cursor, swept, list, unlist
 }
 
 func (sh *shard) dirtyStreams() []*stream {
@@ -198,18 +264,16 @@ func (sh *shard) headOf(st *stream) uint64 {
 func (sh *shard) setListed(st *stream, listed bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	st.listed = listed
-	if listed {
-		sh.unfinished[st] = struct{}{} // also if it was finished meanwhile, so that it is taken off again
-	} else if st.drained() {
+	st.listed, st.entry = listed, listed
+	if !listed && st.drained() {
 		delete(sh.unfinished, st)
 	}
 }
 
-func (sh *shard) savedCursor() (cursor int64, savedSwept, swept time.Time) {
+func (sh *shard) savedCursor() (cursor int64, swept time.Time) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.saved, sh.savedSwept, sh.swept
+	return sh.saved, sh.savedSwept
 }
 
 func (sh *shard) setSavedCursor(cursor int64, swept time.Time) {

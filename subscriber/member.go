@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -36,7 +37,11 @@ type member struct {
 type sighting struct {
 	beat  uint64
 	since time.Time
+	lease time.Duration
 }
+
+// maxDead bounds the members that one change of the roster removes: its condition has a part for each.
+const maxDead = 50
 
 // beats is how often a member shows in the time of a lease that it lives.
 const beats = 4
@@ -85,7 +90,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 				next = checkpoint.NewRoster(len(m.held), m.config.Start.time(m.now()))
 			}
 			var number uint64
-			next, number = next.Join(checkpoint.Member{})
+			next, number = next.Join(checkpoint.Member{Lease: m.config.LeaseDuration})
 			take, _ := next.Share(number)
 			// Not cut off by the end of ctx: a member that does not know that it is one keeps its shards from others.
 			once, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.LeaseDuration/2)
@@ -255,7 +260,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 	}
 }
 
-// judge gives the members that have shown no sign of life for the time of a lease.
+// judge gives members that have shown no sign of life for the time of their lease.
 func (m *member) judge() (dead []uint64) {
 	now := time.Now()
 	sightings := map[uint64]sighting{}
@@ -265,10 +270,10 @@ func (m *member) judge() (dead []uint64) {
 		}
 		seen, known := m.sightings[other]
 		if !known || seen.beat != state.Beat {
-			seen = sighting{beat: state.Beat, since: now}
+			seen = sighting{beat: state.Beat, since: now, lease: cmp.Or(state.Lease, m.config.LeaseDuration)}
 		}
 		sightings[other] = seen
-		if now.Sub(seen.since) >= m.config.LeaseDuration {
+		if now.Sub(seen.since) >= seen.lease && len(dead) < maxDead {
 			dead = append(dead, other)
 		}
 	}
@@ -280,7 +285,7 @@ func (m *member) judge() (dead []uint64) {
 func (m *member) nextJudgement() time.Duration {
 	first := m.config.LeaseDuration
 	for _, seen := range m.sightings {
-		first = min(first, time.Until(seen.since.Add(m.config.LeaseDuration)))
+		first = min(first, time.Until(seen.since.Add(seen.lease)))
 	}
 	return max(first, m.config.LeaseDuration/100)
 }

@@ -50,6 +50,9 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 	stored := &p.stream.position
 	stored.mu.Lock()
 	defer stored.mu.Unlock()
+	if err := p.shard.settlePosition(ctx, p.stream); err != nil {
+		return err
+	}
 	from, epoch := stored.stored.Load(), p.shard.epoch
 	if from >= p.number {
 		return nil // the handler committed before, and nacked all the same
@@ -59,6 +62,7 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 		epoch: epoch, to: p.number,
 	})
 	if err != nil {
+		stored.doubt = true
 		p.shard.fenced(err)
 		return err
 	}

@@ -168,8 +168,10 @@ func (sh *shard) start(ctx context.Context) error {
 	}
 	var progress checkpoint.Progress
 	if !sh.fresh {
+		once, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
 		var err error
-		if progress, err = sh.checkpoint.Progress(ctx, sh.key); err != nil {
+		if progress, err = sh.checkpoint.Progress(once, sh.key); err != nil {
 			return err
 		}
 	}
@@ -193,7 +195,8 @@ func (sh *shard) start(ctx context.Context) error {
 	for i, b := range behind {
 		st := sh.stream(b.Aggregate)
 		st.hear(b.Head)
-		st.listed = true
+		st.listed, st.entry = true, true
+		sh.unfinished[st] = struct{}{}
 		if b.Parked != nil {
 			st.state = parked
 			st.claimed, st.acked = true, positions[i]
@@ -212,6 +215,8 @@ func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]ch
 	entries := make([]func() error, len(listed))
 	for i := range listed {
 		entries[i] = func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+			defer cancel()
 			b := &listed[i]
 			if b.Head, err = sh.headNow(ctx, *b); err != nil {
 				return err

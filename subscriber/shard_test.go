@@ -33,12 +33,12 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *te
 	sh.ack(st, 1)
 	st.position.stored.Store(1)
 	sh.clean(st, 1)
-	_, _, unlist := sh.progress()
+	_, _, _, unlist := sh.progress()
 	require.Equal(t, []*stream{st}, unlist)
 	sh.setListed(st, false)
 
 	sh.trail = journal.Cursor{OccurredAt: 100}
 	sh.hear(event(2, 50), secondLook)
-	cursor, _, _ := sh.progress()
+	cursor, _, _, _ := sh.progress()
 	assert.EqualValues(t, 50, cursor)
 }

@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -92,3 +93,22 @@ func (sh *shard) noteAhead(r *journal.Record, now time.Time) {
 		})
 	}
 }
+
+// turnBack mends what a clock has done that was far ahead and is right again: the cursor, of this process or of a former owner of the
+// shard, is in the future, and would hide all that comes until then. What it has hidden so far the sweep finds.
+func (sh *shard) turnBack(now time.Time) {
+	ahead := time.UnixMilli(sh.live.OccurredAt).Sub(now)
+	if ahead <= sh.config.TrailingDelay {
+		return
+	}
+	sh.logger.Error("The cursor of a shard is in the future, goes back to the present and sweeps: was a clock ahead?", errCursorAhead, watermill.LogFields{
+		"shard": sh.number, "ahead": ahead,
+	})
+	begin := now.Add(-sh.config.TrailingDelay)
+	sh.live, sh.trail, sh.looks = journal.CursorAt(begin), journal.CursorAt(begin), nil
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.settled, sh.saved, sh.swept = begin.UnixMilli(), 0, time.Time{}
+}
+
+var errCursorAhead = errors.New("cursor in the future")

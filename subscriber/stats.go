@@ -22,6 +22,7 @@ type Stats struct {
 	Poisoned   uint64 // events that went to the poison queue
 	Late       uint64 // events that the second look at the tail found, and the first had missed
 	Swept      uint64 // events that only the sweep found
+	Beyond     uint64 // sightings of aggregates whose position is beyond their last event, as after a restore of the journal
 	Claims     uint64 // positions claimed: read and stamped, one write each
 	Positions  uint64 // positions stored
 
@@ -34,7 +35,7 @@ type Stats struct {
 
 type counters struct {
 	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
-	late, swept, claims, positions atomic.Uint64
+	late, swept, ahead, claims, positions atomic.Uint64
 	skew skew
 }
 
@@ -45,7 +46,7 @@ func (c *counters) read() Stats {
 		Filtered: c.filtered.Load(), Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
 		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
 		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
-		Claims: c.claims.Load(), Positions: c.positions.Load(),
+		Beyond: c.ahead.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}
 }

@@ -31,14 +31,19 @@ type stream struct {
 	hint    uint64
 	hintAt  int64
 	pending time.Time // since when something is left to do; zero if nothing is
-	listed  bool      // as behind
+	listed  bool      // as behind: the cursor may pass it
+	entry   bool      // there may be a row that says so
+
+	// listing is held from before a write of that row until its result is noted.
+	listing sync.Mutex
 
 	// buffer holds events without a gap between them, not always adjacent to acked.
 	buffer      []*journal.Record
 	bufferBytes int
 
-	swept uint64 // the highest event that only a sweep has shown
-	timer *time.Timer
+	swept   uint64 // the highest event that only a sweep has shown
+	corrupt uint64 // an event that could not be read, which is not read ahead; 0 for none
+	timer   *time.Timer
 
 	// Of the next event, so far; a lane alone uses them.
 	deliveries int // of its message
@@ -66,6 +71,7 @@ const (
 type position struct {
 	mu     sync.Mutex
 	stored atomic.Uint64 // written under mu
+	doubt  bool          // a write of it failed and may have been done all the same
 }
 
 // offer takes a record that the tail showed, or just its number where there is no room.
@@ -105,6 +111,9 @@ func (s *stream) next() (r *journal.Record, from, to uint64) {
 	from, to = s.acked+1, min(s.head, s.acked+readAhead)
 	if s.cautious {
 		to = from
+	}
+	if s.corrupt > from {
+		to = min(to, s.corrupt-1)
 	}
 	if len(s.buffer) > 0 {
 		if s.buffer[0].Number == from {

@@ -102,7 +102,7 @@ func (sh *shard) schedule(st *stream) {
 func (sh *shard) settle(st *stream) {
 	st.state = idle
 	st.drop()
-	if !st.listed {
+	if !st.entry {
 		delete(sh.unfinished, st)
 	}
 	st.pending = time.Time{}

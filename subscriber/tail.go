@@ -64,6 +64,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 			return found, err
 		}
 		now := sh.now()
+		sh.turnBack(now)
 		horizon := now.Add(-sh.config.TrailingDelay)
 		page, err := sh.page(ctx, journal.TailQuery{
 			AggregateType: sh.topic, Shard: sh.number, After: sh.live,

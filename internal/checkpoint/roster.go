@@ -39,6 +39,8 @@ func (r Roster) Same(other Roster) bool { return r.id == other.id }
 type Member struct {
 	// Beat rises while the member lives.
 	Beat uint64
+	// Lease is how long others wait for a beat before they judge it dead.
+	Lease time.Duration
 	// Operator: one that holds a shard for a moment, to edit its rows, and takes no share of the work.
 	Operator bool
 }

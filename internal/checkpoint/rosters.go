@@ -35,6 +35,7 @@ const (
 	attrEpochs     = "epochs"
 	attrBeat       = "beat"
 	attrOperator   = "operator"
+	attrLease      = "lease"
 	attrNext       = "next_generation" // of a group that was removed
 )
 
@@ -264,6 +265,9 @@ func (s *Store) Beat(ctx context.Context, k Key, r Roster, member, beat uint64) 
 
 func memberValue(m Member) types.AttributeValue {
 	value := item{attrBeat: number(m.Beat)}
+	if m.Lease > 0 {
+		value[attrLease] = number(m.Lease.Milliseconds())
+	}
 	if m.Operator {
 		value[attrOperator] = &types.AttributeValueMemberBOOL{Value: true}
 	}
@@ -304,7 +308,10 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 				errs = append(errs, fmt.Errorf("%w: member %q", ErrCorrupt, name))
 				continue
 			}
-			r.Members[m] = Member{Beat: uintOf(state.Value[attrBeat]), Operator: isTrue(state.Value[attrOperator])}
+			r.Members[m] = Member{
+				Beat: uintOf(state.Value[attrBeat]), Operator: isTrue(state.Value[attrOperator]),
+				Lease: time.Duration(uintOf(state.Value[attrLease])) * time.Millisecond,
+			}
 		}
 	}
 	for _, list := range []struct {
