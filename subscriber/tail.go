@@ -137,7 +137,7 @@ func (sh *shard) page(ctx context.Context, q journal.TailQuery) (journal.TailPag
 	return sh.raw.Tail(ctx, q)
 }
 
-const readTimeout = 30 * time.Second
+const readTimeout = 10 * time.Second
 
 // report logs items of the tail that are no records. Where an item still tells its place, its aggregate
 // hears of it and stops there until it is mended; else the gap stops it.
