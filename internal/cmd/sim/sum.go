@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/internal/cmd/sim/machine"
+	"github.com/millrace-dev/millrace/internal/sim"
+)
+
+// sum is what came of all worlds so far.
+type sum struct {
+	machine  *machine.Machine
+	seed     uint64
+	sabotage sim.Sabotage
+	trace    bool
+	stderr   io.Writer
+	start    time.Time
+
+	mu                                 sync.Mutex
+	deliveries, events, done, findings int
+	virtual                            time.Duration
+	kinds                              map[sim.Kind]int
+	seen                               map[string]int
+	failed                             bool
+}
+
+func newSum(m *machine.Machine, seed uint64, sabotage sim.Sabotage, stderr io.Writer) *sum {
+	return &sum{
+		machine: m, seed: seed, sabotage: sabotage, stderr: stderr, start: time.Now(),
+		kinds: map[sim.Kind]int{}, seen: map[string]int{},
+	}
+}
+
+func (s *sum) worlds(ctx context.Context, deliveries, parallel int) {
+	stop := s.progress(10 * time.Second)
+	defer stop()
+	var next atomic.Uint64
+	var wait sync.WaitGroup
+	for range max(1, parallel) {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for ctx.Err() == nil && !s.enough(deliveries) {
+				s.world(ctx, next.Add(1)-1)
+			}
+		}()
+	}
+	wait.Wait()
+}
+
+// enough tells whether to stop: also when it is plain that something is wrong.
+func (s *sum) enough(deliveries int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed || s.deliveries >= deliveries || s.findings >= mostFindings
+}
+
+// mostFindings end a run.
+const mostFindings = 20
+
+func (s *sum) world(ctx context.Context, number uint64) {
+	var trace io.Writer
+	if s.trace {
+		trace = s.stderr
+	}
+	out, err := runWorld(ctx, s.machine, sim.World{Seed: s.seed, Number: number, Sabotage: s.sabotage, Trace: trace})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failed = true
+		if ctx.Err() == nil { // not interrupted
+			_, _ = fmt.Fprintf(s.stderr, "%s\nsim: seed %d world %d: %v\n", out.tail, s.seed, number, err)
+		}
+		return
+	}
+	s.deliveries, s.events, s.done = s.deliveries+out.Deliveries, s.events+out.Events, s.done+1
+	s.virtual += out.Virtual
+	s.findings += len(out.Findings)
+	if len(out.Findings) > 0 {
+		_, _ = fmt.Fprintf(s.stderr, "%s\nsim: seed %d world %d, digest %s, of which the last is above: %s\n", out.tail, s.seed, number, out.digest, out.Plan)
+		for _, f := range out.Findings {
+			s.kinds[f.Kind]++
+			_, _ = fmt.Fprintf(s.stderr, "sim: seed %d world %d: %s\n", s.seed, number, f)
+		}
+		_, _ = fmt.Fprintf(s.stderr, "sim: again: go run ./internal/cmd/sim -seed %d -world %d -trace\n", s.seed, number)
+	}
+	for what, n := range out.Seen {
+		s.seen[what] += n
+	}
+}
+
+// outcome is what came of one world.
+type outcome struct {
+	sim.Report
+	digest string // of all that happened
+	tail   []byte // the last of it
+}
+
+// runWorld runs one world on the machine.
+func runWorld(ctx context.Context, m *machine.Machine, w sim.World) (outcome, error) {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[0:], w.Seed)
+	binary.LittleEndian.PutUint64(seed[8:], w.Number)
+	args := []string{"-seed", strconv.FormatUint(w.Seed, 10), "-world", strconv.FormatUint(w.Number, 10), "-sabotage", string(w.Sabotage)}
+	digest, tail := fnv.New64a(), &tail{most: 32 << 10}
+	traces := []io.Writer{digest, tail}
+	if w.Trace != nil {
+		traces = append(traces, w.Trace)
+	}
+	var report bytes.Buffer
+	err := m.Run(ctx, seed, args, &report, io.MultiWriter(traces...))
+	out := outcome{digest: fmt.Sprintf("%016x", digest.Sum64()), tail: tail.bytes}
+	if err == nil {
+		err = json.Unmarshal(report.Bytes(), &out.Report)
+	}
+	return out, err
+}
+
+// tail keeps the last of what is written to it.
+type tail struct {
+	bytes []byte
+	most  int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.bytes = append(t.bytes, p...)
+	if drop := len(t.bytes) - t.most; drop > 0 {
+		t.bytes = append(t.bytes[:0], t.bytes[drop:]...)
+	}
+	return len(p), nil
+}
+
+// progress prints a line from time to time, until stopped.
+func (s *sum) progress(every time.Duration) (stop func()) {
+	ticker, done := time.NewTicker(every), make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Add(1)
+	go func() {
+		defer wait.Done()
+		for {
+			select {
+			case <-ticker.C:
+				s.mu.Lock()
+				_, _ = fmt.Fprintf(s.stderr, "sim: %v: %d worlds, %v in them, %d deliveries of %d events, %d findings\n",
+					time.Since(s.start).Round(time.Second), s.done, s.virtual.Round(time.Second), s.deliveries, s.events, s.findings)
+				s.mu.Unlock()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		wait.Wait()
+	}
+}
+
+// remark says what happened, so that a run in which something never did can be told.
+func (s *sum) remark() {
+	_, _ = fmt.Fprintf(s.stderr, "sim: %d worlds, %v in them, %d events in %v:", s.done, s.virtual.Round(time.Second), s.events, time.Since(s.start).Round(time.Second))
+	for _, what := range slices.SortedFunc(maps.Keys(s.seen), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.seen[b], s.seen[a]), cmp.Compare(a, b))
+	}) {
+		_, _ = fmt.Fprintf(s.stderr, " %s %d,", what, s.seen[what])
+	}
+	_, _ = fmt.Fprintln(s.stderr)
+}

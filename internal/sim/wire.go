@@ -1,0 +1,268 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// wire is the way of one life of a process to the database. Requests take time on it, both ways, and get lost; while the
+// process is stalled none sets off and no reply is read; when it is dead none gets through.
+type wire struct {
+	oracle *oracle
+	member *member
+	next   dynamodb.HTTPClient
+	late   *sync.WaitGroup // requests that arrive after they were given up
+
+	mu      sync.Mutex
+	random  *rand.Rand
+	quality quality
+	stalled time.Time // until then
+	dead    chan struct{}
+	sabotage
+}
+
+// quality is how bad a wire is.
+type quality struct {
+	latency       time.Duration // one way, at least
+	spikes        float64       // the chance that it is up to a hundred times that
+	cut           float64       // the chance that a request does not arrive
+	lost          float64       // the chance that a reply does not
+	late          float64       // the chance that a request arrives after it was given up
+	lateBy        time.Duration // at most
+	arrivesOnExit float64       // the chance that a request on its way arrives although its process died
+}
+
+var (
+	errCut  = fmt.Errorf("sim: cut before the request arrived: %w", io.ErrUnexpectedEOF)
+	errLost = fmt.Errorf("sim: cut before the reply arrived: %w", io.ErrUnexpectedEOF)
+	errDead = errors.New("sim: the process is dead")
+)
+
+// client gives a client whose requests go over the wire.
+func (w *wire) client(to *dynamodb.Client) *dynamodb.Client {
+	return dynamodb.New(to.Options(), func(o *dynamodb.Options) {
+		w.next = o.HTTPClient
+		o.HTTPClient = w
+		o.DisableValidateResponseChecksum = true
+		o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware, w.remember)
+	})
+}
+
+type inputKey struct{}
+
+// remember puts the input of a call that may write positions where Do finds it.
+func (w *wire) remember(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("sim/remember",
+		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+			middleware.InitializeOutput, middleware.Metadata, error,
+		) {
+			switch in.Parameters.(type) {
+			case *dynamodb.UpdateItemInput, *dynamodb.TransactWriteItemsInput:
+				in.Parameters = w.spoil(in.Parameters)
+				ctx = context.WithValue(ctx, inputKey{}, in.Parameters)
+			}
+			return next.HandleInitialize(ctx, in)
+		}), middleware.After)
+}
+
+// Do sends a request, or does not.
+func (w *wire) Do(request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
+	draw := w.draw()
+	if err := w.travel(ctx, draw.there); err != nil {
+		if !errors.Is(err, errDead) || !draw.arrives {
+			return nil, err
+		}
+		if response, err := w.arrive(request); err == nil {
+			_ = response.Body.Close()
+		}
+		return nil, errDead
+	}
+	switch {
+	case draw.cut:
+		w.oracle.note("cut", w.member.name)
+		return nil, errCut
+	case draw.late > 0:
+		if err := w.arriveLate(request, draw.late); err != nil {
+			return nil, err
+		}
+		return nil, errCut
+	}
+	response, err := w.arrive(request)
+	if err != nil {
+		return nil, err
+	}
+	if draw.lost {
+		w.oracle.note("lose", w.member.name)
+		err = errLost
+	} else {
+		err = w.travel(ctx, draw.back)
+	}
+	if err != nil {
+		_ = response.Body.Close()
+		return nil, err
+	}
+	for _, learn := range response.learn {
+		learn()
+	}
+	return response.Response, nil
+}
+
+// reply is a response with what the member learns of it.
+type reply struct {
+	*http.Response
+	learn []func()
+}
+
+// arrive hands a request to the database and tells the oracle what came of it. The client's patience ends on the wire, not
+// in the database: what has arrived is done.
+func (w *wire) arrive(request *http.Request) (reply, error) {
+	response, err := w.next.Do(request.WithContext(context.WithoutCancel(request.Context())))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return reply{Response: response}, err
+	}
+	in := request.Context().Value(inputKey{})
+	_, transaction := in.(*dynamodb.TransactWriteItemsInput)
+	out := reply{Response: response}
+	for _, p := range positionWrites(in) {
+		s := stream{w.member.group, p.topic, p.id}
+		position := p.to
+		if p.claim {
+			position = w.oracle.claim(w.member, s)
+		} else {
+			w.oracle.store(w.member, s, p.to, !transaction)
+		}
+		out.learn = append(out.learn, func() { w.oracle.learn(w.member, s, position) })
+	}
+	return out, nil
+}
+
+// arriveLate lets a request arrive when its sender has heard that it did not.
+func (w *wire) arriveLate(request *http.Request, by time.Duration) error {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return err
+	}
+	again := request.Clone(request.Context())
+	again.Body = io.NopCloser(bytes.NewReader(body))
+	w.late.Add(1)
+	go func() {
+		defer w.late.Done()
+		time.Sleep(by)
+		w.oracle.note("late", w.member.name)
+		if response, err := w.arrive(again); err == nil {
+			_ = response.Body.Close()
+		}
+	}()
+	return nil
+}
+
+// luck is what is drawn for one request.
+type luck struct {
+	there, back        time.Duration
+	cut, lost, arrives bool
+	late               time.Duration
+}
+
+func (w *wire) draw() (l luck) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	q := w.quality
+	l.there, l.back = w.way(), w.way()
+	switch u := w.random.Float64(); {
+	case u < q.cut:
+		l.cut = true
+	case u < q.cut+q.lost:
+		l.lost = true
+	case u < q.cut+q.lost+q.late:
+		l.late = 1 + rand64(w.random, q.lateBy)
+	}
+	l.arrives = w.random.Float64() < q.arrivesOnExit
+	return l
+}
+
+func (w *wire) way() time.Duration {
+	q := w.quality
+	d := q.latency + rand64(w.random, q.latency)
+	if q.spikes > 0 && w.random.Float64() < q.spikes {
+		d += rand64(w.random, 100*q.latency)
+	}
+	return d
+}
+
+// travel takes some time, and as long as the process is stalled.
+func (w *wire) travel(ctx context.Context, d time.Duration) error {
+	if err := w.wait(ctx, d); err != nil {
+		return err
+	}
+	return w.gate(ctx)
+}
+
+// gate waits while the process is stalled.
+func (w *wire) gate(ctx context.Context) error {
+	for {
+		w.mu.Lock()
+		left := time.Until(w.stalled)
+		w.mu.Unlock()
+		if left <= 0 {
+			return nil
+		}
+		if err := w.wait(ctx, left); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *wire) wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-w.dead:
+		return errDead
+	default:
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.dead:
+		return errDead
+	}
+}
+
+func (w *wire) stall(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stalled = time.Now().Add(d)
+}
+
+// calm ends what goes wrong on the wire.
+func (w *wire) calm() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.quality.cut, w.quality.lost, w.quality.late, w.quality.spikes = 0, 0, 0, 0
+	w.stalled = time.Time{}
+}
+
+func isConditionFalse(err error) bool {
+	var failed *types.ConditionalCheckFailedException
+	return errors.As(err, &failed)
+}
+
+// rand64 draws from 0 to d.
+func rand64(r *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(d) + 1))
+}
