@@ -15,8 +15,9 @@ type oracle struct {
 	trace    *trace
 	streams  map[stream]*history
 	findings []Finding
-	handed   int // messages
-	acked    int // numbers, the first time each
+	handed   int             // messages
+	acked    int             // numbers, the first time each
+	tokens   map[string]bool // of transactions that were done
 }
 
 // history is what happened to one aggregate in one group.
@@ -53,7 +54,9 @@ type acquaintance struct {
 // mostFindings are kept of a world; what follows the first of them says little.
 const mostFindings = 20
 
-func newOracle(t *trace) *oracle { return &oracle{trace: t, streams: map[stream]*history{}} }
+func newOracle(t *trace) *oracle {
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}}
+}
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
 	o.mu.Lock()
@@ -74,6 +77,13 @@ func (o *oracle) note(what, who string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trace.note(what, who, stream{}, 0)
+}
+
+// count is for what is too common for the trace.
+func (o *oracle) count(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.seen[what]++
 }
 
 // committed is told of a commit: of its aggregate and the number of its last event.
@@ -139,6 +149,15 @@ func (o *oracle) nack(m *member, s stream, number uint64) {
 	o.trace.note("nack", m.name, s, number)
 	_, a := o.of(m, s)
 	a.out = 0
+}
+
+// isRepeated is told of a transaction that was done, and tells whether it had been done before.
+func (o *oracle) isRepeated(token string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.tokens[token]
+	o.tokens[token] = true
+	return before
 }
 
 // store is told of a position that the database has stored just now. Flush: what was stored was acked before, so the member

@@ -13,8 +13,7 @@ type plan struct {
 	shards, aggregates int // aggregates of each topic
 	topics             []string
 	groups             []groupPlan
-	members            int // of all groups
-	events             int // that writers commit, about
+	commits            int // of all writers
 	commit             int // events in one, at most
 	writers            int
 	duration           time.Duration // of writing, about
@@ -54,36 +53,35 @@ type troubles struct {
 
 func newPlan(r *rand.Rand, sabotage Sabotage) *plan {
 	p := &plan{
-		topics:     []string{"order", "parcel"}[:1+r.IntN(2)],
-		shards:     pick(r, 1, 1, 2, 3, 4, 8, 16, 32, 64),
-		aggregates: pick(r, 1, 4, 16, 40, 100, 250),
-		events:     3_000 + r.IntN(5_000),
-		commit:     pick(r, 3, 10, 30, 99),
+		topics:     []string{"order", "parcel"}[:pick(r, 1, 1, 2)],
+		shards:     pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
+		aggregates: pick(r, 1, 4, 16, 16, 40, 100, 250),
+		commits:    50 + r.IntN(250),
+		commit:     pick(r, 4, 20, 60, 99, 99),
 		writers:    1 + r.IntN(5),
-		duration:   seconds(r, 15, 60),
+		duration:   seconds(r, 10, 40),
 		trailing:   time.Duration(pick(r, 4, 6, 10)) * time.Second,
 		quality: quality{
 			latency:       time.Duration(pick(r, 200, 1000, 4000)) * time.Microsecond,
 			spikes:        pick(r, 0, 0.001, 0.01),
 			cut:           pick(r, 0, 0, 0.002, 0.02),
-			lost:          pick(r, 0, 0.002, 0.02, 0.05),
+			lost:          pick(r, 0, 0.002, 0.01, 0.03),
 			late:          pick(r, 0, 0, 0.002, 0.01),
 			lateBy:        300 * time.Millisecond,
 			arrivesOnExit: 0.5,
 		},
-		weather:  pick(r, 0, 0.002, 0.01, 0.03),
+		weather:  pick(r, 0, 0.001, 0.005, 0.02),
 		sabotage: sabotage,
 	}
 	p.indexLag = rand64(r, p.trailing/8)
 	p.troubles = troubles{
-		every: seconds(r, 5, 40), down: seconds(r, 1, 8), stalls: seconds(r, 1, 20),
+		every: seconds(r, 3, 30), down: seconds(r, 1, 8), stalls: seconds(r, 1, 20),
 		crash: r.Float64(), stall: r.Float64(), closes: r.Float64(), theft: r.Float64() / 2,
 	}
 	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
-	for g := range 1 + r.IntN(3) {
-		group := newGroupPlan(r, p, fmt.Sprint("g", g+1))
-		p.members += group.members
-		p.groups = append(p.groups, group)
+	groups := pick(r, 1, 2, 2, 3, 4)
+	for g := range groups {
+		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
 	}
 	if sabotage == Forget || sabotage == Unfence { // so that there is something to be seen
 		p.troubles.every, p.quality.late = 4*time.Second, 0.03
@@ -91,18 +89,19 @@ func newPlan(r *rand.Rand, sabotage Sabotage) *plan {
 	return p
 }
 
-func newGroupPlan(r *rand.Rand, p *plan, name string) groupPlan {
-	poll := time.Duration(pick(r, 50, 200, 500)) * time.Millisecond
+func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
+	// A look at an idle shard is what costs the most here: no more than some 50 a second in all.
+	poll := max(time.Duration(pick(r, 50, 200, 500))*time.Millisecond,
+		time.Duration(groups*len(p.topics)*p.shards)*20*time.Millisecond)
 	g := groupPlan{
-		name: name, members: 1 + r.IntN(8),
+		name: name, members: pick(r, 1, 2, 2, 3, 3, 4, 5, 8),
 		config: subscriber.Config{
 			ConsumerGroup:   name,
 			MaxInFlight:     pick(r, 1, 4, 64, 64),
-			BufferBytes:     pick(r, 1<<10, 64<<10, 0),
+			BufferBytes:     pick(r, 1<<10, 64<<10, 0, 0),
 			NackResendSleep: pick(r, -1, 20*time.Millisecond, 0),
 			PollInterval:    poll,
-			// Looks at idle shards cost the most here.
-			MaxPollInterval: 2*poll + time.Duration(p.shards)*50*time.Millisecond,
+			MaxPollInterval: 4 * poll,
 			TrailingDelay:   p.trailing,
 			CommitInterval:  time.Duration(pick(r, 100, 500, 1000, 3000)) * time.Millisecond,
 			BehindAfter:     time.Duration(pick(r, 1, 5, 30)) * time.Second,
@@ -110,11 +109,11 @@ func newGroupPlan(r *rand.Rand, p *plan, name string) groupPlan {
 			CloseTimeout:    time.Duration(pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
-			projection: r.IntN(4) == 0,
+			projection: r.IntN(8) == 0,
 			workers:    pick(r, 1, 8, 1000),
 			work:       time.Duration(pick(r, 0, 100, 2000)) * time.Microsecond,
 			slow:       pick(r, 0, 0.01),
-			nack:       pick(r, 0, 0.01, 0.1),
+			nack:       pick(r, 0, 0.002, 0.01, 0.05),
 			hang:       pick(r, 0, 0, 0.0003),
 			hangs:      seconds(r, 1, 40),
 		},
@@ -123,8 +122,8 @@ func newGroupPlan(r *rand.Rand, p *plan, name string) groupPlan {
 }
 
 func (p *plan) String() string {
-	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, events %d in commits of up to %d by %d writers in %v, trailing %v, index lag %v, weather %v\nwire %+v\ntroubles %+v",
-		p.shards, len(p.topics), p.aggregates, p.events, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.quality, p.troubles)
+	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, weather %v\nwire %+v\ntroubles %+v",
+		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.quality, p.troubles)
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v",

@@ -8,9 +8,11 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -22,7 +24,7 @@ import (
 type wire struct {
 	oracle *oracle
 	member *member
-	next   dynamodb.HTTPClient
+	next   http.RoundTripper
 	late   *sync.WaitGroup // requests that arrive after they were given up
 
 	mu      sync.Mutex
@@ -53,7 +55,7 @@ var (
 // client gives a client whose requests go over the wire.
 func (w *wire) client(to *dynamodb.Client) *dynamodb.Client {
 	return dynamodb.New(to.Options(), func(o *dynamodb.Options) {
-		w.next = o.HTTPClient
+		w.next = o.HTTPClient.(*http.Client).Transport // the client itself has nothing to add
 		o.HTTPClient = w
 		o.DisableValidateResponseChecksum = true
 		o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware, w.remember)
@@ -81,6 +83,7 @@ func (w *wire) remember(stack *middleware.Stack) error {
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	draw := w.draw()
+	w.oracle.count("calls of " + strings.TrimPrefix(request.Header.Get("X-Amz-Target"), "DynamoDB_20120810."))
 	if err := w.travel(ctx, draw.there); err != nil {
 		if !errors.Is(err, errDead) || !draw.arrives {
 			return nil, err
@@ -129,20 +132,23 @@ type reply struct {
 // arrive hands a request to the database and tells the oracle what came of it. The client's patience ends on the wire, not
 // in the database: what has arrived is done.
 func (w *wire) arrive(request *http.Request) (reply, error) {
-	response, err := w.next.Do(request.WithContext(context.WithoutCancel(request.Context())))
+	response, err := w.next.RoundTrip(request.WithContext(context.WithoutCancel(request.Context())))
 	if err != nil || response.StatusCode != http.StatusOK {
 		return reply{Response: response}, err
 	}
 	in := request.Context().Value(inputKey{})
-	_, transaction := in.(*dynamodb.TransactWriteItemsInput)
 	out := reply{Response: response}
+	transaction, isTransaction := in.(*dynamodb.TransactWriteItemsInput)
+	// One that comes a second time is answered like the first, and does nothing.
+	again := isTransaction && w.oracle.isRepeated(aws.ToString(transaction.ClientRequestToken))
 	for _, p := range positionWrites(in) {
 		s := stream{w.member.group, p.topic, p.id}
 		position := p.to
-		if p.claim {
+		switch {
+		case p.claim:
 			position = w.oracle.claim(w.member, s)
-		} else {
-			w.oracle.store(w.member, s, p.to, !transaction)
+		case !again:
+			w.oracle.store(w.member, s, p.to, !isTransaction)
 		}
 		out.learn = append(out.learn, func() { w.oracle.learn(w.member, s, position) })
 	}

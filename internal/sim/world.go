@@ -149,7 +149,7 @@ func (w *world) storm(ctx context.Context, random *rand.Rand) {
 }
 
 func (w *world) writer(n int, random *rand.Rand) *writer {
-	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: derive(random), events: w.plan.events / w.plan.writers}
+	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: derive(random), commits: w.plan.commits / w.plan.writers}
 	if random.IntN(3) == 0 { // in a process that subscribes
 		p := pick(random, w.processes...)
 		wr.journal = func() *journal.Journal {
@@ -224,7 +224,7 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 			}
 		}
 	}
-	pauseFor(ctx, w.plan.trailing+time.Second)
+	pauseFor(ctx, 5*time.Second)
 	w.closeAll()
 	if again := w.oracle.deliveries() - delivered; again > 0 && w.oracle.complete() {
 		w.oracle.find(Repeated, "all was acked and all members were closed, but %d messages came again", again)

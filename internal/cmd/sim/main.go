@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	defer func() { _ = m.Close(ctx) }()
 	s := newSum(m, *seed, sim.Sabotage(*sabotage), stderr)
 	if *world >= 0 {
-		s.trace = *trace
+		s.single, s.trace = true, *trace
 		s.world(ctx, uint64(*world))
 	} else {
 		s.worlds(ctx, *deliveries, *parallel)

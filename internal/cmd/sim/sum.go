@@ -22,12 +22,12 @@ import (
 
 // sum is what came of all worlds so far.
 type sum struct {
-	machine  *machine.Machine
-	seed     uint64
-	sabotage sim.Sabotage
-	trace    bool
-	stderr   io.Writer
-	start    time.Time
+	machine       *machine.Machine
+	seed          uint64
+	sabotage      sim.Sabotage
+	single, trace bool
+	stderr        io.Writer
+	start         time.Time
 
 	mu                                 sync.Mutex
 	deliveries, events, done, findings int
@@ -89,6 +89,9 @@ func (s *sum) world(ctx context.Context, number uint64) {
 	s.deliveries, s.events, s.done = s.deliveries+out.Deliveries, s.events+out.Events, s.done+1
 	s.virtual += out.Virtual
 	s.findings += len(out.Findings)
+	if s.single {
+		_, _ = fmt.Fprintf(s.stderr, "sim: digest %s: %s\n", out.digest, out.Plan)
+	}
 	if len(out.Findings) > 0 {
 		_, _ = fmt.Fprintf(s.stderr, "%s\nsim: seed %d world %d, digest %s, of which the last is above: %s\n", out.tail, s.seed, number, out.digest, out.Plan)
 		for _, f := range out.Findings {
