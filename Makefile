@@ -5,10 +5,11 @@ GOLANGCI_LINT_VERSION := 2.15.0
 TEST_TIMEOUT          ?= 20m
 COMPARE_SEED          ?= 1
 SOAK_COMMITS          ?= 1000000
+SOAK_DELIVERIES       ?= 10000000
 SOAK_SEED             ?= 1
 
-# examples/ is a module of its own, joined to this one by go.work.
-MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod))
+# These are modules of their own, joined to this one by go.work.
+MODULES  := . $(patsubst %/go.mod,%,$(wildcard examples/go.mod internal/cmd/sim/go.mod))
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 
@@ -51,9 +52,10 @@ compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random
 		-compare.operations=100000 -compare.seed=$(COMPARE_SEED)
 
 .PHONY: soak
-soak: ## Commit a million times amid faults, and print what was lost (SOAK_COMMITS, SOAK_SEED)
-	@go build -o bin/soak ./internal/cmd/soak
+soak: ## Commit a million times and deliver ten million times amid faults, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_SEED)
+	@go build -o bin/ ./internal/cmd/soak ./internal/cmd/sim
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
+	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)
 
 .PHONY: lint
 lint: ## Check style, common mistakes and formatting of all modules

@@ -56,10 +56,10 @@ func newPlan(r *rand.Rand, sabotage Sabotage) *plan {
 		topics:     []string{"order", "parcel"}[:pick(r, 1, 1, 2)],
 		shards:     pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
 		aggregates: pick(r, 1, 4, 16, 16, 40, 100, 250),
-		commits:    50 + r.IntN(250),
+		commits:    100 + r.IntN(300),
 		commit:     pick(r, 4, 20, 60, 99, 99),
 		writers:    1 + r.IntN(5),
-		duration:   seconds(r, 10, 40),
+		duration:   seconds(r, 10, 30),
 		trailing:   time.Duration(pick(r, 4, 6, 10)) * time.Second,
 		quality: quality{
 			latency:       time.Duration(pick(r, 200, 1000, 4000)) * time.Microsecond,
@@ -101,7 +101,7 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			BufferBytes:     pick(r, 1<<10, 64<<10, 0, 0),
 			NackResendSleep: pick(r, -1, 20*time.Millisecond, 0),
 			PollInterval:    poll,
-			MaxPollInterval: 4 * poll,
+			MaxPollInterval: max(4*poll, time.Second),
 			TrailingDelay:   p.trailing,
 			CommitInterval:  time.Duration(pick(r, 100, 500, 1000, 3000)) * time.Millisecond,
 			BehindAfter:     time.Duration(pick(r, 1, 5, 30)) * time.Second,
@@ -109,7 +109,8 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			CloseTimeout:    time.Duration(pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
-			projection: r.IntN(8) == 0,
+			// Each event is a transaction of its own.
+			projection: r.IntN(3) == 0 && p.commits*p.commit < 4_000,
 			workers:    pick(r, 1, 8, 1000),
 			work:       time.Duration(pick(r, 0, 100, 2000)) * time.Microsecond,
 			slow:       pick(r, 0, 0.01),

@@ -34,34 +34,38 @@ func (w *writer) run(ctx context.Context) {
 		} else {
 			pauseFor(ctx, rand64(w.random, 20*pause))
 		}
-		if j := w.journal(); j != nil && w.commit(ctx, j) {
+		if j := w.journal(); j != nil {
+			w.commit(ctx, j)
 			written++
 		}
 	}
 }
 
-func (w *writer) commit(ctx context.Context, j *journal.Journal) (written bool) {
+// commit makes one commit, again on a conflict.
+func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 	p := w.world.plan
 	id := aggregate.ID{Type: pick(w.random, p.topics...), Value: fmt.Sprint("a", w.aggregate(p.aggregates))}
-	commit := journal.Commit{Aggregate: id, Expected: w.version[id]}
+	commit := journal.Commit{Aggregate: id}
 	for range 1 + w.random.IntN(p.commit) {
 		commit.Events = append(commit.Events, journal.Event{
 			ID: watermill.NewUUID(), Type: happened{}.EventType(), Payload: []byte(`{}`),
 		})
 	}
-	receipt, err := j.Append(ctx, commit)
-	var conflict *journal.ConflictError
-	switch {
-	case err == nil:
-		w.version[id] = receipt.Version
-		w.world.oracle.committed(w.name, id.Type, id.Value, receipt.Version)
-		return true
-	case errors.As(err, &conflict):
+	for range 5 {
+		commit.Expected = w.version[id]
+		receipt, err := j.Append(ctx, commit)
+		var conflict *journal.ConflictError
+		switch {
+		case err == nil:
+			w.version[id] = receipt.Version
+			w.world.oracle.committed(w.name, id.Type, id.Value, receipt.Version)
+			return
+		case !errors.As(err, &conflict): // perhaps written: the next commit will find out
+			w.world.oracle.note("failed", w.name)
+			return
+		}
 		w.version[id] = conflict.Actual
-	default: // perhaps written: the next commit will find out
-		w.world.oracle.note("failed", w.name)
 	}
-	return false
 }
 
 // aggregate draws one; half of the events come to a tenth of them.

@@ -4,6 +4,7 @@ go 1.24
 
 require (
 	github.com/millrace-dev/millrace v0.0.0
+	github.com/stretchr/testify v1.12.1
 	github.com/tetratelabs/wazero v1.10.1
 )
 
@@ -22,6 +23,7 @@ require (
 	github.com/oklog/ulid v1.3.1 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/tidwall/btree v1.8.2 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
 
 replace github.com/millrace-dev/millrace => ../../..

@@ -36,20 +36,23 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
 	world := flags.Int64("world", -1, "the only world to run; all if negative")
 	trace := flags.Bool("trace", false, "print all that happens in it to standard error")
+	verbose := flags.Bool("v", false, "tell of each world")
 	sabotage := flags.String("sabotage", "", fmt.Sprintf("break something on purpose: one of %v", sim.Sabotages))
+	cache := flags.String("cache", "", "directory for what takes long to prepare, so that the next run has it; none if empty")
 	parallel := flags.Int("parallel", runtime.GOMAXPROCS(0), "how many worlds to run at a time")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
-	m, err := prepare(ctx)
+	m, err := prepare(ctx, *cache)
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "sim:", err)
 		return 1
 	}
 	defer func() { _ = m.Close(ctx) }()
 	s := newSum(m, *seed, sim.Sabotage(*sabotage), stderr)
+	s.verbose = *verbose
 	if *world >= 0 {
-		s.single, s.trace = true, *trace
+		s.trace = *trace
 		s.world(ctx, uint64(*world))
 	} else {
 		s.worlds(ctx, *deliveries, *parallel)
@@ -63,13 +66,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// prepare builds the program that runs a world, and a machine for it.
-func prepare(ctx context.Context) (*machine.Machine, error) {
-	dir, err := os.MkdirTemp("", "sim")
-	if err != nil {
-		return nil, err
+// prepare builds the program that runs a world, and a machine for it. What takes long about it is kept in a directory, if there
+// is one.
+func prepare(ctx context.Context, dir string) (*machine.Machine, error) {
+	cache := dir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "sim"); err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	program := filepath.Join(dir, "guest.wasm")
 	// Paths of this machine in the program would make it another one elsewhere.
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", program, guest)
@@ -83,7 +90,7 @@ func prepare(ctx context.Context) (*machine.Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return machine.New(ctx, code)
+	return machine.New(ctx, code, cache)
 }
 
 const guest = "github.com/millrace-dev/millrace/internal/sim/guest"

@@ -22,12 +22,13 @@ import (
 
 // sum is what came of all worlds so far.
 type sum struct {
-	machine       *machine.Machine
-	seed          uint64
-	sabotage      sim.Sabotage
-	single, trace bool
-	stderr        io.Writer
-	start         time.Time
+	machine  *machine.Machine
+	seed     uint64
+	sabotage sim.Sabotage
+	trace    bool
+	verbose  bool
+	stderr   io.Writer
+	start    time.Time
 
 	mu                                 sync.Mutex
 	deliveries, events, done, findings int
@@ -89,16 +90,22 @@ func (s *sum) world(ctx context.Context, number uint64) {
 	s.deliveries, s.events, s.done = s.deliveries+out.Deliveries, s.events+out.Events, s.done+1
 	s.virtual += out.Virtual
 	s.findings += len(out.Findings)
-	if s.single {
-		_, _ = fmt.Fprintf(s.stderr, "sim: digest %s: %s\n", out.digest, out.Plan)
+	if s.verbose {
+		_, _ = fmt.Fprintf(s.stderr, "sim: world %d: digest %s, %d deliveries of %d events in %v: %s\n",
+			number, out.digest, out.Deliveries, out.Events, out.Virtual, out.Plan)
 	}
 	if len(out.Findings) > 0 {
-		_, _ = fmt.Fprintf(s.stderr, "%s\nsim: seed %d world %d, digest %s, of which the last is above: %s\n", out.tail, s.seed, number, out.digest, out.Plan)
+		_, _ = fmt.Fprintf(s.stderr, "%s\nsim: that was the last of seed %d world %d, digest %s: %s\n",
+			out.tail, s.seed, number, out.digest, out.Plan)
 		for _, f := range out.Findings {
 			s.kinds[f.Kind]++
 			_, _ = fmt.Fprintf(s.stderr, "sim: seed %d world %d: %s\n", s.seed, number, f)
 		}
-		_, _ = fmt.Fprintf(s.stderr, "sim: again: go run ./internal/cmd/sim -seed %d -world %d -trace\n", s.seed, number)
+		broken := ""
+		if s.sabotage != "" {
+			broken = " -sabotage " + string(s.sabotage)
+		}
+		_, _ = fmt.Fprintf(s.stderr, "sim: again: go run ./internal/cmd/sim -seed %d -world %d%s -trace\n", s.seed, number, broken)
 	}
 	for what, n := range out.Seen {
 		s.seen[what] += n

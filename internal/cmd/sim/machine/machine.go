@@ -30,12 +30,20 @@ type Machine struct {
 // ErrExit: the program ended with another exit code than 0.
 var ErrExit = errors.New("the program failed")
 
-// New prepares a machine for a program, which takes seconds. Close frees it.
-func New(ctx context.Context, program []byte) (*Machine, error) {
+// New prepares a machine for a program, which takes seconds, or none if a directory is given where it has been done before.
+// Close frees it.
+func New(ctx context.Context, program []byte, cache string) (*Machine, error) {
 	config := wazero.NewRuntimeConfigCompiler().
 		WithMemoryLimitPages(memoryPages).
 		// Memory that grows is copied otherwise.
 		WithMemoryCapacityFromMax(true)
+	if cache != "" {
+		kept, err := wazero.NewCompilationCacheWithDir(cache)
+		if err != nil {
+			return nil, fmt.Errorf("prepare in %s: %w", cache, err)
+		}
+		config = config.WithCompilationCache(kept)
+	}
 	m := &Machine{runtime: wazero.NewRuntimeWithConfig(ctx, config)}
 	_, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime)
 	if err == nil {
@@ -59,7 +67,6 @@ func (m *Machine) Run(ctx context.Context, seed [32]byte, args []string, stdout,
 	config := wazero.NewModuleConfig().
 		WithName(""). // or there could be only one at a time
 		WithArgs(append([]string{"guest"}, args...)...).
-		WithEnv("GOGC", "200").
 		WithStdout(stdout).WithStderr(stderr).
 		WithRandSource(rand.NewChaCha8(seed)).
 		WithNanotime(clock.read, 1).
@@ -80,22 +87,3 @@ func (m *Machine) Run(ctx context.Context, seed [32]byte, args []string, stdout,
 		return nil
 	}
 }
-
-// clock is the time of one run.
-type clock struct{ now int64 }
-
-// epoch is when programs start.
-var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-
-// read takes a tenth of a microsecond.
-func (c *clock) read() int64 {
-	c.now += 100
-	return c.now
-}
-
-func (c *clock) wall() (sec int64, nsec int32) {
-	now := c.read()
-	return now / int64(time.Second), int32(now % int64(time.Second))
-}
-
-func (c *clock) pass(ns int64) { c.now += ns }
