@@ -135,6 +135,6 @@ func (l *life) draw(p handlerPlan) (h handling) {
 	if !calm && l.random.Float64() < p.hang {
 		h.hang = rand64(l.random, p.hangs)
 	}
-	h.skip = l.process.world.plan.sabotage == Skip && l.random.Float64() < 0.002
+	h.skip = l.process.world.plan.sabotage == Skip && l.random.Float64() < 0.005
 	return h
 }

@@ -135,6 +135,16 @@ func TestTheOracleForgivesATransactionWhoseReplyWasLost(t *testing.T) {
 	assert.Empty(t, s.findings)
 }
 
+func TestTheOracleTakesATransactionForAnAck(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.store(s.a, s.s, 1, false) // and crashes
+	s.learn(s.b, s.s, s.claim(s.b, s.s))
+	s.handle(s.b, 2)
+	assert.Empty(t, s.findings)
+}
+
 func TestTheOracleFindsAPositionThatMovesBackOrTooFar(t *testing.T) {
 	t.Parallel()
 	s := newScene()

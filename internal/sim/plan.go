@@ -51,7 +51,7 @@ type troubles struct {
 	stalls                           time.Duration // at most
 }
 
-func newPlan(r *rand.Rand, sabotage Sabotage) *plan {
+func newPlan(r *rand.Rand, w World) *plan {
 	p := &plan{
 		topics:     []string{"order", "parcel"}[:pick(r, 1, 1, 2)],
 		shards:     pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
@@ -71,7 +71,10 @@ func newPlan(r *rand.Rand, sabotage Sabotage) *plan {
 			arrivesOnExit: 0.5,
 		},
 		weather:  pick(r, 0, 0.001, 0.005, 0.02),
-		sabotage: sabotage,
+		sabotage: w.Sabotage,
+	}
+	if w.Small {
+		p.commits, p.duration, p.shards = p.commits/8, p.duration/2, min(p.shards, 8)
 	}
 	p.indexLag = rand64(r, p.trailing/8)
 	p.troubles = troubles{
@@ -79,11 +82,11 @@ func newPlan(r *rand.Rand, sabotage Sabotage) *plan {
 		crash: r.Float64(), stall: r.Float64(), closes: r.Float64(), theft: r.Float64() / 2,
 	}
 	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
-	groups := pick(r, 1, 2, 2, 3, 4)
+	groups := pick(r, 1, 2, 3, 4, 6)
 	for g := range groups {
 		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
 	}
-	if sabotage == Forget || sabotage == Unfence { // so that there is something to be seen
+	if p.sabotage == Forget || p.sabotage == Unfence { // so that there is something to be seen
 		p.troubles.every, p.quality.late = 4*time.Second, 0.03
 	}
 	return p

@@ -57,6 +57,7 @@ func (t *trace) begin(who string) []byte {
 }
 
 func (t *trace) end(line []byte) {
-	t.line = append(line, '\n')
-	_, _ = t.out.Write(t.line) // to memory, or to a host that takes all
+	line = append(line, '\n')
+	t.line = line            // for the next
+	_, _ = t.out.Write(line) // to memory, or to a host that takes all
 }

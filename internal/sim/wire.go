@@ -132,7 +132,7 @@ type reply struct {
 // arrive hands a request to the database and tells the oracle what came of it. The client's patience ends on the wire, not
 // in the database: what has arrived is done.
 func (w *wire) arrive(request *http.Request) (reply, error) {
-	response, err := w.next.RoundTrip(request.WithContext(context.WithoutCancel(request.Context())))
+	response, err := w.next.RoundTrip(request.WithContext(context.WithoutCancel(request.Context()))) //nolint:bodyclose // the caller's
 	if err != nil || response.StatusCode != http.StatusOK {
 		return reply{Response: response}, err
 	}

@@ -22,6 +22,8 @@ import (
 // World is a database and all around it, drawn from a seed and a number.
 type World struct {
 	Seed, Number uint64
+	// Small makes it one of a tenth of the size, for tests.
+	Small bool
 	// Sabotage is what is broken on purpose; empty for nothing.
 	Sabotage Sabotage
 	// Trace gets a line for each thing that happens.
@@ -46,7 +48,7 @@ type world struct {
 // clock jumps when everybody waits, or it takes minutes.
 func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
-	plan := newPlan(random, w.Sabotage)
+	plan := newPlan(random, w)
 	trace := newTrace(w.Trace)
 	run := &world{World: w, plan: plan, trace: trace, oracle: newOracle(trace)}
 	err := run.run(ctx, random)

@@ -35,6 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	deliveries := flags.Int("deliveries", 10_000_000, "how many messages to hand out, at least")
 	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
 	world := flags.Int64("world", -1, "the only world to run; all if negative")
+	small := flags.Bool("small", false, "run worlds of a tenth of the size")
 	trace := flags.Bool("trace", false, "print all that happens in it to standard error")
 	verbose := flags.Bool("v", false, "tell of each world")
 	sabotage := flags.String("sabotage", "", fmt.Sprintf("break something on purpose: one of %v", sim.Sabotages))
@@ -49,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	defer func() { _ = m.Close(ctx) }()
-	s := newSum(m, *seed, sim.Sabotage(*sabotage), stderr)
+	s := newSum(m, sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage)}, stderr)
 	s.verbose = *verbose
 	if *world >= 0 {
 		s.trace = *trace

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,13 +23,11 @@ import (
 
 // sum is what came of all worlds so far.
 type sum struct {
-	machine  *machine.Machine
-	seed     uint64
-	sabotage sim.Sabotage
-	trace    bool
-	verbose  bool
-	stderr   io.Writer
-	start    time.Time
+	machine        *machine.Machine
+	like           sim.World // all of them but their number
+	trace, verbose bool
+	stderr         io.Writer
+	start          time.Time
 
 	mu                                 sync.Mutex
 	deliveries, events, done, findings int
@@ -38,9 +37,9 @@ type sum struct {
 	failed                             bool
 }
 
-func newSum(m *machine.Machine, seed uint64, sabotage sim.Sabotage, stderr io.Writer) *sum {
+func newSum(m *machine.Machine, like sim.World, stderr io.Writer) *sum {
 	return &sum{
-		machine: m, seed: seed, sabotage: sabotage, stderr: stderr, start: time.Now(),
+		machine: m, like: like, stderr: stderr, start: time.Now(),
 		kinds: map[sim.Kind]int{}, seen: map[string]int{},
 	}
 }
@@ -73,17 +72,18 @@ func (s *sum) enough(deliveries int) bool {
 const mostFindings = 20
 
 func (s *sum) world(ctx context.Context, number uint64) {
-	var trace io.Writer
+	world := s.like
+	world.Number = number
 	if s.trace {
-		trace = s.stderr
+		world.Trace = s.stderr
 	}
-	out, err := runWorld(ctx, s.machine, sim.World{Seed: s.seed, Number: number, Sabotage: s.sabotage, Trace: trace})
+	out, err := runWorld(ctx, s.machine, world)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
 		s.failed = true
 		if ctx.Err() == nil { // not interrupted
-			_, _ = fmt.Fprintf(s.stderr, "%s\nsim: seed %d world %d: %v\n", out.tail, s.seed, number, err)
+			_, _ = fmt.Fprintf(s.stderr, "%s\nsim: %s: %v\n", out.tail, flagsOf(world), err)
 		}
 		return
 	}
@@ -91,25 +91,35 @@ func (s *sum) world(ctx context.Context, number uint64) {
 	s.virtual += out.Virtual
 	s.findings += len(out.Findings)
 	if s.verbose {
-		_, _ = fmt.Fprintf(s.stderr, "sim: world %d: digest %s, %d deliveries of %d events in %v: %s\n",
-			number, out.digest, out.Deliveries, out.Events, out.Virtual, out.Plan)
+		_, _ = fmt.Fprintf(s.stderr, "sim: %s: digest %s, %d deliveries of %d events in %v: %s\n",
+			flagsOf(world), out.digest, out.Deliveries, out.Events, out.Virtual, out.Plan)
 	}
 	if len(out.Findings) > 0 {
-		_, _ = fmt.Fprintf(s.stderr, "%s\nsim: that was the last of seed %d world %d, digest %s: %s\n",
-			out.tail, s.seed, number, out.digest, out.Plan)
+		_, _ = fmt.Fprintf(s.stderr, "%s\nsim: that was the last of %s, digest %s: %s\n", out.tail, flagsOf(world), out.digest, out.Plan)
 		for _, f := range out.Findings {
 			s.kinds[f.Kind]++
-			_, _ = fmt.Fprintf(s.stderr, "sim: seed %d world %d: %s\n", s.seed, number, f)
+			_, _ = fmt.Fprintf(s.stderr, "sim: %s: %s\n", flagsOf(world), f)
 		}
-		broken := ""
-		if s.sabotage != "" {
-			broken = " -sabotage " + string(s.sabotage)
-		}
-		_, _ = fmt.Fprintf(s.stderr, "sim: again: go run ./internal/cmd/sim -seed %d -world %d%s -trace\n", s.seed, number, broken)
+		_, _ = fmt.Fprintf(s.stderr, "sim: again: go run ./internal/cmd/sim %s -trace\n", flagsOf(world))
 	}
 	for what, n := range out.Seen {
 		s.seen[what] += n
 	}
+}
+
+// flagsOf is how to run a world alone.
+func flagsOf(w sim.World) string { return strings.Join(arguments(w), " ") }
+
+// arguments are those of this command and of the guest, which are the same.
+func arguments(w sim.World) []string {
+	args := []string{"-seed", strconv.FormatUint(w.Seed, 10), "-world", strconv.FormatUint(w.Number, 10)}
+	if w.Small {
+		args = append(args, "-small")
+	}
+	if w.Sabotage != "" {
+		args = append(args, "-sabotage", string(w.Sabotage))
+	}
+	return args
 }
 
 // outcome is what came of one world.
@@ -124,14 +134,13 @@ func runWorld(ctx context.Context, m *machine.Machine, w sim.World) (outcome, er
 	var seed [32]byte
 	binary.LittleEndian.PutUint64(seed[0:], w.Seed)
 	binary.LittleEndian.PutUint64(seed[8:], w.Number)
-	args := []string{"-seed", strconv.FormatUint(w.Seed, 10), "-world", strconv.FormatUint(w.Number, 10), "-sabotage", string(w.Sabotage)}
 	digest, tail := fnv.New64a(), &tail{most: 32 << 10}
 	traces := []io.Writer{digest, tail}
 	if w.Trace != nil {
 		traces = append(traces, w.Trace)
 	}
 	var report bytes.Buffer
-	err := m.Run(ctx, seed, args, &report, io.MultiWriter(traces...))
+	err := m.Run(ctx, seed, arguments(w), &report, io.MultiWriter(traces...))
 	out := outcome{digest: fmt.Sprintf("%016x", digest.Sum64()), tail: tail.bytes}
 	if err == nil {
 		err = json.Unmarshal(report.Bytes(), &out.Report)

@@ -20,6 +20,7 @@ func main() {
 	var w sim.World
 	flag.Uint64Var(&w.Seed, "seed", 1, "what all worlds are drawn from")
 	flag.Uint64Var(&w.Number, "world", 0, "which of them")
+	flag.BoolVar(&w.Small, "small", false, "a tenth of the size")
 	flag.Func("sabotage", "what to break", func(name string) error {
 		w.Sabotage = sim.Sabotage(name)
 		return nil
