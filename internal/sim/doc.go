@@ -20,7 +20,7 @@
 // (../cmd/sim). Go has one thread there and preempts nothing, so the seed decides all: which goroutine runs next, which case a
 // select takes, the order of maps, every id, and all time. Time passes when everybody waits, so a pause costs nothing,
 // and a deadline is kept to the nanosecond. Subscriber, journal, projection and the SDK run as they are. The same
-// program, seed and number give the same [Report], with the same Digest of all that happened.
+// program, seed and number give the same [Report] and the same trace, to the byte; the host prints a digest of it.
 //
 // What this cannot find is what needs threads: data races. The tests of the packages run with the race detector for those.
 package sim

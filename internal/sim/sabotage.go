@@ -37,7 +37,7 @@ func (s sabotage) spoil(in any) any {
 	switch in := in.(type) {
 	case *dynamodb.UpdateItemInput:
 		spoiled := *in
-		spoiled.ConditionExpression = aws.String("(" + aws.ToString(in.ConditionExpression) + ")" + always)
+		spoiled.ConditionExpression = aws.String(aws.ToString(in.ConditionExpression) + always)
 		return &spoiled
 	case *dynamodb.TransactWriteItemsInput:
 		spoiled := *in
@@ -45,7 +45,7 @@ func (s sabotage) spoil(in any) any {
 		for i, item := range spoiled.TransactItems {
 			if u := item.Update; u != nil && aws.ToString(u.TableName) == checkpointTable {
 				update := *u
-				update.ConditionExpression = aws.String("(" + aws.ToString(u.ConditionExpression) + ")" + always)
+				update.ConditionExpression = aws.String(aws.ToString(u.ConditionExpression) + always)
 				spoiled.TransactItems[i].Update = &update
 			}
 		}

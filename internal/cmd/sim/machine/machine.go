@@ -27,7 +27,7 @@ type Machine struct {
 	program wazero.CompiledModule
 }
 
-// ErrExit: the program ended with another exit code than 0.
+// ErrExit means that the program ended with another exit code than 0.
 var ErrExit = errors.New("the program failed")
 
 // New prepares a machine for a program, which takes seconds, or none if a directory is given where it has been done before.
