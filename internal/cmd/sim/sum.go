@@ -61,15 +61,12 @@ func (s *sum) worlds(ctx context.Context, deliveries, parallel int) {
 	wait.Wait()
 }
 
-// enough tells whether to stop: also when it is plain that something is wrong.
+// enough tells whether to stop: also at the first finding, which does not go away.
 func (s *sum) enough(deliveries int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.failed || s.deliveries >= deliveries || s.findings >= mostFindings
+	return s.failed || s.findings > 0 || s.deliveries >= deliveries
 }
-
-// mostFindings end a run.
-const mostFindings = 20
 
 func (s *sum) world(ctx context.Context, number uint64) {
 	world := s.like
