@@ -87,7 +87,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
 	}
 	if p.sabotage == Forget || p.sabotage == Unfence { // so that there is something to be seen
-		p.troubles.every, p.quality.late = 4*time.Second, 0.03
+		p.troubles.every, p.quality.late = 4*time.Second, 0.1
 	}
 	return p
 }

@@ -40,12 +40,15 @@ func (c command) run(t *testing.T, args ...string) (code int, stdout, stderr str
 
 func TestWorlds(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds the standard library for WebAssembly, which takes a minute the first time")
+	}
 	sim := build(t)
 
 	t.Run("AFewOfThemHoldEveryPromise", func(t *testing.T) {
-		code, out, notes := sim.run(t, "-small", "-deliveries", "10000", "-seed", "2")
+		code, out, notes := sim.run(t, "-small", "-deliveries", "6000", "-seed", "2")
 		assert.Zero(t, code, notes)
-		assert.Regexp(t, `^soak deliveries=\d{5,} lost=0 reordered=0 after_flush_duplicates=0 seed=2\n$`, out)
+		assert.Regexp(t, `^soak deliveries=\d{4,} lost=0 reordered=0 after_flush_duplicates=0 seed=2\n$`, out)
 	})
 
 	t.Run("OneDoesTheSameAgain", func(t *testing.T) {
