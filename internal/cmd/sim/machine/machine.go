@@ -34,9 +34,7 @@ var ErrExit = errors.New("the program failed")
 // Close frees it.
 func New(ctx context.Context, program []byte, cache string) (*Machine, error) {
 	config := wazero.NewRuntimeConfigCompiler().
-		WithMemoryLimitPages(memoryPages).
-		// Memory that grows is copied otherwise.
-		WithMemoryCapacityFromMax(true)
+		WithMemoryLimitPages(memoryPages)
 	if cache != "" {
 		kept, err := wazero.NewCompilationCacheWithDir(cache)
 		if err != nil {
@@ -73,7 +71,7 @@ func (m *Machine) Run(ctx context.Context, seed [32]byte, args []string, stdout,
 		WithWalltime(clock.wall, 1).
 		WithNanosleep(clock.pass).
 		WithOsyield(func() { clock.pass(int64(time.Microsecond)) })
-	module, err := m.runtime.InstantiateModule(ctx, m.program, config)
+	module, err := m.runtime.InstantiateModule(withMemory(ctx), m.program, config)
 	if module != nil {
 		err = errors.Join(err, module.Close(ctx))
 	}
