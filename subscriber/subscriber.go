@@ -115,7 +115,7 @@ func (sub *Subscriber) isClosed() bool {
 func (sub *Subscriber) Stats() Stats { return sub.stats.read() }
 
 // Close ends all subscriptions: no further message goes out, handlers have
-// [Config.CloseTimeout] to ack what they have, positions are stored and leases
+// [Config.CloseTimeout] to ack what they have, positions are stored and shards
 // released. It may be called repeatedly, and returns when all is done.
 func (sub *Subscriber) Close() error {
 	sub.mu.Lock()

@@ -14,7 +14,7 @@
 // Everything that members of a group have to agree on is one small row. A change ([Roster.Join], [Roster.Take] and so on)
 // is a pure function of the row, written under the condition that nobody has changed it since it was read. A member shows that
 // it lives by a beat, which changes nothing else, and which gives it the row as it is. Others judge by their own clock for how
-// long a beat has not risen: no two clocks are compared.
+// long a beat has not risen: no two clocks are compared. So a member has its shards on a lease, which each beat renews.
 //
 // # Fencing
 //
