@@ -13,14 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// happened is the event that all writers write.
-type happened struct{}
-
-func (happened) EventType() string { return "happened" }
-
 const effectsTable = "effects"
 
-// effects counts the events of each stream and sums up their numbers, in one row.
+// effects counts the events of each stream that happened, and sums up their numbers, in one row.
 func effects(client projection.Client, group string) (*projection.Projection, error) {
 	return projection.New(client, projection.Config{RetryBudget: time.Second},
 		projection.On(func(_ context.Context, _ happened, r *journal.Record) ([]projection.Write, error) {
@@ -108,10 +103,10 @@ func (l *life) handle(msg *message.Message) {
 	case <-l.wire.dead:
 	default:
 		if failed {
-			w.oracle.nack(l.member, s, number)
+			w.oracle.nack(msg.Context(), l.member, s, number)
 			msg.Nack()
 		} else {
-			w.oracle.ack(l.member, s, number)
+			w.oracle.ack(msg.Context(), l.member, s, number)
 			msg.Ack()
 		}
 	}

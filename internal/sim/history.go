@@ -37,6 +37,13 @@ type acquaintance struct {
 	ctx   context.Context // of that event's message: once done, the message does not count
 }
 
+// answered is told that the handler of a message has answered.
+func (a *acquaintance) answered(ctx context.Context) {
+	if a.ctx == ctx { // or another message is out meanwhile
+		a.out = 0
+	}
+}
+
 func (o *oracle) of(m *member, s stream) (*history, *acquaintance) {
 	h := o.streams[s]
 	if h == nil {

@@ -16,13 +16,15 @@ type oracle struct {
 	handed   int             // messages
 	acked    int             // numbers, the first time each
 	tokens   map[string]bool // of transactions that were done
+	rosters  map[string]*owners
+	filters  map[string]bool // groups that ask for events that happened alone
 }
 
 // mostFindings are kept of a world; what follows the first of them says little.
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
@@ -73,9 +75,11 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 	a.out, a.ctx = number, ctx
 	before := max(h.position(), a.acked)
 	switch {
-	case number > h.acked+1:
+	case !o.wants(s.group, number):
+		o.finding(Unwanted, "%s hands out %s #%d, of a type that the group did not ask for", m.name, s, number)
+	case number > o.next(s.group, h.acked):
 		o.finding(Reordered, "%s hands out %s #%d, but only up to #%d has the group acked", m.name, s, number, h.acked)
-	case number > before+1:
+	case number > o.next(s.group, before):
 		o.finding(Reordered, "%s hands out %s #%d, but only up to #%d is stored, or acked by itself", m.name, s, number, before)
 	case number <= a.knows:
 		o.finding(Repeated, "%s hands out %s #%d, but it knows that #%d is stored", m.name, s, number, a.knows)
@@ -94,28 +98,46 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 	}
 }
 
-// ack is told of an ack before the subscriber is.
-func (o *oracle) ack(m *member, s stream, number uint64) {
+// wants tells whether an event is of a type that a group asks for.
+func (o *oracle) wants(group string, number uint64) bool {
+	return !o.filters[group] || hasHappened(number)
+}
+
+// next is the first event after a number that a group asks for. Those between are done when the one before them is.
+func (o *oracle) next(group string, after uint64) uint64 {
+	for after++; !o.wants(group, after); after++ {
+	}
+	return after
+}
+
+// ack is told of an ack before the subscriber is. Once the context of its message has ended, it does not count.
+func (o *oracle) ack(ctx context.Context, m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trace.note("ack", m.name, s, number)
 	h, a := o.of(m, s)
-	a.out = 0
-	if a.ctx.Err() == nil {
-		a.acked = max(a.acked, number)
+	a.answered(ctx)
+	if ctx.Err() != nil {
+		o.trace.seen["late ack"]++
+		return
 	}
-	if number == h.acked+1 {
-		h.acked = number
-		o.acked++
+	a.acked = max(a.acked, number)
+	if number == o.next(s.group, h.acked) {
+		o.done(h, number)
 	}
 }
 
-func (o *oracle) nack(m *member, s stream, number uint64) {
+func (o *oracle) done(h *history, number uint64) {
+	o.acked += int(number - h.acked)
+	h.acked = number
+}
+
+func (o *oracle) nack(ctx context.Context, m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.trace.note("nack", m.name, s, number)
 	_, a := o.of(m, s)
-	a.out = 0
+	a.answered(ctx)
 }
 
 // isRepeated is told of a transaction that was done, and tells whether it had been done before.
@@ -137,10 +159,11 @@ func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
 	if p := h.position(); to < p {
 		o.finding(Moved, "%s moves the position of %s back from #%d to #%d", m.name, s, p, to)
 	}
-	if !flush && to == h.acked+1 {
-		// A transaction is as good as an ack, which may never come: its effect is there.
-		h.acked = to
-		o.acked++
+	switch next := o.next(s.group, h.acked); {
+	case !flush && to == next:
+		o.done(h, to) // a transaction is as good as an ack, which may never come: its effect is there
+	case flush && to > h.acked && to < next:
+		o.done(h, to) // events that the group did not ask for
 	}
 	if to > h.acked {
 		o.finding(Moved, "%s moves the position of %s to #%d, but only up to #%d was acked", m.name, s, to, h.acked)
@@ -191,6 +214,35 @@ func (o *oracle) deliveries() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.handed
+}
+
+// enrol counts who joins and leaves, and which shards go from one member to another that lives, or from one that is gone.
+func (o *oracle) enrol(c rosterChange) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.rosters[c.roster]
+	if known == nil {
+		known = &owners{last: make([]uint64, len(c.owners)), gone: map[uint64]bool{}}
+		o.rosters[c.roster] = known
+	}
+	o.trace.seen["join"] += len(c.joins)
+	o.trace.seen["leave"] += len(c.gone)
+	for _, m := range c.gone {
+		known.gone[m] = true
+	}
+	for shard, owner := range c.owners {
+		last := known.last[shard]
+		switch {
+		case owner == 0:
+			continue
+		case last == 0 || last == owner:
+		case known.gone[last]:
+			o.trace.seen["take-over"]++
+		default:
+			o.trace.seen["hand-over"]++
+		}
+		known.last[shard] = owner
+	}
 }
 
 // settle is told of the end: which events there are, and where the table says that positions are.

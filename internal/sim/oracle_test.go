@@ -24,7 +24,7 @@ func newScene() scene {
 // handle is a message from hand-out to ack.
 func (s scene) handle(m *member, number uint64) {
 	s.deliver(context.Background(), m, s.s, number)
-	s.ack(m, s.s, number)
+	s.ack(context.Background(), m, s.s, number)
 }
 
 func (s scene) kinds() (kinds []Kind) {
@@ -39,7 +39,7 @@ func TestTheOracleFindsNothingWhereAllIsWell(t *testing.T) {
 	s := newScene()
 	s.handle(s.a, 1)
 	s.deliver(t.Context(), s.a, s.s, 2)
-	s.nack(s.a, s.s, 2)
+	s.nack(t.Context(), s.a, s.s, 2)
 	s.handle(s.a, 2)
 	s.store(s.a, s.s, 2, true)
 	s.handle(s.a, 3) // acked and never stored
@@ -130,7 +130,7 @@ func TestTheOracleForgivesATransactionWhoseReplyWasLost(t *testing.T) {
 	s := newScene()
 	s.deliver(t.Context(), s.a, s.s, 1)
 	s.store(s.a, s.s, 1, false)
-	s.nack(s.a, s.s, 1)
+	s.nack(t.Context(), s.a, s.s, 1)
 	s.handle(s.a, 1)
 	assert.Empty(t, s.findings)
 }
@@ -171,5 +171,40 @@ func TestTheOracleFindsAPositionThatIsNotInTheTable(t *testing.T) {
 	s.handle(s.a, 1)
 	s.store(s.a, s.s, 1, true)
 	s.settle([]string{"g"}, map[stream]uint64{{topic: "order", id: "1"}: 1}, nil)
+	assert.Equal(t, []Kind{Moved}, s.kinds())
+}
+
+func TestTheOracleDoesNotCountAnAckThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	late, expire := context.WithCancel(t.Context())
+	s.deliver(late, s.a, s.s, 1)
+	expire()
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.ack(late, s.a, s.s, 1)
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.store(s.a, s.s, 1, true)
+	assert.Equal(t, []Kind{Reordered, Moved}, s.kinds(), "the second message is still out, and nothing was acked")
+}
+
+func TestTheOraclePassesOverWhatAGroupDidNotAskFor(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.filters["g"] = true
+	for number := uint64(1); number <= 4; number++ {
+		s.handle(s.a, number)
+	}
+	s.store(s.a, s.s, 5, true)
+	s.handle(s.a, 6)
+	assert.Empty(t, s.findings)
+	s.handle(s.a, 10)
+	assert.Equal(t, []Kind{Unwanted}, s.kinds())
+}
+
+func TestTheOracleFindsAPositionBeyondWhatAGroupDidNotAskFor(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.filters["g"] = true
+	s.store(s.a, s.s, 1, true)
 	assert.Equal(t, []Kind{Moved}, s.kinds())
 }

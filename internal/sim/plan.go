@@ -22,6 +22,8 @@ type plan struct {
 	troubles           troubles
 	weather            float64 // how often each fault of the database happens, 0 for never
 	indexLag           time.Duration
+	wrongClocks        bool // of some writers, by hours
+	operators          bool // who pause groups
 	sabotage           Sabotage
 }
 
@@ -70,8 +72,10 @@ func newPlan(r *rand.Rand, w World) *plan {
 			lateBy:        300 * time.Millisecond,
 			arrivesOnExit: 0.5,
 		},
-		weather:  pick(r, 0, 0.001, 0.005, 0.02),
-		sabotage: w.Sabotage,
+		weather:     pick(r, 0, 0.001, 0.005, 0.02),
+		wrongClocks: r.IntN(3) == 0,
+		operators:   r.IntN(3) == 0,
+		sabotage:    w.Sabotage,
 	}
 	if w.Small {
 		p.commits, p.duration, p.shards = p.commits/8, p.duration/2, min(p.shards, 8)
@@ -99,17 +103,20 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 	g := groupPlan{
 		name: name, members: pick(r, 1, 2, 2, 3, 3, 4, 5, 8),
 		config: subscriber.Config{
-			ConsumerGroup:   name,
-			MaxInFlight:     pick(r, 1, 4, 64, 64),
-			BufferBytes:     pick(r, 1<<10, 64<<10, 0, 0),
-			NackResendSleep: pick(r, -1, 20*time.Millisecond, 0),
-			PollInterval:    poll,
-			MaxPollInterval: max(4*poll, time.Second),
-			TrailingDelay:   p.trailing,
-			CommitInterval:  time.Duration(pick(r, 100, 500, 1000, 3000)) * time.Millisecond,
-			BehindAfter:     time.Duration(pick(r, 1, 5, 30)) * time.Second,
-			LeaseDuration:   time.Duration(pick(r, 2, 5, 10)) * time.Second,
-			CloseTimeout:    time.Duration(pick(r, 200, 1000, 5000)) * time.Millisecond,
+			ConsumerGroup:      name,
+			MaxInFlight:        pick(r, 1, 4, 64, 64),
+			BufferBytes:        pick(r, 1<<10, 64<<10, 0, 0),
+			NackResendSleep:    pick(r, -1, 20*time.Millisecond, 0),
+			MaxNackResendSleep: pick(r, 0, 500*time.Millisecond, 2*time.Second),
+			AckDeadline:        time.Duration(pick(r, 0, 0, 500, 5000)) * time.Millisecond,
+			SweepInterval:      seconds(r, 10, 40),
+			PollInterval:       poll,
+			MaxPollInterval:    max(4*poll, time.Second),
+			TrailingDelay:      p.trailing,
+			CommitInterval:     time.Duration(pick(r, 100, 500, 1000, 3000)) * time.Millisecond,
+			BehindAfter:        time.Duration(pick(r, 1, 5, 30)) * time.Second,
+			LeaseDuration:      time.Duration(pick(r, 2, 5, 10)) * time.Second,
+			CloseTimeout:       time.Duration(pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
 			// Each event is a transaction of its own.
@@ -122,16 +129,19 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			hangs:      seconds(r, 1, 40),
 		},
 	}
+	if r.IntN(3) == 0 {
+		g.config.EventTypes = []string{happened{}.EventType()}
+	}
 	return g
 }
 
 func (p *plan) String() string {
-	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, weather %v\nwire %+v\ntroubles %+v",
-		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.quality, p.troubles)
+	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, weather %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v",
+		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.wrongClocks, p.operators, p.quality, p.troubles)
 	for _, g := range p.groups {
 		c := g.config
-		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v",
-			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.PollInterval, c.MaxPollInterval,
+		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v",
+			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.SweepInterval, c.EventTypes, c.PollInterval, c.MaxPollInterval,
 			c.CommitInterval, c.BehindAfter, c.LeaseDuration, c.CloseTimeout, g.handlers)
 	}
 	return s

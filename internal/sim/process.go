@@ -47,7 +47,7 @@ func (p *process) start(ctx context.Context) error {
 	l := &life{process: p, random: derive(p.random), calm: w.isCalm()}
 	l.member = &member{
 		name: fmt.Sprintf("%s.%d", p.name, p.lives), group: p.group.name,
-		born: w.trace.now(), notices: lease + lease/2 + time.Second,
+		born: w.trace.now(), notices: lease + noticeSlack,
 	}
 	l.wire = w.wire(l.member, derive(p.random))
 	w.oracle.note("start", l.member.name)
@@ -106,14 +106,21 @@ func (l *life) close() {
 	if err != nil {
 		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
 	}
-	if most := l.process.group.config.CloseTimeout + closeSlack; took > most {
+	c := l.process.group.config
+	if most := c.CloseTimeout + c.LeaseDuration + closeSlack; took > most {
 		w.oracle.find(Slow, "%s took %v to close, more than %v", l.member.name, took, most)
 	}
 	close(l.wire.dead)
 }
 
-// closeSlack is what Close may take beside CloseTimeout: to store positions and to release what it held, in bad weather.
-const closeSlack = 20 * time.Second
+const (
+	// noticeSlack is what a member may go on after its lease. By its own clock it stops then: others see no beat for
+	// LeaseDuration from when they read one, and that was not before it was sent.
+	noticeSlack = 100 * time.Millisecond
+	// closeSlack is what Close may take in bad weather, beside CloseTimeout and the two requests to the roster of half a
+	// LeaseDuration each: to store the positions and the cursors, and to leave, 5 seconds each.
+	closeSlack = 15 * time.Second
+)
 
 // settleDown ends what goes wrong in a process by itself.
 func (l *life) settleDown() {

@@ -14,6 +14,8 @@ const (
 	Lost Kind = "lost"
 	// Reordered: an event that was handed out before the one before it was acked, or beside it.
 	Reordered Kind = "reordered"
+	// Unwanted: an event of a type that the group did not ask for.
+	Unwanted Kind = "unwanted"
 	// Repeated: an event that was handed out although the group's position was stored beyond it.
 	Repeated Kind = "after_flush_duplicate"
 	// Moved: a stored position that went back, beyond what was acked, or that is not where it should be in the end.

@@ -129,6 +129,58 @@ func stealLease(ctx context.Context, client *dynamodb.Client, group, topic strin
 	return err == nil, err
 }
 
+// owners is who owns the shards of a group and topic, as far as was seen.
+type owners struct {
+	last []uint64        // who owned a shard last
+	gone map[uint64]bool // members that have left, or were struck off
+}
+
+// rosterChange is a write of a roster.
+type rosterChange struct {
+	roster      string
+	owners      []uint64
+	joins, gone []uint64
+}
+
+// rosterChangeOf gives the change of a roster in a request.
+func rosterChangeOf(in any) (c rosterChange, ok bool) {
+	switch in := in.(type) {
+	case *dynamodb.UpdateItemInput:
+		values := in.ExpressionAttributeValues
+		if text(in.Key["skey"]) != rosterRow || values[":owners"] == nil {
+			return c, false
+		}
+		c.roster, c.owners = text(in.Key["pkey"]), numbersOf(values[":owners"])
+		for name, value := range values {
+			member, err := strconv.ParseUint(strings.TrimPrefix(name, ":m"), 10, 64)
+			switch _, isCondition := value.(*types.AttributeValueMemberN); {
+			case err != nil:
+			case isCondition: // on its beat: it is removed
+				c.gone = append(c.gone, member)
+			default:
+				c.joins = append(c.joins, member)
+			}
+		}
+		return c, true
+	case *dynamodb.TransactWriteItemsInput:
+		for _, item := range in.TransactItems {
+			if put := item.Put; put != nil && text(put.Item["skey"]) == rosterRow {
+				return rosterChange{roster: text(put.Item["pkey"]), owners: numbersOf(put.Item["owners"]), joins: []uint64{1}}, true
+			}
+		}
+	}
+	return c, false
+}
+
+func numbersOf(v types.AttributeValue) (numbers []uint64) {
+	if list, ok := v.(*types.AttributeValueMemberL); ok {
+		for _, n := range list.Value {
+			numbers = append(numbers, number(n))
+		}
+	}
+	return numbers
+}
+
 func scan(ctx context.Context, client *dynamodb.Client, table string, see func(map[string]types.AttributeValue)) error {
 	pages := dynamodb.NewScanPaginator(client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -18,6 +19,11 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 	for _, p := range w.processes {
 		if p.life != nil {
 			p.life.settleDown()
+		}
+	}
+	if w.plan.operators {
+		if err := w.resumeAll(ctx, groups.New(j)); err != nil {
+			return nil, err
 		}
 	}
 	w.late.Wait() // what has not arrived yet is no event yet
@@ -123,8 +129,8 @@ func (w *world) inspect(ctx context.Context, heads map[stream]uint64) error {
 			continue
 		}
 		for _, s := range sorted(heads) {
-			n := heads[s]
-			if got, want := rows[effectID(g.name, s.topic, s.id)], [2]uint64{n, n * (n + 1) / 2}; got != want {
+			n, sum := allHappened(heads[s])
+			if got, want := rows[effectID(g.name, s.topic, s.id)], [2]uint64{n, sum}; got != want {
 				w.oracle.find(Effect, "%s had %d effects with the sum %d, not %d with %d", stream{g.name, s.topic, s.id}, got[0], got[1], want[0], want[1])
 			}
 		}

@@ -71,9 +71,12 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err != nil {
 		return err
 	}
+	for _, g := range w.plan.groups {
+		w.oracle.filters[g.name] = len(g.config.EventTypes) > 0
+	}
 	w.populate(random)
 	calm := startWeather(derive(random), db, w.plan)
-	w.storm(ctx, random)
+	w.storm(ctx, j, random)
 	calm()
 	heads, err := w.settle(ctx, j, random)
 	if err != nil {
@@ -118,7 +121,7 @@ func (w *world) skew(r *rand.Rand) time.Duration {
 }
 
 // storm lets everybody live and write until all is written.
-func (w *world) storm(ctx context.Context, random *rand.Rand) {
+func (w *world) storm(ctx context.Context, j *journal.Journal, random *rand.Rand) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var living, writing sync.WaitGroup
@@ -145,6 +148,14 @@ func (w *world) storm(ctx context.Context, random *rand.Rand) {
 			wr.run(ctx)
 		}()
 	}
+	if w.plan.operators {
+		living.Add(1)
+		r := derive(random)
+		go func() {
+			defer living.Done()
+			w.operate(ctx, j, r)
+		}()
+	}
 	writing.Wait()
 	stop()
 	living.Wait()
@@ -152,7 +163,8 @@ func (w *world) storm(ctx context.Context, random *rand.Rand) {
 
 func (w *world) writer(n int, random *rand.Rand) *writer {
 	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: derive(random), commits: w.plan.commits / w.plan.writers}
-	if random.IntN(3) == 0 { // in a process that subscribes
+	wrong := w.plan.wrongClocks && (n == 0 || random.IntN(2) == 0)
+	if !wrong && random.IntN(3) == 0 { // in a process that subscribes
 		p := pick(random, w.processes...)
 		wr.journal = func() *journal.Journal {
 			if p.life == nil {
@@ -165,6 +177,9 @@ func (w *world) writer(n int, random *rand.Rand) *writer {
 	m := &member{name: wr.name}
 	client := w.wire(m, derive(random)).client(w.db)
 	skew := w.skew(random)
+	if wrong {
+		skew = pick[time.Duration](random, -1, 1) * (10*time.Minute + rand64(random, 30*time.Hour))
+	}
 	var own *journal.Journal
 	wr.journal = func() *journal.Journal {
 		if own == nil {

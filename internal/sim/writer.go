@@ -46,12 +46,13 @@ func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 	id := aggregate.ID{Type: pick(w.random, p.topics...), Value: fmt.Sprint("a", w.aggregate(p.aggregates))}
 	commit := journal.Commit{Aggregate: id}
 	for range 1 + w.random.IntN(p.commit) {
-		commit.Events = append(commit.Events, journal.Event{
-			ID: w.id(), Type: happened{}.EventType(), Payload: []byte(`{}`),
-		})
+		commit.Events = append(commit.Events, journal.Event{ID: w.id(), Payload: []byte(`{}`)})
 	}
 	for range 5 {
 		commit.Expected = w.version[id]
+		for i := range commit.Events {
+			commit.Events[i].Type = eventType(commit.Expected + 1 + uint64(i))
+		}
 		receipt, err := j.Append(ctx, commit)
 		var conflict *journal.ConflictError
 		switch {
