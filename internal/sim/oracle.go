@@ -49,10 +49,10 @@ func (o *oracle) note(what, who string) {
 }
 
 // count is for what is too common for the trace.
-func (o *oracle) count(what string) {
+func (o *oracle) count(what string, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trace.seen[what]++
+	o.trace.seen[what] += n
 }
 
 // committed is told of a commit: of its aggregate and the number of its last event.

@@ -58,8 +58,8 @@ func newPlan(r *rand.Rand, w World) *plan {
 		topics:     []string{"order", "parcel"}[:pick(r, 1, 1, 2)],
 		shards:     pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
 		aggregates: pick(r, 1, 4, 16, 16, 40, 100, 250),
-		commits:    100 + r.IntN(300),
-		commit:     pick(r, 4, 20, 60, 99, 99),
+		commits:    pick(r, 100, 200, 300, 400) + r.IntN(100),
+		commit:     pick(r, 4, 20, 99, 99, 99, 99), // each event once for each group, and the commit once for all: that is cheap
 		writers:    1 + r.IntN(5),
 		duration:   seconds(r, 10, 30),
 		trailing:   time.Duration(pick(r, 4, 6, 10)) * time.Second,
@@ -86,7 +86,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 		crash: r.Float64(), stall: r.Float64(), closes: r.Float64(), theft: r.Float64() / 2,
 	}
 	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
-	groups := pick(r, 1, 2, 3, 4, 6)
+	groups := pick(r, 1, 2, 4, 6, 8)
 	for g := range groups {
 		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
 	}
@@ -97,11 +97,13 @@ func newPlan(r *rand.Rand, w World) *plan {
 }
 
 func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
-	// A look at an idle shard is what costs the most here: no more than some 50 a second in all.
+	// Looks at idle shards are what costs the most here, and signs of life: no more than some 30 of each a second in all.
 	poll := max(time.Duration(pick(r, 50, 200, 500))*time.Millisecond,
-		time.Duration(groups*len(p.topics)*p.shards)*20*time.Millisecond)
+		min(10*time.Second, time.Duration(groups*len(p.topics)*p.shards)*30*time.Millisecond))
+	members := pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
+	lease := max(time.Duration(pick(r, 2, 5, 10))*time.Second, time.Duration(groups*len(p.topics)*members)*130*time.Millisecond)
 	g := groupPlan{
-		name: name, members: pick(r, 1, 2, 2, 3, 3, 4, 5, 8),
+		name: name, members: members,
 		config: subscriber.Config{
 			ConsumerGroup:      name,
 			MaxInFlight:        pick(r, 1, 4, 64, 64),
@@ -111,16 +113,16 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			AckDeadline:        time.Duration(pick(r, 0, 0, 500, 5000)) * time.Millisecond,
 			SweepInterval:      seconds(r, 10, 40),
 			PollInterval:       poll,
-			MaxPollInterval:    max(4*poll, time.Second),
+			MaxPollInterval:    max(2*poll, time.Second),
 			TrailingDelay:      p.trailing,
-			CommitInterval:     time.Duration(pick(r, 100, 500, 1000, 3000)) * time.Millisecond,
+			CommitInterval:     time.Duration(pick(r, 200, 500, 1000, 3000)) * time.Millisecond,
 			BehindAfter:        time.Duration(pick(r, 1, 5, 30)) * time.Second,
-			LeaseDuration:      time.Duration(pick(r, 2, 5, 10)) * time.Second,
+			LeaseDuration:      lease,
 			CloseTimeout:       time.Duration(pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
 			// Each event is a transaction of its own.
-			projection: r.IntN(3) == 0 && p.commits*p.commit < 4_000,
+			projection: r.IntN(3) == 0 && p.commits*p.commit < 5_000,
 			workers:    pick(r, 1, 8, 1000),
 			work:       time.Duration(pick(r, 0, 100, 2000)) * time.Microsecond,
 			slow:       pick(r, 0, 0.01),

@@ -103,6 +103,8 @@ func (l *life) close() {
 	err := l.sub.Close()
 	took := time.Since(start)
 	w.oracle.note("closed", l.member.name)
+	w.oracle.count("swept", int(l.sub.Stats().Swept))
+	w.oracle.count("expired", int(l.sub.Stats().Expired))
 	if err != nil {
 		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
 	}

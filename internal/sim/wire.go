@@ -72,7 +72,7 @@ func (w *wire) remember(stack *middleware.Stack) error {
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	draw := w.draw()
-	w.oracle.count("calls of " + strings.TrimPrefix(request.Header.Get("X-Amz-Target"), "DynamoDB_20120810."))
+	w.oracle.count("calls of "+strings.TrimPrefix(request.Header.Get("X-Amz-Target"), "DynamoDB_20120810."), 1)
 	if err := w.travel(ctx, draw.there); err != nil {
 		if !errors.Is(err, errDead) || !draw.arrives {
 			return nil, err
