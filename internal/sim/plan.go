@@ -58,8 +58,8 @@ func newPlan(r *rand.Rand, w World) *plan {
 		topics:     []string{"order", "parcel"}[:pick(r, 1, 1, 2)],
 		shards:     pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
 		aggregates: pick(r, 1, 4, 16, 16, 40, 100, 250),
-		commits:    pick(r, 100, 200, 300, 400) + r.IntN(100),
-		commit:     pick(r, 4, 20, 99, 99, 99, 99), // each event once for each group, and the commit once for all: that is cheap
+		commits:    150 + r.IntN(350),
+		commit:     pick(r, 4, 20, 99, 99, 99, 99, 99, 99), // to write them is dear, and they come to each group
 		writers:    1 + r.IntN(5),
 		duration:   seconds(r, 10, 30),
 		trailing:   time.Duration(pick(r, 4, 6, 10)) * time.Second,

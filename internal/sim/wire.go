@@ -196,6 +196,9 @@ func (w *wire) wait(ctx context.Context, d time.Duration) error {
 		return errDead
 	default:
 	}
+	if d <= 0 {
+		return ctx.Err()
+	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -27,7 +27,7 @@ func main() {
 	})
 	flag.Parse()
 	// Worlds are full of pointers: to collect them seldom saves a quarter of the time.
-	debug.SetGCPercent(800)
+	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(512 << 20)
 	trace := bufio.NewWriterSize(os.Stderr, 1<<15)
 	w.Trace = trace
