@@ -105,9 +105,11 @@ func (o *oracle) wants(group string, number uint64) bool {
 
 // next is the first event after a number that a group asks for. Those between are done when the one before them is.
 func (o *oracle) next(group string, after uint64) uint64 {
-	for after++; !o.wants(group, after); after++ {
+	next := after + 1
+	for !o.wants(group, next) {
+		next++
 	}
-	return after
+	return next
 }
 
 // ack is told of an ack before the subscriber is. Once the context of its message has ended, it does not count.
@@ -214,35 +216,6 @@ func (o *oracle) deliveries() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.handed
-}
-
-// enrol counts who joins and leaves, and which shards go from one member to another that lives, or from one that is gone.
-func (o *oracle) enrol(c rosterChange) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	known := o.rosters[c.roster]
-	if known == nil {
-		known = &owners{last: make([]uint64, len(c.owners)), gone: map[uint64]bool{}}
-		o.rosters[c.roster] = known
-	}
-	o.trace.seen["join"] += len(c.joins)
-	o.trace.seen["leave"] += len(c.gone)
-	for _, m := range c.gone {
-		known.gone[m] = true
-	}
-	for shard, owner := range c.owners {
-		last := known.last[shard]
-		switch {
-		case owner == 0:
-			continue
-		case last == 0 || last == owner:
-		case known.gone[last]:
-			o.trace.seen["take-over"]++
-		default:
-			o.trace.seen["hand-over"]++
-		}
-		known.last[shard] = owner
-	}
 }
 
 // settle is told of the end: which events there are, and where the table says that positions are.

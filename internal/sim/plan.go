@@ -78,7 +78,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 		sabotage:    w.Sabotage,
 	}
 	if w.Small {
-		p.commits, p.duration, p.shards = p.commits/8, p.duration/2, min(p.shards, 8)
+		p.commits, p.duration, p.shards = p.commits/12, p.duration/2, min(p.shards, 8)
 	}
 	p.indexLag = rand64(r, p.trailing/8)
 	p.troubles = troubles{
@@ -87,6 +87,9 @@ func newPlan(r *rand.Rand, w World) *plan {
 	}
 	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
 	groups := pick(r, 1, 2, 4, 6, 8)
+	if w.Small {
+		groups = min(groups, 2)
+	}
 	for g := range groups {
 		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
 	}

@@ -80,6 +80,9 @@ const patience = 5 * time.Minute
 func (w *world) await(ctx context.Context, heads map[stream]uint64) {
 	last, since := -1, time.Now()
 	for ctx.Err() == nil {
+		if !w.oracle.complete() {
+			return // what is wrong already may also be why nothing comes
+		}
 		pending := uint64(0)
 		for _, g := range w.plan.groups {
 			pending += w.oracle.pending(g.name, heads)

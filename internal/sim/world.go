@@ -178,7 +178,10 @@ func (w *world) writer(n int, random *rand.Rand) *writer {
 	client := w.wire(m, derive(random)).client(w.db)
 	skew := w.skew(random)
 	if wrong {
-		skew = pick[time.Duration](random, -1, 1) * (10*time.Minute + rand64(random, 30*time.Hour))
+		skew = 10*time.Minute + rand64(random, 30*time.Hour)
+		if random.IntN(2) == 0 {
+			skew = -skew
+		}
 	}
 	var own *journal.Journal
 	wr.journal = func() *journal.Journal {

@@ -46,7 +46,7 @@ func TestWorlds(t *testing.T) {
 	sim := build(t)
 
 	t.Run("AFewOfThemHoldEveryPromise", func(t *testing.T) {
-		code, out, notes := sim.run(t, "-small", "-deliveries", "6000", "-seed", "2")
+		code, out, notes := sim.run(t, "-small", "-deliveries", "4000", "-seed", "2")
 		assert.Zero(t, code, notes)
 		assert.Regexp(t, `^soak deliveries=\d{4,} lost=0 reordered=0 after_flush_duplicates=0 seed=2\n$`, out)
 	})
@@ -69,7 +69,7 @@ func TestWorlds(t *testing.T) {
 		"unfence": `position`,
 	} {
 		t.Run("OneThatIsBrokenOnPurposeIsFoundOut/"+sabotage, func(t *testing.T) {
-			code, out, notes := sim.run(t, "-small", "-deliveries", "20000", "-sabotage", sabotage)
+			code, out, notes := sim.run(t, "-small", "-deliveries", "20000", "-parallel", "1", "-sabotage", sabotage)
 			assert.Equal(t, 1, code, out)
 			assert.Regexp(t, `(?m)^sim: -seed 1 -world \d+ -small -sabotage `+sabotage+`: \S+ (`+finds+`): `, notes)
 			assert.Regexp(t, `(?m)^sim: again: go run ./internal/cmd/sim -seed 1 -world \d+ -small -sabotage `+sabotage+` -trace$`, notes)
