@@ -5,6 +5,7 @@ GOLANGCI_LINT_VERSION := 2.15.0
 TEST_TIMEOUT          ?= 20m
 COMPARE_SEED          ?= 1
 SOAK_COMMITS          ?= 1000000
+SOAK_DELIVERIES       ?= 10000000
 SOAK_SEED             ?= 1
 CHAOS_MINUTES         ?= 3
 CHAOS_SEED            ?= 1
@@ -12,7 +13,7 @@ STRESS_TEST_COUNT     ?= 10
 STRESS_TIMEOUT        ?= 60m
 
 # Modules of their own, joined to this one by go.work.
-MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod internal/bench/go.mod internal/suite/go.mod))
+MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod internal/bench/go.mod internal/cmd/sim/go.mod internal/suite/go.mod))
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 
@@ -67,9 +68,10 @@ compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random
 		-compare.operations=100000 -compare.seed=$(COMPARE_SEED)
 
 .PHONY: soak
-soak: ## Commit a million times amid faults, and print what was lost (SOAK_COMMITS, SOAK_SEED)
-	@go build -o bin/soak ./internal/cmd/soak
+soak: ## Commit a million times and deliver ten million times amid faults, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_SEED)
+	@go build -o bin/ ./internal/cmd/soak ./internal/cmd/sim
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
+	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)
 
 .PHONY: chaos
 chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost (CHAOS_MINUTES, CHAOS_SEED)

@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+const effectsTable = "effects"
+
+// effects counts the events of each stream that happened, and sums up their numbers, in one row.
+func effects(client projection.Client, group string) (*projection.Projection, error) {
+	return projection.New(client, projection.Config{RetryBudget: time.Second},
+		projection.On(func(_ context.Context, _ happened, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(types.Update{
+				TableName:                aws.String(effectsTable),
+				Key:                      map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: effectID(group, r.Aggregate.Type, r.Aggregate.Value)}},
+				UpdateExpression:         aws.String("ADD #n :one, #s :number"),
+				ExpressionAttributeNames: map[string]string{"#n": "n", "#s": "s"},
+				ExpressionAttributeValues: map[string]types.AttributeValue{
+					":one": &types.AttributeValueMemberN{Value: "1"}, ":number": numberValue(r.Number),
+				},
+			})}, nil
+		}))
+}
+
+func effectID(group, topic, id string) string { return group + "/" + topic + "/" + id }
+
+// consume hands the messages of a subscription to handlers, until there are no more or the process dies.
+func (l *life) consume(messages <-chan *message.Message) {
+	plan := l.process.group.handlers
+	slots := make(chan struct{}, plan.workers)
+	for {
+		if l.wire.gate(context.Background()) != nil {
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-l.wire.dead:
+			return
+		}
+		select {
+		case msg, ok := <-messages:
+			if !ok {
+				return
+			}
+			l.receive(msg)
+			go func() {
+				defer func() { <-slots }()
+				l.handle(msg)
+			}()
+		case <-l.wire.dead:
+			return
+		}
+	}
+}
+
+// receive tells the oracle of a message.
+func (l *life) receive(msg *message.Message) {
+	id, number, ok := subscriber.AggregateFromContext(msg.Context())
+	if !ok {
+		l.process.world.oracle.find(Reordered, "%s hands out a message that carries no aggregate: %s", l.member.name, msg.UUID)
+		return
+	}
+	l.process.world.oracle.deliver(msg.Context(), l.member, stream{l.member.group, id.Type, id.Value}, number)
+}
+
+// handle is a handler: it takes its time, and acks or nacks in the end, as long as its process lives.
+func (l *life) handle(msg *message.Message) {
+	w, plan := l.process.world, l.process.group.handlers
+	id, number, _ := subscriber.AggregateFromContext(msg.Context())
+	s := stream{l.member.group, id.Type, id.Value}
+	draw := l.draw(plan)
+	if w.plan.sabotage == Shuffle {
+		msg.Ack()
+	}
+	if draw.skip {
+		msg.Ack()
+		return
+	}
+	if l.wire.wait(context.Background(), draw.work) != nil {
+		return
+	}
+	if draw.hang > 0 {
+		w.oracle.note("hang", l.member.name)
+		_ = l.wire.wait(msg.Context(), draw.hang)
+	}
+	if l.wire.gate(context.Background()) != nil {
+		return
+	}
+	failed := draw.nack
+	if l.effects != nil && !failed {
+		failed = l.effects.Handle(msg) != nil
+	}
+	select {
+	case <-l.wire.dead:
+	default:
+		if failed {
+			w.oracle.nack(msg.Context(), l.member, s, number)
+			msg.Nack()
+		} else {
+			w.oracle.ack(msg.Context(), l.member, s, number)
+			msg.Ack()
+		}
+	}
+}
+
+// handling is what is drawn for one message.
+type handling struct {
+	work, hang time.Duration
+	nack, skip bool
+}
+
+func (l *life) draw(p handlerPlan) (h handling) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.random.IntN(5) == 0 { // not all, as to wait is what costs the most here
+		h.work = rand64(l.random, 10*p.work)
+	}
+	if l.random.Float64() < p.slow {
+		h.work *= time.Duration(l.random.IntN(100))
+	}
+	calm := l.calm
+	h.nack = !calm && l.random.Float64() < p.nack
+	if !calm && l.random.Float64() < p.hang {
+		h.hang = rand64(l.random, p.hangs)
+	}
+	h.skip = l.process.world.plan.sabotage == Skip && l.random.Float64() < 0.005
+	return h
+}

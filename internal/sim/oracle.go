@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"sync"
+)
+
+// oracle is a memory of what happened that no fault can touch, and knows what must not happen.
+type oracle struct {
+	mu       sync.Mutex
+	trace    *trace
+	streams  map[stream]*history
+	findings []Finding
+	handed   int             // messages
+	acked    int             // numbers, the first time each
+	tokens   map[string]bool // of transactions that were done
+	rosters  map[string]*owners
+	filters  map[string]bool // groups that ask for events that happened alone
+}
+
+// mostFindings are kept of a world; what follows the first of them says little.
+const mostFindings = 20
+
+func newOracle(t *trace) *oracle {
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}}
+}
+
+func (o *oracle) find(kind Kind, format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.finding(kind, format, args...)
+}
+
+func (o *oracle) finding(kind Kind, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	o.trace.say("oracle", "FINDS "+string(kind)+": "+text)
+	if len(o.findings) < mostFindings {
+		o.findings = append(o.findings, Finding{Kind: kind, At: o.trace.now(), Text: text})
+	}
+}
+
+// note is for what happens to no stream.
+func (o *oracle) note(what, who string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.note(what, who, stream{}, 0)
+}
+
+// count is for what is too common for the trace.
+func (o *oracle) count(what string, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.seen[what] += n
+}
+
+// committed is told of a commit: of its aggregate and the number of its last event.
+func (o *oracle) committed(who, topic, id string, version uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.note("commit", who, stream{topic: topic, id: id}, version)
+}
+
+// deliver is told of a message that a member hands out, before its handler.
+func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.handed++
+	o.trace.note("deliver", m.name, s, number)
+	h, a := o.of(m, s)
+	if a.out > 0 && a.ctx.Err() == nil {
+		o.finding(Reordered, "%s hands out %s #%d while #%d is with its handler", m.name, s, number, a.out)
+	}
+	a.out, a.ctx = number, ctx
+	before := max(h.position(), a.acked)
+	switch {
+	case !o.wants(s.group, number):
+		o.finding(Unwanted, "%s hands out %s #%d, of a type that the group did not ask for", m.name, s, number)
+	case number > o.next(s.group, h.acked):
+		o.finding(Reordered, "%s hands out %s #%d, but only up to #%d has the group acked", m.name, s, number, h.acked)
+	case number > o.next(s.group, before):
+		o.finding(Reordered, "%s hands out %s #%d, but only up to #%d is stored, or acked by itself", m.name, s, number, before)
+	case number <= a.knows:
+		o.finding(Repeated, "%s hands out %s #%d, but it knows that #%d is stored", m.name, s, number, a.knows)
+	default:
+		// From others it learns in time that it is not in charge any more.
+		from := sort.Search(len(h.stored), func(i int) bool { return h.stored[i].to >= number })
+		for _, st := range h.stored[from:] {
+			if st.by == m {
+				continue
+			}
+			if since := max(st.at, m.born); o.trace.now() > since+m.notices || m.born > st.at {
+				o.finding(Repeated, "%s hands out %s #%d, but %s has stored #%d at %v", m.name, s, number, st.by.name, st.to, st.at)
+			}
+			break
+		}
+	}
+}
+
+// wants tells whether an event is of a type that a group asks for.
+func (o *oracle) wants(group string, number uint64) bool {
+	return !o.filters[group] || hasHappened(number)
+}
+
+// next is the first event after a number that a group asks for. Those between are done when the one before them is.
+func (o *oracle) next(group string, after uint64) uint64 {
+	next := after + 1
+	for !o.wants(group, next) {
+		next++
+	}
+	return next
+}
+
+// ack is told of an ack before the subscriber is. Once the context of its message has ended, it does not count.
+func (o *oracle) ack(ctx context.Context, m *member, s stream, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.note("ack", m.name, s, number)
+	h, a := o.of(m, s)
+	a.answered(ctx)
+	if ctx.Err() != nil {
+		o.trace.seen["late ack"]++
+		return
+	}
+	a.acked = max(a.acked, number)
+	if number == o.next(s.group, h.acked) {
+		o.done(h, number)
+	}
+}
+
+func (o *oracle) done(h *history, number uint64) {
+	o.acked += int(number - h.acked)
+	h.acked = number
+}
+
+func (o *oracle) nack(ctx context.Context, m *member, s stream, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.note("nack", m.name, s, number)
+	_, a := o.of(m, s)
+	a.answered(ctx)
+}
+
+// isRepeated is told of a transaction that was done, and tells whether it had been done before.
+func (o *oracle) isRepeated(token string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	before := o.tokens[token]
+	o.tokens[token] = true
+	return before
+}
+
+// store is told of a position that the database has stored just now. Flush: what was stored was acked before, so the member
+// knows it even if it will not get the reply.
+func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.note("store", m.name, s, to)
+	h, a := o.of(m, s)
+	if p := h.position(); to < p {
+		o.finding(Moved, "%s moves the position of %s back from #%d to #%d", m.name, s, p, to)
+	}
+	switch next := o.next(s.group, h.acked); {
+	case !flush && to == next:
+		o.done(h, to) // a transaction is as good as an ack, which may never come: its effect is there
+	case flush && to > h.acked && to < next:
+		o.done(h, to) // events that the group did not ask for
+	}
+	if to > h.acked {
+		o.finding(Moved, "%s moves the position of %s to #%d, but only up to #%d was acked", m.name, s, to, h.acked)
+	}
+	if to > h.position() {
+		h.stored = append(h.stored, stored{to: to, at: o.trace.now(), by: m})
+	}
+	if flush {
+		a.knows = max(a.knows, to)
+	}
+}
+
+// claim is told of a claim that the database has granted. It gives what the member will know when it gets the reply.
+func (o *oracle) claim(m *member, s stream) (position uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h, _ := o.of(m, s)
+	o.trace.note("claim", m.name, s, h.position())
+	return h.position()
+}
+
+// learn is told that a member got a reply that says what is stored.
+func (o *oracle) learn(m *member, s stream, position uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, a := o.of(m, s)
+	a.knows = max(a.knows, position)
+}
+
+// pending counts the events that a group has not acked.
+func (o *oracle) pending(group string, heads map[stream]uint64) (n uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for s, head := range heads {
+		n += head - min(head, o.ackedOf(stream{group, s.topic, s.id}))
+	}
+	return n
+}
+
+// progress counts the acks.
+func (o *oracle) progress() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.acked
+}
+
+func (o *oracle) deliveries() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.handed
+}
+
+// settle is told of the end: which events there are, and where the table says that positions are.
+func (o *oracle) settle(groups []string, heads, positions map[stream]uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, group := range groups {
+		for _, aggregate := range sorted(heads) {
+			head := heads[aggregate]
+			s := stream{group, aggregate.topic, aggregate.id}
+			if acked := o.ackedOf(s); acked < head {
+				o.finding(Lost, "%s has %d events, the group acked up to #%d, its position is #%d", s, head, acked, positions[s])
+			}
+		}
+	}
+	for _, s := range sorted(positions) {
+		h := o.streams[s]
+		switch {
+		case h == nil:
+			o.finding(Moved, "the table has #%d for %s, of which nothing was seen", positions[s], s)
+		case h.position() != positions[s]:
+			o.finding(Moved, "the table has #%d for %s, and #%d was stored", positions[s], s, h.position())
+		case h.acked != positions[s]:
+			o.finding(Moved, "all is closed, but the table has #%d for %s, and #%d was acked", positions[s], s, h.acked)
+		}
+	}
+	for _, s := range sorted(o.streams) {
+		if _, ok := positions[s]; !ok && o.streams[s].acked > 0 {
+			o.finding(Moved, "all is closed, but the table has no position for %s, and #%d was acked", s, o.streams[s].acked)
+		}
+	}
+}
+
+// complete tells that nothing is missing, as far as was found.
+func (o *oracle) complete() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.findings) == 0
+}

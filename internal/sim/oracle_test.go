@@ -1,0 +1,210 @@
+package sim
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// scene is an oracle that watches two members of one group and one aggregate.
+type scene struct {
+	*oracle
+	s    stream
+	a, b *member
+}
+
+func newScene() scene {
+	o := newOracle(newTrace(io.Discard))
+	return scene{oracle: o, s: stream{"g", "order", "1"}, a: &member{name: "a", notices: time.Hour}, b: &member{name: "b", notices: time.Hour}}
+}
+
+// handle is a message from hand-out to ack.
+func (s scene) handle(m *member, number uint64) {
+	s.deliver(context.Background(), m, s.s, number)
+	s.ack(context.Background(), m, s.s, number)
+}
+
+func (s scene) kinds() (kinds []Kind) {
+	for _, f := range s.findings {
+		kinds = append(kinds, f.Kind)
+	}
+	return kinds
+}
+
+func TestTheOracleFindsNothingWhereAllIsWell(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.deliver(t.Context(), s.a, s.s, 2)
+	s.nack(t.Context(), s.a, s.s, 2)
+	s.handle(s.a, 2)
+	s.store(s.a, s.s, 2, true)
+	s.handle(s.a, 3) // acked and never stored
+	s.learn(s.b, s.s, s.claim(s.b, s.s))
+	s.handle(s.b, 3)
+	s.store(s.b, s.s, 3, true)
+	heads, positions := map[stream]uint64{{topic: "order", id: "1"}: 3}, map[stream]uint64{s.s: 3}
+	s.settle([]string{"g"}, heads, positions)
+	assert.Empty(t, s.findings)
+	assert.Zero(t, s.pending("g", heads))
+	assert.Equal(t, 5, s.deliveries())
+}
+
+func TestTheOracleFindsAnEventThatIsSkipped(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.handle(s.a, 3)
+	assert.Equal(t, []Kind{Reordered}, s.kinds())
+}
+
+func TestTheOracleFindsAnEventBeforeTheOneBeforeItIsAcked(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.deliver(t.Context(), s.a, s.s, 1)
+	assert.Equal(t, []Kind{Reordered}, s.kinds())
+}
+
+func TestTheOracleFindsAMemberThatCannotKnowWhatAnotherAcked(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1) // and does not store it
+	s.handle(s.b, 2)
+	assert.Equal(t, []Kind{Reordered}, s.kinds())
+}
+
+func TestTheOracleFindsWhatComesAgainThoughTheMemberStoredIt(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.handle(s.a, 1)
+	assert.Equal(t, []Kind{Repeated}, s.kinds())
+}
+
+func TestTheOracleFindsWhatComesAgainThoughTheMemberWasTold(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.learn(s.b, s.s, s.claim(s.b, s.s))
+	s.handle(s.b, 1)
+	assert.Equal(t, []Kind{Repeated}, s.kinds())
+}
+
+func TestTheOracleFindsWhatComesAgainFromAMemberThatCameLater(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.b.born = s.trace.now() + time.Nanosecond
+	s.handle(s.b, 1)
+	assert.Equal(t, []Kind{Repeated}, s.kinds())
+}
+
+func TestTheOracleForgivesAMemberThatHasNotNoticedYet(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.handle(s.b, 1)
+	assert.Empty(t, s.findings)
+}
+
+func TestTheOracleFindsAMemberThatShouldHaveNoticed(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.b.notices = -time.Nanosecond
+	s.handle(s.b, 1)
+	assert.Equal(t, []Kind{Repeated}, s.kinds())
+}
+
+func TestTheOracleForgivesATransactionWhoseReplyWasLost(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.store(s.a, s.s, 1, false)
+	s.nack(t.Context(), s.a, s.s, 1)
+	s.handle(s.a, 1)
+	assert.Empty(t, s.findings)
+}
+
+func TestTheOracleTakesATransactionForAnAck(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.store(s.a, s.s, 1, false) // and crashes
+	s.learn(s.b, s.s, s.claim(s.b, s.s))
+	s.handle(s.b, 2)
+	assert.Empty(t, s.findings)
+}
+
+func TestTheOracleFindsAPositionThatMovesBackOrTooFar(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.handle(s.a, 2)
+	s.store(s.a, s.s, 2, true)
+	s.store(s.b, s.s, 1, true)
+	s.store(s.b, s.s, 3, true)
+	assert.Equal(t, []Kind{Moved, Moved}, s.kinds())
+}
+
+func TestTheOracleFindsWhatNeverCame(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.settle([]string{"g", "h"}, map[stream]uint64{{topic: "order", id: "1"}: 2}, map[stream]uint64{s.s: 1})
+	assert.Equal(t, []Kind{Lost, Lost}, s.kinds())
+}
+
+func TestTheOracleFindsAPositionThatIsNotInTheTable(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.settle([]string{"g"}, map[stream]uint64{{topic: "order", id: "1"}: 1}, nil)
+	assert.Equal(t, []Kind{Moved}, s.kinds())
+}
+
+func TestTheOracleDoesNotCountAnAckThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	late, expire := context.WithCancel(t.Context())
+	s.deliver(late, s.a, s.s, 1)
+	expire()
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.ack(late, s.a, s.s, 1)
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.store(s.a, s.s, 1, true)
+	assert.Equal(t, []Kind{Reordered, Moved}, s.kinds(), "the second message is still out, and nothing was acked")
+}
+
+func TestTheOraclePassesOverWhatAGroupDidNotAskFor(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.filters["g"] = true
+	for number := uint64(1); number <= 4; number++ {
+		s.handle(s.a, number)
+	}
+	s.store(s.a, s.s, 5, true)
+	s.handle(s.a, 6)
+	assert.Empty(t, s.findings)
+	s.handle(s.a, 10)
+	assert.Equal(t, []Kind{Unwanted}, s.kinds())
+}
+
+func TestTheOracleFindsAPositionBeyondWhatAGroupDidNotAskFor(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.filters["g"] = true
+	s.store(s.a, s.s, 1, true)
+	assert.Equal(t, []Kind{Moved}, s.kinds())
+}

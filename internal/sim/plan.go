@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// plan is what a world is like, drawn from its seed and number.
+type plan struct {
+	shards, aggregates int // aggregates of each topic
+	topics             []string
+	groups             []groupPlan
+	commits            int // of all writers
+	commit             int // events in one, at most
+	writers            int
+	duration           time.Duration // of writing, about
+	trailing           time.Duration
+	quality            quality
+	troubles           troubles
+	weather            float64 // how often each fault of the database happens, 0 for never
+	indexLag           time.Duration
+	wrongClocks        bool // of some writers, by hours
+	operators          bool // who pause groups
+	sabotage           Sabotage
+}
+
+// groupPlan is what a group is like. Settings that bear on each other across members are one for all of them.
+type groupPlan struct {
+	name     string
+	members  int
+	handlers handlerPlan
+	config   subscriber.Config
+}
+
+// handlerPlan is what the handlers of a group are like.
+type handlerPlan struct {
+	projection bool          // effects commit with the position
+	workers    int           // messages at a time, each member
+	work       time.Duration // on a message, about
+	slow       float64       // the chance that it is up to a hundred times that
+	nack       float64
+	hang       float64 // the chance that it takes as long as hangs, or until its context ends
+	hangs      time.Duration
+}
+
+// troubles are how long processes are well, and what happens to them then.
+type troubles struct {
+	every, down                      time.Duration // on average
+	crash, stall, closes, theft, sum float64       // weights
+	stalls                           time.Duration // at most
+}
+
+func newPlan(r *rand.Rand, w World) *plan {
+	p := &plan{
+		topics:     []string{"order", "parcel"}[:pick(r, 1, 1, 2)],
+		shards:     pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
+		aggregates: pick(r, 1, 4, 16, 16, 40, 100, 250),
+		commits:    150 + r.IntN(350),
+		commit:     pick(r, 4, 20, 99, 99, 99, 99, 99, 99), // to write them is dear, and they come to each group
+		writers:    1 + r.IntN(5),
+		duration:   seconds(r, 10, 30),
+		trailing:   time.Duration(pick(r, 4, 6, 10)) * time.Second,
+		quality: quality{
+			latency:       time.Duration(pick(r, 200, 1000, 4000)) * time.Microsecond,
+			spikes:        pick(r, 0, 0.001, 0.01),
+			cut:           pick(r, 0, 0, 0.002, 0.02),
+			lost:          pick(r, 0, 0.002, 0.01, 0.03),
+			late:          pick(r, 0, 0, 0.002, 0.01),
+			lateBy:        300 * time.Millisecond,
+			arrivesOnExit: 0.5,
+		},
+		weather:     pick(r, 0, 0.001, 0.005, 0.02),
+		wrongClocks: r.IntN(3) == 0,
+		operators:   r.IntN(3) == 0,
+		sabotage:    w.Sabotage,
+	}
+	if w.Small {
+		p.commits, p.duration, p.shards = p.commits/12, p.duration/2, min(p.shards, 8)
+	}
+	p.indexLag = rand64(r, p.trailing/8)
+	p.troubles = troubles{
+		every: seconds(r, 3, 30), down: seconds(r, 1, 8), stalls: seconds(r, 1, 20),
+		crash: r.Float64(), stall: r.Float64(), closes: r.Float64(), theft: r.Float64() / 2,
+	}
+	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
+	groups := pick(r, 1, 2, 4, 6, 8)
+	if w.Small {
+		groups = min(groups, 2)
+	}
+	for g := range groups {
+		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
+	}
+	if p.sabotage == Forget || p.sabotage == Unfence { // so that there is something to be seen
+		p.troubles.every, p.quality.late = 4*time.Second, 0.1
+	}
+	return p
+}
+
+func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
+	// Looks at idle shards are what costs the most here, and signs of life: no more than some 30 of each a second in all.
+	poll := max(time.Duration(pick(r, 50, 200, 500))*time.Millisecond,
+		min(10*time.Second, time.Duration(groups*len(p.topics)*p.shards)*30*time.Millisecond))
+	members := pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
+	lease := max(time.Duration(pick(r, 2, 5, 10))*time.Second, time.Duration(groups*len(p.topics)*members)*130*time.Millisecond)
+	g := groupPlan{
+		name: name, members: members,
+		config: subscriber.Config{
+			ConsumerGroup:      name,
+			MaxInFlight:        pick(r, 1, 4, 64, 64),
+			BufferBytes:        pick(r, 1<<10, 64<<10, 0, 0),
+			NackResendSleep:    pick(r, -1, 20*time.Millisecond, 0),
+			MaxNackResendSleep: pick(r, 0, 500*time.Millisecond, 2*time.Second),
+			AckDeadline:        time.Duration(pick(r, 0, 0, 500, 5000)) * time.Millisecond,
+			SweepInterval:      seconds(r, 10, 40),
+			PollInterval:       poll,
+			MaxPollInterval:    max(2*poll, time.Second),
+			TrailingDelay:      p.trailing,
+			CommitInterval:     time.Duration(pick(r, 200, 500, 1000, 3000)) * time.Millisecond,
+			BehindAfter:        time.Duration(pick(r, 1, 5, 30)) * time.Second,
+			LeaseDuration:      lease,
+			CloseTimeout:       time.Duration(pick(r, 200, 1000, 5000)) * time.Millisecond,
+		},
+		handlers: handlerPlan{
+			// Each event is a transaction of its own.
+			projection: r.IntN(3) == 0 && p.commits*p.commit < 5_000,
+			workers:    pick(r, 1, 8, 1000),
+			work:       time.Duration(pick(r, 0, 100, 2000)) * time.Microsecond,
+			slow:       pick(r, 0, 0.01),
+			nack:       pick(r, 0, 0.002, 0.01, 0.05),
+			hang:       pick(r, 0, 0, 0.0003),
+			hangs:      seconds(r, 1, 40),
+		},
+	}
+	if r.IntN(3) == 0 {
+		g.config.EventTypes = []string{happened{}.EventType()}
+	}
+	return g
+}
+
+func (p *plan) String() string {
+	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, weather %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v",
+		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.wrongClocks, p.operators, p.quality, p.troubles)
+	for _, g := range p.groups {
+		c := g.config
+		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v",
+			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.SweepInterval, c.EventTypes, c.PollInterval, c.MaxPollInterval,
+			c.CommitInterval, c.BehindAfter, c.LeaseDuration, c.CloseTimeout, g.handlers)
+	}
+	return s
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+func seconds(r *rand.Rand, least, most int) time.Duration {
+	return time.Duration(least)*time.Second + rand64(r, time.Duration(most-least)*time.Second)
+}

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// process is a program that subscribes for a group to all topics, and perhaps writes. It lives one life after another.
+type process struct {
+	world  *world
+	name   string
+	group  *groupPlan
+	skew   time.Duration // of its clock
+	random *rand.Rand
+	lives  int
+	life   *life // nil between two lives
+}
+
+// life is a process from its start to its end. Nothing survives it.
+type life struct {
+	process *process
+	member  *member
+	wire    *wire
+	journal *journal.Journal
+	effects *projection.Projection // nil for a handler without
+	sub     *subscriber.Subscriber
+
+	mu     sync.Mutex
+	random *rand.Rand
+	calm   bool
+}
+
+// start begins a life. An error means that the weather was too bad for it.
+func (p *process) start(ctx context.Context) error {
+	w := p.world
+	p.lives++
+	lease := p.group.config.LeaseDuration
+	l := &life{process: p, random: derive(p.random), calm: w.isCalm()}
+	l.member = &member{
+		name: fmt.Sprintf("%s.%d", p.name, p.lives), group: p.group.name,
+		born: w.trace.now(), notices: lease + noticeSlack,
+	}
+	l.wire = w.wire(l.member, derive(p.random))
+	w.oracle.note("start", l.member.name)
+	if err := l.open(ctx); err != nil {
+		w.oracle.note("stillborn", l.member.name)
+		l.kill()
+		return err
+	}
+	p.life = l
+	return nil
+}
+
+func (l *life) open(ctx context.Context) (err error) {
+	w := l.process.world
+	client := l.wire.client(w.db)
+	if l.journal, err = w.open(ctx, client, l.process.skew); err != nil {
+		return err
+	}
+	config := l.process.group.config
+	config.Journal = l.journal
+	if l.process.group.handlers.projection {
+		if l.effects, err = effects(client, l.member.group); err != nil {
+			return err
+		}
+	}
+	sub, err := subscriber.NewSubscriber(config, &logger{oracle: w.oracle, member: l.member})
+	if err != nil {
+		return err
+	}
+	l.sub = sub
+	for _, topic := range w.plan.topics {
+		messages, err := l.sub.Subscribe(context.Background(), topic)
+		if err != nil {
+			return err
+		}
+		go l.consume(messages)
+	}
+	return nil
+}
+
+// kill ends a life as a crash does: nothing gets through any more. What is left of it in memory is swept up.
+func (l *life) kill() {
+	close(l.wire.dead)
+	if l.sub != nil {
+		go func() { _ = l.sub.Close() }()
+	}
+}
+
+// close ends a life as it should end, and measures how long that takes.
+func (l *life) close() {
+	w := l.process.world
+	start := time.Now()
+	err := l.sub.Close()
+	took := time.Since(start)
+	w.oracle.note("closed", l.member.name)
+	w.oracle.count("swept", int(l.sub.Stats().Swept))
+	w.oracle.count("expired", int(l.sub.Stats().Expired))
+	if err != nil {
+		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
+	}
+	c := l.process.group.config
+	if most := c.CloseTimeout + c.LeaseDuration + closeSlack; took > most {
+		w.oracle.find(Slow, "%s took %v to close, more than %v", l.member.name, took, most)
+	}
+	close(l.wire.dead)
+}
+
+const (
+	// noticeSlack is what a member may go on after its lease. By its own clock it stops then: others see no beat for
+	// LeaseDuration from when they read one, and that was not before it was sent.
+	noticeSlack = 100 * time.Millisecond
+	// closeSlack is what Close may take in bad weather, beside CloseTimeout and the two requests to the roster of half a
+	// LeaseDuration each: to store the positions and the cursors, and to leave, 5 seconds each.
+	closeSlack = 15 * time.Second
+)
+
+// settleDown ends what goes wrong in a process by itself.
+func (l *life) settleDown() {
+	l.mu.Lock()
+	l.calm = true
+	l.mu.Unlock()
+	l.wire.calm()
+}
+
+// open opens the journal for a process whose clock is wrong by some time.
+func (w *world) open(ctx context.Context, client *dynamodb.Client, skew time.Duration) (*journal.Journal, error) {
+	return journal.Open(ctx, client, journal.Config{
+		RetryBudget: w.plan.trailing / 8,
+		Now:         func() time.Time { return time.Now().Add(skew) },
+	})
+}
+
+func (w *world) wire(m *member, r *rand.Rand) *wire {
+	q := w.plan.quality
+	if w.isCalm() {
+		q = quality{latency: q.latency}
+	}
+	return &wire{
+		oracle: w.oracle, member: m, late: &w.late, random: r, quality: q, dead: make(chan struct{}),
+		sabotage: sabotage{unfence: w.plan.sabotage == Unfence},
+	}
+}

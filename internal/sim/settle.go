@@ -1,0 +1,142 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// settle keeps one member of each group, lets it catch up, closes all, and lets another one look whether anything comes again.
+// It gives how many events each aggregate has.
+func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Rand) (map[stream]uint64, error) {
+	w.oracle.note("calm", "")
+	w.calm.Store(true)
+	for _, p := range w.processes {
+		if p.life != nil {
+			p.life.settleDown()
+		}
+	}
+	if w.plan.operators {
+		if err := w.resumeAll(ctx, groups.New(j)); err != nil {
+			return nil, err
+		}
+	}
+	w.late.Wait() // what has not arrived yet is no event yet
+	heads := map[stream]uint64{}
+	for head, err := range j.Heads(ctx, journal.HeadsQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		heads[stream{topic: head.Aggregate.Type, id: head.Aggregate.Value}] = head.Version
+		w.events += int(head.Version)
+	}
+	random.Shuffle(len(w.processes), func(i, j int) { w.processes[i], w.processes[j] = w.processes[j], w.processes[i] })
+	kept := map[string]bool{}
+	for _, p := range w.processes {
+		if p.life != nil && kept[p.group.name] {
+			p.life.close()
+			p.life = nil
+		}
+		kept[p.group.name] = kept[p.group.name] || p.life != nil
+	}
+	for _, p := range w.processes {
+		if !kept[p.group.name] {
+			if err := p.start(ctx); err != nil {
+				return nil, err
+			}
+			kept[p.group.name] = true
+		}
+	}
+	w.await(ctx, heads)
+	// Long enough for whatever is looked at twice.
+	pauseFor(ctx, w.plan.trailing+time.Second)
+	w.closeAll()
+	delivered := w.oracle.deliveries()
+	for _, p := range w.processes {
+		if kept[p.group.name] {
+			kept[p.group.name] = false
+			if err := p.start(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	pauseFor(ctx, 5*time.Second)
+	w.closeAll()
+	if again := w.oracle.deliveries() - delivered; again > 0 && w.oracle.complete() {
+		w.oracle.find(Repeated, "all was acked and all members were closed, but %d messages came again", again)
+	}
+	return heads, nil
+}
+
+// patience is how long the groups have to go on by one event.
+const patience = 5 * time.Minute
+
+// await waits until all groups have acked everything, or nothing moves any more.
+func (w *world) await(ctx context.Context, heads map[stream]uint64) {
+	last, since := -1, time.Now()
+	for ctx.Err() == nil {
+		if !w.oracle.complete() {
+			return // what is wrong already may also be why nothing comes
+		}
+		pending := uint64(0)
+		for _, g := range w.plan.groups {
+			pending += w.oracle.pending(g.name, heads)
+		}
+		if pending == 0 {
+			return
+		}
+		if now := w.oracle.progress(); now != last {
+			last, since = now, time.Now()
+		} else if time.Since(since) > patience {
+			w.oracle.find(Lost, "nothing was acked for %v, and %d events are left", patience, pending)
+			return
+		}
+		pauseFor(ctx, 200*time.Millisecond)
+	}
+}
+
+func (w *world) closeAll() {
+	for _, p := range w.processes {
+		if p.life != nil {
+			p.life.close()
+			p.life = nil
+		}
+	}
+}
+
+// inspect compares what is stored with what was seen.
+func (w *world) inspect(ctx context.Context, heads map[stream]uint64) error {
+	positions, err := storedPositions(ctx, w.clean)
+	if err != nil {
+		return err
+	}
+	var groups []string
+	for _, g := range w.plan.groups {
+		groups = append(groups, g.name)
+	}
+	w.oracle.settle(groups, heads, positions)
+	rows := map[string][2]uint64{}
+	err = scan(ctx, w.clean, effectsTable, func(row map[string]types.AttributeValue) {
+		rows[text(row["id"])] = [2]uint64{number(row["n"]), number(row["s"])}
+	})
+	if err != nil {
+		return err
+	}
+	for _, g := range w.plan.groups {
+		if !g.handlers.projection {
+			continue
+		}
+		for _, s := range sorted(heads) {
+			n, sum := allHappened(heads[s])
+			if got, want := rows[effectID(g.name, s.topic, s.id)], [2]uint64{n, sum}; got != want {
+				w.oracle.find(Effect, "%s had %d effects with the sum %d, not %d with %d", stream{g.name, s.topic, s.id}, got[0], got[1], want[0], want[1])
+			}
+		}
+	}
+	return nil
+}

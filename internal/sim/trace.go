@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"io"
+	"strconv"
+	"time"
+)
+
+// trace is what happens, in order: a line for each thing. A world always writes it, wanted or not, so that to
+// look at a world does not change it.
+type trace struct {
+	start time.Time
+	out   io.Writer
+	line  []byte
+	seen  map[string]int
+}
+
+// stream is an aggregate as a group sees it.
+type stream struct{ group, topic, id string }
+
+func (s stream) String() string { return s.group + ":" + s.topic + "/" + s.id }
+
+func newTrace(out io.Writer) *trace {
+	return &trace{start: time.Now(), out: out, seen: map[string]int{}}
+}
+
+func (t *trace) now() time.Duration { return time.Since(t.start) }
+
+// note writes the time in microseconds, who, what, and to which event.
+func (t *trace) note(what, who string, s stream, number uint64) {
+	t.seen[what]++
+	line := t.begin(who)
+	line = append(line, what...)
+	if s.id != "" {
+		line = append(line, ' ')
+		line = append(line, s.group...)
+		line = append(line, ':')
+		line = append(line, s.topic...)
+		line = append(line, '/')
+		line = append(line, s.id...)
+	}
+	if number > 0 {
+		line = append(line, " #"...)
+		line = strconv.AppendUint(line, number, 10)
+	}
+	t.end(line)
+}
+
+// say writes what somebody says.
+func (t *trace) say(who, text string) { t.end(append(t.begin(who), text...)) }
+
+func (t *trace) begin(who string) []byte {
+	line := strconv.AppendInt(t.line[:0], t.now().Microseconds(), 10)
+	line = append(line, ' ')
+	line = append(line, who...)
+	return append(line, ' ')
+}
+
+func (t *trace) end(line []byte) {
+	line = append(line, '\n')
+	t.line = line            // for the next
+	_, _ = t.out.Write(line) // to memory, or to a host that takes all
+}

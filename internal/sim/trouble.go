@@ -1,0 +1,69 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// live is a process amid trouble, until ctx ends. It is left as it is then, perhaps dead.
+func (p *process) live(ctx context.Context) {
+	t := p.world.plan.troubles
+	pauseFor(ctx, rand64(p.random, t.every/4)) // members join one after the other, and while events flow
+	for ctx.Err() == nil {
+		if p.life == nil {
+			if p.start(ctx) != nil {
+				pauseFor(ctx, time.Second)
+			}
+			continue
+		}
+		pauseFor(ctx, exponential(p.random, t.every))
+		if ctx.Err() == nil {
+			p.suffer(ctx, t)
+		}
+	}
+}
+
+// suffer is one misfortune.
+func (p *process) suffer(ctx context.Context, t troubles) {
+	w, l := p.world, p.life
+	switch u := p.random.Float64() * t.sum; {
+	case u < t.crash:
+		w.oracle.note("crash", l.member.name)
+		p.life = nil
+		l.kill()
+		pauseFor(ctx, exponential(p.random, t.down))
+	case u < t.crash+t.stall:
+		w.oracle.note("stall", l.member.name)
+		d := rand64(p.random, t.stalls)
+		l.wire.stall(d)
+		pauseFor(ctx, d)
+	case u < t.crash+t.stall+t.closes:
+		w.oracle.note("close", l.member.name)
+		p.life = nil
+		l.close()
+		pauseFor(ctx, exponential(p.random, t.down))
+	default:
+		topic := pick(p.random, w.plan.topics...)
+		stolen, err := stealLease(ctx, w.clean, p.group.name, topic)
+		if err == nil && stolen {
+			w.oracle.note("theft", p.group.name)
+		}
+	}
+}
+
+// forgetful removes stored positions from time to time, where the world is broken in that way.
+func (w *world) forgetful(ctx context.Context, r *rand.Rand) {
+	for ctx.Err() == nil {
+		pauseFor(ctx, time.Second)
+		s := stream{pick(r, w.plan.groups...).name, pick(r, w.plan.topics...), "a0"}
+		if lost, err := losePosition(ctx, w.clean, s); err == nil && lost {
+			w.oracle.note("forget", s.String())
+		}
+	}
+}
+
+func exponential(r *rand.Rand, mean time.Duration) time.Duration {
+	return time.Duration(math.Min(5, r.ExpFloat64()) * float64(mean))
+}

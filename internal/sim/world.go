@@ -1,0 +1,212 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// World is a database and all around it, drawn from a seed and a number.
+type World struct {
+	Seed, Number uint64
+	// Small makes it one of a tenth of the size, for tests.
+	Small bool
+	// Sabotage is what is broken on purpose; empty for nothing.
+	Sabotage Sabotage
+	// Trace gets a line for each thing that happens.
+	Trace io.Writer
+}
+
+type world struct {
+	World
+	plan   *plan
+	trace  *trace
+	oracle *oracle
+	db     *dynamodb.Client // for wires
+	clean  *dynamodb.Client // of the simulation itself, without faults of a wire
+	calm   atomic.Bool
+	late   sync.WaitGroup
+
+	processes []*process
+	events    int // committed
+}
+
+// Run runs the world to its end. An error is one of the simulation, not of what it tests. Time must be that of a machine whose
+// clock jumps when everybody waits, or it takes minutes.
+func (w World) Run(ctx context.Context) (Report, error) {
+	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
+	plan := newPlan(random, w)
+	trace := newTrace(w.Trace)
+	run := &world{World: w, plan: plan, trace: trace, oracle: newOracle(trace)}
+	err := run.run(ctx, random)
+	o := run.oracle
+	report := Report{
+		Deliveries: o.handed, Events: run.events, Findings: o.findings, Virtual: trace.now(), Seen: trace.seen, Plan: plan.String(),
+	}
+	return report, err
+}
+
+func (w *world) run(ctx context.Context, random *rand.Rand) error {
+	goroutines := runtime.NumGoroutine()
+	db := dynamotest.Open(dynamotest.Seed(random.Uint64()))
+	defer db.Close()
+	w.db, w.clean = db.Client(), db.Client()
+	if err := w.create(ctx); err != nil {
+		return err
+	}
+	j, err := w.open(ctx, w.clean, 0)
+	if err != nil {
+		return err
+	}
+	for _, g := range w.plan.groups {
+		w.oracle.filters[g.name] = len(g.config.EventTypes) > 0
+	}
+	w.populate(random)
+	calm := startWeather(derive(random), db, w.plan)
+	w.storm(ctx, j, random)
+	calm()
+	heads, err := w.settle(ctx, j, random)
+	if err != nil {
+		return err
+	}
+	if err := w.inspect(ctx, heads); err != nil {
+		return err
+	}
+	w.late.Wait()
+	w.leaks(goroutines)
+	return nil
+}
+
+func (w *world) create(ctx context.Context) error {
+	if err := journal.Create(ctx, w.clean, journal.Config{Shards: w.plan.shards}); err != nil {
+		return err
+	}
+	return journal.EnsureTable(ctx, w.clean, &dynamodb.CreateTableInput{
+		TableName:            aws.String(effectsTable),
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		BillingMode:          types.BillingModePayPerRequest,
+	})
+}
+
+// populate makes the processes. None lives yet.
+func (w *world) populate(random *rand.Rand) {
+	for g := range w.plan.groups {
+		group := &w.plan.groups[g]
+		for n := range group.members {
+			w.processes = append(w.processes, &process{
+				world: w, name: fmt.Sprintf("%s/%d", group.name, n+1), group: group, random: derive(random), skew: w.skew(random),
+			})
+		}
+	}
+}
+
+// skew is how wrong a clock is: TrailingDelay has to allow for it twice.
+func (w *world) skew(r *rand.Rand) time.Duration {
+	most := w.plan.trailing / 20
+	return rand64(r, 2*most) - most
+}
+
+// storm lets everybody live and write until all is written.
+func (w *world) storm(ctx context.Context, j *journal.Journal, random *rand.Rand) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var living, writing sync.WaitGroup
+	for _, p := range w.processes {
+		living.Add(1)
+		go func() {
+			defer living.Done()
+			p.live(ctx)
+		}()
+	}
+	if w.plan.sabotage == Forget {
+		living.Add(1)
+		r := derive(random)
+		go func() {
+			defer living.Done()
+			w.forgetful(ctx, r)
+		}()
+	}
+	for n := range w.plan.writers {
+		wr := w.writer(n, random)
+		writing.Add(1)
+		go func() {
+			defer writing.Done()
+			wr.run(ctx)
+		}()
+	}
+	if w.plan.operators {
+		living.Add(1)
+		r := derive(random)
+		go func() {
+			defer living.Done()
+			w.operate(ctx, j, r)
+		}()
+	}
+	writing.Wait()
+	stop()
+	living.Wait()
+}
+
+func (w *world) writer(n int, random *rand.Rand) *writer {
+	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: derive(random), commits: w.plan.commits / w.plan.writers}
+	wrong := w.plan.wrongClocks && (n == 0 || random.IntN(2) == 0)
+	if !wrong && random.IntN(3) == 0 { // in a process that subscribes
+		p := pick(random, w.processes...)
+		wr.journal = func() *journal.Journal {
+			if p.life == nil {
+				return nil
+			}
+			return p.life.journal
+		}
+		return wr
+	}
+	m := &member{name: wr.name}
+	client := w.wire(m, derive(random)).client(w.db)
+	skew := w.skew(random)
+	if wrong {
+		skew = 10*time.Minute + rand64(random, 30*time.Hour)
+		if random.IntN(2) == 0 {
+			skew = -skew
+		}
+	}
+	var own *journal.Journal
+	wr.journal = func() *journal.Journal {
+		if own == nil {
+			own, _ = w.open(context.Background(), client, skew)
+		}
+		return own
+	}
+	return wr
+}
+
+func (w *world) isCalm() bool { return w.calm.Load() }
+
+// leaks waits until no goroutines are left but those from before.
+func (w *world) leaks(before int) {
+	for end := time.Now().Add(2 * time.Minute); runtime.NumGoroutine() > before; {
+		if time.Now().After(end) {
+			stacks := make([]byte, 16<<10)
+			w.oracle.find(Leak, "%d goroutines are left:\n%s", runtime.NumGoroutine()-before, stacks[:runtime.Stack(stacks, true)])
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func numberValue(n uint64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatUint(n, 10)}
+}

@@ -1,0 +1,92 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// writer commits events to random aggregates, in bursts: from a process of its own, or from one that also subscribes, whose
+// commits wake its subscriber.
+type writer struct {
+	world   *world
+	name    string
+	random  *rand.Rand
+	journal func() *journal.Journal // nil while its process is down
+	commits int                     // to write
+	version map[aggregate.ID]uint64 // as far as it knows
+	ids     int                     // of events
+}
+
+func (w *writer) run(ctx context.Context) {
+	w.version = map[aggregate.ID]uint64{}
+	p := w.world.plan
+	pause := p.duration / time.Duration(w.commits+1)
+	for written := 0; written < w.commits && ctx.Err() == nil; {
+		if w.random.IntN(10) > 0 { // in bursts of ten or so
+			pauseFor(ctx, rand64(w.random, pause/10))
+		} else {
+			pauseFor(ctx, rand64(w.random, 20*pause))
+		}
+		if j := w.journal(); j != nil {
+			w.commit(ctx, j)
+			written++
+		}
+	}
+}
+
+// commit makes one commit, again on a conflict.
+func (w *writer) commit(ctx context.Context, j *journal.Journal) {
+	p := w.world.plan
+	id := aggregate.ID{Type: pick(w.random, p.topics...), Value: fmt.Sprint("a", w.aggregate(p.aggregates))}
+	commit := journal.Commit{Aggregate: id}
+	for range 1 + w.random.IntN(p.commit) {
+		commit.Events = append(commit.Events, journal.Event{ID: w.id(), Payload: []byte(`{}`)})
+	}
+	for range 5 {
+		commit.Expected = w.version[id]
+		for i := range commit.Events {
+			commit.Events[i].Type = eventType(commit.Expected + 1 + uint64(i))
+		}
+		receipt, err := j.Append(ctx, commit)
+		var conflict *journal.ConflictError
+		switch {
+		case err == nil:
+			w.version[id] = receipt.Version
+			w.world.oracle.committed(w.name, id.Type, id.Value, receipt.Version)
+			return
+		case !errors.As(err, &conflict): // perhaps written: the next commit will find out
+			w.world.oracle.note("failed", w.name)
+			return
+		}
+		w.version[id] = conflict.Actual
+	}
+}
+
+// id names an event. A name from its place would cost a digest.
+func (w *writer) id() string {
+	w.ids++
+	return fmt.Sprint(w.name, "-", w.ids)
+}
+
+// aggregate draws one; half of the events come to a tenth of them.
+func (w *writer) aggregate(of int) int {
+	if hot := of / 10; hot > 0 && w.random.IntN(2) == 0 {
+		return w.random.IntN(hot)
+	}
+	return w.random.IntN(of)
+}
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
