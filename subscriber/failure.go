@@ -1,7 +1,6 @@
 package subscriber
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -100,8 +99,8 @@ func (sh *shard) fail(st *stream, err error) {
 	}
 	st.attempts++
 	if policy := sh.config.Failures; policy.attempts > 0 && st.attempts >= policy.attempts {
-		if err := sh.giveUp(st, failed); err != nil {
-			sh.fenced(err)
+		err := sh.giveUp(st, failed)
+		if err != nil && !errors.Is(err, errStopped) && !sh.fenced(err) {
 			sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.attempts-policy.attempts+1))
 		}
 		return
@@ -213,24 +212,6 @@ func (sh *shard) resume(st *stream) {
 	defer sh.mu.Unlock()
 	st.state = active
 	sh.lanes.run(st)
-}
-
-// park lists a stream as parked, and lets it rest.
-func (sh *shard) park(st *stream, why *checkpoint.Parked) error {
-	st.listing.Lock()
-	defer st.listing.Unlock()
-	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
-	defer cancel()
-	sh.expectEntry(st)
-	b := checkpoint.Behind{Aggregate: st.id, Head: sh.headOf(st), Parked: why}
-	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, b); err != nil {
-		return err
-	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.state, st.listed = parked, true
-	st.drop()
-	return nil
 }
 
 // before notes the place of a corrupt event, or that it is not known, and tells whether there may be others before it. They are

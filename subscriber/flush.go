@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-
-	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
 // flushing writes positions and cursors until ctx ends. A flush under way is not cut off.
@@ -120,60 +118,6 @@ func (sh *shard) saveCursor(ctx context.Context) error {
 	return sh.writeCursor(ctx, cursor, swept)
 }
 
-// list puts a stream on the list of those behind.
-func (sh *shard) list(ctx context.Context, st *stream) error {
-	st.listing.Lock()
-	defer st.listing.Unlock()
-	head, listed := sh.expectEntry(st)
-	if listed {
-		return nil // it was parked meanwhile
-	}
-	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, checkpoint.Behind{Aggregate: st.id, Head: head}); err != nil {
-		return err
-	}
-	sh.setListed(st, true)
-	return nil
-}
-
-// unlist takes it off. From before the write on it does not count as listed, as nobody may know whether it was made.
-func (sh *shard) unlist(ctx context.Context, st *stream) error {
-	st.listing.Lock()
-	defer st.listing.Unlock()
-	if !sh.beginUnlisting(st) {
-		return nil // it has something to do again
-	}
-	if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.epoch); err != nil {
-		return err
-	}
-	sh.setListed(st, false)
-	return nil
-}
-
-// expectEntry notes that there may be a row from now on, so that the stream is not forgotten.
-func (sh *shard) expectEntry(st *stream) (head uint64, listed bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.entry = true
-	sh.unfinished[st] = struct{}{}
-	return st.head, st.listed
-}
-
-func (sh *shard) beginUnlisting(st *stream) bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if !sh.isDone(st) {
-		return false
-	}
-	st.listed = false
-	return true
-}
-
-// isDone tells that a stream is drained and its position stored. The caller holds mu.
-func (sh *shard) isDone(st *stream) bool {
-	_, dirty := sh.dirty[st]
-	return st.drained() && !dirty && st.state != parked
-}
-
 // settlePosition finds out what has become of a write that failed. The caller holds the position's mutex.
 func (sh *shard) settlePosition(ctx context.Context, st *stream) error {
 	if !st.position.doubt {
@@ -253,21 +197,6 @@ func (sh *shard) ackedOf(st *stream) uint64 {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	return st.acked
-}
-
-func (sh *shard) headOf(st *stream) uint64 {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return st.head
-}
-
-func (sh *shard) setListed(st *stream, listed bool) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.listed, st.entry = listed, listed
-	if !listed && st.drained() {
-		delete(sh.unfinished, st)
-	}
 }
 
 func (sh *shard) savedCursor() (cursor int64, swept time.Time) {
