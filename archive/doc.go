@@ -58,7 +58,8 @@
 // # What subscribers see of an import
 //
 // Events keep their times, which are in the past. A consumer group that begins later reads all of them. One that has
-// passed their time does not meet them when it tails the journal: it gets them with
-// the next event of their aggregate, in order and each once. So import before the groups start, or into a journal of its own.
-// Subscribers that use the Journal of the import are woken by it.
+// passed their time does not meet them when it tails the journal: it gets them with the next event of their aggregate, at the latest
+// by the sweep (subscriber.Config.SweepInterval, 1 hour by default), in order and each once. Where that is too late, import before the groups
+// start, or into a journal of its own. Subscribers that use the Journal of the import are woken by it. A group that
+// was started at a time (subscriber.Now, subscriber.At) takes imported events from before it as handled.
 package archive

@@ -76,10 +76,12 @@ type Start struct {
 // Beginning starts with the first event of every aggregate.
 func Beginning() Start { return Start{} }
 
-// Now starts with the events that occur after the group was made.
+// Now starts with the events that occur after the group was made, by their occurred_at and the clock of the member that makes it. An
+// aggregate that is imported later with older events is taken as earlier: the group begins after them. So use [Beginning] where they count.
 func Now() Start { return Start{now: true} }
 
-// At starts with the events that occurred at a time or later, in milliseconds.
+// At starts with the events that occurred at a time or later, in milliseconds, by their occurred_at. What is said of imports at [Now] holds
+// here too.
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
 func (s Start) time(now time.Time) time.Time {
@@ -138,7 +140,8 @@ type Config struct {
 	// the tail, because its index is eventually consistent and the clocks of writers
 	// differ. It must be longer than both together and than the time that writers repeat a commit
 	// (journal.Config.RetryBudget), since events are dated when the commit is made; an event that shows up later
-	// still waits for the next event of its aggregate, or for the sweep. Default: 10 seconds.
+	// still waits for the next event of its aggregate, or for the sweep. The second look costs half a read unit for each 4 KB of events,
+	// as the first does, however long the delay; what is older than it when it is first read, as history is, is read once. Default: 10 seconds.
 	TrailingDelay time.Duration
 
 	// SweepInterval is the time between two comparisons of all heads of a shard with the group's positions. It bounds how late an event
@@ -156,7 +159,8 @@ type Config struct {
 	BehindAfter time.Duration
 
 	// LeaseDuration is how long after its last sign of life a member's work is taken over by
-	// others. A member gives a sign every quarter of it. Default: 10 seconds; at least 100 ms.
+	// others. A member gives a sign every quarter of it, so four write units in each LeaseDuration, for each member and topic (for each
+	// hundred shards); a shorter one costs more. Default: 10 seconds; at least 100 ms.
 	LeaseDuration time.Duration
 
 	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after the end

@@ -61,6 +61,15 @@
 //
 // Package groups lists groups with their lag, and pauses, resets and removes them.
 //
+// # A restored journal
+//
+// Where the journal is restored from a backup and the checkpoint table is not, positions may lie beyond the last events of their
+// aggregates. New events with those numbers would count as handled and be dropped. So reset each group after a restore (Reset of
+// package groups), before anything is written, or, if few aggregates are concerned, each of these to the event that its handlers are to
+// go on behind (ResetAggregate). A sweep finds positions that are beyond: it logs them as errors and counts them
+// ([Stats].Beyond), and changes nothing. It sees neither aggregates that the restored journal does not have at all, nor those that have
+// grown again to where they were.
+//
 // # Cost
 //
 // In DynamoDB's units, for one group and topic: half a read unit a look at each shard, so
@@ -68,6 +77,8 @@
 // one read unit for an event of this process's own commits (it is read by key); one write unit for the first
 // event of an aggregate under an epoch (none under the first of a new group), and one for each aggregate that got further in a
 // CommitInterval; one write unit each 5 seconds for the cursor of a shard that moves; for each member one write unit in each
-// quarter of [Config.LeaseDuration] (one more for each hundred shards); for a sweep half a read unit for each 4 KB of heads, states
+// quarter of [Config.LeaseDuration] (one more for each hundred shards); for a takeover of a shard two write units and, for each
+// aggregate that is listed as behind, a read of its head (one unit for each 4 KB, state included) and a write unit for its entry,
+// and one more to claim its position if it is parked; for a sweep half a read unit for each 4 KB of heads, states
 // included, and of positions, which are some 100 bytes each.
 package subscriber

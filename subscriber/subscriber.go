@@ -33,7 +33,8 @@ var (
 )
 
 // NewSubscriber makes a subscriber; a nil logger logs nothing. It starts nothing and
-// makes no round trip. Errors: [ErrInvalidConfig].
+// makes no round trip. It logs once, as information, if the journal's RetryBudget is not below [Config.TrailingDelay].
+// Errors: [ErrInvalidConfig].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -41,6 +42,13 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 	config.setDefaults()
 	if logger == nil {
 		logger = watermill.NopLogger{}
+	}
+	if budget := config.Journal.Config().RetryBudget; budget >= config.TrailingDelay {
+		// Events are dated before the first attempt, so one that was repeated that long shows behind both looks.
+		logger.Info("The journal's RetryBudget is not below TrailingDelay: commits that are repeated that long may be delivered late, "+
+			"with their aggregate's next event or by the sweep; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
+			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
+		})
 	}
 	return &Subscriber{
 		config: config, checkpoint: checkpoint.New(config.Journal), logger: logger,
@@ -55,7 +63,7 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 //
 // A nacked message comes again after [Config.NackResendSleep]. The channel is closed
 // when ctx ends or the Subscriber is closed. Several subscriptions of one group to one topic, in one process
-// or many, are members that stand in for one another.
+// or many, are members: they share the logical shards, and take over those of a member that closes or crashes.
 //
 // Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type,
 // [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
@@ -97,7 +105,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 
 // SubscribeInitialize shows ahead of Subscribe what would keep it from working: a
 // topic that can be none, a missing table, missing access. There is nothing else to
-// prepare: a group starts at the beginning of the journal, whenever it first subscribes.
+// prepare: a new group starts where [Config.Start] says when it first subscribes, at the beginning of the journal by default.
 func (sub *Subscriber) SubscribeInitialize(topic string) error {
 	if _, err := sub.check(context.Background(), topic); err != nil {
 		return fmt.Errorf("initialize subscription to %q: %w", topic, err)

@@ -1,9 +1,9 @@
 // Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and links the two: who looks at a
 // handler that failed finds the command that led to its event.
 //
-//	accounts := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
-//	events := tracing.NewPublisher(events, tracing.Config{})      // spans of Publish
-//	router.AddMiddleware(tracing.Middleware(tracing.Config{}))    // a span for each handling
+//	traced := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
+//	events := tracing.NewPublisher(pub, tracing.Config{})       // spans of Publish
+//	router.AddMiddleware(tracing.Middleware(tracing.Config{}))  // a span for each handling
 //
 // It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and propagator are the global
 // ones unless [Config] names others. The global propagator carries nothing until a program has set one:

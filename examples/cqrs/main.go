@@ -7,12 +7,13 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"sync"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -29,10 +30,10 @@ func (OrderPlaced) EventType() string { return "order.placed.v1" }
 // repository commits as well.
 func main() {
 	ctx := context.Background()
-	db := dynamotest.Open()
-	defer db.Close()
-	check(journal.Create(ctx, db.Client(), journal.Config{Shards: 4}))
-	j, err := journal.Open(ctx, db.Client(), journal.Config{})
+	client, err := dynamo.Client(ctx)
+	check(err)
+	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // makes the tables, unless they are there
+	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	marshaler := cqrs.JSONMarshaler{GenerateName: func(event any) string {
 		return event.(interface{ EventType() string }).EventType()
@@ -63,9 +64,10 @@ func main() {
 	})
 	check(err)
 	handled := make(chan struct{})
+	once := sync.OnceFunc(func() { close(handled) }) // an event may come again
 	err = processor.AddHandlers(cqrs.NewEventHandler("invoicing", func(_ context.Context, placed *OrderPlaced) error {
 		fmt.Println("invoice", placed.Order, "over", placed.Total)
-		close(handled)
+		once()
 		return nil
 	}))
 	check(err)

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// consumerGroup names what the positions in the journal belong to. A group with another name would start at
-// the beginning.
+// consumerGroup names what the positions in the journal belong to. A group with another name would be a new one, and
+// start at the beginning unless the config says otherwise.
 const consumerGroup = "order-history"
 
-// Consumer brings the history up to date with the events of the orders, as long as it runs. Of several
-// consumers one works and the others stand by.
+// Consumer brings the history up to date with the events of the orders, as long as it runs. Several
+// consumers share the logical shards of the journal.
 type Consumer struct {
 	router     *message.Router
 	subscriber *subscriber.Subscriber
@@ -51,8 +51,8 @@ func (c *Consumer) Run(ctx context.Context) error { return c.router.Run(ctx) }
 // Running is closed once Run has begun to consume.
 func (c *Consumer) Running() <-chan struct{} { return c.router.Running() }
 
-// Close ends Run. It returns when the handlers have finished what they are at, positions are stored and the lease
-// is released, so the next consumer goes on at once.
+// Close ends Run. It returns when the handlers have finished what they are at, positions are stored and its
+// shards are released, so other consumers go on at once.
 func (c *Consumer) Close() error { return c.router.Close() }
 
 // Stats tells what the consumer has done so far.

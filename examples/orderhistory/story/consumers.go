@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// leaseDuration is how long the successor of a consumer that crashed waits before it takes over. It is short so that
+// leaseDuration is how long the successor of a consumer that crashed waits before it takes the shards over. It is short so that
 // the story is.
 const leaseDuration = 2 * time.Second
 
@@ -121,7 +121,7 @@ func (c *consumers) restart(ctx context.Context) error {
 }
 
 // crash cuts the consumer off in the middle of what it does: it can neither finish nor release anything. The
-// next one starts at once and has to wait for the lease.
+// next one starts at once, and gets the shards when the one before has given no sign of life for leaseDuration.
 func (c *consumers) crash(ctx context.Context) error {
 	c.current().connection.cut.Store(true)
 	return c.start(ctx)

@@ -1,14 +1,32 @@
 package command
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/archive"
 )
+
+// plainly says what a flag wants, instead of the error of the function that parsed it.
+func plainly(err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	want, known := map[string]string{
+		"int": "a whole number", "int64": "a whole number", "uint64": "a whole number, 0 or more",
+		"duration": "a duration such as 500ms, 10s or 5m", "bool": "true or false",
+	}[invalid.GetFlag().Value.Type()]
+	if !known {
+		return err
+	}
+	return fmt.Errorf("--%s is %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
+}
 
 // parseMoment reads a time: "beginning", which is the zero time, "now", a duration before now, or RFC 3339.
 func parseMoment(text string, now time.Time) (time.Time, error) {

@@ -294,6 +294,18 @@ func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestWhereNothingIsBehindTheListsSaySo(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	for list, nothing := range map[string]string{
+		"behind": "Group audit on account has listed no aggregate as behind.\n",
+		"parked": "Group audit on account has parked no aggregate.\n",
+	} {
+		assert.Equal(t, outcome{err: nothing}, s.run(t, "group", list, "audit", "account"))
+		assert.Equal(t, outcome{}, s.run(t, "group", list, "audit", "account", "--json"), "a program counts lines")
+	}
+}
+
 func TestParkedAggregatesAreListedAndTriedAgain(t *testing.T) {
 	t.Parallel()
 	s, j := setupParked(t)

@@ -46,7 +46,7 @@ func (a *app) behind() *cobra.Command {
 that are parked. One that is blocked is listed after some time (subscriber.Config.BehindAfter), once there are later events.`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Behind)
+			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Behind, "Group %s on %s has listed no aggregate as behind.")
 		}),
 	}
 }
@@ -59,13 +59,14 @@ func (a *app) parked() *cobra.Command {
 it come.`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Parked)
+			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Parked, "Group %s on %s has parked no aggregate.")
 		}),
 	}
 }
 
+// runBehind prints a list; nothing is what it says beside an empty one, of group and topic.
 func (a *app) runBehind(ctx context.Context, name, topic string,
-	list func(*groups.Groups, context.Context, string, string) ([]groups.Behind, error),
+	list func(*groups.Groups, context.Context, string, string) ([]groups.Behind, error), nothing string,
 ) error {
 	g, err := a.openGroups(ctx)
 	if err != nil {
@@ -74,6 +75,9 @@ func (a *app) runBehind(ctx context.Context, name, topic string,
 	all, err := list(g, ctx, name, topic)
 	if err != nil {
 		return err
+	}
+	if len(all) == 0 && !a.json {
+		a.note(nothing, output.Clean(name), output.Clean(topic))
 	}
 	rows := output.NewRows(a.env.Out, a.json, behindColumns...)
 	for _, b := range all {

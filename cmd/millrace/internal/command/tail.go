@@ -90,7 +90,16 @@ func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tail
 		return rows.Flush()
 	})
 	if err == nil && !shown {
-		a.note("No events of %q since %s. A topic is an aggregate type; --since beginning shows all of it.", topic, output.Time(since))
+		a.noteNothing(topic, since)
 	}
 	return err
+}
+
+// noteNothing says that a topic has no events, which may be a matter of its name.
+func (a *app) noteNothing(topic string, since time.Time) {
+	if since.IsZero() {
+		a.note("No events of %q. A topic is an aggregate type: the name that the application gave to aggregate.Define.", topic)
+		return
+	}
+	a.note("No events of %q since %s. A topic is an aggregate type; --since beginning shows all of it.", topic, output.Time(since))
 }

@@ -55,6 +55,15 @@ func TestTailBeginsWhereItIsTold(t *testing.T) {
 	assert.Len(t, lines(t, s.ok(t, "tail", "account", "--since", "30m", "--json")), 1)
 }
 
+func TestTailOfATopicThatHasNothingSaysWhatATopicIs(t *testing.T) {
+	t.Parallel()
+	s := setupTables(t)
+	o := s.run(t, "tail", "acount", "--since", "beginning")
+	assert.Equal(t, outcome{
+		err: "No events of \"acount\". A topic is an aggregate type: the name that the application gave to aggregate.Define.\n",
+	}, o)
+}
+
 func TestTailFollowsUntilItIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)

@@ -66,7 +66,8 @@ func (a *app) verify() *cobra.Command {
 		Short: "Verify the journal against the invariants, or against an archive",
 		Long: `Look at each aggregate: its events are there without a gap up to the version of its head, each can be read and lies
 where its keys say; no event is beyond the head; snapshots cover what was truncated. Unless --id names one aggregate, look also for
-items that nobody would find. The exit code is 1 if anything is wrong. Applications can go on writing meanwhile.
+items that nobody would find. The exit code is 1 if anything is wrong. Applications can go on writing meanwhile. The checkpoint table,
+with the positions of consumer groups, is not looked at.
 
 With --against compare each event of an archive with the journal instead: that an import is complete, or that nothing has changed
 since an export. With --archive verify an archive by itself; no DynamoDB is needed then.
