@@ -102,7 +102,7 @@ func TestAShardThatIsTakenWhileItsMemberClosesCutsOffItsHandler(t *testing.T) {
 	j := open(t, client)
 	write(t, j, "x", 0, 1)
 	config := quick(open(t, client))
-	config.LeaseDuration, config.CloseTimeout = time.Second, time.Hour
+	config.LeaseDuration, config.CloseTimeout = time.Second, 2*patience
 	sub, messages := subscribe(t, config)
 	msg := receive(t, messages)
 	closed := make(chan error)
