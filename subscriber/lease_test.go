@@ -43,7 +43,7 @@ func TestAMemberThatMissesSomeBeatsKeepsItsShards(t *testing.T) {
 	t.Parallel()
 	client := create(t, 2)
 	faulty := faults.New(client)
-	flaky, steady := leased(t, faulty, 2*time.Second), leased(t, client, 2*time.Second)
+	flaky, steady := leased(t, faulty, 2*time.Second), leased(t, client, time.Second)
 	eventually(t, "they share", func() bool { return len(numbers(flaky)) == 1 && len(numbers(steady)) == 1 })
 	j := open(t, client)
 	before := roster(t, j)
