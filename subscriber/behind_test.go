@@ -1,0 +1,255 @@
+package subscriber_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// eager is a config that lists aggregates as behind, and moves the cursor, as soon as it can.
+func eager(j *journal.Journal) subscriber.Config {
+	config := quick(j)
+	config.BehindAfter, config.TrailingDelay, config.SweepInterval = time.Millisecond, time.Millisecond, -1
+	return subscriber.WithCursorInterval(config, time.Millisecond)
+}
+
+// apart acks all messages but those of x, which it passes on.
+func apart(messages <-chan *message.Message) <-chan *message.Message {
+	xs := make(chan *message.Message, 10)
+	go func() {
+		for msg := range messages {
+			if id, _, _ := subscriber.AggregateFromContext(msg.Context()); id.Value == "x" {
+				xs <- msg
+			} else {
+				msg.Ack()
+			}
+		}
+	}()
+	return xs
+}
+
+// busy writes events of y until a condition holds, so that there is somewhere for the cursor to go.
+func busy(t *testing.T, j *journal.Journal, written *int, what string, condition func() bool) {
+	t.Helper()
+	eventually(t, what, func() bool {
+		write(t, j, "y", *written, 1)
+		*written++
+		return condition()
+	})
+}
+
+func isBehind(t *testing.T, j *journal.Journal) bool {
+	t.Helper()
+	return len(progress(t, j).Behind) > 0
+}
+
+func TestAnAggregateWhoseDeletionFromTheListWasNotConfirmedIsListedAgain(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty, j := faults.New(client), open(t, client)
+	write(t, j, "x", 0, 1)
+	_, messages := subscribe(t, eager(open(t, faulty)))
+	xs, ys := apart(messages), 0
+	first := receive(t, xs)
+	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
+	deleted, goOn := make(chan struct{}), make(chan struct{})
+	faulty.Inject(faults.DeleteItem, faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+		_, err := faults.LoseReply()(ctx, call)
+		close(deleted)
+		<-goOn
+		return nil, err
+	}))
+	first.Ack()
+	<-deleted
+
+	write(t, j, "x", 1, 1)
+	require.Equal(t, "x/2", string(receive(t, xs).Payload)) // its handler hangs
+	close(goOn)
+
+	busy(t, j, &ys, "x is listed again, as the cursor goes on", func() bool { return isBehind(t, j) })
+}
+
+func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty, j := faults.New(client), open(t, client)
+	write(t, j, "x", 0, 1)
+	config := eager(open(t, faulty))
+	config.Failures = subscriber.Park(1)
+	sub, messages := subscribe(t, config)
+	xs, ys := apart(messages), 0
+	first := receive(t, xs)
+	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
+	entered, nacked := make(chan struct{}), make(chan struct{})
+	var deleting, both atomic.Bool
+	listed := make(chan struct{}, 100)
+	faulty.Inject(faults.UpdateItem, onRow("behind/x", func(ctx context.Context, call faults.Call) (any, error) {
+		if deleting.Load() {
+			both.Store(true)
+		}
+		out, err := call.Send(ctx)
+		listed <- struct{}{}
+		return out, err
+	}))
+	faulty.Inject(faults.DeleteItem, faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+		deleting.Store(true)
+		close(entered)
+		<-nacked
+		select {
+		case <-listed: // it must not, but has time to
+		case <-time.After(200 * time.Millisecond):
+		}
+		out, err := call.Send(ctx)
+		deleting.Store(false)
+		return out, err
+	}))
+	first.Ack()
+	<-entered
+	write(t, j, "x", 1, 1)
+	receive(t, xs).Nack()
+	close(nacked)
+
+	eventually(t, "it is parked", func() bool { return sub.Stats().Parked == 1 })
+	require.NoError(t, sub.Close())
+	assert.False(t, both.Load(), "writes of one row take turns")
+	behind := progress(t, j).Behind
+	require.Len(t, behind, 1)
+	assert.NotNil(t, behind[0].Parked)
+}
+
+func TestTheCursorDoesNotPassAnAggregateThatCouldNotBeListed(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty, j := faults.New(client), open(t, client)
+	write(t, j, "x", 0, 1)
+	var refused atomic.Int64
+	faulty.Inject(faults.UpdateItem, onRow("behind/x", func(ctx context.Context, call faults.Call) (any, error) {
+		refused.Add(1)
+		return refuse(ctx, call)
+	}))
+	first, messages := subscribe(t, eager(open(t, faulty)))
+	xs, ys := apart(messages), 0
+	occurred := record(t, receive(t, xs)).OccurredAt
+	busy(t, j, &ys, "it could not be listed", func() bool { return refused.Load() >= 5 })
+
+	assert.False(t, progress(t, j).Cursor.After(occurred))
+	require.NoError(t, first.Close())
+	_, messages = subscribe(t, eager(j))
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, apart(messages), 1))
+}
+
+func record(t *testing.T, msg *message.Message) *journal.Record {
+	t.Helper()
+	r, ok := subscriber.RecordFromContext(msg.Context())
+	require.True(t, ok)
+	return r
+}
+
+// No cursor leads back to it.
+func TestAnUnhandledEventThatOnlyASweepHasFoundIsListed(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	config := eager(j)
+	config.BehindAfter, config.SweepInterval, config.LeaseDuration = time.Hour, 20*time.Millisecond, 500*time.Millisecond
+	p := &process{Client: client}
+	config.Journal = open(t, p)
+	_, messages := subscribe(t, config)
+	ys := 0
+	xs := apart(messages)
+	busy(t, j, &ys, "the cursor is stored", func() bool { return !progress(t, j).Cursor.IsZero() })
+	write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 0, 1)
+	receive(t, xs) // never answered
+	eventually(t, "x is listed", func() bool { return isBehind(t, j) })
+	p.kill()
+
+	_, messages = subscribe(t, eager(j))
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, apart(messages), 1))
+}
+
+func TestAFormerOwnerCannotTakeOffTheListWhatTheNextOneHasTakenOver(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	write(t, j, "x", 0, 1)
+	first, messages := subscribe(t, eager(j))
+	xs, ys := apart(messages), 0
+	receive(t, xs) // never answered
+	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
+	former := first.Shards()[0].Epoch
+	require.NoError(t, first.Close())
+	_, messages = subscribe(t, eager(j))
+	receive(t, apart(messages)) // so the shard is taken over
+
+	err := checkpoint.New(j).UnlistBehind(t.Context(), subscriber.Group{Name: "group"}, account("x"), former)
+
+	require.ErrorIs(t, err, subscriber.ErrFenced)
+	assert.True(t, isBehind(t, j))
+}
+
+// Else a second stream of the aggregate would list it while the first takes it off.
+func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty, j := faults.New(client), open(t, client)
+	write(t, j, "x", 0, 1)
+	_, messages := subscribe(t, subscriber.WithIdleStreams(eager(open(t, faulty)), 1))
+	xs, ys := apart(messages), 0
+	first := receive(t, xs)
+	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
+	var refused atomic.Int64
+	mend := faulty.Inject(faults.DeleteItem, func(ctx context.Context, call faults.Call) (any, error) {
+		refused.Add(1)
+		return refuse(ctx, call)
+	})
+	first.Ack()
+	busy(t, j, &ys, "it cannot be taken off", func() bool { return refused.Load() >= 3 })
+	write(t, j, "x", 1, 1)
+	receive(t, xs) // never answered
+	var unlisted sync.Once
+	gone := make(chan struct{})
+	faulty.Inject(faults.DeleteItem, func(ctx context.Context, call faults.Call) (any, error) {
+		unlisted.Do(func() { close(gone) })
+		return call.Send(ctx)
+	})
+	mend()
+	cursor := progress(t, j).Cursor
+	busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(cursor.Add(100 * time.Millisecond)) })
+
+	assert.True(t, isBehind(t, j), "x/2 is not handled")
+	select {
+	case <-gone:
+		assert.Fail(t, "x was taken off the list")
+	default:
+	}
+}
+
+func TestAnAggregateIsNotForgottenBeforeItsPositionIsStored(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	config := quick(open(t, client))
+	config.CommitInterval = time.Hour
+	_, messages := subscribe(t, subscriber.WithIdleStreams(config, 1))
+	for _, id := range []string{"x", "y", "z"} {
+		write(t, j, id, 0, 1)
+		receiveAll(t, messages, 1)
+	}
+	for n := 1; n <= 5; n++ {
+		write(t, j, "z", n, 1)
+		receiveAll(t, messages, 1)
+	}
+	write(t, j, "x", 1, 1)
+	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+}

@@ -1,0 +1,124 @@
+package subscriber_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+var errRefused = errors.New("connection refused")
+
+func refuse(context.Context, faults.Call) (any, error) { return nil, errRefused }
+
+// onRow lets a fault happen to the updates and deletions of rows whose sort key begins with a prefix.
+func onRow(prefix string, fault faults.Fault) faults.Fault {
+	return func(ctx context.Context, call faults.Call) (any, error) {
+		var key map[string]types.AttributeValue
+		switch in := call.Input.(type) {
+		case *dynamodb.UpdateItemInput:
+			key = in.Key
+		case *dynamodb.DeleteItemInput:
+			key = in.Key
+		}
+		if sort, ok := key["skey"].(*types.AttributeValueMemberS); !ok || !strings.HasPrefix(sort.Value, prefix) {
+			return call.Send(ctx)
+		}
+		return fault(ctx, call)
+	}
+}
+
+// onBeat lets a fault happen to the signs of life of members.
+func onBeat(fault faults.Fault) faults.Fault {
+	return onRow("roster", func(ctx context.Context, call faults.Call) (any, error) {
+		if in := call.Input.(*dynamodb.UpdateItemInput); !strings.HasPrefix(*in.UpdateExpression, "SET #members.#m.#beat = ") {
+			return call.Send(ctx)
+		}
+		return fault(ctx, call)
+	})
+}
+
+// at opens the tables in a process whose clock is off.
+func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Journal {
+	t.Helper()
+	j, err := journal.Open(t.Context(), client, journal.Config{Now: now})
+	require.NoError(t, err)
+	return j
+}
+
+// progress reads what is stored of the cursor of shard 0 and of those behind.
+func progress(t *testing.T, j *journal.Journal) checkpoint.Progress {
+	t.Helper()
+	progress, err := checkpoint.New(j).Progress(context.Background(), checkpoint.Shard{Group: subscriber.Group{Name: "group"}, Topic: topic})
+	require.NoError(t, err)
+	return progress
+}
+
+// roster reads who is a member and owns what.
+func roster(t *testing.T, j *journal.Journal) checkpoint.Roster {
+	t.Helper()
+	r, err := checkpoint.New(j).ReadRoster(context.Background(), checkpoint.Key{Group: "group", Topic: topic})
+	require.NoError(t, err)
+	return r
+}
+
+// beats waits until each member has shown that it lives some times more.
+func beats(t *testing.T, j *journal.Journal, n uint64) {
+	t.Helper()
+	before := roster(t, j)
+	eventually(t, "the members show that they live", func() bool {
+		now := roster(t, j)
+		for member, state := range before.Members {
+			if is, still := now.Members[member]; still && is.Beat < state.Beat+n {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// diary is a logger that keeps what it is told.
+type diary struct {
+	watermill.NopLogger
+	mu    sync.Mutex
+	lines []line
+}
+
+type line struct {
+	msg    string
+	fields watermill.LogFields
+}
+
+func (d *diary) Error(msg string, _ error, fields watermill.LogFields) { d.note(msg, fields) }
+func (d *diary) Info(msg string, fields watermill.LogFields)           { d.note(msg, fields) }
+func (d *diary) With(watermill.LogFields) watermill.LoggerAdapter      { return d }
+
+func (d *diary) note(msg string, fields watermill.LogFields) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lines = append(d.lines, line{msg, fields})
+}
+
+// of gives the lines that contain a text.
+func (d *diary) of(text string) (found []line) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range d.lines {
+		if strings.Contains(l.msg, text) {
+			found = append(found, l)
+		}
+	}
+	return found
+}

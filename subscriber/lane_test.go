@@ -1,0 +1,39 @@
+package subscriber
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestNoLaneBeginsOnAShardThatHasEnded(t *testing.T) {
+	t.Parallel()
+	sh := &shard{}
+	assert.True(t, sh.enter())
+	sh.serving.Done()
+	sh.end()
+	assert.False(t, sh.enter(), "nobody would wait for it")
+}
+
+func TestThePauseAfterANackDoublesUpToTheMost(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		config Config
+		want   []time.Duration
+	}{
+		"growing":    {Config{NackResendSleep: 10 * ms, MaxNackResendSleep: 50 * ms}, []time.Duration{10 * ms, 20 * ms, 40 * ms, 50 * ms, 50 * ms}},
+		"by default": {Config{}, []time.Duration{100 * ms, 100 * ms, 100 * ms}},
+		"one given":  {Config{NackResendSleep: 7 * ms}, []time.Duration{7 * ms, 7 * ms}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.config.setDefaults()
+			for i, want := range c.want {
+				assert.Equal(t, want, c.config.nackPause(i+1), "attempt %d", i+1)
+			}
+			assert.Equal(t, c.want[len(c.want)-1], c.config.nackPause(1000), "without overflow")
+		})
+	}
+}

@@ -1,0 +1,145 @@
+package subscriber_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// hangingPublisher does not return until it is told to.
+type hangingPublisher struct{ entered, goOn chan struct{} }
+
+func (p hangingPublisher) Publish(string, ...*message.Message) error {
+	close(p.entered)
+	<-p.goOn
+	return nil
+}
+
+func (p hangingPublisher) Close() error { return nil }
+
+func TestCloseDoesNotWaitForAPoisonQueueThatHangs(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 1)
+	p := hangingPublisher{make(chan struct{}), make(chan struct{})}
+	defer close(p.goOn)
+	config := quick(j)
+	config.CloseTimeout = 10 * time.Millisecond
+	config.Failures = subscriber.PoisonQueue(1, p, "poison")
+	sub, messages := subscribe(t, config)
+	receive(t, messages).Nack()
+	<-p.entered
+
+	closed := make(chan error, 1)
+	go func() { closed <- sub.Close() }()
+	select {
+	case err := <-closed:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		require.FailNow(t, "Close does not return")
+	}
+
+	_, messages = subscribe(t, quick(j))
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1), "nobody knows whether it was published")
+}
+
+// The journal and the snapshots go back to a backup, the checkpoints do not: what is written then has numbers that the group is beyond.
+func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	write(t, j, "x", 0, 3)
+	first, messages := subscribe(t, quick(j))
+	receiveAll(t, messages, 3)
+	require.NoError(t, first.Close())
+	for _, row := range []struct{ table, sort string }{
+		{"journal", "account-x-1"}, {"journal", "account-x-2"}, {"journal", "account-x-3"}, {"snapshot", "account-x-0"},
+	} {
+		_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(row.table), Key: map[string]types.AttributeValue{
+			"pkey": &types.AttributeValueMemberS{Value: "account-0"}, "skey": &types.AttributeValueMemberS{Value: row.sort},
+		}})
+		require.NoError(t, err)
+	}
+	write(t, j, "x", 0, 2)
+
+	config := quick(j)
+	config.SweepInterval = 20 * time.Millisecond
+	log := &diary{}
+	sub, err := subscriber.NewSubscriber(config, log)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sub.Close()) })
+	_, err = sub.Subscribe(t.Context(), topic)
+	require.NoError(t, err)
+
+	eventually(t, "it is counted", func() bool { return sub.Stats().Beyond > 0 })
+	lines := log.of("further than the journal")
+	require.NotEmpty(t, lines)
+	assert.Equal(t, "x", lines[0].fields["aggregate_id"])
+	assert.EqualValues(t, 3, lines[0].fields["position"])
+	assert.EqualValues(t, 2, lines[0].fields["version"])
+	assert.Zero(t, sub.Stats().Delivered)
+}
+
+// A connection can be dead without an end.
+func TestAReadThatHangsIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]struct {
+		operation faults.Operation
+		table     string
+	}{
+		"of an event":                {faults.GetItem, "journal"},
+		"of the progress of a shard": {faults.Query, "checkpoint"},
+		"of the tail":                {faults.Query, "journal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := create(t, 1)
+			j := open(t, client)
+			write(t, j, "x", 0, 2)
+			first, messages := subscribe(t, quick(j))
+			receiveAll(t, messages, 1)
+			require.NoError(t, first.Close())
+
+			faulty := faults.New(client)
+			config := quick(open(t, faulty))
+			var hung atomic.Bool
+			faulty.Inject(read.operation, func(ctx context.Context, call faults.Call) (any, error) {
+				if tableOf(call) != read.table || !hung.CompareAndSwap(false, true) {
+					return call.Send(ctx)
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+			_, messages = subscribe(t, config)
+
+			assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+			if read.operation == faults.GetItem {
+				write(t, config.Journal, "x", 2, 1) // which wakes it, before the tail shows the event
+				assert.Equal(t, expect("x", 3, 3), receiveAll(t, messages, 1))
+			}
+			assert.True(t, hung.Load())
+		})
+	}
+}
+
+func tableOf(call faults.Call) string {
+	switch in := call.Input.(type) {
+	case *dynamodb.GetItemInput:
+		return *in.TableName
+	case *dynamodb.QueryInput:
+		return *in.TableName
+	default:
+		return ""
+	}
+}
