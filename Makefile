@@ -43,12 +43,15 @@ ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscr
 # the detector. Ours are not.
 RACE := -race -gcflags=github.com/ThreeDotsLabs/watermill/pubsub/tests=-race=false
 
+# Those that take longest begin first, so that they do not run alone at the end.
+LONGEST := ./internal/suite/... ./internal/cmd/sim/... ./dynamotest/internal/compare
+
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.
 .PHONY: test
 test: $(EMULATOR) ## Run all tests with the race detector, on dynamotest and on DynamoDB Local
-	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) $(ON_BOTH)
-	$(EMULATOR) -- go test $(RACE) -p 2 -timeout $(TEST_TIMEOUT) $(PACKAGES)
+	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) ./internal/suite/... $(ON_BOTH)
+	$(EMULATOR) -- go test $(RACE) -p 2 -timeout $(TEST_TIMEOUT) $(LONGEST) $(PACKAGES)
 
 .PHONY: test-short
 test-short: ## Run the tests that need no DynamoDB Local, on dynamotest
