@@ -35,7 +35,7 @@ type Stats struct {
 
 type counters struct {
 	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
-	late, swept, ahead, claims, positions atomic.Uint64
+	late, swept, beyond, claims, positions atomic.Uint64
 	skew skew
 }
 
@@ -46,7 +46,7 @@ func (c *counters) read() Stats {
 		Filtered: c.filtered.Load(), Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
 		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
 		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
-		Beyond: c.ahead.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
+		Beyond: c.beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}
 }

@@ -68,7 +68,7 @@ func (sh *shard) sweep(ctx context.Context) {
 		at := time.UnixMilli(sh.settledAt())
 		for _, standing := range standings {
 			if standing.Position > standing.Head.Version {
-				sh.checkAhead(ctx, standing.Head.Aggregate, standing.Position)
+				sh.checkBeyond(ctx, standing.Head.Aggregate, standing.Position)
 			}
 			if standing.Head.Version > standing.Position {
 				moved = append(moved, &journal.Record{Aggregate: standing.Head.Aggregate, Number: standing.Head.Version, OccurredAt: at})
@@ -93,16 +93,16 @@ func (sh *shard) setSwept(at time.Time) {
 	sh.swept = at.Add(-rand.N(max(1, sh.config.SweepInterval/10)))
 }
 
-// checkAhead complains of a group that is further than the aggregate, as after a restore of the journal from a backup: its next
+// checkBeyond complains of a group that is further than the aggregate, as after a restore of the journal from a backup: its next
 // events would be dropped as duplicates.
-func (sh *shard) checkAhead(ctx context.Context, id aggregate.ID, position uint64) {
+func (sh *shard) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
 	version, err := sh.raw.Version(ctx, id)
 	if err != nil || version >= position {
 		return // the head was read before the position, or is gone
 	}
-	sh.stats.ahead.Add(1)
+	sh.stats.beyond.Add(1)
 	sh.logger.Error("The group is further than the journal, so the aggregate's next events count as handled",
-		errAhead, watermill.LogFields{"aggregate_id": id.Value, "position": position, "version": version})
+		errBeyond, watermill.LogFields{"aggregate_id": id.Value, "position": position, "version": version})
 }
 
-var errAhead = errors.New("position beyond the last event: if the journal was restored, reset the group or the aggregate, see package groups")
+var errBeyond = errors.New("position beyond the last event: if the journal was restored, reset the group or the aggregate, see package groups")
