@@ -8,8 +8,9 @@
 // members there are and how they are configured, who writes, how bad the weather is. A world is a database of package
 // dynamotest and processes around it (process.go) that have nothing in common but that database: each reaches it over a
 // wire of its own (wire.go), on which requests are slow, lost, cut and late. Processes crash, stall, close and come
-// back (trouble.go) while writers commit (writer.go) and handlers are slow, fail and hang (handler.go). Then the weather
-// calms down, and everything must arrive.
+// back (trouble.go) while writers commit (writer.go), handlers are slow, fail and hang (handler.go), and groups are paused, after
+// which nothing may go out (operator.go). Then the weather calms down, a member of each group crashes and must be replaced in
+// time, and everything must arrive (settle.go).
 //
 // An oracle outside the database (oracle.go) sees each commit, each message that is handed out, each ack, and each
 // position that the database has stored. It compares them as they happen, so that a finding has its time.

@@ -20,11 +20,23 @@ func (w *world) operate(ctx context.Context, j *journal.Journal, r *rand.Rand) {
 			continue // bad weather, or nobody has joined it yet
 		}
 		w.oracle.note("pause", group)
+		// Who has lost its lease to a thief works on unknown to all.
+		if w.plan.troubles.theft == 0 && waitIdle(ctx, g, group, topic) == nil {
+			w.oracle.rest(group, topic, true)
+		}
 		pauseFor(ctx, rand64(r, 5*time.Second))
+		w.oracle.rest(group, topic, false)
 		if g.Resume(ctx, group, topic) == nil {
 			w.oracle.note("resume", group)
 		}
 	}
+}
+
+// waitIdle does not wait for members that nobody else can give up.
+func waitIdle(ctx context.Context, g *groups.Groups, group, topic string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return g.WaitIdle(ctx, group, topic)
 }
 
 // resumeAll resumes all groups.

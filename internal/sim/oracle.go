@@ -18,13 +18,14 @@ type oracle struct {
 	tokens   map[string]bool // of transactions that were done
 	rosters  map[string]*owners
 	filters  map[string]bool // groups that ask for events that happened alone
+	resting  map[stream]bool // groups and topics that are paused and idle
 }
 
 // mostFindings are kept of a world; what follows the first of them says little.
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, resting: map[stream]bool{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
@@ -55,6 +56,16 @@ func (o *oracle) count(what string, n int) {
 	o.trace.seen[what] += n
 }
 
+// rest is told that a group is paused and has become idle, or that this ends.
+func (o *oracle) rest(group, topic string, resting bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if resting {
+		o.trace.note("rest", group, stream{topic: topic}, 0)
+	}
+	o.resting[stream{group: group, topic: topic}] = resting
+}
+
 // committed is told of a commit: of its aggregate and the number of its last event.
 func (o *oracle) committed(who, topic, id string, version uint64) {
 	o.mu.Lock()
@@ -75,6 +86,8 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 	a.out, a.ctx = number, ctx
 	before := max(h.position(), a.acked)
 	switch {
+	case o.resting[stream{group: s.group, topic: s.topic}]:
+		o.finding(Restless, "%s hands out %s #%d, but the group is paused and was idle", m.name, s, number)
 	case !o.wants(s.group, number):
 		o.finding(Unwanted, "%s hands out %s #%d, of a type that the group did not ask for", m.name, s, number)
 	case number > o.next(s.group, h.acked):

@@ -208,3 +208,25 @@ func TestTheOracleFindsAPositionBeyondWhatAGroupDidNotAskFor(t *testing.T) {
 	s.store(s.a, s.s, 1, true)
 	assert.Equal(t, []Kind{Moved}, s.kinds())
 }
+
+func TestTheOracleFindsWhatGoesOutWhileAGroupIsIdle(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.rest("g", "order", true)
+	s.handle(s.a, 1)
+	s.rest("g", "order", false)
+	s.handle(s.a, 2)
+	assert.Equal(t, []Kind{Restless}, s.kinds())
+}
+
+func TestTheOracleKnowsWhoseShardsAreLeft(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.enrol(s.a, rosterChange{roster: "g/order", owners: []uint64{1, 1, 0}, joins: []uint64{1}})
+	s.enrol(s.b, rosterChange{roster: "g/order", owners: []uint64{1, 2, 2}, joins: []uint64{2}})
+	assert.Equal(t, 1, s.left(s.a))
+	s.enrol(s.b, rosterChange{roster: "g/order", owners: []uint64{0, 2, 2}, gone: []uint64{1}})
+	assert.Equal(t, 1, s.left(s.a), "nobody has it yet")
+	s.enrol(s.b, rosterChange{roster: "g/order", owners: []uint64{2, 2, 2}})
+	assert.Zero(t, s.left(s.a))
+}

@@ -85,6 +85,9 @@ func newPlan(r *rand.Rand, w World) *plan {
 		every: seconds(r, 3, 30), down: seconds(r, 1, 8), stalls: seconds(r, 1, 20),
 		crash: r.Float64(), stall: r.Float64(), closes: r.Float64(), theft: r.Float64() / 2,
 	}
+	if p.operators && r.IntN(2) == 0 {
+		p.troubles.theft = 0
+	}
 	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
 	groups := pick(r, 1, 2, 4, 6, 8)
 	if w.Small {
@@ -138,6 +141,13 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 		g.config.EventTypes = []string{happened{}.EventType()}
 	}
 	return g
+}
+
+func (p *plan) longestLease() (longest time.Duration) {
+	for _, g := range p.groups {
+		longest = max(longest, g.config.LeaseDuration)
+	}
+	return longest
 }
 
 func (p *plan) String() string {

@@ -16,13 +16,15 @@ const (
 	Reordered Kind = "reordered"
 	// Unwanted: an event of a type that the group did not ask for.
 	Unwanted Kind = "unwanted"
+	// Restless: an event that was handed out while the group was paused and had become idle.
+	Restless Kind = "restless"
 	// Repeated: an event that was handed out although the group's position was stored beyond it.
 	Repeated Kind = "after_flush_duplicate"
 	// Moved: a stored position that went back, beyond what was acked, or that is not where it should be in the end.
 	Moved Kind = "position"
 	// Effect: an effect of a projection that did not happen exactly once.
 	Effect Kind = "effect"
-	// Slow: a Close, or a start, that took longer than it may.
+	// Slow: a Close, a start or a takeover that took longer than it may.
 	Slow Kind = "slow"
 	// Leak: a goroutine that is left when everything is closed.
 	Leak Kind = "leak"

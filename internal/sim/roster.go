@@ -14,8 +14,9 @@ const rosterRow = "roster"
 
 // owners is who owns the shards of a group and topic, as far as was seen.
 type owners struct {
-	last []uint64        // who owned a shard last
-	gone map[uint64]bool // members that have left, or were struck off
+	last []uint64           // who owned a shard last
+	who  map[uint64]*member // by number
+	gone map[uint64]bool    // members that have left, or were struck off
 }
 
 // rosterChange is a write of a roster.
@@ -64,17 +65,21 @@ func numbersOf(v types.AttributeValue) (numbers []uint64) {
 	return numbers
 }
 
-// enrol counts who joins and leaves, and which shards go from one member to another that lives, or from one that is gone.
-func (o *oracle) enrol(c rosterChange) {
+// enrol is told of a change that a member has made. It counts who joins and leaves, and which shards go from one member to
+// another that lives, or from one that is gone.
+func (o *oracle) enrol(by *member, c rosterChange) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	known := o.rosters[c.roster]
 	if known == nil {
-		known = &owners{last: make([]uint64, len(c.owners)), gone: map[uint64]bool{}}
+		known = &owners{last: make([]uint64, len(c.owners)), who: map[uint64]*member{}, gone: map[uint64]bool{}}
 		o.rosters[c.roster] = known
 	}
 	o.trace.seen["join"] += len(c.joins)
 	o.trace.seen["leave"] += len(c.gone)
+	for _, m := range c.joins {
+		known.who[m] = by
+	}
 	for _, m := range c.gone {
 		known.gone[m] = true
 	}
@@ -91,6 +96,20 @@ func (o *oracle) enrol(c rosterChange) {
 		}
 		known.last[shard] = owner
 	}
+}
+
+// left counts the shards that a member was the last to own.
+func (o *oracle) left(m *member) (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, known := range o.rosters {
+		for _, owner := range known.last {
+			if known.who[owner] == m {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // stealLease takes all shards from whoever has them, as another member would that judged their owners dead: the epochs rise, and

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -35,6 +37,7 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 		heads[stream{topic: head.Aggregate.Type, id: head.Aggregate.Value}] = head.Version
 		w.events += int(head.Version)
 	}
+	w.takeOver(ctx, random)
 	random.Shuffle(len(w.processes), func(i, j int) { w.processes[i], w.processes[j] = w.processes[j], w.processes[i] })
 	kept := map[string]bool{}
 	for _, p := range w.processes {
@@ -72,6 +75,44 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 	}
 	return heads, nil
 }
+
+// takeOver lets a member of each group crash while nothing else happens, and looks whether others have its shards when they
+// should: a beat after the crash they have seen its last one, and a lease after that they give it up.
+func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
+	pauseFor(ctx, w.plan.troubles.stalls+2*w.plan.longestLease()) // who was away is back, or given up
+	begin := time.Now()
+	var crashed []*life
+	for _, group := range w.plan.groups {
+		var living []*process
+		for _, p := range w.processes {
+			if p.life != nil && p.group.name == group.name {
+				living = append(living, p)
+			}
+		}
+		if len(living) > 1 {
+			p := pick(random, living...)
+			w.oracle.note("crash", p.life.member.name)
+			crashed, p.life = append(crashed, p.life), nil
+			crashed[len(crashed)-1].kill()
+		}
+	}
+	slices.SortStableFunc(crashed, func(a, b *life) int { return cmp.Compare(a.mostVacancy(), b.mostVacancy()) })
+	for _, l := range crashed {
+		pauseFor(ctx, time.Until(begin.Add(l.mostVacancy())))
+		if n := w.oracle.left(l.member); n > 0 {
+			w.oracle.find(Slow, "%v after %s crashed nobody had taken over %d of its shards", time.Since(begin), l.member.name, n)
+		}
+	}
+}
+
+// mostVacancy is how long shards may be without a member after a crash.
+func (l *life) mostVacancy() time.Duration {
+	lease := l.process.group.config.LeaseDuration
+	return lease + lease/4 + takeOverSlack
+}
+
+// takeOverSlack is for the requests of a takeover: a few, one after the other.
+const takeOverSlack = 100 * time.Millisecond
 
 // patience is how long the groups have to go on by one event.
 const patience = 5 * time.Minute

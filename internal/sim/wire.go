@@ -131,7 +131,7 @@ func (w *wire) arrive(request *http.Request) (reply, error) {
 	// One that comes a second time is answered like the first, and does nothing.
 	again := isTransaction && w.oracle.isRepeated(aws.ToString(transaction.ClientRequestToken))
 	if change, ok := rosterChangeOf(in); ok && !again {
-		w.oracle.enrol(change)
+		w.oracle.enrol(w.member, change)
 	}
 	for _, p := range positionWrites(in) {
 		s := stream{w.member.group, p.topic, p.id}
