@@ -87,7 +87,7 @@ const MaxGroupBytes = 255
 
 // checkGroup refuses a slash, which ends the name within a key: groups "a" and "a/b" must not meet.
 func checkGroup(group string) error {
-	reason := ""
+	var reason string
 	switch {
 	case group == "":
 		reason = "is empty: name the handler, or the group of handlers, that is to get each message once"
