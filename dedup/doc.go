@@ -2,7 +2,9 @@
 //
 // Handlers of a [github.com/millrace-dev/millrace/subscriber] need none of it. The subscriber knows the position of its group in
 // each aggregate: an event at or below it is never delivered again, one that was nacked is, and there is no window after
-// which either is forgotten. This package is for what lies behind another transport:
+// which either is forgotten. Only after a crash, what was acked in its last moments comes again, since positions are stored a little
+// after the ack; a handler that cannot bear that commits the position with its effects, as package projection does.
+// A Deduplicator before such a handler makes it worse: it drops what was nacked. This package is for what lies behind another transport:
 //
 //   - [Positions] is for messages of the subscriber that a handler has forwarded, to Kafka for example, and that are consumed
 //     there. It does what the subscriber does: it keeps the number of the last event that was handled, per aggregate and group,

@@ -2,7 +2,6 @@ package suite_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -118,7 +117,7 @@ func TestACommandThatIsDeliveredAgainIsExecutedOnce(t *testing.T) {
 			_, err := repo.Execute(ctx, c.Account, func(account) ([]aggregate.Event[account], error) {
 				return []aggregate.Event[account]{deposited(*c)}, nil
 			}, repository.CommandID(msg.UUID))
-			if err != nil && !errors.Is(err, journal.ErrDuplicateCommand) {
+			if err != nil {
 				return err
 			}
 			if attempt := tried.count(msg); attempt < 3 {

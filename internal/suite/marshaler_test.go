@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // received is what handlers were given, in the order in which they got it.
@@ -61,11 +62,13 @@ func processors[A, B any](t *testing.T, s store, topic string, marshaler cqrs.Co
 		single, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
 			GenerateSubscribeTopic: func(cqrs.EventProcessorGenerateSubscribeTopicParams) (string, error) { return topic, nil },
 			SubscriberConstructor: func(p cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
-				_, sub := s.ordered(t, p.HandlerName)
+				_, sub := s.pubSub(t, publisher.Config{}, subscriber.Config{
+					ConsumerGroup: p.HandlerName,
+					EventTypes:    []string{p.EventName}, // so that none is unknown
+				})
 				return sub, nil
 			},
-			AckOnUnknownEvent: true,
-			Marshaler:         marshaler,
+			Marshaler: marshaler,
 		})
 		require.NoError(t, err)
 		a, b := handlers("single-")
