@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -102,5 +103,50 @@ func TestOverATransportThatRepeatsAndReordersEventsAreHandledInOrder(t *testing.
 				assert.GreaterOrEqual(t, handlings, aggregates*events)
 			})
 		}
+	}
+}
+
+// A queue hands messages out side by side, those of one aggregate and duplicates included.
+func TestSideBySideInOneProcessEachEventIsHandledOnceAndInOrder(t *testing.T) {
+	t.Parallel()
+	const aggregates, events, workers = 3, 10, 8
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			p := newPositions(t, database(t), dedup.PositionsConfig{})
+			queue := make(chan *message.Message, 2*aggregates*events)
+			var waiting sync.WaitGroup
+			for _, n := range rand.New(rand.NewPCG(seed, 2)).Perm(2 * aggregates * events) {
+				waiting.Add(1)
+				queue <- forwarded(t, order(fmt.Sprint(n%aggregates)), uint64(n/aggregates%events+1))
+			}
+			var got handled
+			for range workers {
+				go func() {
+					for msg := range queue {
+						if _, err := p.Middleware(got.handle)(msg); err != nil {
+							assert.ErrorIs(t, err, dedup.ErrGap)
+							queue <- msg
+							continue
+						}
+						waiting.Done()
+					}
+				}()
+			}
+			waiting.Wait()
+			close(queue)
+
+			by := map[byte][]string{}
+			for _, payload := range got.payloads {
+				by[payload[0]] = append(by[payload[0]], payload)
+			}
+			for id := range aggregates {
+				var want []string
+				for n := range events {
+					want = append(want, fmt.Sprintf("%d#%d", id, n+1))
+				}
+				assert.Equal(t, want, by[fmt.Sprint(id)[0]])
+			}
+		})
 	}
 }
