@@ -18,3 +18,16 @@ func EnsureTable(ctx context.Context, client Client, table *dynamodb.CreateTable
 	}
 	return nil
 }
+
+// EnsureExpiry turns time to live on for an attribute of a table, and waits for nothing: DynamoDB takes up to an hour to
+// begin, and deletes what has expired within days. It may be called again. It is for packages that keep tables of their own.
+//
+// Errors: [ErrDescriptorMismatch] if time to live is on for another attribute, [ErrTableMissing], [ErrAccess].
+func EnsureExpiry(ctx context.Context, client Client, table, attribute string) error {
+	j := &Journal{client: client}
+	j.config.Attributes.TTL = attribute
+	if err := j.ensureExpiry(ctx, table); err != nil {
+		return fmt.Errorf("turn on time to live of table %q: %w", table, err)
+	}
+	return nil
+}

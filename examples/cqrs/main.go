@@ -1,4 +1,4 @@
-// Command cqrs uses Watermill's event bus and event processor on a journal.
+// Command cqrs uses Watermill's command bus, command processor and event processor on a journal.
 //
 //	go run ./examples/cqrs
 package main
@@ -13,21 +13,38 @@ import (
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-type OrderPlaced struct {
+type Order struct{ Placed bool }
+
+type OrderPlaced struct{ Total int }
+
+func (OrderPlaced) EventType() string { return "order.placed.v1" }
+func (OrderPlaced) Apply(o *Order)    { o.Placed = true }
+
+var Orders = aggregate.Define[Order]("order", OrderPlaced{})
+
+// PlaceOrder is a command.
+type PlaceOrder struct {
 	Order string
 	Total int
 }
 
-func (OrderPlaced) EventType() string { return "order.placed.v1" }
+func (p PlaceOrder) decide(o Order) ([]aggregate.Event[Order], error) {
+	if o.Placed {
+		return nil, nil
+	}
+	return []aggregate.Event[Order]{OrderPlaced{p.Total}}, nil
+}
 
-// Watermill's event bus publishes typed events, and its event processor hands them to typed handlers, those that a
-// repository commits as well.
+// A command goes through the journal to its handler, which executes it on an aggregate; the event that comes of it goes to a typed
+// handler of events.
 func main() {
 	ctx := context.Background()
 	client, err := dynamo.Client(ctx)
@@ -35,26 +52,40 @@ func main() {
 	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // makes the tables, unless they are there
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
-	marshaler := cqrs.JSONMarshaler{GenerateName: func(event any) string {
-		return event.(interface{ EventType() string }).EventType()
-	}}
+	orders, err := repository.New(j, Orders, repository.Config{})
+	check(err)
+	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	check(err)
+	marshaler := cqrs.JSONMarshaler{GenerateName: publisher.EventName} // named as the journal names them
 
 	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	check(err)
 	defer func() { check(p.Close()) }()
-	bus, err := cqrs.NewEventBusWithConfig(p, cqrs.EventBusConfig{
+	bus, err := cqrs.NewCommandBusWithConfig(p, cqrs.CommandBusConfig{
 		Marshaler:            marshaler,
-		GeneratePublishTopic: func(cqrs.GenerateEventPublishTopicParams) (string, error) { return "order", nil },
-		OnPublish: func(params cqrs.OnEventSendParams) error {
-			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Event.(OrderPlaced).Order)
+		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "order-commands", nil },
+		OnSend: func(params cqrs.CommandBusOnSendParams) error { // those of an order in order, others beside it
+			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(PlaceOrder).Order)
 			return nil
 		},
 	})
 	check(err)
 
-	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
+	commands, err := cqrs.NewCommandProcessorWithConfig(router, cqrs.CommandProcessorConfig{
+		Marshaler:              marshaler,
+		GenerateSubscribeTopic: func(cqrs.CommandProcessorGenerateSubscribeTopicParams) (string, error) { return "order-commands", nil },
+		SubscriberConstructor: func(params cqrs.CommandProcessorSubscriberConstructorParams) (message.Subscriber, error) {
+			return subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: params.HandlerName}, nil)
+		},
+	})
 	check(err)
-	processor, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
+	check(commands.AddHandlers(cqrs.NewCommandHandler("place-order", func(ctx context.Context, place *PlaceOrder) error {
+		once := repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID) // however often it is delivered
+		_, err := orders.Execute(ctx, place.Order, place.decide, once)
+		return err
+	})))
+
+	events, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
 		Marshaler:              marshaler,
 		GenerateSubscribeTopic: func(cqrs.EventProcessorGenerateSubscribeTopicParams) (string, error) { return "order", nil },
 		SubscriberConstructor: func(params cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
@@ -65,16 +96,16 @@ func main() {
 	check(err)
 	handled := make(chan struct{})
 	once := sync.OnceFunc(func() { close(handled) }) // an event may come again
-	err = processor.AddHandlers(cqrs.NewEventHandler("invoicing", func(_ context.Context, placed *OrderPlaced) error {
-		fmt.Println("invoice", placed.Order, "over", placed.Total)
+	check(events.AddHandlers(cqrs.NewEventHandler("invoicing", func(ctx context.Context, placed *OrderPlaced) error {
+		id, _, _ := subscriber.AggregateFromContext(ctx)
+		fmt.Println("invoice", id.Value, "over", placed.Total)
 		once()
 		return nil
-	}))
-	check(err)
+	})))
+
 	ended := make(chan error, 1)
 	go func() { ended <- router.Run(ctx) }()
-
-	check(bus.Publish(ctx, OrderPlaced{Order: "1234", Total: 700}))
+	check(bus.Send(ctx, PlaceOrder{Order: "1234", Total: 700}))
 	<-handled
 	check(router.Close())
 	check(<-ended)

@@ -34,9 +34,7 @@ func (closed) Apply(a *account)      { a.Balance = 0 }
 var accounts = aggregate.Define[account]("account", deposited{}, closed{})
 
 // byEventType names events as the journal does.
-var byEventType = cqrs.JSONMarshaler{GenerateName: func(event any) string {
-	return event.(interface{ EventType() string }).EventType()
-}}
+var byEventType = cqrs.JSONMarshaler{GenerateName: publisher.EventName}
 
 // totals are what the typed handlers have seen.
 type totals struct {

@@ -1,0 +1,148 @@
+package suite_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// commands are topics of the journal, one for each command, and each handler is a group.
+func startCommands(t *testing.T, s store, marshaler cqrs.CommandEventMarshaler, handlers ...cqrs.CommandHandler) *cqrs.CommandBus {
+	t.Helper()
+	pub, _ := s.ordered(t, "bus")
+	bus, err := cqrs.NewCommandBusWithConfig(pub, cqrs.CommandBusConfig{
+		GeneratePublishTopic: func(p cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return p.CommandName, nil },
+		OnSend: func(p cqrs.CommandBusOnSendParams) error {
+			if d, ok := p.Command.(*deposit); ok {
+				p.Message.Metadata.Set(publisher.AggregateIDKey, d.Account) // in order per account
+			}
+			return nil
+		},
+		Marshaler: marshaler,
+	})
+	require.NoError(t, err)
+	startRouter(t, func(router *message.Router) {
+		processor, err := cqrs.NewCommandProcessorWithConfig(router, cqrs.CommandProcessorConfig{
+			GenerateSubscribeTopic: func(p cqrs.CommandProcessorGenerateSubscribeTopicParams) (string, error) { return p.CommandName, nil },
+			SubscriberConstructor: func(p cqrs.CommandProcessorSubscriberConstructorParams) (message.Subscriber, error) {
+				_, sub := s.ordered(t, p.HandlerName)
+				return sub, nil
+			},
+			Marshaler: marshaler,
+		})
+		require.NoError(t, err)
+		require.NoError(t, processor.AddHandlers(handlers...))
+	})
+	return bus
+}
+
+type deposit struct {
+	Account string
+	Amount  int
+}
+
+type closing struct{ Account string }
+
+func TestCommandsAreHandledWithEachMarshaler(t *testing.T) {
+	t.Parallel()
+	t.Run("JSON", func(t *testing.T) {
+		t.Parallel()
+		var got received
+		bus := startCommands(t, newStore(t), cqrs.JSONMarshaler{},
+			cqrs.NewCommandHandler("deposits", func(_ context.Context, c *deposit) error {
+				got.add("deposits", *c)
+				return nil
+			}),
+			cqrs.NewCommandHandler("closings", func(_ context.Context, c *closing) error {
+				got.add("closings", *c)
+				return nil
+			}))
+		for _, command := range []any{&deposit{"alice", 1}, &closing{"alice"}, &deposit{"alice", 2}} {
+			require.NoError(t, bus.Send(t.Context(), command))
+		}
+		eventually(t, "each handler has its commands, in order", func() bool {
+			return got.equals("deposits", "{alice 1}", "{alice 2}") && got.equals("closings", "{alice}")
+		})
+	})
+	for name, marshaler := range map[string]cqrs.CommandEventMarshaler{
+		"Proto":    cqrs.ProtoMarshaler{},
+		"Protobuf": cqrs.ProtobufMarshaler{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got received
+			bus := startCommands(t, newStore(t), marshaler,
+				cqrs.NewCommandHandler("texts", func(_ context.Context, c *wrapperspb.StringValue) error {
+					got.add("texts", c.GetValue())
+					return nil
+				}),
+				cqrs.NewCommandHandler("numbers", func(_ context.Context, c *wrapperspb.Int64Value) error {
+					got.add("numbers", c.GetValue())
+					return nil
+				}))
+			for _, command := range []any{wrapperspb.String("a"), wrapperspb.Int64(1), wrapperspb.String("b")} {
+				require.NoError(t, bus.Send(t.Context(), command))
+			}
+			eventually(t, "each handler has its commands, in order", func() bool {
+				return got.equals("texts", "a", "b") && got.equals("numbers", "1")
+			})
+		})
+	}
+}
+
+// The id of the command's message makes what a redelivery does again a single commit.
+func TestACommandThatIsDeliveredAgainIsExecutedOnce(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	j, err := journal.Open(t.Context(), s.client, journal.Config{})
+	require.NoError(t, err)
+	repo, err := repository.New(j, accounts, repository.Config{})
+	require.NoError(t, err)
+	var tried tries
+	bus := startCommands(t, s, cqrs.JSONMarshaler{},
+		cqrs.NewCommandHandler("deposits", func(ctx context.Context, c *deposit) error {
+			msg := cqrs.OriginalMessageFromCtx(ctx)
+			_, err := repo.Execute(ctx, c.Account, func(account) ([]aggregate.Event[account], error) {
+				return []aggregate.Event[account]{deposited(*c)}, nil
+			}, repository.CommandID(msg.UUID))
+			if err != nil {
+				return err
+			}
+			if attempt := tried.count(msg); attempt < 3 {
+				return fmt.Errorf("the ack is lost, attempt %d", attempt)
+			}
+			got, _ := subscriber.AttemptFromContext(ctx)
+			assert.Equal(t, 3, got)
+			return nil
+		}))
+	for n := range 3 {
+		require.NoError(t, bus.Send(t.Context(), &deposit{"alice", n + 1}))
+	}
+
+	eventually(t, "each was delivered three times", func() bool { return tried.total() == 9 })
+	alice, err := repo.Load(t.Context(), "alice")
+	require.NoError(t, err)
+	assert.Equal(t, 6, alice.State.Balance)
+	assert.EqualValues(t, 3, alice.Version)
+}
+
+func (c *tries) total() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, tried := range c.by {
+		n += tried
+	}
+	return n
+}

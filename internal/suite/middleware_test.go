@@ -1,0 +1,145 @@
+package suite_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/components/metrics"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// handlePlaced adds a processor that handles the payloads of orderEvent as they are.
+func handlePlaced(t *testing.T, s store, router *message.Router, handle func(ctx context.Context, payload string) error) {
+	t.Helper()
+	processor, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
+		GenerateSubscribeTopic: func(cqrs.EventProcessorGenerateSubscribeTopicParams) (string, error) { return "order", nil },
+		SubscriberConstructor: func(p cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
+			_, sub := s.ordered(t, p.HandlerName)
+			return sub, nil
+		},
+		Marshaler: placedMarshaler{cqrs.JSONMarshaler{GenerateName: publisher.EventName}},
+	})
+	require.NoError(t, err)
+	require.NoError(t, processor.AddHandlers(cqrs.NewEventHandler("orders", func(ctx context.Context, e *placed) error {
+		return handle(ctx, e.text)
+	})))
+}
+
+type placed struct{ text string }
+
+func (placed) EventType() string { return "order.placed.v1" }
+
+type placedMarshaler struct{ cqrs.JSONMarshaler }
+
+func (placedMarshaler) Unmarshal(msg *message.Message, v any) error {
+	v.(*placed).text = string(msg.Payload)
+	return nil
+}
+
+func TestAHandlerThatTimesOutGetsItsMessageAgainWithTimeLeft(t *testing.T) {
+	t.Parallel()
+	for name, middlewares := range map[string][]message.HandlerMiddleware{
+		"by the subscriber": {middleware.Timeout(100 * time.Millisecond)},
+		"by Retry": {
+			middleware.Retry{MaxRetries: 1, InitialInterval: time.Millisecond, ResetContextOnRetry: true}.Middleware,
+			middleware.Timeout(100 * time.Millisecond),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t)
+			pub, _ := s.ordered(t, "publisher")
+			var got received
+			tried := 0 // one message of one aggregate: one at a time
+			startRouter(t, func(router *message.Router) {
+				router.AddMiddleware(middlewares...)
+				handlePlaced(t, s, router, func(ctx context.Context, payload string) error {
+					if tried++; tried == 1 {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					if err := ctx.Err(); err != nil {
+						return err
+					}
+					id, number, ok := subscriber.AggregateFromContext(ctx)
+					assert.True(t, ok, "a middleware's context must have the values of the message's")
+					assert.Equal(t, "order-1", id.String())
+					assert.EqualValues(t, 1, number)
+					got.add("orders", payload)
+					return nil
+				})
+			})
+			require.NoError(t, pub.Publish("order", orderEvent("1", 1)))
+			eventually(t, "the second attempt handles it", func() bool { return got.equals("orders", "1/1") })
+			assert.Equal(t, 2, tried)
+		})
+	}
+}
+
+func TestMetricsOfWatermillCountOurMessages(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	registry := prometheus.NewRegistry()
+	builder := metrics.NewPrometheusMetricsBuilder(registry, "shop", "")
+	plain, orders := s.ordered(t, "invoicing")
+	_, invoices := s.ordered(t, "accounting")
+	pub, err := builder.DecoratePublisher(plain)
+	require.NoError(t, err)
+
+	var got inbox
+	var tried tries
+	router := startRouter(t, func(router *message.Router) {
+		builder.AddPrometheusRouterMetrics(router)
+		router.AddHandler("invoicing", "order", orders, "invoice", plain, func(msg *message.Message) ([]*message.Message, error) {
+			if tried.count(msg) == 1 {
+				return nil, errors.New("not yet")
+			}
+			_, ok := subscriber.RecordFromContext(msg.Context())
+			assert.True(t, ok, "the decorators must leave the message's context as it is")
+			return message.Messages{orderEvent("1", 1)}, nil
+		})
+		router.AddConsumerHandler("accounting", "invoice", invoices, got.handle)
+	})
+	require.NoError(t, pub.Publish("order", orderEvent("1", 1), orderEvent("2", 1)))
+	eventually(t, "both have been invoiced", func() bool { return got.size() == 2 })
+	require.NoError(t, router.Close())
+
+	for series, want := range map[string]uint64{
+		"shop_subscriber_messages_received_total acked=acked handler_name=invoicing subscriber_name=subscriber.Subscriber":  2,
+		"shop_subscriber_messages_received_total acked=nacked handler_name=invoicing subscriber_name=subscriber.Subscriber": 2,
+		"shop_handler_execution_time_seconds handler_name=invoicing success=false":                                          2,
+		"shop_handler_execution_time_seconds handler_name=accounting success=true":                                          2,
+		"shop_publish_time_seconds handler_name=<no handler> publisher_name=publisher.Publisher success=true":               1,
+		"shop_publish_time_seconds handler_name=invoicing publisher_name=publisher.Publisher success=true":                  2,
+	} {
+		eventually(t, series, func() bool { return gathered(t, registry)[series] == want })
+	}
+}
+
+// gathered has each series with its count, of a histogram that of its observations.
+func gathered(t *testing.T, registry *prometheus.Registry) map[string]uint64 {
+	t.Helper()
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	counts := map[string]uint64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			series := family.GetName()
+			for _, label := range metric.GetLabel() {
+				series += " " + label.GetName() + "=" + label.GetValue()
+			}
+			counts[series] = uint64(metric.GetCounter().GetValue()) + metric.GetHistogram().GetSampleCount()
+		}
+	}
+	return counts
+}
