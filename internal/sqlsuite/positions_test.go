@@ -79,7 +79,8 @@ func TestPositionsAreKeptApart(t *testing.T) {
 			{group, account("X")},
 			{group, account("x ")},
 			{group, aggregate.ID{Type: "Account", Value: "x"}},
-			{group, account("é")}, {group, account("e\u0301")},
+			{group, account("é")},
+			{group, account("e\u0301")},
 			{group, account(strings.Repeat("y", aggregate.MaxIDBytes-len("account-")))},
 			{group, account(`'; DROP TABLE effects; --`)},
 		} {

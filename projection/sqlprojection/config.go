@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// ErrInvalidConfig: a setting that cannot work. See [ConfigError].
+// ErrInvalidConfig is a setting that cannot work. See [ConfigError].
 var ErrInvalidConfig = errors.New("invalid sqlprojection config")
 
 // ConfigError is an [ErrInvalidConfig].
