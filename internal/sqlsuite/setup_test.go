@@ -17,6 +17,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/go-sql-driver/mysql"
 	"github.com/lib/pq"
 	"github.com/stretchr/testify/require"
 	"modernc.org/sqlite"
@@ -31,6 +32,10 @@ import (
 const (
 	patience = 30 * time.Second
 	topic    = "account"
+
+	// Of servers that the tests run on too.
+	postgresDSN = "MILLRACE_POSTGRES_DSN"
+	mysqlDSN    = "MILLRACE_MYSQL_DSN"
 )
 
 // Deposited is counted by its amount, so that an effect that is lost or doubled shows.
@@ -54,10 +59,14 @@ type database struct {
 // another gives an empty one of the same kind.
 func (d database) another(t *testing.T) database {
 	t.Helper()
-	if d.dialect == sqlprojection.PostgreSQL {
-		return newPostgres(t, os.Getenv("MILLRACE_POSTGRES_DSN"))
+	switch d.dialect {
+	case sqlprojection.PostgreSQL:
+		return newPostgres(t, os.Getenv(postgresDSN))
+	case sqlprojection.MySQL:
+		return newMySQL(t, os.Getenv(mysqlDSN))
+	default:
+		return newSQLite(t)
 	}
-	return newSQLite(t)
 }
 
 // onEach runs a test on each database there is.
@@ -67,10 +76,16 @@ func onEach(t *testing.T, test func(t *testing.T, d database)) {
 		t.Parallel()
 		test(t, newSQLite(t))
 	})
-	if dsn := os.Getenv("MILLRACE_POSTGRES_DSN"); dsn != "" {
+	if dsn := os.Getenv(postgresDSN); dsn != "" {
 		t.Run("PostgreSQL", func(t *testing.T) {
 			t.Parallel()
 			test(t, newPostgres(t, dsn))
+		})
+	}
+	if dsn := os.Getenv(mysqlDSN); dsn != "" {
+		t.Run("MySQL", func(t *testing.T) {
+			t.Parallel()
+			test(t, newMySQL(t, dsn))
 		})
 	}
 }
@@ -93,16 +108,34 @@ func newPostgres(t *testing.T, dsn string) database {
 	t.Helper()
 	admin, err := sql.Open("postgres", dsn)
 	require.NoError(t, err)
-	schema := fmt.Sprintf("test_%016x", rand.Uint64())
-	_, err = admin.ExecContext(t.Context(), "CREATE SCHEMA "+schema)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		_, err := admin.ExecContext(context.Background(), "DROP SCHEMA "+schema+" CASCADE")
-		require.NoError(t, errors.Join(err, admin.Close()))
-	})
-	connect, err := pq.NewConnector(dsn + " search_path=" + schema)
+	connect, err := pq.NewConnector(dsn + " search_path=" + newSchema(t, admin, "CASCADE"))
 	require.NoError(t, err)
 	return database{sqlprojection.PostgreSQL, connect}
+}
+
+func newMySQL(t *testing.T, dsn string) database {
+	t.Helper()
+	admin, err := sql.Open("mysql", dsn)
+	require.NoError(t, err)
+	config, err := mysql.ParseDSN(dsn)
+	require.NoError(t, err)
+	config.DBName = newSchema(t, admin, "")
+	connect, err := mysql.NewConnector(config)
+	require.NoError(t, err)
+	return database{sqlprojection.MySQL, connect}
+}
+
+// newSchema makes a schema and drops it when the test ends, in a way.
+func newSchema(t *testing.T, admin *sql.DB, way string) string {
+	t.Helper()
+	schema := fmt.Sprintf("test_%016x", rand.Uint64())
+	_, err := admin.ExecContext(t.Context(), "CREATE SCHEMA "+schema)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := admin.ExecContext(context.Background(), "DROP SCHEMA "+schema+" "+way)
+		require.NoError(t, errors.Join(err, admin.Close()))
+	})
+	return schema
 }
 
 // open gives a pool of its own, as a process would have it.
@@ -142,10 +175,10 @@ func setup(t *testing.T, d database) *world {
 	w.client = w.dynamo
 	require.NoError(t, journal.Create(t.Context(), w.client, journal.Config{Shards: 2}))
 	w.j = w.journal(w.client)
-	number := "INTEGER PRIMARY KEY AUTOINCREMENT"
-	if d.dialect == sqlprojection.PostgreSQL {
-		number = "BIGSERIAL PRIMARY KEY"
-	}
+	number := map[sqlprojection.Dialect]string{
+		sqlprojection.SQLite: "INTEGER PRIMARY KEY AUTOINCREMENT", sqlprojection.PostgreSQL: "BIGSERIAL PRIMARY KEY",
+		sqlprojection.MySQL: "BIGINT AUTO_INCREMENT PRIMARY KEY",
+	}[d.dialect]
 	_, err := w.db.ExecContext(t.Context(), "CREATE TABLE effects (line "+number+", id TEXT, number BIGINT, amount BIGINT)")
 	require.NoError(t, err)
 	w.store = w.newStore(w.db)
