@@ -94,6 +94,19 @@ func (c *flakyConn) QueryContext(ctx context.Context, query string, args []drive
 	return c.Conn.(driver.QueryerContext).QueryContext(ctx, query, args)
 }
 
+// ResetSession and IsValid let database/sql know of broken connections as without the faults.
+func (c *flakyConn) ResetSession(ctx context.Context) error {
+	if conn, ok := c.Conn.(driver.SessionResetter); ok {
+		return conn.ResetSession(ctx)
+	}
+	return nil
+}
+
+func (c *flakyConn) IsValid() bool {
+	conn, ok := c.Conn.(driver.Validator)
+	return !ok || conn.IsValid()
+}
+
 type flakyTx struct {
 	driver.Tx
 	faults *flaky
