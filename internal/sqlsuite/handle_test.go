@@ -331,3 +331,24 @@ func TestAResetGroupBeginsAnew(t *testing.T) {
 	numbers, _ := w.effects("x")
 	assert.Equal(t, upTo(2), numbers)
 }
+
+func TestAnAggregateThatWasParkedGoesOnWhenItIsToldTo(t *testing.T) {
+	t.Parallel()
+	w := setup(t, newSQLite(t))
+	w.write("x", 0, Deposited{1}, Deposited{2})
+	var healed atomic.Bool
+	config := w.config(w.j, w.store)
+	config.Failures = subscriber.Park(2)
+	sub := w.consume(config, w.react(sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+		if r.Number == 2 && !healed.Load() {
+			return errNotYet
+		}
+		return w.note(ctx, tx, r.Aggregate.Value, r.Number, e.Amount)
+	})))
+	eventually(t, "it is parked", func() bool { return sub.Stats().Parked == 1 })
+	healed.Store(true)
+	require.NoError(t, groups.New(w.j).Unpark(t.Context(), "totals", x))
+	eventually(t, "it goes on", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
+	numbers, _ := w.effects("x")
+	assert.Equal(t, upTo(2), numbers)
+}
