@@ -13,7 +13,7 @@ STRESS_TEST_COUNT     ?= 10
 STRESS_TIMEOUT        ?= 60m
 
 # Modules of their own, joined to this one by go.work.
-MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod internal/bench/go.mod internal/cmd/sim/go.mod internal/suite/go.mod))
+MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod internal/bench/go.mod internal/cmd/sim/go.mod internal/sqlsuite/go.mod internal/suite/go.mod))
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 
@@ -37,7 +37,7 @@ help: ## List the targets
 
 # Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
 ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
-	./groups/... ./internal/checkpoint/... ./internal/soak/... ./internal/suite/... ./cmd/millrace/... ./examples/...
+	./groups/... ./internal/checkpoint/... ./internal/soak/... ./internal/sqlsuite/... ./internal/suite/... ./cmd/millrace/... ./examples/...
 
 # Watermill's TestReconnect reads a list while another goroutine of its own appends to it, so that one package is compiled without
 # the detector. Ours are not.

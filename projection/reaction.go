@@ -2,9 +2,9 @@ package projection
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -22,28 +22,14 @@ type Reaction struct {
 // writes: the event is passed over. An error: the message is nacked and comes
 // again; only its aggregate waits.
 func On[E interface{ EventType() string }](react func(ctx context.Context, event E, record *journal.Record) ([]Write, error)) Reaction {
-	var zero E
-	if any(zero) == nil {
-		return Reaction{} // an interface type: New refuses it
-	}
 	return Reaction{
-		eventType: eventType(zero),
+		eventType: reaction.EventType[E](),
 		react: func(ctx context.Context, codec aggregate.Codec, r *journal.Record) ([]Write, error) {
-			var event E
-			if err := codec.Unmarshal(r.Payload, &event); err != nil {
-				return nil, fmt.Errorf("decode %q, event %d of %s, as %T: %w", r.EventType, r.Number, r.Aggregate, event, err)
+			event, err := reaction.Decode[E](codec, r)
+			if err != nil {
+				return nil, err
 			}
 			return react(ctx, event, r)
 		},
 	}
-}
-
-// eventType asks the zero value; a nil pointer may not answer.
-func eventType(zero interface{ EventType() string }) (name string) {
-	defer func() {
-		if recover() != nil {
-			name = ""
-		}
-	}()
-	return zero.EventType()
 }

@@ -28,7 +28,7 @@ var (
 	// commit, the other does again.
 	ErrFenced = checkpoint.ErrFenced
 	// ErrNoPosition: the message does not come from a subscriber of this package, or
-	// its positions are kept in a store that cannot take part in a DynamoDB transaction.
+	// its positions are not kept in the store that the handler's transaction is of.
 	ErrNoPosition = errors.New("message carries no position that a transaction can commit")
 )
 
@@ -56,7 +56,11 @@ func (f UnmarshalerFunc) Unmarshal(r *journal.Record) (*message.Message, error) 
 // PositionStore keeps how far a group has got with each aggregate: the number of the last
 // acked event. An epoch is the term of one owner; a store must refuse with
 // [ErrFenced] whoever comes with an older epoch than the one it has seen, or from
-// another position than the one it has.
+// another position than the one it has. Whoever is refused has lost the shard.
+//
+// The subscriber claims each aggregate's position once in a term before the first message, and again after an Advance that
+// failed. A handler can make the Advance in a transaction of its own, see [Position.CommitIn]; package
+// projection/sqlprojection has a store for database/sql.
 type PositionStore interface {
 	// Claim makes epoch the only one that may advance the position, and gives it, if there is one yet.
 	Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error)

@@ -18,9 +18,9 @@
 // aggregate is not told of it.
 //
 // Positions are stored a little after the ack ([Config.CommitInterval]). After a crash,
-// what was acked and not stored comes again; after [Subscriber.Close] nothing does. A handler whose
-// effects are in DynamoDB can commit the position with them, see [Position], which the projection
-// package does.
+// what was acked and not stored comes again; after [Subscriber.Close] nothing does. A handler can commit the position
+// with its effects, see [Position]: package projection does so in DynamoDB, projection/sqlprojection in
+// SQL databases ([Config.Positions]).
 //
 // # Messages
 //

@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -10,9 +11,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Position is the group's position on the aggregate of a message. A handler whose
-// effects are in DynamoDB commits it together with them, so that they happen exactly
-// once. Without that, the subscriber stores the position some time after the ack.
+// Position is the group's position on the aggregate of a message. A handler commits it together with its effects, so that
+// they happen exactly once: with [Position.Commit] where the effects are in DynamoDB, with [Position.CommitIn] where
+// they are in another store. Without that, the subscriber stores the position some time after the ack. Either way it has
+// one owner at a time: the subscriber, or the handler that commits it.
 type Position struct {
 	shard  *shard
 	stream *stream
@@ -24,49 +26,81 @@ type transactional interface {
 	AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem
 }
 
-// Advance is the write that moves the position to the message's event.
+// Advance is the move of a position to the message's event: what [PositionStore].Advance is given, to be done in a
+// transaction of the handler's.
 type Advance struct {
-	Item  types.TransactWriteItem
-	epoch uint64
-	to    uint64
+	Group     Group
+	Aggregate aggregate.ID
+	Epoch     uint64
+	From, To  uint64
+
+	// Item is the move as a write of a DynamoDB transaction. Only [Position.Commit] gives it.
+	Item types.TransactWriteItem
 }
 
 // Done tells from the old item of a write whose condition was false (DynamoDB returns it with the
 // cancellation reason) that an earlier attempt at the same write had succeeded.
 func (a Advance) Done(old map[string]types.AttributeValue) bool {
-	return checkpoint.Reached(old, a.epoch, a.to)
+	return checkpoint.Reached(old, a.Epoch, a.To)
 }
 
-// Commit runs a transaction of the caller's that contains the Advance item. While it runs
+// Commit runs a DynamoDB transaction of the caller's that contains the Advance's Item. While it runs
 // the subscriber leaves the position alone. When run succeeds the position counts as stored, and
-// the handler acks the message.
+// the handler acks the message. It does not run where the position is stored already: the handler acks then, too.
 //
-// Errors: [ErrNoPosition], and those of run.
+// Errors: [ErrNoPosition] where positions are not in the journal's own table, and those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	store, ok := p.shard.config.Positions.(transactional)
 	if !ok {
 		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
 	}
+	return p.commit(ctx, func(ctx context.Context, a Advance) error {
+		a.Item = store.AdvanceItem(a.Group, a.Aggregate, a.Epoch, a.From, a.To)
+		return run(ctx, a)
+	})
+}
+
+// CommitIn is Commit for positions in a store of the user's. run makes its effects and does what store.Advance would do with
+// the [Advance], both in one transaction of that store. It must return nil only if that is committed, and
+// [ErrFenced] if the store refuses the Advance. After any other error nobody needs to know whether it
+// was committed: before the next attempt the subscriber claims the position again, which tells. So a Claim must wait for,
+// or prevent, what may still come of a transaction that was given up, as the lock of a row does.
+//
+// Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep the position elsewhere, and
+// those of run.
+func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(context.Context, Advance) error) error {
+	if own := p.shard.config.Positions; !same(own, store) {
+		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
+	}
+	return p.commit(ctx, run)
+}
+
+func (p *Position) commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	stored := &p.stream.position
 	stored.mu.Lock()
 	defer stored.mu.Unlock()
 	if err := p.shard.settlePosition(ctx, p.stream); err != nil {
 		return err
 	}
-	from, epoch := stored.stored.Load(), p.shard.epoch
+	from := stored.stored.Load()
 	if from >= p.number {
 		return nil // the handler committed before, and nacked all the same
 	}
+	stored.doubt = true // also if run panics
 	err := run(ctx, Advance{
-		Item:  store.AdvanceItem(p.shard.key.Group, p.stream.id, epoch, from, p.number),
-		epoch: epoch, to: p.number,
+		Group: p.shard.key.Group, Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: p.number,
 	})
 	if err != nil {
-		stored.doubt = true
 		p.shard.fenced(err)
 		return err
 	}
+	stored.doubt = false
 	stored.stored.Store(p.number)
 	p.shard.stats.positions.Add(1)
 	return nil
+}
+
+// same does not panic on stores that cannot be compared, such as a struct with a map.
+func same(a, b PositionStore) bool {
+	return a != nil && reflect.ValueOf(a).Comparable() && a == b
 }

@@ -1,0 +1,80 @@
+package sqlsuite_test
+
+import (
+	"context"
+	"database/sql"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection/sqlprojection"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+func TestASweepGoesOnWhereADatabaseIsThatWasRestored(t *testing.T) {
+	t.Parallel()
+	w := setup(t, newSQLite(t))
+	w.write("x", 0, Deposited{1}, Deposited{2})
+	handle := w.react(w.noting())
+	sub := w.consume(w.config(w.j, w.store), handle)
+	eventually(t, "both take effect", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
+	require.NoError(t, sub.Close()) // the cursor is past them
+	for _, statement := range []string{"DELETE FROM effects WHERE number = 2", "UPDATE " + sqlprojection.DefaultTable + " SET position = 1"} {
+		_, err := w.db.ExecContext(t.Context(), statement)
+		require.NoError(t, err)
+	}
+
+	config := w.config(w.j, w.store)
+	config.SweepInterval = 20 * time.Millisecond
+	w.consume(config, handle)
+
+	eventually(t, "the second comes again", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
+	numbers, sum := w.effects("x")
+	assert.Equal(t, upTo(2), numbers)
+	assert.Equal(t, 3, sum)
+}
+
+func TestAResetGroupBeginsAnew(t *testing.T) {
+	t.Parallel()
+	w := setup(t, newSQLite(t))
+	w.write("x", 0, Deposited{1}, Deposited{2})
+	handle := w.react(w.noting())
+	sub := w.consume(w.config(w.j, w.store), handle)
+	eventually(t, "both take effect", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
+	require.NoError(t, sub.Close())
+	_, err := w.db.ExecContext(t.Context(), "DELETE FROM effects")
+	require.NoError(t, err)
+
+	require.NoError(t, groups.New(w.j).Reset(t.Context(), "totals", topic, groups.Beginning(), nil))
+	w.consume(w.config(w.j, w.store), handle)
+
+	eventually(t, "both take effect again", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
+	numbers, _ := w.effects("x")
+	assert.Equal(t, upTo(2), numbers)
+}
+
+func TestAnAggregateThatWasParkedGoesOnWhenItIsToldTo(t *testing.T) {
+	t.Parallel()
+	w := setup(t, newSQLite(t))
+	w.write("x", 0, Deposited{1}, Deposited{2})
+	var healed atomic.Bool
+	config := w.config(w.j, w.store)
+	config.Failures = subscriber.Park(2)
+	sub := w.consume(config, w.react(sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+		if r.Number == 2 && !healed.Load() {
+			return errNotYet
+		}
+		return w.note(ctx, tx, r.Aggregate.Value, r.Number, e.Amount)
+	})))
+	eventually(t, "it is parked", func() bool { return sub.Stats().Parked == 1 })
+	healed.Store(true)
+	require.NoError(t, groups.New(w.j).Unpark(t.Context(), "totals", x))
+	eventually(t, "it goes on", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
+	numbers, _ := w.effects("x")
+	assert.Equal(t, upTo(2), numbers)
+}

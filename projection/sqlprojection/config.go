@@ -1,0 +1,68 @@
+package sqlprojection
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// ErrInvalidConfig is a setting that cannot work. See [ConfigError].
+var ErrInvalidConfig = errors.New("invalid sqlprojection config")
+
+// ConfigError is an [ErrInvalidConfig].
+type ConfigError struct{ Reason string }
+
+func (e *ConfigError) Error() string { return "sqlprojection: " + e.Reason }
+
+// Is makes errors.Is(err, ErrInvalidConfig) true.
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
+
+// DefaultTable is the name of the table of positions.
+const DefaultTable = "millrace_positions"
+
+// Config configures a [Store]. Dialect is required.
+type Config struct {
+	// Dialect is the SQL of the database.
+	Dialect Dialect
+
+	// Table is the table of positions: letters, digits and underscores, behind a schema's name and a dot if need be. It is
+	// not quoted. Default: [DefaultTable].
+	Table string
+
+	// Isolation is that of the handlers' transactions. Effects happen once at any level; what the functions read beside
+	// may need a higher one. Default: the database's.
+	Isolation sql.IsolationLevel
+
+	// Codec decodes events for typed reactions. Default: aggregate.JSON.
+	Codec aggregate.Codec
+}
+
+var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
+
+func (c *Config) setDefaults() {
+	if c.Table == "" {
+		c.Table = DefaultTable
+	}
+	if c.Codec == nil {
+		c.Codec = aggregate.JSON
+	}
+}
+
+// Validate reports what cannot work, as a [*ConfigError].
+func (c Config) Validate() error {
+	c.setDefaults()
+	switch c.Dialect {
+	case SQLite, PostgreSQL, MySQL:
+	case "":
+		return &ConfigError{"Dialect is empty; name one of SQLite, PostgreSQL and MySQL"}
+	default:
+		return &ConfigError{fmt.Sprintf("Dialect %q is unknown; name one of SQLite, PostgreSQL and MySQL", c.Dialect)}
+	}
+	if !tableName.MatchString(c.Table) {
+		return &ConfigError{fmt.Sprintf("Table %q is not a plain name; use letters, digits and underscores", c.Table)}
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package sqlprojection
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Reaction is what a handler does on one type of event. See [On].
+type Reaction struct {
+	eventType string
+	decode    func(aggregate.Codec, *journal.Record) (func(context.Context, *sql.Tx) error, error)
+}
+
+// On reacts to events of the type E, which is known by its EventType. E is the event
+// as the aggregate defines it, or a type of the reader's own with the fields it needs.
+// The zero value of E must tell the type, so E is not a pointer.
+//
+// The record tells the aggregate, the sequence number, the time and the metadata. An error: nothing has happened, the message is
+// nacked and comes again; only its aggregate waits.
+func On[E interface{ EventType() string }](react func(ctx context.Context, tx *sql.Tx, event E, record *journal.Record) error) Reaction {
+	return Reaction{
+		eventType: reaction.EventType[E](),
+		decode: func(codec aggregate.Codec, r *journal.Record) (func(context.Context, *sql.Tx) error, error) {
+			event, err := reaction.Decode[E](codec, r)
+			if err != nil {
+				return nil, err
+			}
+			return func(ctx context.Context, tx *sql.Tx) error { return react(ctx, tx, event, r) }, nil
+		},
+	}
+}
+
+// React makes a handler of typed reactions: [Store.Handle] with the event decoded. Events to which there is none are passed over without
+// a transaction, known or not. Upcasters are not applied: an event comes under the name and in the form in which it is stored.
+//
+// Errors: [ErrInvalidConfig]. Those of the handler are Handle's and the codec's.
+func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
+	byType := map[string]Reaction{}
+	for i, r := range reactions {
+		if r.eventType == "" {
+			return nil, &ConfigError{fmt.Sprintf("reaction %d has no event type; pass On a function of an event struct whose zero value tells its EventType", i+1)}
+		}
+		if _, taken := byType[r.eventType]; taken {
+			return nil, &ConfigError{fmt.Sprintf("two reactions to %q; make one of them", r.eventType)}
+		}
+		byType[r.eventType] = r
+	}
+	return func(msg *message.Message) error {
+		if msg == nil {
+			return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
+		}
+		record, ok := subscriber.RecordFromContext(msg.Context())
+		if !ok {
+			return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
+		}
+		r, ok := byType[record.EventType]
+		if !ok {
+			return nil
+		}
+		apply, err := r.decode(s.config.Codec, record)
+		if err != nil {
+			return err
+		}
+		return s.once(msg, apply)
+	}, nil
+}

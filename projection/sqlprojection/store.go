@@ -1,0 +1,136 @@
+package sqlprojection
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Store keeps the positions of consumer groups in a table: the Positions of a subscriber.Config. It is safe for concurrent use,
+// and one will do for any number of groups and topics of a journal.
+type Store struct {
+	db     *sql.DB
+	config Config
+	sql    statements
+}
+
+var _ subscriber.PositionStore = (*Store)(nil)
+
+// New makes a store. Errors: [ErrInvalidConfig].
+func New(db *sql.DB, config Config) (*Store, error) {
+	if db == nil {
+		return nil, &ConfigError{"the database is nil; open one with sql.Open"}
+	}
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	return &Store{db: db, config: config, sql: config.statements()}, nil
+}
+
+// Schema is the statement that makes the table of positions where there is none, for those who make their tables by migrations.
+func (s *Store) Schema() string { return s.sql.create }
+
+// EnsureTable makes the table of positions unless it is there.
+func (s *Store) EnsureTable(ctx context.Context) error {
+	_, err := s.db.ExecContext(ctx, s.sql.create)
+	if err == nil {
+		return nil
+	}
+	// PostgreSQL fails all but one of those who make it at the same time, and whoever may not make tables.
+	if _, missing := s.db.ExecContext(ctx, s.sql.exists); missing == nil {
+		return nil
+	}
+	return fmt.Errorf("make table %s: %w", s.config.Table, err)
+}
+
+// Claim makes epoch the only one that may advance the position, and gives it, if there is one yet. Two statements. It waits for a
+// transaction that has moved the position and is still open.
+//
+// Errors: subscriber.ErrFenced if a newer epoch was there first, and those of the database.
+func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
+	if _, err := s.db.ExecContext(ctx, s.sql.claim, append(key(group, id), int64(epoch))...); err != nil {
+		return 0, false, fmt.Errorf("claim position on %s: %w", id, err)
+	}
+	// What the row has now cannot be moved by an older epoch any more, so this needs no transaction.
+	has, err := s.read(ctx, group, id)
+	if err == nil && has.epoch > epoch {
+		err = subscriber.ErrFenced
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("claim position on %s: %w", id, err)
+	}
+	return has.position, has.found, nil
+}
+
+// Advance moves a claimed position. One statement.
+//
+// Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at from, and those of the database.
+func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
+	moved, err := s.advance(ctx, s.db, group, id, epoch, from, to)
+	if err == nil && !moved {
+		var has row
+		has, err = s.read(ctx, group, id)
+		if err == nil && has.found && has.epoch == epoch && has.position == to {
+			return nil // an earlier attempt, whose reply was lost
+		}
+		if err == nil || errors.Is(err, sql.ErrNoRows) {
+			err = subscriber.ErrFenced
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("advance position on %s from %d to %d: %w", id, from, to, err)
+	}
+	return nil
+}
+
+// Tx is what [Store.AdvanceIn] needs of a transaction, such as a *sql.Tx.
+type Tx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+// AdvanceIn moves the position in a transaction of the caller's, who runs it by subscriber.Position.CommitIn with this store.
+// Make it the first statement, for the reasons that the package overview gives. [Store.Handle] does all of this.
+//
+// Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at From, and those of the database. After
+// any, roll back.
+func (s *Store) AdvanceIn(ctx context.Context, tx Tx, a subscriber.Advance) error {
+	moved, err := s.advance(ctx, tx, a.Group, a.Aggregate, a.Epoch, a.From, a.To)
+	if err == nil && !moved {
+		err = subscriber.ErrFenced
+	}
+	if err != nil {
+		return fmt.Errorf("advance position on %s from %d to %d: %w", a.Aggregate, a.From, a.To, err)
+	}
+	return nil
+}
+
+func (s *Store) advance(ctx context.Context, tx Tx, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) (moved bool, err error) {
+	args := append([]any{int64(to), int64(epoch), int64(from)}, key(group, id)...)
+	result, err := tx.ExecContext(ctx, s.sql.advance, args...)
+	if err != nil {
+		return false, err
+	}
+	rows, err := result.RowsAffected()
+	return rows == 1, err
+}
+
+type row struct {
+	epoch, position uint64
+	found           bool // there is a position
+}
+
+func (s *Store) read(ctx context.Context, group subscriber.Group, id aggregate.ID) (row, error) {
+	var epoch int64
+	var position sql.NullInt64
+	err := s.db.QueryRowContext(ctx, s.sql.read, key(group, id)...).Scan(&epoch, &position)
+	return row{epoch: uint64(epoch), position: uint64(position.Int64), found: position.Valid}, err
+}
+
+func key(group subscriber.Group, id aggregate.ID) []any {
+	return []any{group.Name, int64(group.Generation), id.Type, id.Value}
+}
