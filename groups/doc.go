@@ -25,6 +25,11 @@
 // Members need not be stopped for any of this. They learn of it with their next sign of life, which is a quarter of
 // subscriber.Config.LeaseDuration away at most, 2.5 seconds by default.
 //
+// # Reading one's own write
+//
+// A read model is behind the journal by as much as it takes to consume an event. [Groups.WaitApplied] waits until a group has applied a given event, so
+// that whoever has just written can query what they wrote.
+//
 // # One aggregate
 //
 // [Groups.Behind] lists the aggregates that hold the group up, [Groups.Parked] those that it has given up until someone decides

@@ -2,8 +2,10 @@ package groups_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
@@ -147,4 +149,23 @@ func ExampleGroups_Remove() {
 	fmt.Println(err)
 	// Output:
 	// read consumer group "audit" on topic "account": there is no such consumer group
+}
+
+// Who has just written waits until the read model has it.
+func ExampleGroups_WaitApplied() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	j := audit(ctx, "")
+
+	alice := aggregate.ID{Type: "account", Value: "alice"}
+	err := groups.New(j).WaitApplied(ctx, "audit", alice, 3)
+	fmt.Println("event 3:", err)
+
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	err = groups.New(j).WaitApplied(short, "audit", alice, 4)
+	fmt.Println("event 4:", errors.Is(err, groups.ErrNotApplied))
+	// Output:
+	// event 3: <nil>
+	// event 4: true
 }

@@ -1,0 +1,97 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+// Applied gives the number of the last event of an aggregate that a group has applied, 0 for none: its position, strongly consistent. A projection stores it
+// with its writes, so they are there. Other handlers have acked the event, at least; their positions are stored up to
+// subscriber.Config.CommitInterval later. It costs two read units; where the group has a start and no position yet also those of the baseline.
+//
+// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+func (g *Groups) Applied(ctx context.Context, group string, id aggregate.ID) (uint64, error) {
+	k := checkpoint.Key{Group: group, Topic: id.Type}
+	number, err := g.applied(ctx, k, id)
+	if err != nil {
+		return 0, failed("read the position of", k, err)
+	}
+	return number, nil
+}
+
+func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID) (uint64, error) {
+	if err := id.Validate(); err != nil {
+		return 0, err
+	}
+	roster, err := g.roster(ctx, k) // each time, as a reset begins another generation
+	if err != nil {
+		return 0, err
+	}
+	positions, err := g.store.Positions(ctx, shardOf(k, roster, g.journal.Shard(id)), []aggregate.ID{id}, true)
+	if err != nil {
+		return 0, err
+	}
+	if position, found := positions[id]; found {
+		return position, nil
+	}
+	return g.baseline(ctx, id, roster.Start)
+}
+
+// WaitApplied waits until a group has applied an event of an aggregate, so that whoever has just written it reads their own write:
+//
+//	order, err := orders.Execute(ctx, id, Place(...))
+//	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+//	err = groups.WaitApplied(ctx, "order-history", order.ID, order.Version)
+//	// and then the query
+//
+// It looks at once, then after 10 ms, and less and less often up to each half second; a look costs what [Groups.Applied] does. An aggregate that is blocked, parked
+// or of a group without members is waited for as long as ctx lasts, so give it a deadline.
+//
+// Errors: [ErrNotApplied] with the context's, those of Applied. None of them says that the event will not be applied.
+func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID, number uint64) error {
+	k := checkpoint.Key{Group: group, Topic: id.Type}
+	between := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(500*time.Millisecond), backoff.WithMaxElapsedTime(0),
+	)
+	var behind *NotAppliedError
+	for {
+		applied, err := g.applied(ctx, k, id)
+		switch {
+		case err == nil && applied >= number:
+			return nil
+		case err == nil:
+			behind = &NotAppliedError{Group: group, Aggregate: id, Number: number, Applied: applied}
+		case behind == nil || ctx.Err() == nil:
+			return failed("wait for", k, err)
+		}
+		if !sleep(ctx, between.NextBackOff()) {
+			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), behind))
+		}
+	}
+}
+
+// ErrNotApplied: the group had not applied the event when the time was over. See [NotAppliedError].
+var ErrNotApplied = errors.New("event is not applied yet")
+
+// NotAppliedError is an [ErrNotApplied].
+type NotAppliedError struct {
+	Group     string
+	Aggregate aggregate.ID
+	Number    uint64 // of the event
+	Applied   uint64 // how far the group was
+}
+
+func (e *NotAppliedError) Error() string {
+	return fmt.Sprintf("event %d of %s is not applied yet by group %q, which is at %d: tell the reader that it will take longer, or look whether the aggregate is blocked (Behind)",
+		e.Number, e.Aggregate, e.Group, e.Applied)
+}
+
+// Is makes errors.Is(err, ErrNotApplied) true.
+func (e *NotAppliedError) Is(target error) bool { return target == ErrNotApplied }
