@@ -41,7 +41,8 @@ type Config struct {
 	// Upcast has what comes in from an aggregate type read as its events of today, by the Upcast of that aggregate's definition.
 	Upcast map[string]func(aggregate.EncodedEvent) ([]aggregate.EncodedEvent, error)
 
-	// Repository configures the repository of the processes.
+	// Repository configures the repository of the processes. Its Snapshots are by default taken with each step, as the states of processes are
+	// small and each step loads one.
 	Repository repository.Config
 
 	// Queues is over how many partitions of the table's index the timeouts are spread: each takes some 1,000 writes a second. It may grow, and
@@ -74,6 +75,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Codec == nil {
 		c.Codec = aggregate.JSON
+	}
+	if c.Repository.Snapshots == nil {
+		c.Repository.Snapshots = repository.Every(1)
 	}
 	if c.Queues == 0 {
 		c.Queues = 1

@@ -57,9 +57,8 @@
 //
 // # Cost
 //
-// In DynamoDB's units, for items up to 1 KB. A step: one read to load the process (one for each 4 KB of its state), and one transaction of two write units
-// for the head, each event, the id of the input, and each timeout that it sets or cancels (two more on the index for one that is set); with commands,
-// two for their row, and one each for it on the index and for both when it is deleted. A timeout that fires: a write unit for the lease and two on the
-// index beside its step. Idle: half a read unit for each queue and PollInterval and running manager, which is 1,800 an hour with the defaults.
-// An input that is passed over costs the load, or nothing if its type has no reaction.
+// In DynamoDB's units, for items up to 1 KB, indexes included. A step with one event takes one read unit and nine write units; each further event
+// four; the commands of a step five together; a timeout that is set or cancelled three; one that fires six. Idle: half a read unit for each queue
+// and PollInterval and running manager, which is 1,800 an hour with the defaults. An input that is passed over costs the load, or nothing if its type has no
+// reaction. A step is two round trips; with commands one more, and those of the publisher. docs/process.md has the parts.
 package process
