@@ -219,9 +219,9 @@ func compareTable(want *dynamodb.CreateTableInput, got *types.TableDescription) 
 		}
 		g := got.GlobalSecondaryIndexes[i]
 		stored := keysText(g.KeySchema, got.AttributeDefinitions)
-		if g.Projection != nil && g.Projection.ProjectionType != types.ProjectionTypeAll {
+		if g.Projection != nil && g.Projection.ProjectionType != types.ProjectionTypeAll && g.Projection.ProjectionType != index.Projection.ProjectionType {
 			stored += " projecting " + string(g.Projection.ProjectionType)
-			given += " projecting ALL"
+			given += " projecting " + string(index.Projection.ProjectionType)
 		}
 		if stored != given {
 			return &DescriptorMismatchError{Table: table, Field: fmt.Sprintf("index %q on", *index.IndexName), Stored: stored, Given: given}

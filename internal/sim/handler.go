@@ -99,6 +99,9 @@ func (l *life) handle(msg *message.Message) {
 	if l.effects != nil && !failed {
 		failed = l.effects.Handle(msg) != nil
 	}
+	if l.sagas != nil && l.sagas.Handle(msg) != nil {
+		failed = true // if it is nacked otherwise, it comes again though it was done
+	}
 	select {
 	case <-l.wire.dead:
 	default:

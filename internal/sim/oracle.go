@@ -19,13 +19,14 @@ type oracle struct {
 	rosters  map[string]*owners
 	filters  map[string]bool // groups that ask for events that happened alone
 	resting  map[stream]bool // groups and topics that are paused and idle
+	commands map[commandKey]string
 }
 
 // mostFindings are kept of a world; what follows the first of them says little.
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, resting: map[stream]bool{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]string{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {

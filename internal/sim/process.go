@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/journal"
+	pm "github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -32,7 +33,10 @@ type life struct {
 	wire    *wire
 	journal *journal.Journal
 	effects *projection.Projection // nil for a handler without
+	sagas   *pm.Manager[saga]      // nil for a handler without
 	sub     *subscriber.Subscriber
+
+	endSagas func()
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -44,7 +48,7 @@ func (p *process) start(ctx context.Context) error {
 	w := p.world
 	p.lives++
 	lease := p.group.config.LeaseDuration
-	l := &life{process: p, random: derive(p.random), calm: w.isCalm()}
+	l := &life{process: p, random: derive(p.random), calm: w.isCalm(), endSagas: func() {}}
 	l.member = &member{
 		name: fmt.Sprintf("%s.%d", p.name, p.lives), group: p.group.name,
 		born: w.trace.now(), notices: lease + noticeSlack,
@@ -73,6 +77,12 @@ func (l *life) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if l.process.group.handlers.sagas {
+		if err := l.openSagas(client); err != nil {
+			return err
+		}
+		l.runSagas()
+	}
 	sub, err := subscriber.NewSubscriber(config, &logger{oracle: w.oracle, member: l.member})
 	if err != nil {
 		return err
@@ -91,6 +101,7 @@ func (l *life) open(ctx context.Context) (err error) {
 // kill ends a life as a crash does: nothing gets through any more. What is left of it in memory is swept up.
 func (l *life) kill() {
 	close(l.wire.dead)
+	l.endSagas()
 	if l.sub != nil {
 		go func() { _ = l.sub.Close() }()
 	}
@@ -112,6 +123,7 @@ func (l *life) close() {
 	if most := c.CloseTimeout + c.LeaseDuration + closeSlack; took > most {
 		w.oracle.find(Slow, "%s took %v to close, more than %v", l.member.name, took, most)
 	}
+	l.endSagas()
 	close(l.wire.dead)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -34,6 +35,9 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 		if err != nil {
 			return nil, err
 		}
+		if strings.HasPrefix(head.Aggregate.Type, sagaPrefix) {
+			continue
+		}
 		heads[stream{topic: head.Aggregate.Type, id: head.Aggregate.Value}] = head.Version
 		w.events += int(head.Version)
 	}
@@ -56,8 +60,8 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 		}
 	}
 	w.await(ctx, heads)
-	// Long enough for whatever is looked at twice.
-	pauseFor(ctx, w.plan.trailing+time.Second)
+	// Long enough for whatever is looked at twice, and for sagas that wake and find that they could not say so.
+	pauseFor(ctx, max(w.plan.trailing+time.Second, nap+3*sagaRetry))
 	w.closeAll()
 	delivered := w.oracle.deliveries()
 	for _, p := range w.processes {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	pm "github.com/millrace-dev/millrace/process"
 )
 
 // World is a database and all around it, drawn from a seed and a number.
@@ -85,6 +86,9 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err := w.inspect(ctx, heads); err != nil {
 		return err
 	}
+	if err := w.inspectSagas(ctx, j, heads); err != nil {
+		return err
+	}
 	w.late.Wait()
 	w.leaks(goroutines)
 	return nil
@@ -92,6 +96,9 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 
 func (w *world) create(ctx context.Context) error {
 	if err := journal.Create(ctx, w.clean, journal.Config{Shards: w.plan.shards}); err != nil {
+		return err
+	}
+	if err := pm.CreateTable(ctx, w.clean, pm.DefaultTable); err != nil {
 		return err
 	}
 	return journal.EnsureTable(ctx, w.clean, &dynamodb.CreateTableInput{

@@ -1,0 +1,113 @@
+// Package saga is the process manager of the example: it takes an order from its placing to its approval, by way of the customer's credit, the
+// kitchen's ticket and the payment, and undoes what was done when one of them refuses or none of them answers in time.
+package saga
+
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/ordersaga/services"
+	"github.com/millrace-dev/millrace/process"
+)
+
+// Saga is what is known of an order on its way.
+type Saga struct {
+	Customer string
+	Total    int
+	Outcome  string // empty until it is over
+}
+
+// What a saga remembers.
+type (
+	Begun struct {
+		Customer string
+		Total    int
+	}
+	Went  struct{ To string } // a step further
+	Ended struct{ Outcome string }
+)
+
+func (Begun) EventType() string { return "order-saga.begun.v1" }
+func (Went) EventType() string  { return "order-saga.went.v1" }
+func (Ended) EventType() string { return "order-saga.ended.v1" }
+
+func (e Begun) Apply(s *Saga) { s.Customer, s.Total = e.Customer, e.Total }
+func (Went) Apply(*Saga)      {}
+func (e Ended) Apply(s *Saga) { s.Outcome = e.Outcome }
+
+// What a saga commands.
+type (
+	ReserveCredit struct {
+		Customer, Order string
+		Total           int
+	}
+	ReleaseCredit    struct{ Customer, Order string }
+	CreateTicket     struct{ Order string }
+	CancelTicket     struct{ Order string }
+	AuthorisePayment struct {
+		Order string
+		Total int
+	}
+	ApproveOrder struct{ Order string }
+	RejectOrder  struct{ Order, Reason string }
+)
+
+// Patience is how long the answers may take, all together.
+const Patience = 10 * time.Second
+
+// Answers is the timeout that ends a saga after that.
+const Answers = "answers"
+
+type step = process.Step[Saga]
+
+// Definition is the process manager. A process has the id of its order.
+var Definition = process.Define(
+	aggregate.Define[Saga]("order-saga", Begun{}, Went{}, Ended{}),
+	process.On(source[services.OrderPlaced], func(_ Saga, e services.OrderPlaced, in process.Input) (step, error) {
+		return step{
+			Events:   []aggregate.Event[Saga]{Begun(e)},
+			Commands: []any{ReserveCredit{Customer: e.Customer, Order: in.Source.Value, Total: e.Total}},
+			Timeouts: []process.Timeout{{Name: Answers, After: Patience}},
+		}, nil
+	}).Starts(),
+	process.On(func(e services.CreditReserved, _ process.Input) string { return e.Order },
+		func(_ Saga, e services.CreditReserved, _ process.Input) (step, error) {
+			return further("ticket", CreateTicket{e.Order}), nil
+		}),
+	process.On(func(e services.CreditRefused, _ process.Input) string { return e.Order },
+		func(s Saga, e services.CreditRefused, _ process.Input) (step, error) {
+			return s.reject(e.Order, "not enough credit"), nil
+		}),
+	process.On(source[services.TicketCreated], func(s Saga, _ services.TicketCreated, in process.Input) (step, error) {
+		return further("payment", AuthorisePayment{in.Source.Value, s.Total}), nil
+	}),
+	process.On(source[services.PaymentAuthorised], func(_ Saga, _ services.PaymentAuthorised, in process.Input) (step, error) {
+		return step{
+			Events:   []aggregate.Event[Saga]{Ended{"approved"}},
+			Commands: []any{ApproveOrder{in.Source.Value}},
+			Cancel:   []string{Answers},
+		}, nil
+	}),
+	process.On(source[services.PaymentRefused], func(s Saga, _ services.PaymentRefused, in process.Input) (step, error) {
+		return s.reject(in.Source.Value, "payment refused"), nil
+	}),
+	process.OnTimeout(Answers, func(s Saga, in process.Input) (step, error) {
+		return s.reject(in.Process, "no answer in time"), nil
+	}),
+).OverWhen(func(s Saga) bool { return s.Outcome != "" })
+
+// source is the key of events whose aggregate has the id of the order.
+func source[E any](_ E, in process.Input) string { return in.Source.Value }
+
+func further(to string, command any) step {
+	return step{Events: []aggregate.Event[Saga]{Went{to}}, Commands: []any{command}}
+}
+
+// reject ends a saga and undoes all of it. What was not done yet may still be on its way, so that is undone as well.
+func (s Saga) reject(order, reason string) step {
+	return step{
+		Events:   []aggregate.Event[Saga]{Ended{reason}},
+		Commands: []any{ReleaseCredit{s.Customer, order}, CancelTicket{order}, RejectOrder{order, reason}},
+		Cancel:   []string{Answers},
+	}
+}

@@ -1,0 +1,51 @@
+package services
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// Order is what a customer wants.
+type Order struct{ Status, Reason string }
+
+// What happens to an order.
+type (
+	OrderPlaced struct {
+		Customer string
+		Total    int
+	}
+	OrderApproved struct{}
+	OrderRejected struct{ Reason string }
+)
+
+func (OrderPlaced) EventType() string   { return "order.placed.v1" }
+func (OrderApproved) EventType() string { return "order.approved.v1" }
+func (OrderRejected) EventType() string { return "order.rejected.v1" }
+func (OrderPlaced) Apply(o *Order)      { o.Status = "placed" }
+func (OrderApproved) Apply(o *Order)    { o.Status = "approved" }
+func (e OrderRejected) Apply(o *Order)  { o.Status, o.Reason = "rejected", e.Reason }
+
+// Orders are the aggregates.
+var Orders = aggregate.Define[Order]("order", OrderPlaced{}, OrderApproved{}, OrderRejected{})
+
+// Place begins it all.
+func Place(customer string, total int) aggregate.Decision[Order] {
+	return func(Order) ([]aggregate.Event[Order], error) {
+		return []aggregate.Event[Order]{OrderPlaced{customer, total}}, nil
+	}
+}
+
+// Approve ends it well.
+func Approve(o Order) ([]aggregate.Event[Order], error) {
+	if o.Status != "placed" {
+		return nil, nil
+	}
+	return []aggregate.Event[Order]{OrderApproved{}}, nil
+}
+
+// Reject ends it otherwise.
+func Reject(reason string) aggregate.Decision[Order] {
+	return func(o Order) ([]aggregate.Event[Order], error) {
+		if o.Status != "placed" {
+			return nil, nil
+		}
+		return []aggregate.Event[Order]{OrderRejected{reason}}, nil
+	}
+}

@@ -1,0 +1,36 @@
+package services
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// Payment is that of one order, and has its id.
+type Payment struct{ Decided bool }
+
+// What happens to a payment.
+type (
+	PaymentAuthorised struct{ Amount int }
+	PaymentRefused    struct{ Amount int }
+)
+
+func (PaymentAuthorised) EventType() string { return "payment.authorised.v1" }
+func (PaymentRefused) EventType() string    { return "payment.refused.v1" }
+func (PaymentAuthorised) Apply(p *Payment)  { p.Decided = true }
+func (PaymentRefused) Apply(p *Payment)     { p.Decided = true }
+
+// Payments are the aggregates.
+var Payments = aggregate.Define[Payment]("payment", PaymentAuthorised{}, PaymentRefused{})
+
+// CardLimit is the highest amount that the bank of the example authorises.
+const CardLimit = 500
+
+// Authorise asks the bank.
+func Authorise(amount int) aggregate.Decision[Payment] {
+	return func(p Payment) ([]aggregate.Event[Payment], error) {
+		switch {
+		case p.Decided:
+			return nil, nil
+		case amount > CardLimit:
+			return []aggregate.Event[Payment]{PaymentRefused{amount}}, nil
+		}
+		return []aggregate.Event[Payment]{PaymentAuthorised{amount}}, nil
+	}
+}

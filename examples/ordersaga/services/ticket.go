@@ -1,0 +1,36 @@
+package services
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// Ticket is what the kitchen works by. It has the id of its order.
+type Ticket struct{ Open, Cancelled bool }
+
+// What happens to a ticket.
+type (
+	TicketCreated   struct{}
+	TicketCancelled struct{}
+)
+
+func (TicketCreated) EventType() string   { return "ticket.created.v1" }
+func (TicketCancelled) EventType() string { return "ticket.cancelled.v1" }
+func (TicketCreated) Apply(t *Ticket)     { t.Open = true }
+func (TicketCancelled) Apply(t *Ticket)   { t.Open, t.Cancelled = false, true }
+
+// Tickets are the aggregates.
+var Tickets = aggregate.Define[Ticket]("ticket", TicketCreated{}, TicketCancelled{})
+
+// CreateTicket opens one, unless it was cancelled before.
+func CreateTicket(t Ticket) ([]aggregate.Event[Ticket], error) {
+	if t.Open || t.Cancelled {
+		return nil, nil
+	}
+	return []aggregate.Event[Ticket]{TicketCreated{}}, nil
+}
+
+// CancelTicket ends one, also one that is not there yet.
+func CancelTicket(t Ticket) ([]aggregate.Event[Ticket], error) {
+	if t.Cancelled {
+		return nil, nil
+	}
+	return []aggregate.Event[Ticket]{TicketCancelled{}}, nil
+}

@@ -1,0 +1,104 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// maxCommandBytes leaves room for keys in DynamoDB's item of 400 KB.
+const maxCommandBytes = 390 << 10
+
+// commandsItem is the row that keeps the commands of a step until they are sent.
+func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []command, due time.Time) (item, error) {
+	list, bytes := make([]types.AttributeValue, 0, len(commands)), 0
+	for _, c := range commands {
+		metadata := item{}
+		for key, value := range c.message.Metadata {
+			metadata[key] = textValue(value)
+			bytes += len(key) + len(value) + 8
+		}
+		list = append(list, &types.AttributeValueMemberM{Value: item{
+			"topic": textValue(c.topic), "uuid": textValue(c.message.UUID),
+			"metadata": &types.AttributeValueMemberM{Value: metadata},
+			"payload":  &types.AttributeValueMemberB{Value: c.message.Payload},
+		}})
+		bytes += len(c.topic) + len(c.message.UUID) + len(c.message.Payload) + 48
+	}
+	if bytes > maxCommandBytes {
+		return nil, &StepTooLargeError{Bytes: bytes}
+	}
+	row := rowKey(id, commandsPrefix+input)
+	row[queueAttribute], row[dueAttribute] = textValue(m.queue(id)), timeValue(due)
+	row[commandAttribute] = &types.AttributeValueMemberL{Value: list}
+	return row, nil
+}
+
+func commandsOf(row item) (commands []command, err error) {
+	list, ok := row[commandAttribute].(*types.AttributeValueMemberL)
+	if !ok {
+		return nil, fmt.Errorf("row %q / %q has no list of commands: correct or delete it by hand", text(row[pkey]), text(row[skey]))
+	}
+	for i, value := range list.Value {
+		fields, _ := value.(*types.AttributeValueMemberM)
+		if fields == nil {
+			return nil, fmt.Errorf("command %d of row %q / %q is no map: correct or delete it by hand", i+1, text(row[pkey]), text(row[skey]))
+		}
+		msg := message.NewMessage(text(fields.Value["uuid"]), nil)
+		if payload, ok := fields.Value["payload"].(*types.AttributeValueMemberB); ok {
+			msg.Payload = payload.Value
+		}
+		if metadata, ok := fields.Value["metadata"].(*types.AttributeValueMemberM); ok {
+			for key, value := range metadata.Value {
+				msg.Metadata.Set(key, text(value))
+			}
+		}
+		commands = append(commands, command{topic: text(fields.Value["topic"]), message: msg})
+	}
+	return commands, nil
+}
+
+// sendStored sends the commands of an input that was handled before, if they were not sent.
+func (m *Manager[S]) sendStored(ctx context.Context, id aggregate.ID, input string) error {
+	out, err := m.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: aws.String(m.config.Table), Key: rowKey(id, commandsPrefix+input), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return fmt.Errorf("read the commands of an earlier attempt: %w", err)
+	}
+	if out.Item == nil {
+		return nil
+	}
+	commands, err := commandsOf(out.Item)
+	if err != nil {
+		return err
+	}
+	return m.send(ctx, id, input, commands)
+}
+
+// send sends the commands of a step that is stored, and forgets them.
+func (m *Manager[S]) send(ctx context.Context, id aggregate.ID, input string, commands []command) error {
+	if len(commands) == 0 {
+		return nil
+	}
+	for _, c := range commands {
+		c.message.SetContext(ctx)
+		if err := m.config.Publisher.Publish(c.topic, c.message); err != nil {
+			return fmt.Errorf("send command %s (%s) to %q: %w", c.message.UUID, c.message.Metadata.Get("name"), c.topic, err)
+		}
+		m.stats.commands.Add(1)
+	}
+	_, err := m.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(m.config.Table), Key: rowKey(id, commandsPrefix+input)})
+	if err != nil {
+		m.config.Logger.Info("Commands were sent and cannot be forgotten, so they will be sent again", m.fields(id, watermill.LogFields{"input": input, "err": err}))
+	}
+	return nil
+}

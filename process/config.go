@@ -1,0 +1,116 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region of the journal: one transaction spans both.
+type Client interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+}
+
+// Config configures a [Manager]. Publisher and GeneratePublishTopic are required where reactions send commands.
+type Config struct {
+	// Table keeps the timeouts that are set and the commands that are not sent yet. [CreateTable] makes it. Managers of several types can share one. Default: "process".
+	Table string
+
+	// Publisher sends the commands. A command is sent at least once, always with the same UUID.
+	Publisher message.Publisher
+
+	// GeneratePublishTopic tells the topic of a command, as that of a cqrs.CommandBus does.
+	GeneratePublishTopic cqrs.CommandBusGeneratePublishTopicFn
+
+	// Marshaler makes messages of commands, as that of a cqrs.CommandBus does. Default: cqrs.JSONMarshaler.
+	Marshaler cqrs.CommandEventMarshaler
+
+	// Codec decodes the events that come in. Default: aggregate.JSON.
+	Codec aggregate.Codec
+
+	// Upcast has what comes in from an aggregate type read as its events of today, by the Upcast of that aggregate's definition.
+	Upcast map[string]func(aggregate.EncodedEvent) ([]aggregate.EncodedEvent, error)
+
+	// Repository configures the repository of the processes. Its Snapshots are by default taken with each step, as the states of processes are
+	// small and each step loads one.
+	Repository repository.Config
+
+	// Queues is over how many partitions of the table's index the timeouts are spread: each takes some 1,000 writes a second. It may grow, and
+	// all that use the table must know the highest. Default: 1.
+	Queues int
+
+	// PollInterval is how often [Manager.Run] looks for what is due: half a read unit for each queue while nothing is. Default: 1 second.
+	PollInterval time.Duration
+
+	// RetryAfter is how long a timeout is left to the manager that found it due, and commands to the one that stored them, before
+	// any other takes them up. Default: 30 seconds.
+	RetryAfter time.Duration
+
+	// MaxAttempts is how often a step is made anew because other inputs of the same process were faster. Default: 50.
+	MaxAttempts int
+
+	// Logger is told of timeouts that could not fire. Default: none.
+	Logger watermill.LoggerAdapter
+
+	// Now is the clock by which timeouts are set and due. Default: time.Now.
+	Now func() time.Time
+}
+
+func (c *Config) setDefaults() {
+	if c.Table == "" {
+		c.Table = DefaultTable
+	}
+	if c.Marshaler == nil {
+		c.Marshaler = cqrs.JSONMarshaler{}
+	}
+	if c.Codec == nil {
+		c.Codec = aggregate.JSON
+	}
+	if c.Repository.Snapshots == nil {
+		c.Repository.Snapshots = repository.Every(1)
+	}
+	if c.Queues == 0 {
+		c.Queues = 1
+	}
+	if c.PollInterval == 0 {
+		c.PollInterval = time.Second
+	}
+	if c.RetryAfter == 0 {
+		c.RetryAfter = 30 * time.Second
+	}
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = 50
+	}
+	if c.Logger == nil {
+		c.Logger = watermill.NopLogger{}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+func (c *Config) validate() error {
+	switch {
+	case (c.Publisher == nil) != (c.GeneratePublishTopic == nil):
+		return &ConfigError{"Publisher", "and GeneratePublishTopic go together: give both, or none where no commands are sent"}
+	case c.Queues < 0:
+		return &ConfigError{"Queues", "is negative"}
+	case c.PollInterval < 0:
+		return &ConfigError{"PollInterval", "is negative"}
+	case c.RetryAfter < 0:
+		return &ConfigError{"RetryAfter", "is negative"}
+	case c.MaxAttempts < 0:
+		return &ConfigError{"MaxAttempts", "is negative"}
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package process_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+)
+
+func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	client := db.Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, process.CreateTable(t.Context(), client, ""))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
+	m := w.manager(client, w.config())
+	cost := func(what string, read, write float64, do func()) {
+		t.Helper()
+		recording := db.Record()
+		do()
+		recording.Stop()
+		gotRead, gotWrite := recording.Units()
+		assert.InDelta(t, read, gotRead, 0.01, "%s: reads", what)
+		assert.InDelta(t, write, gotWrite, 0.01, "%s: writes", what)
+	}
+	handle := func(uuid string, e interface{ EventType() string }) func() {
+		return func() { require.NoError(t, m.Handle(event(t.Context(), uuid, "o1", e))) }
+	}
+	const (
+		head, one, input = 2 + 1, 2 + 2, 2 // with the indexes of the journal's tables
+		step, more       = head + one + input, one
+		commands         = 2 + 1 + 1 + 1
+		set, cancelled   = 2 + 1, 2 + 1
+		lease, takenAway = 1 + 2, 2 + 1
+	)
+	cost("a step with commands and a timeout", 1, step+commands+set, handle("e1", OrderPlaced{Total: 1}))
+	w.pass(time.Second)
+	cost("a timeout that is moved", 1, step+2+2, handle("e2", OrderTouched{}))
+	cost("two events, commands, and a timeout that is cancelled", 1, step+more+commands+cancelled, handle("e3", CreditReserved{Order: "o1"}))
+	cost("what is passed over, as the process is over", 1, 0, handle("e4", OrderTouched{}))
+	cost("what has no reaction", 0, 0, handle("e5", Begun{}))
+	cost("nothing is due", 0.5, 0, func() { w.fire(m) })
+
+	require.NoError(t, m.Handle(event(t.Context(), "e6", "o2", OrderPlaced{Total: 1})))
+	w.pass(deadline)
+	cost("a timeout that fires, with commands", 1+0.5, lease+takenAway+step+commands, func() { assert.Equal(t, 1, w.fire(m)) })
+}

@@ -1,0 +1,285 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Definition says what a process manager is: the aggregate that remembers what it has done, and what it does on events and
+// timeouts. Make one with [Define]. It looks at nothing outside, so package processtest can test it in memory.
+type Definition[S any] struct {
+	aggregate aggregate.Definition[S]
+	reactions map[string]Reaction[S] // by event type
+	timeouts  map[string]Reaction[S] // by name
+	over      func(S) bool
+	problems  []string
+}
+
+// Define makes the definition of a process manager from that of its aggregate and its reactions. It never panics, so that a
+// package variable can hold its result; [Definition.Validate] reports what is wrong.
+func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) Definition[S] {
+	d := Definition[S]{
+		aggregate: process,
+		reactions: map[string]Reaction[S]{}, timeouts: map[string]Reaction[S]{},
+		over: func(S) bool { return false },
+	}
+	starts := false
+	for i, r := range reactions {
+		of, kind, name := d.reactions, "event type", r.eventType
+		if r.timeout != "" {
+			of, kind, name = d.timeouts, "timeout", r.timeout
+		}
+		_, taken := of[name]
+		switch {
+		case r.react == nil || name == "":
+			d.problem("reaction %d is of no event type and no timeout: make it with On, for an event struct whose zero value tells its EventType, or with OnTimeout and a name", i+1)
+		case taken:
+			d.problem("there are two reactions to the %s %q: make one of them", kind, name)
+		case r.starts && kind == "timeout":
+			d.problem("the timeout %q cannot start a process: it belongs to one", name)
+		default:
+			of[name], starts = r, starts || r.starts
+		}
+	}
+	if !starts {
+		d.problem("no reaction starts a process: mark one with Starts")
+	}
+	return d
+}
+
+// OverWhen returns a definition whose processes are over when their state says so. What comes for one that is over is passed
+// over, and its timeouts do not fire any more. A reaction ends its process by an event that makes over true.
+func (d Definition[S]) OverWhen(over func(S) bool) Definition[S] {
+	if over == nil {
+		d.problem("the function given to OverWhen is nil")
+		return d
+	}
+	d.over = over
+	return d
+}
+
+func (d *Definition[S]) problem(format string, args ...any) {
+	d.problems = append(d.problems[:len(d.problems):len(d.problems)], fmt.Sprintf(format, args...))
+}
+
+// Validate returns a [*DefinitionError] with everything that is wrong, or that of the aggregate.
+func (d Definition[S]) Validate() error {
+	if err := d.aggregate.Validate(); err != nil {
+		return err
+	}
+	if len(d.problems) > 0 {
+		return &DefinitionError{Process: d.Type(), Problems: d.problems}
+	}
+	return nil
+}
+
+// Type is the aggregate type of the processes, and the topic of their events.
+func (d Definition[S]) Type() string { return d.aggregate.Type() }
+
+// Aggregate is the aggregate that remembers.
+func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate }
+
+// IsOver tells whether a process of a state is over. See OverWhen.
+func (d Definition[S]) IsOver(state S) bool { return d.over(state) }
+
+// Key tells which process an event belongs to, or that it belongs to none.
+func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
+	if in.Timeout != "" {
+		return in.Process, true, nil
+	}
+	r, ok := d.reactions[in.Type]
+	if !ok {
+		return "", false, nil
+	}
+	event, err := r.decode(in)
+	if err != nil {
+		return "", false, err
+	}
+	key = r.key(event, in)
+	return key, key != "", nil
+}
+
+// React tells what a process does, from its state alone. Exists tells whether it has events. An [ErrPassedOver] says that it does nothing, and why.
+func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
+	r, ok := d.reactions[in.Type]
+	if in.Timeout != "" {
+		if r, ok = d.timeouts[in.Timeout]; !ok {
+			return Step[S]{}, &UnknownTimeoutError{Process: d.Type(), Timeout: in.Timeout}
+		}
+	}
+	switch {
+	case !ok:
+		return Step[S]{}, errNoReaction
+	case !exists && !r.starts:
+		return Step[S]{}, errNotStarted
+	case exists && d.over(state):
+		return Step[S]{}, errOver
+	}
+	event, err := r.decode(in)
+	if err != nil {
+		return Step[S]{}, err
+	}
+	step, err := r.react(state, event, in)
+	if err != nil {
+		return Step[S]{}, err
+	}
+	return step, d.check(step)
+}
+
+// check finds faults of a step that show before it is stored.
+func (d Definition[S]) check(step Step[S]) error {
+	if len(step.Events) == 0 && len(step.Commands)+len(step.Timeouts)+len(step.Cancel) > 0 {
+		return ErrUnrecorded
+	}
+	seen := map[string]bool{}
+	once := func(name string) error {
+		if _, known := d.timeouts[name]; !known {
+			return &UnknownTimeoutError{Process: d.Type(), Timeout: name}
+		}
+		if seen[name] {
+			return fmt.Errorf("%w: %q is set or cancelled twice in one step", ErrInvalidStep, name)
+		}
+		seen[name] = true
+		return nil
+	}
+	for _, t := range step.Timeouts {
+		if err := once(t.Name); err != nil {
+			return err
+		}
+		if (t.After == 0) == t.At.IsZero() || t.After < 0 {
+			return fmt.Errorf("%w: timeout %q needs either After, more than 0, or At", ErrInvalidStep, t.Name)
+		}
+	}
+	for _, name := range step.Cancel {
+		if err := once(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Step is what a reaction wants to be done. All of it is stored in one transaction, or nothing.
+type Step[S any] struct {
+	// Events are what the process remembers. A step that does anything has at least one.
+	Events []aggregate.Event[S]
+	// Commands are sent in their order when the step is stored, as [Config].Marshaler makes messages of them.
+	Commands []any
+	// Timeouts are set. One of a name that is set already is moved.
+	Timeouts []Timeout
+	// Cancel names the timeouts that are cancelled, if they are set.
+	Cancel []string
+}
+
+// Timeout has a process react when a time has come. Either After or At is set.
+type Timeout struct {
+	Name  string        // of a reaction made with [OnTimeout]
+	After time.Duration // from when the step is made
+	At    time.Time
+}
+
+// Input is what a process reacts to: an event, or a timeout of its own.
+type Input struct {
+	// ID is the same whenever the input comes again: that of the event, or of the timeout.
+	ID         string
+	Type       string       // of the event
+	Source     aggregate.ID // of the event, as far as it is known
+	Number     uint64       // of the event in its source, 0 if unknown
+	OccurredAt time.Time    // when the event occurred, zero if unknown; when the timeout was due
+	Metadata   aggregate.Metadata
+	Timeout    string // its name; empty for an event
+	Process    string // whose timeout it is
+
+	payload []byte
+	decoded any // instead of payload, in tests
+	codec   aggregate.Codec
+}
+
+// Event is an input of an event that is there already, for tests.
+func Event(event interface{ EventType() string }, in Input) Input {
+	in.Type, in.decoded = event.EventType(), event
+	return in
+}
+
+// Reaction is what a process manager does on one event type or timeout. [On] and [OnTimeout] make them.
+type Reaction[S any] struct {
+	eventType, timeout string
+	starts             bool
+	decode             func(Input) (any, error)
+	key                func(any, Input) string
+	react              func(S, any, Input) (Step[S], error)
+}
+
+// On reacts to events of the type E. Key tells which process an event belongs to; none if it is empty. React gets the state of
+// that process. It must be pure, as a decision is: it may run several times for one event. Its error has the message nacked, so that the
+// event comes again.
+//
+// E is the event as its aggregate defines it, or a type of the reader's own with the fields it needs. The zero value of E must tell
+// the type, so E is not a pointer.
+func On[S any, E interface{ EventType() string }](key func(event E, in Input) string, react func(state S, event E, in Input) (Step[S], error)) Reaction[S] {
+	var zero E
+	if any(zero) == nil || key == nil || react == nil {
+		return Reaction[S]{}
+	}
+	return Reaction[S]{
+		eventType: eventType(zero),
+		decode:    decode[E],
+		key:       func(event any, in Input) string { return key(event.(E), in) },
+		react:     func(state S, event any, in Input) (Step[S], error) { return react(state, event.(E), in) },
+	}
+}
+
+func decode[E any](in Input) (any, error) {
+	if event, ok := in.decoded.(E); ok {
+		return event, nil
+	}
+	if in.decoded != nil {
+		return nil, fmt.Errorf("the event is a %T, and the reaction to %q takes a %T", in.decoded, in.Type, *new(E))
+	}
+	var event E
+	if err := in.codec.Unmarshal(in.payload, &event); err != nil {
+		return nil, fmt.Errorf("decode %q, event %d of %s, as %T: %w", in.Type, in.Number, in.Source, event, err)
+	}
+	return event, nil
+}
+
+// eventType asks the zero value; a nil pointer may not answer.
+func eventType(zero interface{ EventType() string }) (name string) {
+	defer func() {
+		if recover() != nil {
+			name = ""
+		}
+	}()
+	return zero.EventType()
+}
+
+// Starts marks a reaction whose events may be the first of a process. An event of another reaction that comes for a process without
+// events is passed over, and counted.
+func (r Reaction[S]) Starts() Reaction[S] {
+	r.starts = true
+	return r
+}
+
+// OnTimeout reacts to a timeout of a name. React is as in [On]. A timeout is over when it has fired, whatever React returns; an error has it fire again.
+func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error)) Reaction[S] {
+	if react == nil {
+		return Reaction[S]{}
+	}
+	return Reaction[S]{
+		timeout: name,
+		decode:  func(Input) (any, error) { return nil, nil },
+		react:   func(state S, _ any, in Input) (Step[S], error) { return react(state, in) },
+	}
+}
+
+// What React says when there is nothing to do. All are an [ErrPassedOver].
+var (
+	errNoReaction = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
+	errNotStarted = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
+	errDeleted    = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
+	errOver       = fmt.Errorf("%w: its process is over", ErrPassedOver)
+)
+
+func passedOver(err error) bool { return errors.Is(err, ErrPassedOver) }

@@ -1,0 +1,203 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Manager runs the processes of a [Definition]. It is safe for concurrent use, in any number of processes of the operating system.
+type Manager[S any] struct {
+	definition Definition[S]
+	processes  *repository.Repository[S]
+	client     Client
+	config     Config
+	stats      counters
+}
+
+// Stats counts what a manager has done since it was made.
+type Stats struct {
+	Steps      uint64 // steps that were stored
+	PassedOver uint64 // inputs for which there was nothing to do
+	Repeated   uint64 // inputs that had been handled before
+	Commands   uint64 // commands that were sent, again included
+	Fired      uint64 // timeouts that were handled
+}
+
+type counters struct{ steps, passedOver, repeated, commands, fired atomic.Uint64 }
+
+// New makes a manager. It makes no requests. Errors: [ErrInvalidConfig], [ErrInvalidDefinition], those of [repository.New].
+func New[S any](j *journal.Journal, client Client, d Definition[S], config Config) (*Manager[S], error) {
+	if client == nil {
+		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
+	}
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	processes, err := repository.New(j, d.aggregate, config.Repository)
+	if err != nil {
+		return nil, err
+	}
+	return &Manager[S]{definition: d, processes: processes, client: client, config: config}, nil
+}
+
+// Stats gives the counts.
+func (m *Manager[S]) Stats() Stats {
+	return Stats{
+		Steps: m.stats.steps.Load(), PassedOver: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
+		Commands: m.stats.commands.Load(), Fired: m.stats.fired.Load(),
+	}
+}
+
+// Processes loads processes. Only the manager should write to them.
+func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes }
+
+// Handle is a message.NoPublishHandlerFunc for messages of a [github.com/millrace-dev/millrace/subscriber], or of any other whose UUIDs
+// stay the same when a message comes again and whose metadata has the event type as "name".
+//
+// When it returns nil the step is stored and its commands are sent. After an error some of that may be done; the rest happens when the
+// message comes again, or, of commands of a step that is stored, after [Config].RetryAfter.
+//
+// Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep], [ErrUnknownTimeout], those of
+// repository.Repository.SaveWith, of the marshaler and the publisher, and the SDK's.
+func (m *Manager[S]) Handle(msg *message.Message) error {
+	inputs, err := m.inputs(msg)
+	if err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		if err := m.handle(msg.Context(), in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Manager[S]) handle(ctx context.Context, in Input) error {
+	key, ok, err := m.definition.Key(in)
+	if err == nil && ok {
+		err = m.step(ctx, key, in, nil)
+	}
+	switch {
+	case err == nil && !ok, passedOver(err):
+		m.stats.passedOver.Add(1)
+		return nil
+	case err != nil:
+		return fmt.Errorf("process %s %q: event %s (%s): %w", m.definition.Type(), key, in.ID, in.Type, err)
+	}
+	return nil
+}
+
+// inputs gives what a message stands for: one event, but for what upcasters make of it.
+func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
+	if msg == nil || msg.UUID == "" {
+		return nil, ErrNoID
+	}
+	in := Input{ID: msg.UUID, codec: m.config.Codec}
+	if r, ok := subscriber.RecordFromContext(msg.Context()); ok {
+		in.ID, in.Type, in.payload = r.EventID, r.EventType, r.Payload
+		in.Source, in.Number, in.OccurredAt, in.Metadata = r.Aggregate, r.Number, r.OccurredAt, r.Metadata
+	} else {
+		in.Type, in.payload, in.Metadata = msg.Metadata.Get(subscriber.MetadataName), msg.Payload, aggregate.Metadata(msg.Metadata)
+		in.Source = aggregate.ID{Type: msg.Metadata.Get(subscriber.MetadataAggregateType), Value: msg.Metadata.Get(subscriber.MetadataAggregateID)}
+		in.Number, _ = strconv.ParseUint(msg.Metadata.Get(subscriber.MetadataSequenceNumber), 10, 64)
+		in.OccurredAt, _ = time.Parse(time.RFC3339, msg.Metadata.Get(subscriber.MetadataOccurredAt))
+	}
+	upcast := m.config.Upcast[in.Source.Type]
+	if upcast == nil {
+		return []Input{in}, nil
+	}
+	events, err := upcast(aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
+	if err != nil {
+		return nil, err
+	}
+	var inputs []Input
+	for i, event := range events {
+		part := in
+		part.Type, part.payload = event.Type, event.Payload
+		if i > 0 {
+			part.ID = fmt.Sprintf("%s/%d", in.ID, i+1)
+		}
+		inputs = append(inputs, part)
+	}
+	return inputs, nil
+}
+
+// step has a process react and stores what comes of it, again on its newer state when another input was faster. Fired is the timeout
+// that is the input, if it is one.
+func (m *Manager[S]) step(ctx context.Context, key string, in Input, fired *timeoutRow) error {
+	ctx = aggregate.ContextWithMetadata(ctx, in.cause())
+	again := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(0),
+	), uint64(m.config.MaxAttempts-1)), ctx) //nolint:gosec // not negative
+	return backoff.Retry(func() error {
+		err := m.stepOnce(ctx, key, in, fired)
+		if err != nil && !errors.Is(err, journal.ErrConflict) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, again)
+}
+
+func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *timeoutRow) error {
+	process, err := m.processes.Load(ctx, key)
+	if errors.Is(err, journal.ErrNotFound) {
+		process, err = m.processes.NewAggregate(key)
+	}
+	if errors.Is(err, journal.ErrDeleted) {
+		return errDeleted
+	}
+	if err != nil {
+		return err
+	}
+	step, err := m.definition.React(process.State, process.Version > 0, in)
+	if err != nil {
+		return err
+	}
+	if len(step.Events) == 0 {
+		return errNothingToDo
+	}
+	p, err := m.plan(process.ID, in, step, fired)
+	if err != nil {
+		return err
+	}
+	_, err = m.processes.SaveWith(ctx, process, step.Events, repository.CommandID(in.ID), repository.Writes(p.writes...))
+	switch {
+	case errors.Is(err, journal.ErrDuplicateCommand):
+		m.stats.repeated.Add(1)
+		return m.sendStored(ctx, process.ID, in.ID)
+	case err != nil:
+		return err
+	}
+	m.stats.steps.Add(1)
+	return m.send(ctx, process.ID, in.ID, p.commands)
+}
+
+// cause is the metadata of what an input leads to.
+func (in Input) cause() aggregate.Metadata {
+	correlation := in.Metadata[aggregate.CorrelationIDKey]
+	if correlation == "" {
+		correlation = in.ID
+	}
+	return aggregate.Metadata{aggregate.CorrelationIDKey: correlation, aggregate.CausationIDKey: in.ID}
+}
+
+func (m *Manager[S]) fields(id aggregate.ID, more watermill.LogFields) watermill.LogFields {
+	return more.Add(watermill.LogFields{"process_type": id.Type, "process_id": id.Value})
+}

@@ -1,0 +1,299 @@
+package process_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+)
+
+func TestAProcessRemembersAndCommands(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	state, version := w.saga(m, "o1")
+	assert.Equal(t, Saga{Total: 5}, state)
+	assert.EqualValues(t, 1, version)
+	require.Len(t, w.sent, 1)
+	assert.Equal(t, "ReserveCredit", w.sent[0].topic)
+	assert.JSONEq(t, `{"Order":"o1","Total":5}`, w.sent[0].payload)
+	assert.Equal(t, message.Metadata{
+		"name": "ReserveCredit", "correlation_id": "request", "causation_id": "e1", "aggregate_id": "o1",
+	}, w.sent[0].metadata)
+
+	require.NoError(t, m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})))
+	state, _ = w.saga(m, "o1")
+	assert.Equal(t, Saga{Total: 5, Reserved: true, Outcome: "approved"}, state)
+	assert.Equal(t, []string{"ReserveCredit", "ApproveOrder"}, w.topics())
+
+	w.pass(time.Hour)
+	assert.Zero(t, w.fire(m), "the timeout was cancelled")
+	assert.Equal(t, process.Stats{Steps: 2, Commands: 2}, m.Stats())
+}
+
+func TestItsEventsTellWhatCausedThem(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	events := w.j.Events(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}, 1, 1)
+	for r, err := range events {
+		require.NoError(t, err)
+		assert.Equal(t, aggregate.Metadata{"correlation_id": "request", "causation_id": "e1"}, r.Metadata)
+	}
+}
+
+func TestWhatComesAgainChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	for range 3 {
+		m := w.manager(w.client, w.config())
+		require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+		_, version := w.saga(m, "o1")
+		assert.EqualValues(t, 1, version)
+	}
+	assert.Equal(t, []string{"ReserveCredit"}, w.topics())
+}
+
+func TestCommandsThatCouldNotBeSentAreSentWithTheSameIDs(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]func(w *world, m *process.Manager[Saga]){
+		"when the event comes again": func(w *world, m *process.Manager[Saga]) {
+			require.NoError(w.t, m.Handle(event(w.t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+		},
+		"after a while, though it never comes again": func(w *world, m *process.Manager[Saga]) {
+			assert.Zero(w.t, w.fire(m))
+			assert.Empty(w.t, w.sent, "not before whoever stored them has had the time")
+			w.pass(31 * time.Second)
+			assert.Zero(w.t, w.fire(m))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, reference := setup(t), setup(t)
+			require.NoError(t, reference.manager(reference.client, reference.config()).Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+			w.setOffline(true)
+			require.ErrorIs(t, w.manager(w.client, w.config()).Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})), errOffline)
+			w.setOffline(false)
+			again(w, w.manager(w.client, w.config()))
+			assert.Equal(t, reference.sent, w.sent)
+			w.pass(31 * time.Second)
+			w.fire(w.manager(w.client, w.config()))
+			assert.Len(t, w.sent, 1, "and then they are forgotten")
+		})
+	}
+}
+
+func TestATimeoutFiresOnceWhenItIsDue(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	w.topics()
+	w.pass(deadline - time.Millisecond)
+	assert.Zero(t, w.fire(m))
+	w.pass(time.Millisecond)
+	again := w.manager(w.client, w.config()) // after a restart
+	assert.Equal(t, 1, w.fire(again))
+	assert.Equal(t, []string{"RejectOrder"}, w.topics())
+	state, version := w.saga(again, "o1")
+	assert.Equal(t, "too late", state.Outcome)
+	assert.EqualValues(t, 2, version)
+	w.pass(time.Hour)
+	assert.Zero(t, w.fire(m))
+	assert.Empty(t, w.topics())
+}
+
+func TestATimeoutThatIsSetAgainIsMoved(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	w.pass(deadline / 2)
+	require.NoError(t, m.Handle(event(t.Context(), "e2", "o1", OrderTouched{})))
+	w.pass(deadline / 2)
+	assert.Zero(t, w.fire(m))
+	w.pass(deadline / 2)
+	assert.Equal(t, 1, w.fire(m))
+}
+
+func TestATimeoutWhoseCommandsCouldNotBeSentHasThemSentLater(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	w.topics()
+	w.pass(deadline)
+	w.setOffline(true)
+	_, err := m.Fire(t.Context())
+	require.ErrorIs(t, err, errOffline)
+	w.setOffline(false)
+	w.pass(31 * time.Second)
+	w.fire(m)
+	assert.Equal(t, []string{"RejectOrder"}, w.topics())
+	_, version := w.saga(m, "o1")
+	assert.EqualValues(t, 2, version)
+}
+
+func TestWhatIsNoneOfItsBusinessIsPassedOver(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	for name, msg := range map[string]*message.Message{
+		"no reaction":               event(t.Context(), "e1", "o1", Begun{}),
+		"no key":                    event(t.Context(), "e2", "o1", CreditReserved{}),
+		"not begun, and no start":   event(t.Context(), "e3", "o1", CreditReserved{Order: "o1"}),
+		"begun, and nothing to do":  event(t.Context(), "e4", "o1", OrderBroken{"nothing"}),
+		"a timeout is not an event": event(t.Context(), "e5", "o1", Ended{}),
+	} {
+		require.NoError(t, m.Handle(msg), name)
+	}
+	assert.Equal(t, process.Stats{PassedOver: 5}, m.Stats())
+
+	require.NoError(t, m.Handle(event(t.Context(), "e6", "o1", OrderPlaced{})))
+	require.NoError(t, m.Handle(event(t.Context(), "e7", "c", CreditReserved{Order: "o1"})))
+	require.NoError(t, m.Handle(event(t.Context(), "e8", "o1", OrderTouched{})), "it is over")
+	_, version := w.saga(m, "o1")
+	assert.EqualValues(t, 3, version)
+}
+
+func TestStepsWithFaultsAreRefusedAndStoreNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	for fault, want := range map[string]error{
+		"fails": errNotNow, "unrecorded": process.ErrUnrecorded, "unknown timeout": process.ErrUnknownTimeout,
+		"no time": process.ErrInvalidStep, "two times": process.ErrInvalidStep, "set twice": process.ErrInvalidStep,
+		"nil command": process.ErrInvalidStep, "too large": process.ErrInvalidStep,
+	} {
+		require.ErrorIs(t, m.Handle(event(t.Context(), fault, "o1", OrderBroken{fault})), want, fault)
+	}
+	_, err := m.Processes().Load(t.Context(), "o1")
+	require.ErrorIs(t, err, journal.ErrNotFound)
+	require.ErrorIs(t, m.Handle(message.NewMessage("", nil)), process.ErrNoID)
+	require.ErrorIs(t, m.Handle(nil), process.ErrNoID)
+	malformed := event(t.Context(), "e", "o1", OrderPlaced{})
+	malformed.Payload = []byte("{")
+	require.ErrorContains(t, m.Handle(malformed), `decode "order.placed", event 7 of order-o1`)
+}
+
+func TestDefinitionsWithFaultsAreRefused(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	for want, d := range map[string]process.Definition[Saga]{
+		"no reaction starts a process":                  process.Define(sagas),
+		"reaction 1 is of no event type and no timeout": process.Define(sagas, process.Reaction[Saga]{}),
+		`two reactions to the timeout "credit"`: process.Define(sagas,
+			process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, nil }),
+			process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{}, nil })),
+		"OverWhen is nil": definition.OverWhen(nil),
+	} {
+		_, err := process.New(w.j, w.client, d, process.Config{})
+		require.ErrorIs(t, err, process.ErrInvalidDefinition)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := process.New(w.j, w.client, process.Define(aggregate.Define[Saga]("saga")), process.Config{})
+	require.ErrorIs(t, err, aggregate.ErrInvalidDefinition)
+	_, err = process.New(w.j, w.client, definition, process.Config{Publisher: w})
+	require.ErrorIs(t, err, process.ErrInvalidConfig)
+	_, err = process.New(w.j, nil, definition, process.Config{})
+	require.ErrorIs(t, err, process.ErrInvalidConfig)
+}
+
+// Whatever fails, each process goes the way that its inputs say, and each of its commands goes out under one id alone.
+func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{1, 2, 3, 4} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			client := &flaky{Client: w.client, random: rand.New(rand.NewPCG(seed, 0))}
+			clean := w.manager(w.client, w.config())
+			j, err := journal.Open(t.Context(), client, journal.Config{})
+			for err != nil {
+				j, err = journal.Open(t.Context(), client, journal.Config{})
+			}
+			manager := func() *process.Manager[Saga] {
+				m, err := process.New(j, client, definition, w.config())
+				require.NoError(t, err)
+				return m
+			}
+			random := rand.New(rand.NewPCG(seed, 1))
+			const orders = 40
+			inTime := map[string]bool{}
+			var work sync.WaitGroup
+			for n := range orders {
+				order := fmt.Sprint("o", n)
+				approved := random.IntN(2) == 0
+				inTime[order] = approved
+				work.Add(1)
+				go func() {
+					defer work.Done()
+					until := func(msg func() *message.Message) {
+						for manager().Handle(msg()) != nil {
+						}
+						_ = manager().Handle(msg()) // it comes again all the same
+					}
+					until(func() *message.Message { return event(t.Context(), "placed-"+order, order, OrderPlaced{n}) })
+					if approved {
+						until(func() *message.Message { return event(t.Context(), "reserved-"+order, "c", CreditReserved{order}) })
+					}
+				}()
+			}
+			for range 5 { // while this goes on, what was not sent is taken up
+				w.pass(7 * time.Second)
+				_, _ = manager().Fire(t.Context())
+			}
+			work.Wait()
+			for range 10 {
+				w.pass(deadline)
+				var both sync.WaitGroup
+				for range 2 {
+					both.Add(1)
+					go func() {
+						defer both.Done()
+						_, _ = manager().Fire(t.Context())
+					}()
+				}
+				both.Wait()
+			}
+			client.off = true
+			for range 3 {
+				w.pass(deadline)
+				w.fire(manager())
+			}
+			commands := map[string]map[string]bool{}
+			for _, s := range w.sent {
+				order := s.metadata.Get("aggregate_id") + " " + s.topic
+				if commands[order] == nil {
+					commands[order] = map[string]bool{}
+				}
+				commands[order][s.uuid] = true
+			}
+			for order, approved := range inTime {
+				state, version := w.saga(clean, order)
+				want, outcome, events := []string{"ReserveCredit", "RejectOrder"}, "too late", 2
+				if approved {
+					want, outcome, events = []string{"ReserveCredit", "ApproveOrder"}, "approved", 3
+				}
+				assert.Equal(t, outcome, state.Outcome, order)
+				assert.EqualValues(t, events, version, order)
+				for _, topic := range want {
+					assert.Len(t, commands[order+" "+topic], 1, "%s of %s", topic, order)
+				}
+			}
+			assert.Len(t, commands, 2*orders, strings.Join(w.topics(), " "))
+		})
+	}
+}

@@ -1,0 +1,117 @@
+package process
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/publisher"
+)
+
+// plan is what a step writes beside its events, in their transaction.
+type plan struct {
+	writes   []types.TransactWriteItem
+	commands []command
+}
+
+// command is a message on its way.
+type command struct {
+	topic   string
+	message *message.Message
+}
+
+// derived is the space of the ids that are made of a process, an input, and what came of it: the same each time.
+var derived = uuid.MustParse("6c9c8a5e-0d1f-4e43-9a55-5e0b8d0f7a31")
+
+func derive(id aggregate.ID, in Input, what string) string {
+	return uuid.NewSHA1(derived, fmt.Appendf(nil, "%s\x00%s\x00%s", id, in.ID, what)).String()
+}
+
+func (m *Manager[S]) plan(id aggregate.ID, in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
+	now := m.config.Now()
+	timeouts := map[string]types.TransactWriteItem{}
+	if fired != nil {
+		timeouts[fired.name] = types.TransactWriteItem{Delete: m.deleteTimeout(id, fired.name)}
+	}
+	for _, name := range step.Cancel {
+		timeouts[name] = types.TransactWriteItem{Delete: m.deleteTimeout(id, name)}
+	}
+	for _, t := range step.Timeouts {
+		at := t.At
+		if at.IsZero() {
+			at = now.Add(t.After)
+		}
+		row := timeoutRow{process: id, name: t.Name, token: derive(id, in, "timeout "+t.Name), at: at, correlation: in.cause()[aggregate.CorrelationIDKey]}
+		timeouts[t.Name] = types.TransactWriteItem{Put: &types.Put{TableName: aws.String(m.config.Table), Item: m.timeoutItem(row)}}
+	}
+	if fired != nil {
+		timeouts[fired.name] = onlyIf(timeouts[fired.name], fired.token)
+	}
+	for _, name := range slices.Sorted(maps.Keys(timeouts)) {
+		p.writes = append(p.writes, timeouts[name])
+	}
+	if len(step.Commands) == 0 {
+		return p, nil
+	}
+	if p.commands, err = m.commands(id, in, step.Commands); err != nil {
+		return p, err
+	}
+	item, err := m.commandsItem(id, in.ID, p.commands, now.Add(m.config.RetryAfter))
+	p.writes = append(p.writes, types.TransactWriteItem{Put: &types.Put{TableName: aws.String(m.config.Table), Item: item}})
+	return p, err
+}
+
+// onlyIf has a write be refused unless the timeout still is the one that has fired.
+func onlyIf(write types.TransactWriteItem, token string) types.TransactWriteItem {
+	const still = "#t = :fired"
+	names := map[string]string{"#t": tokenAttribute}
+	values := map[string]types.AttributeValue{":fired": &types.AttributeValueMemberS{Value: token}}
+	if d := write.Delete; d != nil {
+		d.ConditionExpression, d.ExpressionAttributeNames, d.ExpressionAttributeValues = aws.String(still), names, values
+	} else {
+		write.Put.ConditionExpression, write.Put.ExpressionAttributeNames, write.Put.ExpressionAttributeValues = aws.String(still), names, values
+	}
+	return write
+}
+
+func (m *Manager[S]) commands(id aggregate.ID, in Input, values []any) (commands []command, err error) {
+	if m.config.Publisher == nil {
+		return nil, &ConfigError{"Publisher", "is nil, and a reaction sends commands: give one"}
+	}
+	for i, value := range values {
+		if value == nil {
+			return nil, fmt.Errorf("%w: command %d is nil", ErrInvalidStep, i+1)
+		}
+		msg, err := m.config.Marshaler.Marshal(value)
+		if err != nil {
+			return nil, fmt.Errorf("command %d (%T): %w", i+1, value, err)
+		}
+		topic, err := m.config.GeneratePublishTopic(cqrs.CommandBusGeneratePublishTopicParams{CommandName: m.config.Marshaler.Name(value), Command: value})
+		if err != nil {
+			return nil, fmt.Errorf("topic of command %d (%T): %w", i+1, value, err)
+		}
+		msg.UUID = derive(id, in, "command "+strconv.Itoa(i))
+		for key, value := range in.cause() {
+			setDefault(msg, key, value)
+		}
+		setDefault(msg, publisher.AggregateIDKey, id.Value) // the commands of a process stay in order
+		commands = append(commands, command{topic, msg})
+	}
+	return commands, nil
+}
+
+func setDefault(msg *message.Message, key, value string) {
+	if msg.Metadata.Get(key) == "" {
+		msg.Metadata.Set(key, value)
+	}
+}
+
+var errNothingToDo = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)

@@ -1,0 +1,97 @@
+package process
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// DefaultTable is the table of a [Config] that names none.
+const DefaultTable = "process"
+
+// The table has a row for each timeout that is set and for each step whose commands are not sent yet. Its index has them by when they are to be looked
+// at: when a timeout is due, and when commands should have been sent.
+const (
+	pkey, skey       = "pkey", "skey" // the process, and what the row is
+	queueAttribute   = "queue"
+	dueAttribute     = "due" // ms since 1970
+	tokenAttribute   = "token"
+	atAttribute      = "at" // when the timeout fires; due moves on while somebody sees to it
+	causeAttribute   = "correlation_id"
+	commandAttribute = "commands"
+	dueIndex         = "process-due"
+
+	timeoutPrefix, commandsPrefix = "timeout/", "commands/"
+)
+
+// CreateTable makes the table where it is missing and waits until it is active; one that exists is compared. Name is that of [Config].Table.
+// Errors: those of [journal.EnsureTable].
+func CreateTable(ctx context.Context, client journal.Client, name string) error {
+	if name == "" {
+		name = DefaultTable
+	}
+	text := func(name string) types.AttributeDefinition {
+		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS}
+	}
+	return journal.EnsureTable(ctx, client, &dynamodb.CreateTableInput{
+		TableName: aws.String(name),
+		AttributeDefinitions: []types.AttributeDefinition{
+			text(pkey), text(skey), text(queueAttribute), {AttributeName: aws.String(dueAttribute), AttributeType: types.ScalarAttributeTypeN},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String(pkey), KeyType: types.KeyTypeHash}, {AttributeName: aws.String(skey), KeyType: types.KeyTypeRange},
+		},
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName: aws.String(dueIndex),
+			KeySchema: []types.KeySchemaElement{
+				{AttributeName: aws.String(queueAttribute), KeyType: types.KeyTypeHash}, {AttributeName: aws.String(dueAttribute), KeyType: types.KeyTypeRange},
+			},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+		}},
+		BillingMode: types.BillingModePayPerRequest,
+	})
+}
+
+type item = map[string]types.AttributeValue
+
+func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func timeValue(t time.Time) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(t.UnixMilli(), 10)}
+}
+
+func text(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+func timeOf(v types.AttributeValue) time.Time {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return time.Time{}
+	}
+	ms, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+func rowKey(id aggregate.ID, sort string) item {
+	return item{pkey: textValue(id.String()), skey: textValue(sort)}
+}
+
+// idOf is the process of a row.
+func (m *Manager[S]) idOf(row item) aggregate.ID {
+	return aggregate.ID{Type: m.definition.Type(), Value: strings.TrimPrefix(text(row[pkey]), m.definition.Type()+"-")}
+}

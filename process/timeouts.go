@@ -1,0 +1,224 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// timeoutRow is a timeout that is set.
+type timeoutRow struct {
+	process     aggregate.ID
+	name        string
+	token       string // of this setting of it
+	at          time.Time
+	correlation string
+}
+
+func (m *Manager[S]) timeoutItem(t timeoutRow) item {
+	row := rowKey(t.process, timeoutPrefix+t.name)
+	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queue(t.process)), timeValue(t.at), timeValue(t.at)
+	row[tokenAttribute], row[causeAttribute] = textValue(t.token), textValue(t.correlation)
+	return row
+}
+
+func (m *Manager[S]) deleteTimeout(id aggregate.ID, name string) *types.Delete {
+	return &types.Delete{TableName: aws.String(m.config.Table), Key: rowKey(id, timeoutPrefix+name)}
+}
+
+// queue is the partition of the index that has the rows of a process.
+func (m *Manager[S]) queue(id aggregate.ID) string {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(id.Value))
+	return m.queueName(int(hash.Sum32() % uint32(m.config.Queues))) //nolint:gosec // a small positive number
+}
+
+func (m *Manager[S]) queueName(n int) string { return fmt.Sprintf("%s-%d", m.definition.Type(), n) }
+
+// Run fires timeouts when they are due, and sends commands that somebody else has stored and not sent, until ctx ends. Run it in every
+// process of the operating system that has the manager: they share the work. What goes wrong is logged and tried again.
+func (m *Manager[S]) Run(ctx context.Context) error {
+	between := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(m.config.PollInterval), backoff.WithMaxInterval(m.config.PollInterval), backoff.WithRandomizationFactor(0.1), backoff.WithMaxElapsedTime(0),
+	)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		}
+		if _, err := m.Fire(ctx); err != nil && ctx.Err() == nil {
+			m.config.Logger.Error("Timeouts could not fire, will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
+		}
+		timer.Reset(between.NextBackOff())
+	}
+}
+
+// atOnce bounds the processes that Fire sees to at a time.
+const atOnce = 8
+
+// Fire does what is due now, by [Config].Now, once: it is what [Manager.Run] does each PollInterval. It tells how many timeouts were
+// handled, those included whose process had nothing to do any more. The errors of all that failed are joined; it happens again after [Config].RetryAfter.
+func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
+	var (
+		work    sync.WaitGroup
+		count   atomic.Int64
+		mu      sync.Mutex
+		slots   = make(chan struct{}, atOnce)
+		now     = m.config.Now()
+		collect = func(e error) {
+			mu.Lock()
+			defer mu.Unlock()
+			err = errors.Join(err, e)
+		}
+	)
+	for n := range m.config.Queues {
+		for row, e := range m.due(ctx, m.queueName(n), now) {
+			if e != nil {
+				collect(fmt.Errorf("look for what is due: %w", e))
+				break
+			}
+			slots <- struct{}{}
+			work.Add(1)
+			go func() {
+				defer func() { <-slots; work.Done() }()
+				did, e := m.take(ctx, row, now)
+				if e != nil {
+					collect(e)
+				} else if did {
+					count.Add(1)
+				}
+			}()
+		}
+	}
+	work.Wait()
+	m.stats.fired.Add(uint64(count.Load())) //nolint:gosec // not negative
+	return int(count.Load()), err
+}
+
+// due gives the rows of a queue that are due.
+func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(yield func(item, error) bool) {
+	return func(yield func(item, error) bool) {
+		var start item
+		for {
+			out, err := m.client.Query(ctx, &dynamodb.QueryInput{
+				TableName: aws.String(m.config.Table), IndexName: aws.String(dueIndex),
+				KeyConditionExpression:    aws.String("#q = :q AND #d <= :now"),
+				ExpressionAttributeNames:  map[string]string{"#q": queueAttribute, "#d": dueAttribute},
+				ExpressionAttributeValues: item{":q": textValue(queue), ":now": timeValue(now)},
+				ExclusiveStartKey:         start,
+			})
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, row := range out.Items {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if start = out.LastEvaluatedKey; start == nil {
+				return
+			}
+		}
+	}
+}
+
+// take sees to a row, unless somebody else does. Fired tells that it was a timeout.
+func (m *Manager[S]) take(ctx context.Context, row item, now time.Time) (fired bool, err error) {
+	id, sort := m.idOf(row), text(row[skey])
+	row, err = m.lease(ctx, row, now)
+	if err != nil {
+		return false, fmt.Errorf("process %s: lease %q: %w", id, sort, err)
+	}
+	if row == nil {
+		return false, nil
+	}
+	if input, ok := strings.CutPrefix(sort, commandsPrefix); ok {
+		commands, err := commandsOf(row)
+		if err == nil {
+			err = m.send(ctx, id, input, commands)
+		}
+		if err != nil {
+			return false, fmt.Errorf("process %s: input %s: %w", id, input, err)
+		}
+		return false, nil
+	}
+	name, ok := strings.CutPrefix(sort, timeoutPrefix)
+	if !ok {
+		return false, fmt.Errorf("process %s: row %q is neither a timeout nor commands: delete it by hand", id, sort)
+	}
+	timeout := timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute]), correlation: text(row[causeAttribute])}
+	if err := m.fire(ctx, timeout); err != nil {
+		return false, fmt.Errorf("process %s: timeout %q: %w", id, name, err)
+	}
+	return true, nil
+}
+
+// lease has a row be due later, and gives all of it, or nil if somebody else was faster.
+func (m *Manager[S]) lease(ctx context.Context, row item, now time.Time) (item, error) {
+	out, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
+		UpdateExpression:          aws.String("SET #d = :later"),
+		ConditionExpression:       aws.String("#d = :seen"),
+		ExpressionAttributeNames:  map[string]string{"#d": dueAttribute},
+		ExpressionAttributeValues: item{":seen": row[dueAttribute], ":later": timeValue(now.Add(m.config.RetryAfter))},
+		ReturnValues:              types.ReturnValueAllNew,
+	})
+	if isConditionFalse(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
+}
+
+// fire has a process react to a timeout. Its row goes in the transaction of the step, or by itself if there is nothing to do.
+func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
+	in := Input{
+		ID: t.token, OccurredAt: t.at, Metadata: aggregate.Metadata{aggregate.CorrelationIDKey: t.correlation},
+		Timeout: t.name, Process: t.process.Value,
+	}
+	err := m.step(ctx, t.process.Value, in, &t)
+	var refused *journal.WriteRefusedError
+	switch {
+	case errors.As(err, &refused) && refused.Table == m.config.Table:
+		return nil // it was cancelled or moved meanwhile, or has fired
+	case err == nil:
+		return nil
+	case !passedOver(err):
+		return err
+	}
+	m.stats.passedOver.Add(1)
+	gone := onlyIf(types.TransactWriteItem{Delete: m.deleteTimeout(t.process, t.name)}, t.token).Delete
+	_, err = m.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: gone.TableName, Key: gone.Key, ConditionExpression: gone.ConditionExpression,
+		ExpressionAttributeNames: gone.ExpressionAttributeNames, ExpressionAttributeValues: gone.ExpressionAttributeValues,
+	})
+	if isConditionFalse(err) {
+		return nil
+	}
+	return err
+}
+
+func isConditionFalse(err error) bool {
+	var failed *types.ConditionalCheckFailedException
+	return errors.As(err, &failed)
+}
