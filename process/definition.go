@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
 // Definition says what a process manager is: the aggregate that remembers what it has done, and what it does on events and
@@ -219,12 +220,11 @@ type Reaction[S any] struct {
 // E is the event as its aggregate defines it, or a type of the reader's own with the fields it needs. The zero value of E must tell
 // the type, so E is not a pointer.
 func On[S any, E interface{ EventType() string }](key func(event E, in Input) string, react func(state S, event E, in Input) (Step[S], error)) Reaction[S] {
-	var zero E
-	if any(zero) == nil || key == nil || react == nil {
+	if key == nil || react == nil {
 		return Reaction[S]{}
 	}
 	return Reaction[S]{
-		eventType: eventType(zero),
+		eventType: reaction.EventType[E](),
 		decode:    decode[E],
 		key:       func(event any, in Input) string { return key(event.(E), in) },
 		react:     func(state S, event any, in Input) (Step[S], error) { return react(state, event.(E), in) },
@@ -243,16 +243,6 @@ func decode[E any](in Input) (any, error) {
 		return nil, fmt.Errorf("decode %q, event %d of %s, as %T: %w", in.Type, in.Number, in.Source, event, err)
 	}
 	return event, nil
-}
-
-// eventType asks the zero value; a nil pointer may not answer.
-func eventType(zero interface{ EventType() string }) (name string) {
-	defer func() {
-		if recover() != nil {
-			name = ""
-		}
-	}()
-	return zero.EventType()
 }
 
 // Starts marks a reaction whose events may be the first of a process. An event of another reaction that comes for a process without
