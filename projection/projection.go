@@ -33,6 +33,8 @@ type Config struct {
 	// RetryBudget is how long a transaction that meets another one, or is throttled, is
 	// repeated before the message is nacked. Default: 5 seconds.
 	RetryBudget time.Duration
+	// MaxRun is how many events a projection made with [NewBatch] handles at a time, at most. Default: 100.
+	MaxRun int
 }
 
 // Projection is safe for concurrent use.
@@ -40,6 +42,7 @@ type Projection struct {
 	client    Client
 	config    Config
 	reactions map[string]Reaction
+	run       func(context.Context, []*journal.Record) (writes []Write, events int, err error) // nil unless made by NewBatch
 	stats     counters
 }
 
@@ -65,6 +68,12 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	}
 	if config.RetryBudget < 0 {
 		return nil, &ConfigError{"RetryBudget is negative"}
+	}
+	if config.MaxRun == 0 {
+		config.MaxRun = 100
+	}
+	if config.MaxRun < 0 {
+		return nil, &ConfigError{"MaxRun is negative"}
 	}
 	p := &Projection{client: client, config: config, reactions: map[string]Reaction{}}
 	for i, r := range reactions {
@@ -105,6 +114,9 @@ func (p *Projection) Handle(msg *message.Message) error {
 	if !ok {
 		p.stats.ignored.Add(1)
 		return nil
+	}
+	if p.run != nil {
+		return p.handleRun(msg, position, record)
 	}
 	writes, err := reaction.react(ctx, p.config.Codec, record)
 	if err != nil {

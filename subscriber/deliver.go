@@ -191,7 +191,7 @@ func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
 	ctx := &messageContext{
-		parent: sh.messageCtx, record: r, attempt: attempt, position: Position{shard: sh, stream: st, number: r.Number},
+		parent: sh.messageCtx, record: r, attempt: attempt, position: Position{shard: sh, stream: st, record: r, attempt: attempt},
 	}
 	defer ctx.end()
 	msg.SetContext(ctx)
@@ -210,7 +210,7 @@ func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error
 	select {
 	case <-msg.Acked():
 		sh.stats.acked.Add(1)
-		sh.ack(st, r.Number)
+		sh.ack(st, max(r.Number, st.position.stored.Load())) // the handler may have committed events behind it
 		return nil
 	case <-msg.Nacked():
 		sh.stats.nacked.Add(1)

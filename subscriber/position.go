@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // Position is the group's position on the aggregate of a message. A handler commits it together with its effects, so that
@@ -16,9 +17,10 @@ import (
 // they are in another store. Without that, the subscriber stores the position some time after the ack. Either way it has
 // one owner at a time: the subscriber, or the handler that commits it.
 type Position struct {
-	shard  *shard
-	stream *stream
-	number uint64
+	shard   *shard
+	stream  *stream
+	record  *journal.Record
+	attempt int
 }
 
 // transactional is what the journal's own position store can do beyond [PositionStore].
@@ -54,7 +56,7 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 	if !ok {
 		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
 	}
-	return p.commit(ctx, func(ctx context.Context, a Advance) error {
+	return p.commit(ctx, p.alone, func(ctx context.Context, a Advance) error {
 		a.Item = store.AdvanceItem(a.Group, a.Aggregate, a.Epoch, a.From, a.To)
 		return run(ctx, a)
 	})
@@ -72,10 +74,14 @@ func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(c
 	if own := p.shard.config.Positions; !same(own, store) {
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
 	}
-	return p.commit(ctx, run)
+	return p.commit(ctx, p.alone, run)
 }
 
-func (p *Position) commit(ctx context.Context, run func(context.Context, Advance) error) error {
+// alone is the end of a commit of the message's event alone.
+func (p *Position) alone(context.Context) uint64 { return p.record.Number }
+
+// commit moves the position to where the function to says, which is asked once it is known where the position is.
+func (p *Position) commit(ctx context.Context, to func(context.Context) uint64, run func(context.Context, Advance) error) error {
 	stored := &p.stream.position
 	stored.mu.Lock()
 	defer stored.mu.Unlock()
@@ -83,19 +89,18 @@ func (p *Position) commit(ctx context.Context, run func(context.Context, Advance
 		return err
 	}
 	from := stored.stored.Load()
-	if from >= p.number {
+	if from >= p.record.Number {
 		return nil // the handler committed before, and nacked all the same
 	}
+	advance := Advance{Group: p.shard.key.Group, Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: to(ctx)}
 	stored.doubt = true // also if run panics
-	err := run(ctx, Advance{
-		Group: p.shard.key.Group, Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: p.number,
-	})
+	err := run(ctx, advance)
 	if err != nil {
 		p.shard.fenced(err)
 		return err
 	}
 	stored.doubt = false
-	stored.stored.Store(p.number)
+	stored.stored.Store(advance.To)
 	p.shard.stats.positions.Add(1)
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -15,20 +16,32 @@ import (
 
 const effectsTable = "effects"
 
-// effects counts the events of each stream that happened, and sums up their numbers, in one row.
-func effects(client projection.Client, group string) (*projection.Projection, error) {
-	return projection.New(client, projection.Config{RetryBudget: time.Second},
-		projection.On(func(_ context.Context, _ happened, r *journal.Record) ([]projection.Write, error) {
-			return []projection.Write{projection.Update(types.Update{
-				TableName:                aws.String(effectsTable),
-				Key:                      map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: effectID(group, r.Aggregate.Type, r.Aggregate.Value)}},
-				UpdateExpression:         aws.String("ADD #n :one, #s :number"),
-				ExpressionAttributeNames: map[string]string{"#n": "n", "#s": "s"},
-				ExpressionAttributeValues: map[string]types.AttributeValue{
-					":one": &types.AttributeValueMemberN{Value: "1"}, ":number": numberValue(r.Number),
-				},
-			})}, nil
-		}))
+// effects counts the events of each stream that happened, and sums up their numbers, in one row: for each event, or for runs of them.
+func effects(client projection.Client, group string, runs bool) (*projection.Projection, error) {
+	config := projection.Config{RetryBudget: time.Second}
+	if runs {
+		return projection.NewBatch(client, config,
+			func(_ context.Context, sum [2]uint64, run projection.Run) ([]projection.Write, error) {
+				return []projection.Write{effect(group, run.Aggregate, sum[0], sum[1])}, nil
+			},
+			projection.Into(func(sum *[2]uint64, _ happened, r *journal.Record) error {
+				sum[0], sum[1] = sum[0]+1, sum[1]+r.Number
+				return nil
+			}))
+	}
+	return projection.New(client, config, projection.On(func(_ context.Context, _ happened, r *journal.Record) ([]projection.Write, error) {
+		return []projection.Write{effect(group, r.Aggregate, 1, r.Number)}, nil
+	}))
+}
+
+func effect(group string, id aggregate.ID, n, sum uint64) projection.Write {
+	return projection.Update(types.Update{
+		TableName:                 aws.String(effectsTable),
+		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: effectID(group, id.Type, id.Value)}},
+		UpdateExpression:          aws.String("ADD #n :n, #s :s"),
+		ExpressionAttributeNames:  map[string]string{"#n": "n", "#s": "s"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":n": numberValue(n), ":s": numberValue(sum)},
+	})
 }
 
 func effectID(group, topic, id string) string { return group + "/" + topic + "/" + id }

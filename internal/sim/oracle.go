@@ -18,6 +18,7 @@ type oracle struct {
 	tokens   map[string]bool // of transactions that were done
 	rosters  map[string]*owners
 	filters  map[string]bool // groups that ask for events that happened alone
+	runs     map[string]bool // groups that handle runs of events, of which one message is handed out
 	resting  map[stream]bool // groups and topics that are paused and idle
 	commands map[commandKey]string
 }
@@ -26,7 +27,7 @@ type oracle struct {
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]string{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]string{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
@@ -176,7 +177,7 @@ func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
 		o.finding(Moved, "%s moves the position of %s back from #%d to #%d", m.name, s, p, to)
 	}
 	switch next := o.next(s.group, h.acked); {
-	case !flush && to == next:
+	case !flush && (to == next || to > next && o.runs[s.group]):
 		o.done(h, to) // a transaction is as good as an ack, which may never come: its effect is there
 	case flush && to > h.acked && to < next:
 		o.done(h, to) // events that the group did not ask for

@@ -38,6 +38,7 @@ type groupPlan struct {
 // handlerPlan is what the handlers of a group are like.
 type handlerPlan struct {
 	projection bool          // effects commit with the position
+	runs       bool          // for runs of events
 	sagas      bool          // process managers
 	workers    int           // messages at a time, each member
 	work       time.Duration // on a message, about
@@ -138,6 +139,7 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 			hangs:      seconds(r, 1, 40),
 		},
 	}
+	g.handlers.runs = g.handlers.projection && r.IntN(2) == 0
 	g.handlers.sagas = !g.handlers.projection && r.IntN(4) == 0 && p.commits*p.commit < 5_000
 	if r.IntN(3) == 0 {
 		g.config.EventTypes = []string{happened{}.EventType()}

@@ -73,7 +73,7 @@ func (l *life) open(ctx context.Context) (err error) {
 	config := l.process.group.config
 	config.Journal = l.journal
 	if l.process.group.handlers.projection {
-		if l.effects, err = effects(client, l.member.group); err != nil {
+		if l.effects, err = effects(client, l.member.group, l.process.group.handlers.runs); err != nil {
 			return err
 		}
 	}

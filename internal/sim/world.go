@@ -74,6 +74,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	}
 	for _, g := range w.plan.groups {
 		w.oracle.filters[g.name] = len(g.config.EventTypes) > 0
+		w.oracle.runs[g.name] = g.handlers.runs
 	}
 	w.populate(random)
 	calm := startWeather(derive(random), db, w.plan)

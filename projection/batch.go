@@ -1,0 +1,116 @@
+package projection
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Part adds events of one type to what a run of events comes to. See [Into].
+type Part[A any] struct {
+	eventType string
+	add       func(aggregate.Codec, *A, *journal.Record) error
+}
+
+// Into adds events of the type E to the sum A of a run. E is as in [On].
+func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, record *journal.Record) error) Part[A] {
+	return Part[A]{
+		eventType: reaction.EventType[E](),
+		add: func(codec aggregate.Codec, sum *A, r *journal.Record) error {
+			event, err := reaction.Decode[E](codec, r)
+			if err != nil {
+				return err
+			}
+			return add(sum, event, r)
+		},
+	}
+}
+
+// Run is a run of events of one aggregate.
+type Run struct {
+	Aggregate aggregate.ID
+	Events    int             // that were added
+	Last      *journal.Record // of the run; give it to [IdempotentUpdate]
+}
+
+// NewBatch makes a projection that handles the events of an aggregate in runs, with one transaction for each. The parts add up a run in a zero A, and write returns
+// what the read model needs of the sum, one write for each item:
+//
+//	totals, err := projection.NewBatch(client, projection.Config{},
+//		func(ctx context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+//			return []projection.Write{projection.Update(add(run.Aggregate, sum))}, nil
+//		},
+//		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
+//		projection.Into(func(sum *int, e Withdrawn, _ *journal.Record) error { *sum -= e.Amount; return nil }),
+//	)
+//
+// A run begins with a message and takes in the events of its aggregate that the subscriber has read already, up to [Config].MaxRun. So runs are long
+// where there is much to catch up with, and of one event where there is not. After an error the message comes again, and its event makes a run by itself.
+// Events without a part are passed over with the run. Without writes only the position is stored.
+//
+// Errors: [ErrInvalidConfig].
+func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), parts ...Part[A]) (*Projection, error) {
+	if write == nil {
+		return nil, &ConfigError{"the function that writes is nil"}
+	}
+	var reactions []Reaction
+	adds := map[string]func(aggregate.Codec, *A, *journal.Record) error{}
+	for _, part := range parts {
+		reactions = append(reactions, Reaction{
+			eventType: part.eventType,
+			react:     func(context.Context, aggregate.Codec, *journal.Record) ([]Write, error) { return nil, nil },
+		})
+		adds[part.eventType] = part.add
+	}
+	p, err := New(client, config, reactions...)
+	if err != nil {
+		return nil, err
+	}
+	p.run = func(ctx context.Context, records []*journal.Record) ([]Write, int, error) {
+		var sum A
+		run := Run{Aggregate: records[0].Aggregate, Last: records[len(records)-1]}
+		for _, r := range records {
+			add := adds[r.EventType]
+			if add == nil {
+				continue
+			}
+			if err := add(p.config.Codec, &sum, r); err != nil {
+				return nil, 0, err
+			}
+			run.Events++
+		}
+		writes, err := write(ctx, sum, run)
+		return writes, run.Events, err
+	}
+	return p, nil
+}
+
+// handleRun handles a message with those behind it.
+func (p *Projection) handleRun(msg *message.Message, position *subscriber.Position, first *journal.Record) error {
+	err := position.CommitAhead(msg.Context(), p.config.MaxRun, func(ctx context.Context, advance subscriber.Advance, records []*journal.Record) error {
+		last := records[len(records)-1]
+		writes, events, err := p.run(ctx, records)
+		if err != nil {
+			return err
+		}
+		if len(writes) > MaxWrites {
+			return &TooManyWritesError{Event: last.Aggregate, Number: last.Number, Count: len(writes)}
+		}
+		if err := p.commit(ctx, last, advance, writes); err != nil {
+			return err
+		}
+		p.stats.applied.Add(uint64(events))                //nolint:gosec // not negative
+		p.stats.ignored.Add(uint64(len(records) - events)) //nolint:gosec // not negative
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("apply event %d of %s (%s) with those behind it: %w", first.Number, first.Aggregate, first.EventType, err)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package projection_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// newTotals makes a projection that writes the total of each run.
+func newTotals(t *testing.T, client projection.Client, config projection.Config) *projection.Projection {
+	t.Helper()
+	p, err := projection.NewBatch(client, config,
+		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
+		},
+		projection.Into(func(sum *int, e Deposited, _ *journal.Record) error { *sum += e.Amount; return nil }),
+	)
+	require.NoError(t, err)
+	return p
+}
+
+// counting counts transactions.
+type counting struct {
+	*dynamodb.Client
+	transactions atomic.Int32
+}
+
+func (c *counting) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	c.transactions.Add(1)
+	return c.Client.TransactWriteItems(ctx, in, o...)
+}
+
+func deposits(n int) (events []event) {
+	for i := range n {
+		events = append(events, Deposited{i + 1})
+	}
+	return events
+}
+
+func TestARunOfEventsIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, deposits(90)...)
+	w.write("y", 0, Noted{}, Deposited{1}, Noted{}, Noted{}, Deposited{2})
+	client := &counting{Client: w.client}
+	p := newTotals(t, client, projection.Config{MaxRun: 30})
+	sub := w.consume(subscriber.Config{}, p.Handle)
+	eventually(t, "all count", func() bool { return w.total("x") == 90*91/2 && w.total("y") == 3 })
+	require.NoError(t, sub.Close())
+	assert.Less(t, client.transactions.Load(), int32(10), "three runs of 30 at most, and one behind an event that is passed over, or a few more where the index lags")
+	assert.Equal(t, projection.Stats{Applied: 92, Ignored: 1 + 2}, p.Stats())
+
+	w.write("x", 90, Deposited{5})
+	again := newTotals(t, w.client, projection.Config{})
+	w.consume(subscriber.Config{}, again.Handle)
+	eventually(t, "what is new counts", func() bool { return w.total("x") == 90*91/2+5 })
+	assert.EqualValues(t, 1, again.Stats().Applied)
+}
+
+func TestRunsLeaveOutTypesThatWereNotAskedFor(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, Deposited{1}, Noted{}, Deposited{2}, Noted{})
+	client := &counting{Client: w.client}
+	p := newTotals(t, client, projection.Config{})
+	sub := w.consume(subscriber.Config{EventTypes: []string{"deposited"}}, p.Handle)
+	eventually(t, "all count", func() bool { return w.total("x") == 3 })
+	require.NoError(t, sub.Close())
+	assert.LessOrEqual(t, client.transactions.Load(), int32(2))
+	assert.Equal(t, projection.Stats{Applied: 2}, p.Stats())
+	assert.EqualValues(t, 2, sub.Stats().Filtered)
+}
+
+func TestAnEventThatFailsInARunFailsAlone(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, deposits(20)...)
+	var mended atomic.Bool
+	errBroken := errors.New("broken")
+	p, err := projection.NewBatch(w.client, projection.Config{},
+		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
+		},
+		projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+			if r.Number == 12 && !mended.Load() {
+				return errBroken
+			}
+			*sum += e.Amount
+			return nil
+		}))
+	require.NoError(t, err)
+	w.consume(subscriber.Config{}, p.Handle)
+	eventually(t, "what is before it counts", func() bool { return w.total("x") == 11*12/2 })
+	mended.Store(true)
+	eventually(t, "the rest follows", func() bool { return w.total("x") == 20*21/2 })
+}
+
+func TestRunsTakeEffectOnceWhateverFails(t *testing.T) {
+	t.Parallel()
+	for _, seed := range []uint64{1, 2, 3} {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			random := rand.New(rand.NewPCG(seed, 0))
+			want := map[string]int{}
+			flaky := &flakyClient{Client: w.client, random: rand.New(rand.NewPCG(seed, 1))}
+			for round := range 4 {
+				p := newTotals(t, flaky, projection.Config{MaxRun: 1 + random.IntN(10)})
+				sub := w.consume(subscriber.Config{}, func(msg *message.Message) error {
+					if err := p.Handle(msg); err != nil {
+						return err
+					}
+					return flaky.sometimes("the handler fails after the commit")
+				})
+				for i := range 5 {
+					id := fmt.Sprint("a", i)
+					var events []event
+					for range 20 {
+						amount := 1 + random.IntN(9)
+						events = append(events, Deposited{amount})
+						want[id] += amount
+					}
+					w.write(id, round*20, events...)
+				}
+				if round < 3 { // the last round goes on until all is done
+					some := 1 + random.Uint64N(50)
+					eventually(t, "something is applied", func() bool { return p.Stats().Applied >= some })
+					require.NoError(t, sub.Close())
+				}
+			}
+			for id, total := range want {
+				eventually(t, fmt.Sprintf("the total of %s becomes %d", id, total), func() bool { return w.total(id) >= total })
+				assert.Equal(t, total, w.total(id), id)
+			}
+		})
+	}
+}
+
+func TestABatchWithFaultsIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := projection.NewBatch[int](&dynamodb.Client{}, projection.Config{}, nil)
+	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	write := func(context.Context, int, projection.Run) ([]projection.Write, error) { return nil, nil }
+	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{MaxRun: -1}, write)
+	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Part[int]{})
+	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+}

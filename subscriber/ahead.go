@@ -1,0 +1,85 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// CommitAhead is [Position.Commit] for several events of the aggregate at once: that of the message, and those behind it that the
+// subscriber has read already, in order, up to a number of them. When run succeeds all of them count as handled: with the ack of the
+// message the subscriber goes on behind the last. Types that were not asked for are not among them, and are passed over with them.
+//
+// A message that comes again has no others with it, so that an event which cannot be handled is found out, and fails alone.
+//
+// Errors: as Commit.
+func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
+	store, ok := p.shard.config.Positions.(transactional)
+	if !ok {
+		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
+	}
+	if p.attempt > 1 {
+		most = 1
+	}
+	var events ahead
+	to := func(ctx context.Context) uint64 {
+		events = p.shard.ahead(ctx, p.stream, p.record, most)
+		return events.to
+	}
+	err := p.commit(ctx, to, func(ctx context.Context, a Advance) error {
+		a.Item = store.AdvanceItem(a.Group, a.Aggregate, a.Epoch, a.From, a.To)
+		return run(ctx, a, events.records)
+	})
+	if err == nil {
+		p.shard.stats.filtered.Add(events.filtered)
+		p.shard.stats.destroyed.Add(events.destroyed)
+	}
+	return err
+}
+
+// ahead are events that can be handled together.
+type ahead struct {
+	records             []*journal.Record
+	to                  uint64 // the last of them, or of those passed over with them
+	filtered, destroyed uint64
+}
+
+// ahead gives an event with those behind it that are in the buffer, as far as they can be decoded.
+func (sh *shard) ahead(ctx context.Context, st *stream, first *journal.Record, most int) ahead {
+	a := ahead{records: []*journal.Record{first}, to: first.Number}
+	for _, stored := range sh.behind(st, first.Number) {
+		if len(a.records) >= most {
+			break
+		}
+		r, err := stored, error(nil)
+		if stored.EventType == "" || sh.config.wants(stored.EventType) {
+			r, err = sh.journal.Decode(ctx, stored)
+		}
+		switch {
+		case errors.Is(err, journal.ErrKeyDestroyed):
+			a.destroyed++
+		case err != nil:
+			return a // its own turn will tell
+		case !sh.config.wants(r.EventType):
+			a.filtered++
+		default:
+			a.records = append(a.records, r)
+		}
+		a.to = stored.Number
+	}
+	return a
+}
+
+// behind gives the events in the buffer that follow one without a gap.
+func (sh *shard) behind(st *stream, number uint64) []*journal.Record {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	i := slices.IndexFunc(st.buffer, func(r *journal.Record) bool { return r.Number > number })
+	if i < 0 || st.buffer[i].Number != number+1 {
+		return nil
+	}
+	return slices.Clone(st.buffer[i:])
+}
