@@ -25,8 +25,8 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		most = 1
 	}
 	var events ahead
-	to := func(ctx context.Context) uint64 {
-		events = p.shard.ahead(ctx, p.stream, p.record, most)
+	to := func() uint64 {
+		events = p.shard.ahead(p.stream, p.record, most)
 		return events.to
 	}
 	err := p.commit(ctx, to, func(ctx context.Context, a Advance) error {
@@ -48,7 +48,7 @@ type ahead struct {
 }
 
 // ahead gives an event with those behind it that are in the buffer, as far as they can be decoded.
-func (sh *shard) ahead(ctx context.Context, st *stream, first *journal.Record, most int) ahead {
+func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
 	for _, stored := range sh.behind(st, first.Number) {
 		if len(a.records) >= most {
@@ -56,7 +56,7 @@ func (sh *shard) ahead(ctx context.Context, st *stream, first *journal.Record, m
 		}
 		r, err := stored, error(nil)
 		if stored.EventType == "" || sh.config.wants(stored.EventType) {
-			r, err = sh.journal.Decode(ctx, stored)
+			r, err = sh.decode(stored)
 		}
 		switch {
 		case errors.Is(err, journal.ErrKeyDestroyed):

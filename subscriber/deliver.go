@@ -154,9 +154,7 @@ func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 		sh.ack(st, stored.Number)
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
-	r, err := sh.journal.Decode(ctx, stored)
-	cancel()
+	r, err := sh.decode(stored)
 	if errors.Is(err, journal.ErrKeyDestroyed) {
 		sh.stats.destroyed.Add(1)
 		sh.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
@@ -181,6 +179,16 @@ func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 		sh.stats.swept.Add(1)
 	}
 	return sh.send(st, r, msg)
+}
+
+// decode bounds what an encoding may take to get a key; most events have none, and a timer for each would be felt.
+func (sh *shard) decode(stored *journal.Record) (*journal.Record, error) {
+	if stored.Encoding == "" {
+		return sh.journal.Decode(sh.messageCtx, stored)
+	}
+	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
+	defer cancel()
+	return sh.journal.Decode(ctx, stored)
 }
 
 // send hands a message out and waits for the answer.

@@ -78,10 +78,10 @@ func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(c
 }
 
 // alone is the end of a commit of the message's event alone.
-func (p *Position) alone(context.Context) uint64 { return p.record.Number }
+func (p *Position) alone() uint64 { return p.record.Number }
 
 // commit moves the position to where the function to says, which is asked once it is known where the position is.
-func (p *Position) commit(ctx context.Context, to func(context.Context) uint64, run func(context.Context, Advance) error) error {
+func (p *Position) commit(ctx context.Context, to func() uint64, run func(context.Context, Advance) error) error {
 	stored := &p.stream.position
 	stored.mu.Lock()
 	defer stored.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *Position) commit(ctx context.Context, to func(context.Context) uint64, 
 	if from >= p.record.Number {
 		return nil // the handler committed before, and nacked all the same
 	}
-	advance := Advance{Group: p.shard.key.Group, Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: to(ctx)}
+	advance := Advance{Group: p.shard.key.Group, Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: to()}
 	stored.doubt = true // also if run panics
 	err := run(ctx, advance)
 	if err != nil {
