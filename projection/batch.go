@@ -36,7 +36,7 @@ func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, re
 type Run struct {
 	Aggregate aggregate.ID
 	Events    int             // that were added
-	Last      *journal.Record // of the run; give it to [IdempotentUpdate]
+	Last      *journal.Record // of the run. Give it to an [IdempotentUpdate], which then should set attributes and not add to them.
 }
 
 // NewBatch makes a projection that handles the events of an aggregate in runs, with one transaction for each. The parts add up a run in a zero A, and write returns

@@ -14,6 +14,8 @@
 //	)
 //	router.AddConsumerHandler("order-history", "order", sub, orders.Handle)
 //
+// [NewBatch] makes one that handles runs of events, with one transaction for each.
+//
 // # Conditions
 //
 // A write may carry a condition. One marked [Write.Idempotent] is left out where its
@@ -39,5 +41,5 @@
 //
 // One event with n writes is one transaction of n+1 actions: two write units for each KB
 // of each item, and two for the position. An event to which there is no reaction costs nothing
-// by itself: its position is stored with the next flush of the subscriber.
+// by itself: its position is stored with the next flush of the subscriber. A run of events costs what one event does.
 package projection
