@@ -2,7 +2,6 @@ package groups
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -76,9 +75,6 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 		}
 	}
 }
-
-// ErrNotApplied: the group had not applied the event when the time was over. See [NotAppliedError].
-var ErrNotApplied = errors.New("event is not applied yet")
 
 // NotAppliedError is an [ErrNotApplied].
 type NotAppliedError struct {

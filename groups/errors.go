@@ -20,6 +20,8 @@ var (
 	ErrNotNext = errors.New("event is not the next one")
 	// ErrNoSuchEvent: the aggregate has no event of that number. Nothing was changed.
 	ErrNoSuchEvent = errors.New("aggregate has no such event")
+	// ErrNotApplied: the group had not applied the event when the time was over. See [NotAppliedError].
+	ErrNotApplied = errors.New("event is not applied yet")
 	// ErrLeftovers: the group was reset and works, but rows of earlier generations are left in the table. They are in nobody's
 	// way; [Groups.CleanUp] deletes them.
 	ErrLeftovers = errors.New("rows of an earlier generation are left")

@@ -241,7 +241,9 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 				go func() {
 					defer work.Done()
 					until := func(msg func() *message.Message) {
-						for manager().Handle(msg()) != nil {
+						err := errCut
+						for err != nil {
+							err = manager().Handle(msg())
 						}
 						_ = manager().Handle(msg()) // it comes again all the same
 					}

@@ -252,7 +252,7 @@ func (f *flaky) draw() (before, after bool) {
 	return u < 0.1, u > 0.9
 }
 
-func try[In, Out any](f *flaky, ctx context.Context, in *In, call func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)) (*Out, error) {
+func try[In, Out any](ctx context.Context, f *flaky, in *In, call func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error)) (*Out, error) {
 	before, after := f.draw()
 	if before {
 		return nil, errCut
@@ -265,21 +265,21 @@ func try[In, Out any](f *flaky, ctx context.Context, in *In, call func(context.C
 }
 
 func (f *flaky) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	return try(f, ctx, in, f.Client.GetItem)
+	return try(ctx, f, in, f.Client.GetItem)
 }
 
 func (f *flaky) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	return try(f, ctx, in, f.Client.UpdateItem)
+	return try(ctx, f, in, f.Client.UpdateItem)
 }
 
 func (f *flaky) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	return try(f, ctx, in, f.Client.DeleteItem)
+	return try(ctx, f, in, f.Client.DeleteItem)
 }
 
 func (f *flaky) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return try(f, ctx, in, f.Client.Query)
+	return try(ctx, f, in, f.Client.Query)
 }
 
 func (f *flaky) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	return try(f, ctx, in, f.Client.TransactWriteItems)
+	return try(ctx, f, in, f.Client.TransactWriteItems)
 }

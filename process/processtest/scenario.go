@@ -181,7 +181,7 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 // ThenOver expects that the process is over.
 func (s *Scenario[S]) ThenOver() *Scenario[S] {
 	s.t.Helper()
-	if !s.failed && !(s.exists && s.definition.IsOver(s.state)) {
+	if !s.failed && (!s.exists || !s.definition.IsOver(s.state)) {
 		s.fail("the process is not over: its state is %+v", s.state)
 	}
 	return s

@@ -18,6 +18,7 @@ type Saga struct {
 }
 
 // What a saga remembers.
+
 type (
 	Begun struct {
 		Customer string
@@ -36,6 +37,7 @@ func (Went) Apply(*Saga)      {}
 func (e Ended) Apply(s *Saga) { s.Outcome = e.Outcome }
 
 // What a saga commands.
+
 type (
 	ReserveCredit struct {
 		Customer, Order string

@@ -10,6 +10,7 @@ type Customer struct {
 }
 
 // What happens to a customer.
+
 type (
 	CreditGranted  struct{ Amount int }
 	CreditReserved struct {

@@ -6,6 +6,7 @@ import "github.com/millrace-dev/millrace/aggregate"
 type Order struct{ Status, Reason string }
 
 // What happens to an order.
+
 type (
 	OrderPlaced struct {
 		Customer string

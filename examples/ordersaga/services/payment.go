@@ -6,6 +6,7 @@ import "github.com/millrace-dev/millrace/aggregate"
 type Payment struct{ Decided bool }
 
 // What happens to a payment.
+
 type (
 	PaymentAuthorised struct{ Amount int }
 	PaymentRefused    struct{ Amount int }

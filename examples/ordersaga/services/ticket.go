@@ -6,6 +6,7 @@ import "github.com/millrace-dev/millrace/aggregate"
 type Ticket struct{ Open, Cancelled bool }
 
 // What happens to a ticket.
+
 type (
 	TicketCreated   struct{}
 	TicketCancelled struct{}
