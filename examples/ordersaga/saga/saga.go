@@ -20,11 +20,16 @@ type Saga struct {
 // What a saga remembers.
 
 type (
+	// Begun begins a saga.
 	Begun struct {
 		Customer string
 		Total    int
 	}
-	Went  struct{ To string } // a step further
+
+	// Went is a step further.
+	Went struct{ To string }
+
+	// Ended is its end.
 	Ended struct{ Outcome string }
 )
 
@@ -39,19 +44,32 @@ func (e Ended) Apply(s *Saga) { s.Outcome = e.Outcome }
 // What a saga commands.
 
 type (
+	// ReserveCredit asks the customer.
 	ReserveCredit struct {
 		Customer, Order string
 		Total           int
 	}
-	ReleaseCredit    struct{ Customer, Order string }
-	CreateTicket     struct{ Order string }
-	CancelTicket     struct{ Order string }
+
+	// ReleaseCredit undoes that.
+	ReleaseCredit struct{ Customer, Order string }
+
+	// CreateTicket asks the kitchen.
+	CreateTicket struct{ Order string }
+
+	// CancelTicket undoes that.
+	CancelTicket struct{ Order string }
+
+	// AuthorisePayment asks the bank.
 	AuthorisePayment struct {
 		Order string
 		Total int
 	}
+
+	// ApproveOrder ends the order well.
 	ApproveOrder struct{ Order string }
-	RejectOrder  struct{ Order, Reason string }
+
+	// RejectOrder ends it otherwise.
+	RejectOrder struct{ Order, Reason string }
 )
 
 // Patience is how long the answers may take, all together.

@@ -12,12 +12,19 @@ type Customer struct {
 // What happens to a customer.
 
 type (
-	CreditGranted  struct{ Amount int }
+	// CreditGranted adds to the credit.
+	CreditGranted struct{ Amount int }
+
+	// CreditReserved sets a part aside for an order.
 	CreditReserved struct {
 		Order  string
 		Amount int
 	}
-	CreditRefused  struct{ Order string }
+
+	// CreditRefused says that there is not enough.
+	CreditRefused struct{ Order string }
+
+	// CreditReleased gives that part back.
 	CreditReleased struct{ Order string }
 )
 

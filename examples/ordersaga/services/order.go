@@ -8,11 +8,16 @@ type Order struct{ Status, Reason string }
 // What happens to an order.
 
 type (
+	// OrderPlaced begins an order.
 	OrderPlaced struct {
 		Customer string
 		Total    int
 	}
+
+	// OrderApproved ends it well.
 	OrderApproved struct{}
+
+	// OrderRejected ends it otherwise.
 	OrderRejected struct{ Reason string }
 )
 

@@ -8,8 +8,11 @@ type Payment struct{ Decided bool }
 // What happens to a payment.
 
 type (
+	// PaymentAuthorised says that the bank will pay.
 	PaymentAuthorised struct{ Amount int }
-	PaymentRefused    struct{ Amount int }
+
+	// PaymentRefused says that it will not.
+	PaymentRefused struct{ Amount int }
 )
 
 func (PaymentAuthorised) EventType() string { return "payment.authorised.v1" }

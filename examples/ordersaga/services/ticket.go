@@ -8,7 +8,10 @@ type Ticket struct{ Open, Cancelled bool }
 // What happens to a ticket.
 
 type (
-	TicketCreated   struct{}
+	// TicketCreated opens a ticket.
+	TicketCreated struct{}
+
+	// TicketCancelled ends it, or keeps it from being opened.
 	TicketCancelled struct{}
 )
 
