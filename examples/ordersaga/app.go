@@ -35,7 +35,7 @@ type app struct {
 
 // start sets everything up. Now is the clock of the timeouts.
 func start(ctx context.Context, client *dynamodb.Client, now func() time.Time) (*app, error) {
-	if err := journal.Create(ctx, client, journal.Config{Shards: 2}); err != nil { // makes the tables, unless they are there
+	if err := journal.Create(ctx, client, journal.Config{Shards: 4}); err != nil { // makes the tables, unless they are there
 		return nil, err
 	}
 	if err := process.CreateTable(ctx, client, process.DefaultTable); err != nil {

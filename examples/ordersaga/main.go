@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/ordersaga/services"
 )
@@ -22,17 +24,19 @@ func main() {
 	a, err := start(ctx, client, time.Now)
 	check(err)
 
-	check(a.grant(ctx, "anna", 700))
+	run := uuid.NewString() // where the tables are those of an earlier run, all of it happens anew
+	anna := "anna-" + run
+	check(a.grant(ctx, anna, 700))
 	for _, order := range []struct {
-		id    string
+		name  string
 		total int
 	}{{"lunch", 30}, {"party", 600}, {"palace", 100_000}} {
-		check(a.place(ctx, order.id, "anna", order.total))
-		state, err := a.outcome(ctx, order.id)
+		check(a.place(ctx, order.name+run, anna, order.total))
+		state, err := a.outcome(ctx, order.name+run)
 		check(err)
-		fmt.Println(order.id, "over", order.total, "is", strings.TrimSpace(state.Status+" "+state.Reason))
+		fmt.Println(order.name, "over", order.total, "is", strings.TrimSpace(state.Status+" "+state.Reason))
 	}
-	credit, err := a.credit(ctx, "anna", func(c services.Customer) bool { return c.Released["party"] })
+	credit, err := a.credit(ctx, anna, func(c services.Customer) bool { return c.Released["party"+run] })
 	check(err)
 	fmt.Println("credit left:", credit)
 	check(a.close())

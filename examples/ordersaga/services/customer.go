@@ -54,7 +54,7 @@ func (e CreditReleased) Apply(c *Customer) {
 }
 
 // Customers are the aggregates.
-var Customers = aggregate.Define[Customer]("customer", CreditGranted{}, CreditReserved{}, CreditRefused{}, CreditReleased{})
+var Customers = aggregate.Define[Customer]("saga-customer", CreditGranted{}, CreditReserved{}, CreditRefused{}, CreditReleased{})
 
 // Grant gives credit.
 func Grant(amount int) aggregate.Decision[Customer] {

@@ -29,7 +29,7 @@ func (OrderApproved) Apply(o *Order)    { o.Status = "approved" }
 func (e OrderRejected) Apply(o *Order)  { o.Status, o.Reason = "rejected", e.Reason }
 
 // Orders are the aggregates.
-var Orders = aggregate.Define[Order]("order", OrderPlaced{}, OrderApproved{}, OrderRejected{})
+var Orders = aggregate.Define[Order]("saga-order", OrderPlaced{}, OrderApproved{}, OrderRejected{})
 
 // Place begins it all.
 func Place(customer string, total int) aggregate.Decision[Order] {

@@ -21,7 +21,7 @@ func (PaymentAuthorised) Apply(p *Payment)  { p.Decided = true }
 func (PaymentRefused) Apply(p *Payment)     { p.Decided = true }
 
 // Payments are the aggregates.
-var Payments = aggregate.Define[Payment]("payment", PaymentAuthorised{}, PaymentRefused{})
+var Payments = aggregate.Define[Payment]("saga-payment", PaymentAuthorised{}, PaymentRefused{})
 
 // CardLimit is the highest amount that the bank of the example authorises.
 const CardLimit = 500

@@ -21,7 +21,7 @@ func (TicketCreated) Apply(t *Ticket)     { t.Open = true }
 func (TicketCancelled) Apply(t *Ticket)   { t.Open, t.Cancelled = false, true }
 
 // Tickets are the aggregates.
-var Tickets = aggregate.Define[Ticket]("ticket", TicketCreated{}, TicketCancelled{})
+var Tickets = aggregate.Define[Ticket]("saga-ticket", TicketCreated{}, TicketCancelled{})
 
 // CreateTicket opens one, unless it was cancelled before.
 func CreateTicket(t Ticket) ([]aggregate.Event[Ticket], error) {
