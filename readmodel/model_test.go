@@ -211,7 +211,7 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 	var seen []readmodel.Progress
 	require.NoError(t, m.CatchUp(ctx, next, func(p readmodel.Progress) { seen = append(seen, p) }))
 	assert.LessOrEqual(t, seen[len(seen)-1].Left, uint64(5))
-	for err = error(readmodel.ErrBehind); errors.Is(err, readmodel.ErrBehind); {
+	for err = readmodel.ErrBehind; errors.Is(err, readmodel.ErrBehind); {
 		err = m.Switch(ctx, next)
 	}
 	require.NoError(t, err)
