@@ -37,7 +37,7 @@ help: ## List the targets
 
 # Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
 ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
-	./dedup/... ./process/... ./groups/... ./internal/checkpoint/... ./internal/soak/... ./internal/sqlsuite/... ./internal/suite/... ./cmd/millrace/... ./examples/...
+	./readmodel/... ./dedup/... ./process/... ./groups/... ./internal/checkpoint/... ./internal/soak/... ./internal/sqlsuite/... ./internal/suite/... ./cmd/millrace/... ./examples/...
 
 # Watermill's TestReconnect reads a list while another goroutine of its own appends to it, so that one package is compiled without
 # the detector. Ours are not.

@@ -1,0 +1,130 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/groups"
+)
+
+// Begin makes another generation. Those who [Model.Run] begin to consume it within [Config].Refresh.
+//
+// Errors: [ErrChanged], those of [Open].
+func (m *Model) Begin(ctx context.Context) (Generation, error) {
+	s, err := m.change(ctx, "begin a generation of", func(s state) (state, error) {
+		s.last++
+		s.live = append(slices.Clone(s.live), s.last)
+		return s, nil
+	})
+	return m.generation(s.last), err
+}
+
+// Switch has a generation serve, in one write. The one that served is kept up to date until it is dropped. To switch to what serves already does nothing.
+//
+// Errors: [ErrNoGeneration], [ErrBehind] if it lags by more than [Config].MaxLag, [ErrChanged], those of [Open] and of groups.Groups.Lag.
+func (m *Model) Switch(ctx context.Context, g Generation) error {
+	if err := m.verify(ctx, g); err != nil {
+		return err
+	}
+	_, err := m.change(ctx, "switch", func(s state) (state, error) {
+		switch {
+		case !s.isLive(g):
+			return s, fmt.Errorf("%w: %s", ErrNoGeneration, g)
+		case s.serving == g.Number:
+			return s, errUnchanged
+		}
+		s.previous, s.serving = s.serving, g.Number
+		return s, nil
+	})
+	return err
+}
+
+// verify refuses a generation that has not caught up.
+func (m *Model) verify(ctx context.Context, g Generation) error {
+	s, err := m.read(ctx)
+	if err != nil {
+		return err
+	}
+	if !s.isLive(g) {
+		return fmt.Errorf("switch read model %q: %w: %s", m.config.Name, ErrNoGeneration, g)
+	}
+	if s.serving == g.Number {
+		return nil
+	}
+	progress, err := m.Progress(ctx, g)
+	if err == nil && (!progress.Begun || progress.Left > m.config.MaxLag) {
+		err = &BehindError{Generation: g, Progress: progress, MaxLag: m.config.MaxLag}
+	}
+	if err != nil {
+		return fmt.Errorf("switch read model %q: %w", m.config.Name, err)
+	}
+	return nil
+}
+
+// Rollback has the generation serve again that did before, and gives it. The one that served is the previous one then.
+//
+// Errors: [ErrNoPrevious], [ErrChanged], those of [Open].
+func (m *Model) Rollback(ctx context.Context) (Generation, error) {
+	s, err := m.change(ctx, "roll back", func(s state) (state, error) {
+		if s.previous == 0 {
+			return s, ErrNoPrevious
+		}
+		s.previous, s.serving = s.serving, s.previous
+		return s, nil
+	})
+	return m.generation(s.serving), err
+}
+
+// Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to close, and then its groups are removed. It waits for that, as
+// long as ctx lasts, and may be called again. Queries that read the generation within [Config].MaxAge may be under way still; then its tables can be
+// deleted, which is left to the caller.
+//
+// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove.
+func (m *Model) Drop(ctx context.Context, g Generation) error {
+	_, err := m.change(ctx, "drop a generation of", func(s state) (state, error) {
+		switch {
+		case s.serving == g.Number:
+			return s, fmt.Errorf("%w: %s", ErrServing, g)
+		case g.Number == 0 || g.Number > s.last:
+			return s, fmt.Errorf("%w: %s", ErrNoGeneration, g)
+		case !s.isLive(g):
+			return s, errUnchanged
+		}
+		s.live = slices.DeleteFunc(slices.Clone(s.live), func(n uint64) bool { return n == g.Number })
+		if s.previous == g.Number {
+			s.previous = 0
+		}
+		return s, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, topic := range m.config.Topics {
+		if err := m.removeGroup(ctx, g, topic); err != nil {
+			return fmt.Errorf("drop generation %s: %w", g, err)
+		}
+	}
+	return nil
+}
+
+// removeGroup waits until the members have left.
+func (m *Model) removeGroup(ctx context.Context, g Generation, topic string) error {
+	again := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
+	)
+	return backoff.Retry(func() error {
+		err := m.groups.Remove(ctx, g.Group(), topic, groups.Removal{})
+		switch {
+		case errors.Is(err, groups.ErrNoGroup):
+			return nil
+		case err != nil && !errors.Is(err, groups.ErrActive):
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(again, ctx))
+}

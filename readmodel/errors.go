@@ -1,0 +1,51 @@
+package readmodel
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of this package, for errors.Is. Nothing was changed where one is returned. Errors of packages groups and journal come too.
+var (
+	// ErrInvalidConfig is the sentinel of [*ConfigError].
+	ErrInvalidConfig = errors.New("invalid read model config")
+	// ErrNoGeneration: the generation is not one of those that are kept: see [Model.Generations].
+	ErrNoGeneration = errors.New("no such generation of the read model")
+	// ErrServing: the generation serves, so it cannot be dropped. Switch to another one first.
+	ErrServing = errors.New("generation serves queries")
+	// ErrNoPrevious: there is no generation to go back to, as none served before or it was dropped.
+	ErrNoPrevious = errors.New("no previous generation")
+	// ErrBehind is the sentinel of [*BehindError].
+	ErrBehind = errors.New("generation has not caught up")
+	// ErrChanged: somebody else changed the generations at the same moment, again and again. Look what they did.
+	ErrChanged = errors.New("generations were changed by somebody else")
+	// ErrCorrupt: the item of the read model is none that this package has written.
+	ErrCorrupt = errors.New("corrupt item of a read model")
+)
+
+// ConfigError is an [ErrInvalidConfig].
+type ConfigError struct{ Field, Reason string }
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("read model config: %s %s", e.Field, e.Reason)
+}
+
+// Is makes errors.Is(err, ErrInvalidConfig) true.
+func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
+
+// BehindError is an [ErrBehind].
+type BehindError struct {
+	Generation Generation
+	Progress   Progress
+	MaxLag     uint64
+}
+
+func (e *BehindError) Error() string {
+	if !e.Progress.Begun {
+		return fmt.Sprintf("generation %s has no consumers yet: start them (Run)", e.Generation)
+	}
+	return fmt.Sprintf("generation %s is %d events behind, more than %d: wait (CatchUp), or raise MaxLag if events come faster than that", e.Generation, e.Progress.Left, e.MaxLag)
+}
+
+// Is makes errors.Is(err, ErrBehind) true.
+func (e *BehindError) Is(target error) bool { return target == ErrBehind }

@@ -1,0 +1,84 @@
+package readmodel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/millrace-dev/millrace/groups"
+)
+
+// Progress is how far a generation is.
+type Progress struct {
+	Begun bool   // its consumers have begun, with all topics
+	Left  uint64 // events that they have not handled
+	// Parked are those of Left that wait until someone decides (groups.Groups.Parked).
+	Parked uint64
+	// Rate is by how many events a second Left has fallen since the last look of [Model.CatchUp], 0 if unknown or if it rose.
+	Rate float64
+}
+
+// Remaining is how long it takes at that rate, 0 if unknown.
+func (p Progress) Remaining() time.Duration {
+	if p.Rate <= 0 {
+		return 0
+	}
+	return time.Duration(float64(p.Left) / p.Rate * float64(time.Second))
+}
+
+// Progress tells how far a generation is, exactly: see groups.Groups.Lag for what that costs, and its errors.
+func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
+	p := Progress{Begun: true}
+	for _, topic := range m.config.Topics {
+		lag, err := m.groups.Lag(ctx, g.Group(), topic, groups.LagOptions{OldestOf: -1})
+		if errors.Is(err, groups.ErrNoGroup) {
+			p.Begun = false
+			continue
+		}
+		if err != nil {
+			return Progress{}, fmt.Errorf("progress of generation %s: %w", g, err)
+		}
+		p.Left += lag.Events
+		p.Parked += lag.ParkedEvents
+	}
+	return p, nil
+}
+
+// CatchUp waits until a generation lags by no more than [Config].MaxLag. It looks every tenth of the time that it will still take, as far as
+// is known, but not more often than each 100 ms and at least each 10 seconds; report, if any, is told what it saw.
+//
+// Errors: the context's, with an [ErrBehind] that says how far it was; [ErrNoGeneration]; those of [Model.Progress].
+func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)) error {
+	var before Progress
+	var at time.Time
+	for {
+		s, err := m.read(ctx)
+		if err == nil && !s.isLive(g) {
+			err = fmt.Errorf("%w: %s", ErrNoGeneration, g)
+		}
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		p, err := m.Progress(ctx, g)
+		if err != nil {
+			return err
+		}
+		if before.Begun && before.Left > p.Left {
+			p.Rate = float64(before.Left-p.Left) / now.Sub(at).Seconds()
+		}
+		before, at = p, now
+		if report != nil {
+			report(p)
+		}
+		if p.Begun && p.Left <= m.config.MaxLag {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("catch up: %w: %w", ctx.Err(), &BehindError{Generation: g, Progress: p, MaxLag: m.config.MaxLag})
+		case <-time.After(min(max(p.Remaining()/10, 100*time.Millisecond), 10*time.Second)):
+		}
+	}
+}
