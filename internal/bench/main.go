@@ -87,6 +87,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"tail", b.tail},
 		{"tail-one", b.tailOne},
 		{"tail-slow", b.tailSlow},
+		{"exactly-once", b.exactlyOnce},
+		{"rebuild", b.rebuild},
 		{"versus-sql", b.versusSQL},
 		{"latency", b.latency},
 		{"latency-across", b.latencyAcross},
