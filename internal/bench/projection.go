@@ -30,7 +30,7 @@ func (b *bench) exactlyOnce(ctx context.Context) error {
 	if err := b.historyOf(ctx, name, aggregates, each); err != nil {
 		return err
 	}
-	plain := func(model string) (consumer, error) {
+	plain := func(model string) consumer {
 		var handled atomic.Uint64
 		return consumer{handled: handled.Load, handle: func(msg *message.Message) error {
 			id, _, _ := subscriber.AggregateFromContext(msg.Context())
@@ -41,7 +41,7 @@ func (b *bench) exactlyOnce(ctx context.Context) error {
 			})
 			handled.Add(1)
 			return err
-		}}, nil
+		}}
 	}
 	once := func(model string) (consumer, error) {
 		p, err := projection.New(b.client, projection.Config{}, projection.On(func(_ context.Context, _ deposited, r *journal.Record) ([]projection.Write, error) {
@@ -53,8 +53,18 @@ func (b *bench) exactlyOnce(ctx context.Context) error {
 		return consumer{p.Handle, func() uint64 { return p.Stats().Applied }}, nil
 	}
 	return alternate(name, max(1, b.many/4), cost,
-		func(int) (time.Duration, error) { return b.project(ctx, name, aggregates*each, plain) },
-		func(int) (time.Duration, error) { return b.project(ctx, name, aggregates*each, once) },
+		func(int) (time.Duration, error) {
+			model := watermill.NewShortUUID()
+			return b.project(ctx, name, model, aggregates*each, plain(model))
+		},
+		func(int) (time.Duration, error) {
+			model := watermill.NewShortUUID()
+			c, err := once(model)
+			if err != nil {
+				return 0, err
+			}
+			return b.project(ctx, name, model, aggregates*each, c)
+		},
 	)
 }
 
@@ -90,7 +100,12 @@ func (b *bench) rebuild(ctx context.Context) error {
 		},
 		func(int) (time.Duration, error) {
 			transactions.Store(0)
-			took, err := b.project(ctx, name, aggregates*each, runs)
+			model := watermill.NewShortUUID()
+			c, err := runs(model)
+			if err != nil {
+				return 0, err
+			}
+			took, err := b.project(ctx, name, model, aggregates*each, c)
 			last = transactions.Load()
 			return took, err
 		},
@@ -141,14 +156,9 @@ type consumer struct {
 }
 
 // project has a new group handle all of a topic, and gives the time from before Subscribe until all is done.
-func (b *bench) project(ctx context.Context, topic string, events uint64, open func(model string) (consumer, error)) (time.Duration, error) {
-	model := watermill.NewShortUUID()
-	c, err := open(model)
-	if err != nil {
-		return 0, err
-	}
+func (b *bench) project(ctx context.Context, topic, group string, events uint64, c consumer) (time.Duration, error) {
 	start := time.Now()
-	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: model}, nil)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)
 	if err != nil {
 		return 0, err
 	}
