@@ -24,6 +24,7 @@
 // decision is. What it returns, a [Step], is stored in one transaction: its events, its commands and timeouts as rows of [Config].Table, and the
 // id of the input, under the condition that nothing else has happened to the process since it was loaded. So a step happens once,
 // however often its input comes ([journal.Config].CommandRetention bounds how much later), and inputs that come side by side are taken one after the other.
+// An input that leads to nothing leaves no trace: if it comes again, the reaction sees the state as it is then.
 //
 // # Commands
 //
