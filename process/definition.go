@@ -127,12 +127,15 @@ func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 	if err != nil {
 		return Step[S]{}, err
 	}
+	if len(step.Events)+len(step.Commands)+len(step.Timeouts)+len(step.Cancel) == 0 {
+		return step, errNothingToDo
+	}
 	return step, d.check(step)
 }
 
 // check finds faults of a step that show before it is stored.
 func (d Definition[S]) check(step Step[S]) error {
-	if len(step.Events) == 0 && len(step.Commands)+len(step.Timeouts)+len(step.Cancel) > 0 {
+	if len(step.Events) == 0 {
 		return ErrUnrecorded
 	}
 	seen := map[string]bool{}
@@ -266,10 +269,11 @@ func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error
 
 // What React says when there is nothing to do. All are an [ErrPassedOver].
 var (
-	errNoReaction = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
-	errNotStarted = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
-	errDeleted    = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
-	errOver       = fmt.Errorf("%w: its process is over", ErrPassedOver)
+	errNoReaction  = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
+	errNotStarted  = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
+	errDeleted     = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
+	errNothingToDo = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)
+	errOver        = fmt.Errorf("%w: its process is over", ErrPassedOver)
 )
 
 func passedOver(err error) bool { return errors.Is(err, ErrPassedOver) }

@@ -38,7 +38,7 @@
 // Commands carry the correlation id of their input, the id of the input as causation id, and the id of the process as aggregate id, so that
 // on a topic of package publisher those of one process stay in order.
 //
-// Between steps of one process the order of commands is that of the steps, unless a program has ended between a step and its commands.
+// Commands of different steps may overtake each other: the inputs of a process come side by side, and each sends its own.
 //
 // # Timeouts
 //
@@ -60,6 +60,6 @@
 //
 // In DynamoDB's units, for items up to 1 KB, indexes included. A step with one event takes one read unit and nine write units; each further event
 // four; the commands of a step five together; a timeout that is set or cancelled three; one that fires six. Idle: half a read unit for each queue
-// and PollInterval and running manager, which is 1,800 an hour with the defaults. An input that is passed over costs the load, or nothing if its type has no
-// reaction. A step is two round trips; with commands one more, and those of the publisher. docs/process.md has the parts.
+// and PollInterval and running manager, which is 1,800 an hour with the defaults. An input that is passed over costs the load and a read unit that tells whether it was
+// handled before, or nothing if its type has no reaction. A step is two round trips; with commands one more, and those of the publisher. docs/process.md has the parts.
 package process

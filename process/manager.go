@@ -21,6 +21,7 @@ import (
 // Manager runs the processes of a [Definition]. It is safe for concurrent use, in any number of processes of the operating system.
 type Manager[S any] struct {
 	definition Definition[S]
+	journal    *journal.Journal
 	processes  *repository.Repository[S]
 	client     Client
 	config     Config
@@ -54,7 +55,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err != nil {
 		return nil, err
 	}
-	return &Manager[S]{definition: d, processes: processes, client: client, config: config}, nil
+	return &Manager[S]{definition: d, journal: j, processes: processes, client: client, config: config}, nil
 }
 
 // Stats gives the counts.
@@ -166,12 +167,13 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	if err != nil {
 		return err
 	}
-	step, err := m.definition.React(process.State, process.Version > 0, in)
+	own, err := m.processes.Copy(process) // for the reaction, which may change what it should not
 	if err != nil {
 		return err
 	}
-	if len(step.Events) == 0 {
-		return errNothingToDo
+	step, err := m.definition.React(own.State, process.Version > 0, in)
+	if err != nil {
+		return m.repeated(ctx, process, in, err)
 	}
 	p, err := m.plan(process.ID, in, step, fired)
 	if err != nil {
@@ -187,6 +189,23 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	}
 	m.stats.steps.Add(1)
 	return m.send(ctx, process.ID, in.ID, p.commands)
+}
+
+// repeated looks whether the step of an input that cannot be taken now was taken before, when the process was not where it is now. It gives the
+// error if it was not.
+func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[S], in Input, refusal error) error {
+	if process.Version == 0 {
+		return refusal
+	}
+	_, known, err := m.journal.Command(ctx, process.ID, in.ID)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return refusal
+	}
+	m.stats.repeated.Add(1)
+	return m.sendStored(ctx, process.ID, in.ID)
 }
 
 // cause is the metadata of what an input leads to.

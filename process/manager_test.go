@@ -299,3 +299,69 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatWasStoredIsSentThoughTheProcessIsOver(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	w.setOffline(true)
+	last := event(t.Context(), "e2", "c", CreditReserved{Order: "o1"})
+	require.ErrorIs(t, m.Handle(last), errOffline)
+	w.setOffline(false)
+	require.NoError(t, m.Handle(last))
+	assert.Equal(t, []string{"ReserveCredit", "ApproveOrder"}, w.topics())
+}
+
+func TestAPanicOfAReactionToATimeoutIsAnError(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	d := process.Define(sagas,
+		process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
+			return timeout(process.Timeout{Name: "bomb", After: time.Second}), nil
+		}).Starts(),
+		process.OnTimeout("bomb", func(Saga, process.Input) (step, error) { panic("boom") }))
+	m, err := process.New(w.j, w.client, d, w.config())
+	require.NoError(t, err)
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{})))
+	w.pass(time.Second)
+	fired, err := m.Fire(t.Context())
+	require.ErrorContains(t, err, "boom")
+	assert.Zero(t, fired)
+	w.pass(31 * time.Second)
+	_, err = m.Fire(t.Context())
+	require.ErrorContains(t, err, "boom", "it is due again")
+}
+
+// Notes is a state with something that it shares.
+type Notes struct{ Seen map[string]bool }
+
+type Noted struct{ What string }
+
+func (Noted) EventType() string { return "noted" }
+func (e Noted) Apply(n *Notes) {
+	if n.Seen == nil {
+		n.Seen = map[string]bool{}
+	}
+	n.Seen[e.What] = true
+}
+
+func TestAReactionCannotSpoilTheState(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	d := process.Define(aggregate.Define[Notes]("notes", Noted{}),
+		process.On(byID, func(n Notes, _ OrderPlaced, in process.Input) (process.Step[Notes], error) {
+			if n.Seen != nil {
+				n.Seen["what nobody recorded"] = true
+			}
+			return process.Step[Notes]{Events: []aggregate.Event[Notes]{Noted{in.ID}}}, nil
+		}).Starts())
+	m, err := process.New(w.j, w.client, d, w.config())
+	require.NoError(t, err)
+	for _, id := range []string{"e1", "e2"} {
+		require.NoError(t, m.Handle(event(t.Context(), id, "o1", OrderPlaced{})))
+	}
+	notes, err := m.Processes().Load(t.Context(), "o1")
+	require.NoError(t, err)
+	assert.Equal(t, Notes{Seen: map[string]bool{"e1": true, "e2": true}}, notes.State)
+}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,7 +33,7 @@ type command struct {
 var derived = uuid.MustParse("6c9c8a5e-0d1f-4e43-9a55-5e0b8d0f7a31")
 
 func derive(id aggregate.ID, in Input, what string) string {
-	return uuid.NewSHA1(derived, fmt.Appendf(nil, "%s\x00%s\x00%s", id, in.ID, what)).String()
+	return uuid.NewSHA1(derived, fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", id.Type, id.Value, in.ID, what)).String()
 }
 
 func (m *Manager[S]) plan(id aggregate.ID, in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
@@ -91,12 +92,18 @@ func (m *Manager[S]) commands(id aggregate.ID, in Input, values []any) (commands
 			return nil, fmt.Errorf("%w: command %d is nil", ErrInvalidStep, i+1)
 		}
 		msg, err := m.config.Marshaler.Marshal(value)
+		if err == nil && msg == nil {
+			err = errors.New("the marshaler gives no message")
+		}
 		if err != nil {
 			return nil, fmt.Errorf("command %d (%T): %w", i+1, value, err)
 		}
 		topic, err := m.config.GeneratePublishTopic(cqrs.CommandBusGeneratePublishTopicParams{CommandName: m.config.Marshaler.Name(value), Command: value})
 		if err != nil {
 			return nil, fmt.Errorf("topic of command %d (%T): %w", i+1, value, err)
+		}
+		if msg.Metadata == nil {
+			msg.Metadata = message.Metadata{}
 		}
 		msg.UUID = derive(id, in, "command "+strconv.Itoa(i))
 		for key, value := range in.cause() {
@@ -113,5 +120,3 @@ func setDefault(msg *message.Message, key, value string) {
 		msg.Metadata.Set(key, value)
 	}
 }
-
-var errNothingToDo = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)

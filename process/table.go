@@ -87,11 +87,14 @@ func timeOf(v types.AttributeValue) time.Time {
 	return time.UnixMilli(ms)
 }
 
+// separator stands in no type and no id, so that processes of two types cannot have one key.
+const separator = "\t"
+
 func rowKey(id aggregate.ID, sort string) item {
-	return item{pkey: textValue(id.String()), skey: textValue(sort)}
+	return item{pkey: textValue(id.Type + separator + id.Value), skey: textValue(sort)}
 }
 
 // idOf is the process of a row.
 func (m *Manager[S]) idOf(row item) aggregate.ID {
-	return aggregate.ID{Type: m.definition.Type(), Value: strings.TrimPrefix(text(row[pkey]), m.definition.Type()+"-")}
+	return aggregate.ID{Type: m.definition.Type(), Value: strings.TrimPrefix(text(row[pkey]), m.definition.Type()+separator)}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -98,7 +99,7 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 			work.Add(1)
 			go func() {
 				defer func() { <-slots; work.Done() }()
-				did, e := m.take(ctx, row, now)
+				did, e := m.take(ctx, row)
 				if e != nil {
 					collect(e)
 				} else if did {
@@ -117,7 +118,7 @@ func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(
 	return func(yield func(item, error) bool) {
 		var start item
 		for {
-			out, err := m.client.Query(ctx, &dynamodb.QueryInput{
+			out, err := m.query(ctx, &dynamodb.QueryInput{
 				TableName: aws.String(m.config.Table), IndexName: aws.String(dueIndex),
 				KeyConditionExpression:    aws.String("#q = :q AND #d <= :now"),
 				ExpressionAttributeNames:  map[string]string{"#q": queueAttribute, "#d": dueAttribute},
@@ -140,10 +141,26 @@ func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(
 	}
 }
 
+// query bounds one request, so that a dead connection does not hold up all timeouts.
+func (m *Manager[S]) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return m.client.Query(ctx, in)
+}
+
+const requestTimeout = 10 * time.Second
+
 // take sees to a row, unless somebody else does. Fired tells that it was a timeout.
-func (m *Manager[S]) take(ctx context.Context, row item, now time.Time) (fired bool, err error) {
+func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error) {
 	id, sort := m.idOf(row), text(row[skey])
-	row, err = m.lease(ctx, row, now)
+	defer func() { // nobody else recovers here, and the row would be due again in the next program
+		if cause := recover(); cause != nil {
+			fired, err = false, fmt.Errorf("process %s: %q panics: %v\n%s", id, sort, cause, debug.Stack())
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, m.config.RetryAfter)
+	defer cancel()
+	row, err = m.lease(ctx, row)
 	if err != nil {
 		return false, fmt.Errorf("process %s: lease %q: %w", id, sort, err)
 	}
@@ -172,13 +189,13 @@ func (m *Manager[S]) take(ctx context.Context, row item, now time.Time) (fired b
 }
 
 // lease has a row be due later, and gives all of it, or nil if somebody else was faster.
-func (m *Manager[S]) lease(ctx context.Context, row item, now time.Time) (item, error) {
+func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	out, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
 		UpdateExpression:          aws.String("SET #d = :later"),
 		ConditionExpression:       aws.String("#d = :seen"),
 		ExpressionAttributeNames:  map[string]string{"#d": dueAttribute},
-		ExpressionAttributeValues: item{":seen": row[dueAttribute], ":later": timeValue(now.Add(m.config.RetryAfter))},
+		ExpressionAttributeValues: item{":seen": row[dueAttribute], ":later": timeValue(m.config.Now().Add(m.config.RetryAfter))},
 		ReturnValues:              types.ReturnValueAllNew,
 	})
 	if isConditionFalse(err) {
@@ -199,7 +216,7 @@ func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	err := m.step(ctx, t.process.Value, in, &t)
 	var refused *journal.WriteRefusedError
 	switch {
-	case errors.As(err, &refused) && refused.Table == m.config.Table:
+	case errors.As(err, &refused) && refused.Table == m.config.Table && refused.Code == "ConditionalCheckFailed":
 		return nil // it was cancelled or moved meanwhile, or has fired
 	case err == nil:
 		return nil

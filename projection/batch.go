@@ -2,6 +2,7 @@ package projection
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -51,7 +52,7 @@ type Run struct {
 //	)
 //
 // A run begins with a message and takes in the events of its aggregate that the subscriber has read already, up to [Config].MaxRun. So runs are long
-// where there is much to catch up with, and of one event where there is not. After an error the message comes again, and its event makes a run by itself.
+// where there is much to catch up with, and of one event where there is not. A run that fails is tried again at once with the first event alone, so that an event fails by itself.
 // Events without a part are passed over with the run. Without writes only the position is stored.
 //
 // Errors: [ErrInvalidConfig].
@@ -93,8 +94,10 @@ func NewBatch[A any](client Client, config Config, write func(ctx context.Contex
 
 // handleRun handles a message with those behind it.
 func (p *Projection) handleRun(msg *message.Message, position *subscriber.Position, first *journal.Record) error {
-	err := position.CommitAhead(msg.Context(), p.config.MaxRun, func(ctx context.Context, advance subscriber.Advance, records []*journal.Record) error {
-		last := records[len(records)-1]
+	length := 0
+	commit := func(ctx context.Context, advance subscriber.Advance, records []*journal.Record) error {
+		length = len(records)
+		last := records[length-1]
 		writes, events, err := p.run(ctx, records)
 		if err != nil {
 			return err
@@ -108,9 +111,15 @@ func (p *Projection) handleRun(msg *message.Message, position *subscriber.Positi
 		p.stats.applied.Add(uint64(events))                //nolint:gosec // not negative
 		p.stats.ignored.Add(uint64(len(records) - events)) //nolint:gosec // not negative
 		return nil
-	})
+	}
+	ctx := msg.Context()
+	err := position.CommitAhead(ctx, p.config.MaxRun, commit)
+	if err != nil && length > 1 && !errors.Is(err, subscriber.ErrFenced) && ctx.Err() == nil {
+		// It may be an event behind it that fails, of which the message must not be found guilty.
+		err = position.CommitAhead(ctx, 1, commit)
+	}
 	if err != nil {
-		return fmt.Errorf("apply event %d of %s (%s) with those behind it: %w", first.Number, first.Aggregate, first.EventType, err)
+		return fmt.Errorf("apply event %d of %s (%s): %w", first.Number, first.Aggregate, first.EventType, err)
 	}
 	return nil
 }

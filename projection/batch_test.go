@@ -158,3 +158,32 @@ func TestABatchWithFaultsIsRefused(t *testing.T) {
 	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Part[int]{})
 	require.ErrorIs(t, err, projection.ErrInvalidConfig)
 }
+
+func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, deposits(20)...)
+	p, err := projection.NewBatch(w.client, projection.Config{},
+		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
+		},
+		projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+			if r.Number == 12 {
+				return errors.New("broken")
+			}
+			*sum += e.Amount
+			return nil
+		}))
+	require.NoError(t, err)
+	given := make(chan uint64, 20)
+	w.consume(subscriber.Config{}, func(msg *message.Message) error { // as with a poison queue
+		if p.Handle(msg) != nil {
+			_, number, _ := subscriber.AggregateFromContext(msg.Context())
+			given <- number
+		}
+		return nil
+	})
+	eventually(t, "all but it count", func() bool { return w.total("x") == 20*21/2-12 })
+	assert.EqualValues(t, 12, <-given)
+	assert.Empty(t, given)
+}

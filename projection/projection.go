@@ -172,6 +172,9 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 				if advance.Done(reasons[0].Item) {
 					return nil // an earlier attempt, whose reply was lost
 				}
+				if advance.Moved(reasons[0].Item) {
+					return backoff.Permanent(errMoved)
+				}
 				return backoff.Permanent(subscriber.ErrFenced)
 			}
 			var keep []int
@@ -196,6 +199,8 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 		}
 	}, wait)
 }
+
+var errMoved = errors.New("an earlier attempt was done after it had been given up; the message comes again")
 
 func failed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"

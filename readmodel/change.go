@@ -16,7 +16,7 @@ import (
 //
 // Errors: [ErrChanged], those of [Open].
 func (m *Model) Begin(ctx context.Context) (Generation, error) {
-	s, err := m.change(ctx, "begin a generation of", func(s state) (state, error) {
+	s, err := m.change(ctx, "begin a generation of", false, func(s state) (state, error) {
 		s.last++
 		s.live = append(slices.Clone(s.live), s.last)
 		return s, nil
@@ -31,9 +31,9 @@ func (m *Model) Switch(ctx context.Context, g Generation) error {
 	if err := m.verify(ctx, g); err != nil {
 		return err
 	}
-	_, err := m.change(ctx, "switch", func(s state) (state, error) {
+	_, err := m.change(ctx, "switch", false, func(s state) (state, error) {
 		switch {
-		case !s.isLive(g):
+		case !m.isLive(s, g):
 			return s, fmt.Errorf("%w: %s", ErrNoGeneration, g)
 		case s.serving == g.Number:
 			return s, errUnchanged
@@ -46,11 +46,11 @@ func (m *Model) Switch(ctx context.Context, g Generation) error {
 
 // verify refuses a generation that has not caught up.
 func (m *Model) verify(ctx context.Context, g Generation) error {
-	s, err := m.read(ctx)
+	s, err := m.current(ctx)
 	if err != nil {
 		return err
 	}
-	if !s.isLive(g) {
+	if !m.isLive(s, g) {
 		return fmt.Errorf("switch read model %q: %w: %s", m.config.Name, ErrNoGeneration, g)
 	}
 	if s.serving == g.Number {
@@ -66,12 +66,16 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 	return nil
 }
 
-// Rollback has the generation serve again that did before, and gives it. The one that served is the previous one then.
+// Rollback has the generation serve again that did before a generation, and gives what serves. The one that served is the previous one then. Where from does not serve
+// any more it does nothing, so it may be called again after an error.
 //
 // Errors: [ErrNoPrevious], [ErrChanged], those of [Open].
-func (m *Model) Rollback(ctx context.Context) (Generation, error) {
-	s, err := m.change(ctx, "roll back", func(s state) (state, error) {
-		if s.previous == 0 {
+func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, error) {
+	s, err := m.change(ctx, "roll back", false, func(s state) (state, error) {
+		switch {
+		case from != m.generation(s.serving):
+			return s, errUnchanged
+		case s.previous == 0:
 			return s, ErrNoPrevious
 		}
 		s.previous, s.serving = s.serving, s.previous
@@ -81,18 +85,19 @@ func (m *Model) Rollback(ctx context.Context) (Generation, error) {
 }
 
 // Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to close, and then its groups are removed. It waits for that, as
-// long as ctx lasts, and may be called again. Queries that read the generation within [Config].MaxAge may be under way still; then its tables can be
+// long as ctx lasts, so give it a deadline, and may be called again: a member that crashed is in the way for good if it was the last one (ErrActive of package
+// groups; groups.Groups.Remove with Force), and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that read the generation within [Config].MaxAge may be under way still; then its tables can be
 // deleted, which is left to the caller.
 //
 // Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove.
 func (m *Model) Drop(ctx context.Context, g Generation) error {
-	_, err := m.change(ctx, "drop a generation of", func(s state) (state, error) {
+	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {
-		case s.serving == g.Number:
+		case g == m.generation(s.serving):
 			return s, fmt.Errorf("%w: %s", ErrServing, g)
-		case g.Number == 0 || g.Number > s.last:
+		case g.Model != m.config.Name || g.Number == 0 || g.Number > s.last:
 			return s, fmt.Errorf("%w: %s", ErrNoGeneration, g)
-		case !s.isLive(g):
+		case !m.isLive(s, g):
 			return s, errUnchanged
 		}
 		s.live = slices.DeleteFunc(slices.Clone(s.live), func(n uint64) bool { return n == g.Number })
@@ -103,6 +108,11 @@ func (m *Model) Drop(ctx context.Context, g Generation) error {
 	})
 	if err != nil {
 		return err
+	}
+	select { // until everybody has seen it
+	case <-ctx.Done():
+		return fmt.Errorf("drop generation %s: %w", g, ctx.Err())
+	case <-time.After(2 * m.config.Refresh):
 	}
 	for _, topic := range m.config.Topics {
 		if err := m.removeGroup(ctx, g, topic); err != nil {
@@ -127,4 +137,8 @@ func (m *Model) removeGroup(ctx context.Context, g Generation, topic string) err
 		}
 		return err
 	}, backoff.WithContext(again, ctx))
+}
+
+func (m *Model) isLive(s state, g Generation) bool {
+	return g.Model == m.config.Name && s.isLive(g.Number)
 }

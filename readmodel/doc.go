@@ -16,7 +16,7 @@
 //	next, err := m.Begin(ctx)            // its consumers start, and read history
 //	err = m.CatchUp(ctx, next, report)   // waits until it has
 //	err = m.Switch(ctx, next)            // queries read it from now on
-//	err = m.Rollback(ctx)                // or the one before again, which has been kept up to date
+//	err = m.Rollback(ctx, next)          // or the one before again, which has been kept up to date
 //	err = m.Drop(ctx, old)               // its consumers stop, and its group is removed; its tables can be deleted then
 //
 // The program that is deployed with a new form of the read model tells by the generation's number which form it has: Begin gives numbers one after the

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Errors of this package, for errors.Is. Nothing was changed where one is returned. Errors of packages groups and journal come too.
+// Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors of packages groups and journal come too, and the SDK's: after one of the SDK the change may have been made, which
+// [Model.Generations] tells.
 var (
 	// ErrInvalidConfig is the sentinel of [*ConfigError].
 	ErrInvalidConfig = errors.New("invalid read model config")

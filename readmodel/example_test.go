@@ -63,7 +63,7 @@ func Example() {
 	check(orders.CatchUp(ctx, next, nil))
 	check(orders.Switch(ctx, next))
 	serves()
-	_, err = orders.Rollback(ctx)
+	_, err = orders.Rollback(ctx, next)
 	check(err)
 	serves()
 	check(orders.Drop(ctx, next))

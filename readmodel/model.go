@@ -108,7 +108,7 @@ func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{client: client, config: config, groups: groups.New(config.Journal)}
-	_, err := m.change(ctx, "open", func(s state) (state, error) {
+	_, err := m.change(ctx, "open", true, func(s state) (state, error) {
 		if s.exists() {
 			return s, errUnchanged
 		}
@@ -131,8 +131,13 @@ func (m *Model) Serving(ctx context.Context) (Generation, error) {
 	if known.exists() && age <= m.config.MaxAge {
 		return m.generation(known.serving), nil
 	}
-	s, err := m.read(ctx)
-	if err != nil && known.exists() && ctx.Err() == nil {
+	if known.exists() { // and can be gone on with
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Second)
+		defer cancel()
+	}
+	s, err := m.current(ctx)
+	if err != nil && known.exists() {
 		m.config.Logger.Info("Cannot read which generation serves, goes on with the one that did", watermill.LogFields{"read_model": m.config.Name, "err": err})
 		return m.generation(known.serving), nil
 	}
@@ -141,7 +146,7 @@ func (m *Model) Serving(ctx context.Context) (Generation, error) {
 
 // Generations gives those that are kept up to date, oldest first, and which of them serves and served before.
 func (m *Model) Generations(ctx context.Context) (Generations, error) {
-	s, err := m.read(ctx)
+	s, err := m.current(ctx)
 	if err != nil {
 		return Generations{}, err
 	}

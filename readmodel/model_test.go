@@ -232,18 +232,21 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 		}
 	}
 
-	back, err := m.Rollback(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, old, back)
+	for range 2 { // the second time does nothing
+		back, err := m.Rollback(ctx, next)
+		require.NoError(t, err)
+		assert.Equal(t, old, back)
+	}
 	require.ErrorIs(t, m.Drop(ctx, old), readmodel.ErrServing)
-	_, err = m.Rollback(ctx)
+	_, err = m.Rollback(ctx, old)
 	require.NoError(t, err)
+	require.ErrorIs(t, m.Drop(ctx, readmodel.Generation{Model: "others", Number: 1}), readmodel.ErrNoGeneration)
 	require.NoError(t, m.Drop(ctx, old))
 	require.NoError(t, m.Drop(ctx, old), "it may be called again")
 	left, err := m.Generations(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, readmodel.Generations{Live: []readmodel.Generation{next}, Serving: next}, left)
-	_, err = m.Rollback(ctx)
+	_, err = m.Rollback(ctx, next)
 	require.ErrorIs(t, err, readmodel.ErrNoPrevious)
 }
 
@@ -282,7 +285,9 @@ func TestGenerationsThatAreNotThereAreRefused(t *testing.T) {
 	require.ErrorIs(t, m.Switch(t.Context(), none), readmodel.ErrNoGeneration)
 	require.ErrorIs(t, m.Drop(t.Context(), none), readmodel.ErrNoGeneration)
 	require.ErrorIs(t, m.CatchUp(t.Context(), none, nil), readmodel.ErrNoGeneration)
-	_, err := m.Rollback(t.Context())
+	first, err := m.Serving(t.Context())
+	require.NoError(t, err)
+	_, err = m.Rollback(t.Context(), first)
 	require.ErrorIs(t, err, readmodel.ErrNoPrevious)
 }
 

@@ -53,8 +53,8 @@ func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)
 	var before Progress
 	var at time.Time
 	for {
-		s, err := m.read(ctx)
-		if err == nil && !s.isLive(g) {
+		s, err := m.current(ctx)
+		if err == nil && !m.isLive(s, g) {
 			err = fmt.Errorf("%w: %s", ErrNoGeneration, g)
 		}
 		if err != nil {

@@ -21,13 +21,13 @@ func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Gen
 	look := time.NewTicker(m.config.Refresh)
 	defer look.Stop()
 	for {
-		s, err := m.read(ctx)
+		s, err := m.current(ctx)
 		if err != nil && ctx.Err() == nil {
 			m.config.Logger.Error("Cannot read which generations there are, will try again", err, watermill.LogFields{"read_model": m.config.Name})
 		}
 		if err == nil {
 			for number, stop := range consumers {
-				if !s.isLive(m.generation(number)) {
+				if !s.isLive(number) {
 					stop()
 					delete(consumers, number)
 				}

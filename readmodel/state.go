@@ -54,10 +54,24 @@ type state struct {
 
 func (s state) exists() bool { return s.change != "" }
 
-func (s state) isLive(g Generation) bool { return slices.Contains(s.live, g.Number) }
+func (s state) isLive(number uint64) bool { return slices.Contains(s.live, number) }
+
+// current reads it where it must be there.
+func (m *Model) current(ctx context.Context) (state, error) {
+	s, err := m.read(ctx)
+	if err == nil && !s.exists() {
+		err = fmt.Errorf("%w: %q is not in table %q any more: open it anew if that is meant", ErrCorrupt, m.config.Name, m.config.Table)
+	}
+	return s, err
+}
+
+// readTimeout bounds a request, so that a dead connection holds up nobody for long.
+const readTimeout = 5 * time.Second
 
 // read reads it, strongly consistent.
 func (m *Model) read(ctx context.Context) (state, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	now := time.Now()
 	out, err := m.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &m.config.Table, Key: m.key(), ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -81,7 +95,7 @@ var errUnchanged = errors.New("nothing to change")
 const attempts = 10
 
 // change makes a change on what is there. errUnchanged of the function is no error.
-func (m *Model) change(ctx context.Context, what string, change func(state) (state, error)) (state, error) {
+func (m *Model) change(ctx context.Context, what string, create bool, change func(state) (state, error)) (state, error) {
 	mine := ""
 	for range attempts {
 		seen, err := m.read(ctx)
@@ -90,6 +104,10 @@ func (m *Model) change(ctx context.Context, what string, change func(state) (sta
 		}
 		if seen.exists() && seen.change == mine {
 			return seen, nil // the reply to it was lost
+		}
+		if !seen.exists() && !create {
+			_, err = m.current(ctx)
+			return state{}, err
 		}
 		next, err := change(seen)
 		if errors.Is(err, errUnchanged) {

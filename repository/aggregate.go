@@ -52,6 +52,11 @@ func (r *Repository[S]) NewAggregate(id string) (Aggregate[S], error) {
 	return Aggregate[S]{ID: name}, err
 }
 
+// Copy gives an aggregate whose state shares no memory with that of a, for code that may change what maps, slices and pointers in it lead to.
+//
+// Errors: [*UnencodableStateError].
+func (r *Repository[S]) Copy(a Aggregate[S]) (Aggregate[S], error) { return r.copyOf(a) }
+
 // copyOf gives an aggregate whose state shares no memory with that of a. Only a codec can copy any state, as
 // reflection cannot set unexported fields, and the snapshot codec has to give back what it got anyway.
 func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {

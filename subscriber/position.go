@@ -46,6 +46,12 @@ func (a Advance) Done(old map[string]types.AttributeValue) bool {
 	return checkpoint.Reached(old, a.Epoch, a.To)
 }
 
+// Moved tells from the old item that an earlier attempt of this member, at another write, has moved the position after it was given up. Nobody
+// has taken over; to begin again settles it.
+func (a Advance) Moved(old map[string]types.AttributeValue) bool {
+	return checkpoint.Moved(old, a.Epoch, a.From)
+}
+
 // Commit runs a DynamoDB transaction of the caller's that contains the Advance's Item. While it runs
 // the subscriber leaves the position alone. When run succeeds the position counts as stored, and
 // the handler acks the message. It does not run where the position is stored already: the handler acks then, too.

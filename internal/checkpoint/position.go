@@ -90,6 +90,14 @@ func Reached(row map[string]types.AttributeValue, epoch, number uint64) bool {
 	return err == nil && err2 == nil && e == epoch && p == number
 }
 
+// Moved tells that a position row stands elsewhere than at a number, under the caller's own epoch: an earlier attempt has moved it, to
+// somewhere else and late.
+func Moved(row map[string]types.AttributeValue, epoch, from uint64) bool {
+	e, err := uintOf(row[attrEpoch])
+	p, err2 := uintOf(row[attrPosition])
+	return err == nil && err2 == nil && e == epoch && p != from
+}
+
 // PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under the epoch.
 func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
