@@ -46,7 +46,7 @@ func restarts(t *testing.T, random *rand.Rand) {
 		}
 		p := &process{Client: client}
 		config := quick(open(t, p))
-		config.LeaseDuration = 500 * time.Millisecond
+		config.LeaseDuration = 2 * time.Second // a busy emulator takes its time to renew it
 		config.CommitInterval = time.Duration(1+random.IntN(50)) * time.Millisecond
 		config.BehindAfter = time.Duration(1+random.IntN(100)) * time.Millisecond
 		config.TrailingDelay = time.Duration(1+random.IntN(300)) * time.Millisecond
