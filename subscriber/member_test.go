@@ -18,7 +18,7 @@ import (
 
 func shortLease(j *journal.Journal) subscriber.Config {
 	config := quick(j)
-	config.LeaseDuration = 500 * time.Millisecond
+	config.LeaseDuration = time.Second
 	return config
 }
 
