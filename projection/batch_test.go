@@ -3,8 +3,6 @@ package projection_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"sync/atomic"
 	"testing"
 
@@ -105,47 +103,6 @@ func TestAnEventThatFailsInARunFailsAlone(t *testing.T) {
 	eventually(t, "what is before it counts", func() bool { return w.total("x") == 11*12/2 })
 	mended.Store(true)
 	eventually(t, "the rest follows", func() bool { return w.total("x") == 20*21/2 })
-}
-
-func TestRunsTakeEffectOnceWhateverFails(t *testing.T) {
-	t.Parallel()
-	for _, seed := range []uint64{1, 2, 3} {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			w := setup(t)
-			random := rand.New(rand.NewPCG(seed, 0))
-			want := map[string]int{}
-			flaky := &flakyClient{Client: w.client, random: rand.New(rand.NewPCG(seed, 1))}
-			for round := range 4 {
-				p := newTotals(t, flaky, projection.Config{MaxRun: 1 + random.IntN(10)})
-				sub := w.consume(subscriber.Config{}, func(msg *message.Message) error {
-					if err := p.Handle(msg); err != nil {
-						return err
-					}
-					return flaky.sometimes("the handler fails after the commit")
-				})
-				for i := range 5 {
-					id := fmt.Sprint("a", i)
-					var events []event
-					for range 20 {
-						amount := 1 + random.IntN(9)
-						events = append(events, Deposited{amount})
-						want[id] += amount
-					}
-					w.write(id, round*20, events...)
-				}
-				if round < 3 { // the last round goes on until all is done
-					some := 1 + random.Uint64N(50)
-					eventually(t, "something is applied", func() bool { return p.Stats().Applied >= some })
-					require.NoError(t, sub.Close())
-				}
-			}
-			for id, total := range want {
-				eventually(t, fmt.Sprintf("the total of %s becomes %d", id, total), func() bool { return w.total(id) >= total })
-				assert.Equal(t, total, w.total(id), id)
-			}
-		})
-	}
 }
 
 func TestABatchWithFaultsIsRefused(t *testing.T) {
