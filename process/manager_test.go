@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -364,4 +366,35 @@ func TestAReactionCannotSpoilTheState(t *testing.T) {
 	notes, err := m.Processes().Load(t.Context(), "o1")
 	require.NoError(t, err)
 	assert.Equal(t, Notes{Seen: map[string]bool{"e1": true, "e2": true}}, notes.State)
+}
+
+// meddling does something when a row is leased.
+type meddling struct {
+	*dynamodb.Client
+	leased func()
+}
+
+func (m meddling) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := m.Client.UpdateItem(ctx, in, o...)
+	m.leased()
+	return out, err
+}
+
+func TestATimeoutThatIsMovedWhileItFiresDoesNothing(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	other := w.manager(w.client, w.config())
+	require.NoError(t, other.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	m := w.manager(meddling{w.client, func() {
+		assert.NoError(t, other.Handle(event(t.Context(), "e2", "o1", OrderTouched{})))
+	}}, w.config())
+	w.pass(deadline)
+	w.topics()
+	w.fire(m)
+	state, _ := w.saga(other, "o1")
+	assert.Empty(t, state.Outcome)
+	assert.Empty(t, w.topics())
+	w.pass(deadline)
+	assert.Equal(t, 1, w.fire(other), "it fires when it is due then")
+	assert.Equal(t, []string{"RejectOrder"}, w.topics())
 }
