@@ -38,8 +38,9 @@ type Config struct {
 	// Codec decodes the events that come in. Default: aggregate.JSON.
 	Codec aggregate.Codec
 
-	// Upcast has what comes in from an aggregate type read as its events of today, by the Upcast of that aggregate's definition.
-	Upcast map[string]func(aggregate.EncodedEvent) ([]aggregate.EncodedEvent, error)
+	// Definitions of the aggregates that events come from have them upcast before the process gets them, and decoded by their own codec. Events of
+	// aggregates without one come as they are stored. Default: none.
+	Definitions []aggregate.AnyDefinition
 
 	// Repository configures the repository of the processes. Its Snapshots are by default taken with each step, as the states of processes are
 	// small and each step loads one.

@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -25,6 +26,7 @@ type Manager[S any] struct {
 	processes  *repository.Repository[S]
 	client     Client
 	config     Config
+	history    reaction.History
 	stats      counters
 }
 
@@ -51,11 +53,15 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
+	history, err := reaction.NewHistory(config.Codec, config.Definitions)
+	if err != nil {
+		return nil, &ConfigError{"Definitions", "cannot be used: " + err.Error()}
+	}
 	processes, err := repository.New(j, d.aggregate, config.Repository)
 	if err != nil {
 		return nil, err
 	}
-	return &Manager[S]{definition: d, journal: j, processes: processes, client: client, config: config}, nil
+	return &Manager[S]{definition: d, journal: j, processes: processes, client: client, config: config, history: history}, nil
 }
 
 // Stats gives the counts.
@@ -110,7 +116,7 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	if msg == nil || msg.UUID == "" {
 		return nil, ErrNoID
 	}
-	in := Input{ID: msg.UUID, codec: m.config.Codec}
+	in := Input{ID: msg.UUID}
 	if r, ok := subscriber.RecordFromContext(msg.Context()); ok {
 		in.ID, in.Type, in.payload = r.EventID, r.EventType, r.Payload
 		in.Source, in.Number, in.OccurredAt, in.Metadata = r.Aggregate, r.Number, r.OccurredAt, r.Metadata
@@ -120,11 +126,8 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 		in.Number, _ = strconv.ParseUint(msg.Metadata.Get(subscriber.MetadataSequenceNumber), 10, 64)
 		in.OccurredAt, _ = time.Parse(time.RFC3339, msg.Metadata.Get(subscriber.MetadataOccurredAt))
 	}
-	upcast := m.config.Upcast[in.Source.Type]
-	if upcast == nil {
-		return []Input{in}, nil
-	}
-	events, err := upcast(aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
+	in.codec = m.history.Codec(in.Source.Type)
+	events, err := m.history.Upcast(in.Source.Type, aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
 	if err != nil {
 		return nil, err
 	}

@@ -398,3 +398,42 @@ func TestATimeoutThatIsMovedWhileItFiresDoesNothing(t *testing.T) {
 	assert.Equal(t, 1, w.fire(other), "it fires when it is due then")
 	assert.Equal(t, []string{"RejectOrder"}, w.topics())
 }
+
+// orderImported is an old event, which stands for two of today.
+type orderImported struct{ Total int }
+
+func (orderImported) EventType() string { return "order.imported" }
+
+type orderNoted struct{}
+
+func (orderNoted) EventType() string { return "order.noted" }
+func (orderNoted) Apply(*struct{})   {}
+
+func TestEventsOfOldTypesComeAsThoseOfToday(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	orders := aggregate.Define[struct{}]("order", orderNoted{}).WithUpcasters(
+		aggregate.UpcastRaw("order.imported", func(payload []byte) ([]aggregate.EncodedEvent, error) {
+			return []aggregate.EncodedEvent{
+				{Type: "order.placed", Payload: payload},
+				{Type: "credit.reserved", Payload: []byte(`{"Order":"o1"}`)},
+			}, nil
+		}),
+	)
+	config := w.config()
+	config.Definitions = []aggregate.AnyDefinition{orders}
+	m := w.manager(w.client, config)
+	msg := event(t.Context(), "e1", "o1", orderImported{Total: 5})
+	require.NoError(t, m.Handle(msg))
+	state, version := w.saga(m, "o1")
+	assert.Equal(t, Saga{Total: 5, Reserved: true, Outcome: "approved"}, state)
+	assert.Equal(t, []string{"ReserveCredit", "ApproveOrder"}, w.topics())
+
+	require.NoError(t, m.Handle(msg))
+	_, again := w.saga(m, "o1")
+	assert.Equal(t, version, again, "each part was handled before")
+
+	config.Definitions = []aggregate.AnyDefinition{orders, orders}
+	_, err := process.New(w.j, w.client, definition, config)
+	require.ErrorIs(t, err, process.ErrInvalidConfig)
+}

@@ -76,15 +76,25 @@ func NewBatch[A any](client Client, config Config, write func(ctx context.Contex
 	p.run = func(ctx context.Context, records []*journal.Record) ([]Write, int, error) {
 		var sum A
 		run := Run{Aggregate: records[0].Aggregate, Last: records[len(records)-1]}
-		for _, r := range records {
-			add := adds[r.EventType]
-			if add == nil {
-				continue
-			}
-			if err := add(p.config.Codec, &sum, r); err != nil {
+		for _, stored := range records {
+			events, err := p.history.Today(stored)
+			if err != nil {
 				return nil, 0, err
 			}
-			run.Events++
+			added := false
+			for _, r := range events {
+				add := adds[r.EventType]
+				if add == nil {
+					continue
+				}
+				if err := add(p.history.Codec(r.Aggregate.Type), &sum, r); err != nil {
+					return nil, 0, err
+				}
+				added = true
+			}
+			if added {
+				run.Events++
+			}
 		}
 		writes, err := write(ctx, sum, run)
 		return writes, run.Events, err

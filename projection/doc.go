@@ -33,9 +33,10 @@
 // # Events of old and unknown types
 //
 // An event to which there is no reaction is passed over, known or not; [Stats] counts it as ignored. So a projection
-// needs no setting for events of a newer program, and one that gets a reaction to them later is rebuilt. The upcasters
-// of an aggregate's definition are not applied here: an event comes under the name and in the form in which it
-// is stored, so react to the old name too, by a type with the old fields.
+// needs no setting for events of a newer program, and one that gets a reaction to them later is rebuilt. With
+// [Config].Definitions the upcasters of those aggregates are applied first, so reactions know today's events alone. An event that is
+// split gets the reactions to each of its parts, whose writes are for different items then: [NewBatch] adds the parts up instead.
+// Without a definition an event comes under the name and in the form in which it is stored.
 //
 // # Cost
 //

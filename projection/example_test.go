@@ -2,6 +2,7 @@ package projection_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -38,45 +39,93 @@ func pay(amounts ...int) aggregate.Decision[Account] {
 }
 
 // balance is a write of the read model: what the balance of an account grows by.
-func balance(id aggregate.ID, by int) projection.Write {
-	return projection.Update(types.Update{
+func balance(id aggregate.ID, by int) types.Update {
+	return types.Update{
 		TableName:                 aws.String("balances"),
 		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id.Value}},
 		UpdateExpression:          aws.String("ADD balance :by"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":by": &types.AttributeValueMemberN{Value: fmt.Sprint(by)}},
-	})
+	}
 }
 
 // Each event is one transaction: the writes of its reaction, and the position of the group.
 func ExampleNew() {
-	show(func(client *dynamodb.Client) (*projection.Projection, error) {
-		return projection.New(client, projection.Config{},
-			projection.On(func(_ context.Context, e Paid, r *journal.Record) ([]projection.Write, error) {
-				return []projection.Write{balance(r.Aggregate, e.Amount)}, nil
-			}))
-	})
+	b := open()
+	defer b.close()
+	b.pay("anna", 10, 20, 30)
+	p, err := projection.New(b.client, projection.Config{},
+		projection.On(func(_ context.Context, e Paid, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(balance(r.Aggregate, e.Amount))}, nil
+		}))
+	check(err)
+	b.follow("balances", p)
+	b.show("anna")
 	// Output: anna has 60
 }
 
 // A run of events is one transaction: the sum of them, and the position behind the last.
 func ExampleNewBatch() {
-	show(func(client *dynamodb.Client) (*projection.Projection, error) {
-		return projection.NewBatch(client, projection.Config{},
-			func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
-				return []projection.Write{balance(run.Aggregate, sum)}, nil
-			},
-			projection.Into(func(sum *int, e Paid, _ *journal.Record) error { *sum += e.Amount; return nil }),
-		)
-	})
+	b := open()
+	defer b.close()
+	b.pay("anna", 10, 20, 30)
+	p, err := projection.NewBatch(b.client, projection.Config{},
+		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(balance(run.Aggregate, sum))}, nil
+		},
+		projection.Into(func(sum *int, e Paid, _ *journal.Record) error { *sum += e.Amount; return nil }),
+	)
+	check(err)
+	b.follow("balances", p)
+	b.show("anna")
 	// Output: anna has 60
 }
 
-// show pays into an account, waits until the projection has applied that, and looks.
-func show(balances func(*dynamodb.Client) (*projection.Projection, error)) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+// An item that records which events it has takes each of them once, also when another group comes with them, or the same one after a reset.
+func ExampleIdempotentUpdate() {
+	b := open()
+	defer b.close()
+	b.pay("anna", 10, 20, 30)
+	p, err := projection.New(b.client, projection.Config{},
+		projection.On(func(_ context.Context, e Paid, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{projection.IdempotentUpdate(balance(r.Aggregate, e.Amount), r)}, nil
+		}))
+	check(err)
+	b.follow("balances", p)
+	b.follow("balances-again", p)
+	b.show("anna")
+	// Output: anna has 60
+}
+
+// With the definition of their aggregate, events of old types come as those of today.
+func ExampleConfig_definitions() {
+	type paidInCents struct{ Cents int }
+	accounts := aggregate.Define[Account]("account", Paid{}).WithUpcasters(
+		aggregate.Upcast("account.paid.v0", func(old paidInCents) Paid { return Paid{Amount: old.Cents / 100} }),
+	)
+	b := open()
+	defer b.close()
+	b.append("anna", journal.Event{Type: "account.paid.v0", Payload: []byte(`{"Cents": 500}`)})
+	p, err := projection.New(b.client, projection.Config{Definitions: []aggregate.AnyDefinition{accounts}},
+		projection.On(func(_ context.Context, e Paid, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(balance(r.Aggregate, e.Amount))}, nil
+		}))
+	check(err)
+	b.follow("balances", p)
+	b.show("anna")
+	// Output: anna has 5
+}
+
+// bank has a journal of accounts and a table of their balances.
+type bank struct {
+	db     *dynamotest.DB
+	client *dynamodb.Client
+	j      *journal.Journal
+	last   map[string]uint64 // event of an account
+}
+
+func open() *bank {
+	ctx := context.Background()
 	db := dynamotest.Open()
-	defer db.Close()
 	client := db.Client()
 	check(journal.Create(ctx, client, journal.Config{Shards: 1}))
 	check(journal.EnsureTable(ctx, client, &dynamodb.CreateTableInput{
@@ -87,30 +136,51 @@ func show(balances func(*dynamodb.Client) (*projection.Projection, error)) {
 	}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
-	accounts, err := repository.New(j, aggregate.Define[Account]("account", Paid{}), repository.Config{})
-	check(err)
+	return &bank{db: db, client: client, j: j, last: map[string]uint64{}}
+}
 
-	p, err := balances(client)
+func (b *bank) close() { b.db.Close() }
+
+func (b *bank) pay(id string, amounts ...int) {
+	accounts, err := repository.New(b.j, aggregate.Define[Account]("account", Paid{}), repository.Config{})
 	check(err)
-	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "balances"}, nil)
+	a, err := accounts.Execute(context.Background(), id, pay(amounts...))
+	check(err)
+	b.last[id] = a.Version
+}
+
+// append writes an event as an older program has done.
+func (b *bank) append(id string, event journal.Event) {
+	_, err := b.j.Append(context.Background(), journal.Commit{Aggregate: account(id), Events: []journal.Event{event}})
+	check(err)
+	b.last[id] = 1
+}
+
+// follow has a group project, until it has applied all that was written.
+func (b *bank) follow(group string, p *projection.Projection) {
+	ctx := context.Background()
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)
 	check(err)
 	router, err := message.NewRouter(message.RouterConfig{}, watermill.NopLogger{})
 	check(err)
-	router.AddConsumerHandler("balances", "account", sub, p.Handle)
+	router.AddConsumerHandler(group, "account", sub, p.Handle)
 	go func() { check(router.Run(ctx)) }()
 	<-router.Running()
-
-	anna, err := accounts.Execute(ctx, "anna", pay(10, 20, 30))
-	check(err)
-	for err = groups.ErrNoGroup; err != nil; { // the group is made by its first member
-		err = groups.New(j).WaitApplied(ctx, "balances", anna.ID, anna.Version)
+	for id, number := range b.last {
+		for err = groups.ErrNoGroup; errors.Is(err, groups.ErrNoGroup); { // the group is made by its first member
+			err = groups.New(b.j).WaitApplied(ctx, group, account(id), number)
+		}
+		check(err)
 	}
-	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: aws.String("balances"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "anna"}},
+	check(router.Close())
+}
+
+func (b *bank) show(id string) {
+	out, err := b.client.GetItem(context.Background(), &dynamodb.GetItemInput{
+		TableName: aws.String("balances"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
 	})
 	check(err)
-	fmt.Println("anna has", out.Item["balance"].(*types.AttributeValueMemberN).Value)
-	check(router.Close())
+	fmt.Println(id, "has", out.Item["balance"].(*types.AttributeValueMemberN).Value)
 }
 
 func check(err error) {

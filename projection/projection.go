@@ -15,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -30,6 +31,9 @@ type Client interface {
 type Config struct {
 	// Codec decodes events. Default: aggregate.JSON.
 	Codec aggregate.Codec
+	// Definitions of aggregates have their events upcast before the reactions get them, and decoded by their own codec. Events of aggregates
+	// without one come as they are stored. Default: none.
+	Definitions []aggregate.AnyDefinition
 	// RetryBudget is how long a transaction that meets another one, or is throttled, is
 	// repeated before the message is nacked. Default: 5 seconds.
 	RetryBudget time.Duration
@@ -41,6 +45,7 @@ type Config struct {
 type Projection struct {
 	client    Client
 	config    Config
+	history   reaction.History
 	reactions map[string]Reaction
 	run       func(context.Context, []*journal.Record) (writes []Write, events int, err error) // nil unless made by NewBatch
 	stats     counters
@@ -75,7 +80,11 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	if config.MaxRun < 0 {
 		return nil, &ConfigError{"MaxRun is negative"}
 	}
-	p := &Projection{client: client, config: config, reactions: map[string]Reaction{}}
+	history, err := reaction.NewHistory(config.Codec, config.Definitions)
+	if err != nil {
+		return nil, &ConfigError{err.Error()}
+	}
+	p := &Projection{client: client, config: config, history: history, reactions: map[string]Reaction{}}
 	for i, r := range reactions {
 		if r.react == nil || r.eventType == "" {
 			return nil, &ConfigError{fmt.Sprintf("reaction %d has no event type; pass On a function of an event struct whose zero value tells its EventType", i+1)}
@@ -110,17 +119,12 @@ func (p *Projection) Handle(msg *message.Message) error {
 	if !ok || !okPosition {
 		return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
 	}
-	reaction, ok := p.reactions[record.EventType]
-	if !ok {
-		p.stats.ignored.Add(1)
-		return nil
-	}
-	if p.run != nil {
-		return p.handleRun(msg, position, record)
-	}
-	writes, err := reaction.react(ctx, p.config.Codec, record)
+	writes, handled, err := p.react(ctx, record)
 	if err != nil {
 		return err
+	}
+	if handled && p.run != nil {
+		return p.handleRun(msg, position, record)
 	}
 	if len(writes) == 0 {
 		p.stats.ignored.Add(1)
@@ -140,6 +144,26 @@ func (p *Projection) Handle(msg *message.Message) error {
 		return fmt.Errorf("apply event %d of %s (%s): %w", record.Number, record.Aggregate, record.EventType, err)
 	}
 	return nil
+}
+
+// react gives the writes for an event, and whether there is a reaction to it.
+func (p *Projection) react(ctx context.Context, stored *journal.Record) (writes []Write, handled bool, err error) {
+	events, err := p.history.Today(stored)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, event := range events {
+		reaction, ok := p.reactions[event.EventType]
+		if !ok {
+			continue
+		}
+		more, err := reaction.react(ctx, p.history.Codec(event.Aggregate.Type), event)
+		if err != nil {
+			return nil, false, err
+		}
+		writes, handled = append(writes, more...), true
+	}
+	return writes, handled, nil
 }
 
 // commit sends the writes with the position, again without those that turn out to be done.

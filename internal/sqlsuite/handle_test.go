@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
@@ -286,4 +287,42 @@ func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 	require.NoError(t, err)
 	_, messages := w.subscribe(w.config(w.j, w.store))
 	require.ErrorContains(t, w.react(w.noting())(next(t, messages)), "event 1 of account-x")
+}
+
+// PaidTwice is an old event, which stands for two deposits today.
+type PaidTwice struct{ First, Second int }
+
+func (PaidTwice) EventType() string { return "paid-twice" }
+
+// deposit is Deposited as the aggregate has it.
+type deposit struct{ Deposited }
+
+func (deposit) Apply(*struct{}) {}
+
+func TestReactionsGetEventsOfOldTypesAsThoseOfToday(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d database) {
+		w := setup(t, d)
+		accounts := aggregate.Define[struct{}](topic, deposit{}).WithUpcasters(
+			aggregate.Split("paid-twice", func(old PaidTwice) ([]deposit, error) {
+				return []deposit{{Deposited{old.First}}, {Deposited{old.Second}}}, nil
+			}),
+			aggregate.Drop("noted"),
+		)
+		config := sqlprojection.Config{Dialect: w.dialect, Definitions: []aggregate.AnyDefinition{accounts}}
+		store, err := sqlprojection.New(w.db, config)
+		require.NoError(t, err)
+		w.store = store
+		w.write("x", 0, PaidTwice{1, 2}, Noted{}, Deposited{4})
+		sub := w.consume(w.config(w.j, w.store), w.react(w.noting()))
+		eventually(t, "all are acked", func() bool { return sub.Stats().Acked == 3 })
+		require.NoError(t, sub.Close())
+		numbers, sum := w.effects("x")
+		assert.Equal(t, []uint64{1, 1, 3}, numbers)
+		assert.Equal(t, 7, sum)
+
+		config.Definitions = []aggregate.AnyDefinition{accounts, accounts}
+		_, err = sqlprojection.New(w.db, config)
+		require.ErrorIs(t, err, sqlprojection.ErrInvalidConfig)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
 // ErrInvalidConfig is a setting that cannot work. See [ConfigError].
@@ -38,6 +39,10 @@ type Config struct {
 
 	// Codec decodes events for typed reactions. Default: aggregate.JSON.
 	Codec aggregate.Codec
+
+	// Definitions of aggregates have their events upcast before typed reactions get them, and decoded by their own codec. Events of
+	// aggregates without one come as they are stored. Default: none.
+	Definitions []aggregate.AnyDefinition
 }
 
 var tableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$`)
@@ -63,6 +68,9 @@ func (c Config) Validate() error {
 	}
 	if !tableName.MatchString(c.Table) {
 		return &ConfigError{fmt.Sprintf("Table %q is not a plain name; use letters, digits and underscores", c.Table)}
+	}
+	if _, err := reaction.NewHistory(c.Codec, c.Definitions); err != nil {
+		return &ConfigError{err.Error()}
 	}
 	return nil
 }

@@ -38,8 +38,8 @@ func On[E interface{ EventType() string }](react func(ctx context.Context, tx *s
 	}
 }
 
-// React makes a handler of typed reactions: [Store.Handle] with the event decoded. Events to which there is none are passed over without
-// a transaction, known or not. Upcasters are not applied: an event comes under the name and in the form in which it is stored.
+// React makes a handler of typed reactions: [Store.Handle] with the event upcast ([Config].Definitions) and decoded. Events to which
+// there is none are passed over without a transaction, known or not.
 //
 // Errors: [ErrInvalidConfig]. Those of the handler are Handle's and the codec's.
 func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
@@ -61,14 +61,32 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 		if !ok {
 			return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
 		}
-		r, ok := byType[record.EventType]
-		if !ok {
-			return nil
-		}
-		apply, err := r.decode(s.config.Codec, record)
+		events, err := s.history.Today(record)
 		if err != nil {
 			return err
 		}
-		return s.once(msg, apply)
+		var applies []func(context.Context, *sql.Tx) error
+		for _, event := range events {
+			r, ok := byType[event.EventType]
+			if !ok {
+				continue
+			}
+			apply, err := r.decode(s.history.Codec(event.Aggregate.Type), event)
+			if err != nil {
+				return err
+			}
+			applies = append(applies, apply)
+		}
+		if len(applies) == 0 {
+			return nil
+		}
+		return s.once(msg, func(ctx context.Context, tx *sql.Tx) error {
+			for _, apply := range applies {
+				if err := apply(ctx, tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}, nil
 }

@@ -7,15 +7,17 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // Store keeps the positions of consumer groups in a table: the Positions of a subscriber.Config. It is safe for concurrent use,
 // and one will do for any number of groups and topics of a journal.
 type Store struct {
-	db     *sql.DB
-	config Config
-	sql    statements
+	db      *sql.DB
+	config  Config
+	history reaction.History
+	sql     statements
 }
 
 var _ subscriber.PositionStore = (*Store)(nil)
@@ -29,7 +31,11 @@ func New(db *sql.DB, config Config) (*Store, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	return &Store{db: db, config: config, sql: config.statements()}, nil
+	history, err := reaction.NewHistory(config.Codec, config.Definitions)
+	if err != nil {
+		return nil, &ConfigError{err.Error()}
+	}
+	return &Store{db: db, config: config, history: history, sql: config.statements()}, nil
 }
 
 // Schema is the statement that makes the table of positions where there is none, for those who make their tables by migrations.

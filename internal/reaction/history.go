@@ -1,0 +1,67 @@
+package reaction
+
+import (
+	"fmt"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// History reads stored events as those of today, by the definitions of their aggregates.
+type History struct {
+	codec       aggregate.Codec
+	definitions map[string]aggregate.AnyDefinition
+}
+
+// NewHistory takes the definitions that are known, and the codec of all other aggregates. The error says what is wrong with a definition.
+func NewHistory(codec aggregate.Codec, definitions []aggregate.AnyDefinition) (History, error) {
+	h := History{codec: codec, definitions: map[string]aggregate.AnyDefinition{}}
+	for i, d := range definitions {
+		if d == nil {
+			return History{}, fmt.Errorf("definition %d is nil", i+1)
+		}
+		if err := d.Validate(); err != nil {
+			return History{}, err
+		}
+		if h.definitions[d.Type()] != nil {
+			return History{}, fmt.Errorf("two definitions of aggregate type %q; give one", d.Type())
+		}
+		h.definitions[d.Type()] = d
+	}
+	return h, nil
+}
+
+// Codec is what decodes the events of an aggregate type.
+func (h History) Codec(aggregateType string) aggregate.Codec {
+	if d := h.definitions[aggregateType]; d != nil {
+		return d.Codec()
+	}
+	return h.codec
+}
+
+// Upcast gives what a stored event of an aggregate type stands for today.
+func (h History) Upcast(aggregateType string, stored aggregate.EncodedEvent) ([]aggregate.EncodedEvent, error) {
+	d := h.definitions[aggregateType]
+	if d == nil {
+		return []aggregate.EncodedEvent{stored}, nil
+	}
+	return d.Upcast(stored)
+}
+
+// Today gives what a record stands for today, each with the number, the id and all else of the one that is stored.
+func (h History) Today(stored *journal.Record) ([]*journal.Record, error) {
+	if h.definitions[stored.Aggregate.Type] == nil {
+		return []*journal.Record{stored}, nil
+	}
+	events, err := h.Upcast(stored.Aggregate.Type, aggregate.EncodedEvent{Type: stored.EventType, Payload: stored.Payload})
+	if err != nil {
+		return nil, fmt.Errorf("event %d of %s: %w", stored.Number, stored.Aggregate, err)
+	}
+	records := make([]*journal.Record, len(events))
+	for i, e := range events {
+		r := *stored
+		r.EventType, r.Payload = e.Type, e.Payload
+		records[i] = &r
+	}
+	return records, nil
+}
