@@ -119,3 +119,25 @@ func TestAnEventThatCannotBeUpcastWaits(t *testing.T) {
 	require.NoError(t, sub.Close())
 	assert.Zero(t, w.total("x"))
 }
+
+// doubling reads amounts as twice what they are.
+type doubling struct{ aggregate.Codec }
+
+func (c doubling) Unmarshal(data []byte, v any) error {
+	err := c.Codec.Unmarshal(data, v)
+	if e, ok := v.(*Deposited); ok {
+		e.Amount *= 2
+	}
+	return err
+}
+
+func TestEventsAreDecodedByTheCodecOfTheirDefinition(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, Deposited{1})
+	definition := accounts().WithCodec(doubling{aggregate.JSON})
+	p := newTotals(t, w.client, projection.Config{Definitions: []aggregate.AnyDefinition{definition}})
+	sub := w.consume(subscriber.Config{}, p.Handle)
+	eventually(t, "it counts double", func() bool { return w.total("x") == 2 })
+	require.NoError(t, sub.Close())
+}
