@@ -6,6 +6,7 @@ TEST_TIMEOUT          ?= 20m
 COMPARE_SEED          ?= 1
 SOAK_COMMITS          ?= 1000000
 SOAK_DELIVERIES       ?= 10000000
+SOAK_EVENTS           ?= 100000
 SOAK_SEED             ?= 1
 CHAOS_MINUTES         ?= 3
 CHAOS_SEED            ?= 1
@@ -71,10 +72,11 @@ compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random
 		-compare.operations=100000 -compare.seed=$(COMPARE_SEED)
 
 .PHONY: soak
-soak: ## Commit a million times and deliver ten million times amid faults, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_SEED)
+soak: ## Commit a million times, deliver ten million times, build a read model of 100,000 events anew, amid faults, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_EVENTS, SOAK_SEED)
 	@go build -o bin/ ./internal/cmd/soak ./internal/cmd/sim
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
 	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)
+	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestAReadModelIsBuiltAnew -v ./readmodel -rebuild.events=$(SOAK_EVENTS)
 
 .PHONY: chaos
 chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost (CHAOS_MINUTES, CHAOS_SEED)
