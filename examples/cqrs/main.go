@@ -1,4 +1,4 @@
-// Command cqrs uses Watermill's command bus, command processor and event processor on a journal.
+// Command cqrs uses Watermill's command bus, command processor, event processor and event group processor on a journal.
 //
 //	go run ./examples/cqrs
 package main
@@ -21,14 +21,19 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-type Order struct{ Placed bool }
+type Order struct{ Placed, Paid bool }
 
-type OrderPlaced struct{ Total int }
+type (
+	OrderPlaced struct{ Total int }
+	OrderPaid   struct{}
+)
 
 func (OrderPlaced) EventType() string { return "order.placed.v1" }
 func (OrderPlaced) Apply(o *Order)    { o.Placed = true }
+func (OrderPaid) EventType() string   { return "order.paid.v1" }
+func (OrderPaid) Apply(o *Order)      { o.Paid = true }
 
-var Orders = aggregate.Define[Order]("order", OrderPlaced{})
+var Orders = aggregate.Define[Order]("order", OrderPlaced{}, OrderPaid{})
 
 // PlaceOrder is a command.
 type PlaceOrder struct {
@@ -43,8 +48,24 @@ func (p PlaceOrder) decide(o Order) ([]aggregate.Event[Order], error) {
 	return []aggregate.Event[Order]{OrderPlaced{p.Total}}, nil
 }
 
+// PayOrder is one that follows from an event.
+type PayOrder struct{ Order string }
+
+func (p PayOrder) decide(o Order) ([]aggregate.Event[Order], error) {
+	if o.Paid {
+		return nil, nil
+	}
+	return []aggregate.Event[Order]{OrderPaid{}}, nil
+}
+
+// command is for an order.
+type command interface{ order() string }
+
+func (p PlaceOrder) order() string { return p.Order }
+func (p PayOrder) order() string   { return p.Order }
+
 // A command goes through the journal to its handler, which executes it on an aggregate; the event that comes of it goes to a typed
-// handler of events.
+// handler of events, which sends the next command, and to a group of handlers, which gets all events of an order in their order.
 func main() {
 	ctx := context.Background()
 	client, err := dynamo.Client(ctx)
@@ -65,7 +86,7 @@ func main() {
 		Marshaler:            marshaler,
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "order-commands", nil },
 		OnSend: func(params cqrs.CommandBusOnSendParams) error { // those of an order in order, others beside it
-			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(PlaceOrder).Order)
+			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(command).order())
 			return nil
 		},
 	})
@@ -83,6 +104,10 @@ func main() {
 		once := repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID) // however often it is delivered
 		_, err := orders.Execute(ctx, place.Order, place.decide, once)
 		return err
+	}), cqrs.NewCommandHandler("pay-order", func(ctx context.Context, pay *PayOrder) error {
+		once := repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID)
+		_, err := orders.Execute(ctx, pay.Order, pay.decide, once)
+		return err
 	})))
 
 	events, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
@@ -91,17 +116,29 @@ func main() {
 		SubscriberConstructor: func(params cqrs.EventProcessorSubscriberConstructorParams) (message.Subscriber, error) {
 			return subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: params.HandlerName}, nil)
 		},
-		AckOnUnknownEvent: true, // the topic has the events of all types
+		AckOnUnknownEvent: true, // the topic has events of other types too
+	})
+	check(err)
+	check(events.AddHandlers(cqrs.NewEventHandler("invoicing", func(ctx context.Context, placed *OrderPlaced) error {
+		id, _, _ := subscriber.AggregateFromContext(ctx)
+		fmt.Println("invoice", id.Value, "over", placed.Total)
+		return bus.Send(ctx, PayOrder{Order: id.Value})
+	})))
+
+	group, err := cqrs.NewEventGroupProcessorWithConfig(router, cqrs.EventGroupProcessorConfig{
+		Marshaler:              marshaler,
+		GenerateSubscribeTopic: func(cqrs.EventGroupProcessorGenerateSubscribeTopicParams) (string, error) { return "order", nil },
+		SubscriberConstructor: func(params cqrs.EventGroupProcessorSubscriberConstructorParams) (message.Subscriber, error) {
+			return subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: params.EventGroupName}, nil)
+		},
 	})
 	check(err)
 	handled := make(chan struct{})
 	once := sync.OnceFunc(func() { close(handled) }) // an event may come again
-	check(events.AddHandlers(cqrs.NewEventHandler("invoicing", func(ctx context.Context, placed *OrderPlaced) error {
-		id, _, _ := subscriber.AggregateFromContext(ctx)
-		fmt.Println("invoice", id.Value, "over", placed.Total)
-		once()
-		return nil
-	})))
+	check(group.AddHandlersGroup("log",
+		cqrs.NewGroupEventHandler(func(context.Context, *OrderPlaced) error { fmt.Println("placed"); return nil }),
+		cqrs.NewGroupEventHandler(func(context.Context, *OrderPaid) error { fmt.Println("paid"); once(); return nil }),
+	))
 
 	ended := make(chan error, 1)
 	go func() { ended <- router.Run(ctx) }()

@@ -2,5 +2,8 @@ package main
 
 func Example() {
 	main()
-	// Output: invoice 1234 over 700
+	// Unordered output:
+	// placed
+	// invoice 1234 over 700
+	// paid
 }
