@@ -351,6 +351,7 @@ func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
 		"commit-lean":    commits(t, journal.Lean),
 		"load":           loads(t),
 		"other":          others(t),
+		"handling":       handlings(t),
 		"membership":     membership(t),
 		"sweep":          sweeps(t),
 	} {
