@@ -285,6 +285,41 @@ func TestAChangeWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 	assert.Len(t, all.Live, 2)
 }
 
+// overtaken loses the reply to the first write, and somebody else makes a change before it is sent again.
+type overtaken struct {
+	*dynamodb.Client
+	other func()
+	lost  atomic.Bool
+}
+
+func (o *overtaken) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, options ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	out, err := o.Client.UpdateItem(ctx, in, options...)
+	if err == nil && o.lost.CompareAndSwap(false, true) {
+		o.other()
+		return o.Client.UpdateItem(ctx, in, options...)
+	}
+	return out, err
+}
+
+func TestAChangeWhoseReplyIsLostIsMadeOnceThoughAnotherFollows(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	other := w.open(w.config())
+	m, err := readmodel.Open(t.Context(), &overtaken{Client: w.client, other: func() {
+		for range 3 {
+			_, err := other.Begin(t.Context())
+			assert.NoError(t, err)
+		}
+	}}, w.config())
+	require.NoError(t, err)
+	mine, err := m.Begin(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, mine.Number)
+	all, err := m.Generations(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, all.Live, 1+1+3)
+}
+
 // dead answers nothing.
 type dead struct {
 	*dynamodb.Client

@@ -35,7 +35,8 @@ func CreateTable(ctx context.Context, client journal.Client, name string) error 
 
 const (
 	keyAttribute      = "name"
-	changeAttribute   = "change" // the id of the last one, and the condition of the next
+	changeAttribute   = "change"  // the id of the last one, and the condition of the next
+	earlierAttribute  = "earlier" // ids of those before it, so that whose reply was lost is known though another has followed
 	servingAttribute  = "serving"
 	previousAttribute = "previous"
 	lastAttribute     = "last"
@@ -47,12 +48,20 @@ type item = map[string]types.AttributeValue
 // state is what the item of a read model says.
 type state struct {
 	change            string
+	earlier           []string // newest first
 	serving, previous uint64
 	last              uint64 // the highest number that was given
 	live              []uint64
 }
 
 func (s state) exists() bool { return s.change != "" }
+
+// made tells that a change was made. It is forgotten when maxEarlier others have followed.
+func (s state) made(change string) bool {
+	return change != "" && (s.change == change || slices.Contains(s.earlier, change))
+}
+
+const maxEarlier = attempts
 
 func (s state) isLive(number uint64) bool { return slices.Contains(s.live, number) }
 
@@ -96,28 +105,30 @@ const attempts = 10
 
 // change makes a change on what is there. errUnchanged of the function is no error.
 func (m *Model) change(ctx context.Context, what string, create bool, change func(state) (state, error)) (state, error) {
-	mine := ""
+	var next state
 	for range attempts {
 		seen, err := m.read(ctx)
 		if err != nil {
 			return state{}, err
 		}
-		if seen.exists() && seen.change == mine {
-			return seen, nil // the reply to it was lost
+		if seen.made(next.change) {
+			return next, nil // the reply to it was lost
 		}
 		if !seen.exists() && !create {
 			_, err = m.current(ctx)
 			return state{}, err
 		}
-		next, err := change(seen)
+		next, err = change(seen)
 		if errors.Is(err, errUnchanged) {
 			return seen, nil
 		}
 		if err != nil {
 			return state{}, fmt.Errorf("%s read model %q: %w", what, m.config.Name, err)
 		}
-		mine = uuid.NewString()
-		next.change = mine
+		next.change = uuid.NewString()
+		if seen.exists() {
+			next.earlier = append([]string{seen.change}, seen.earlier[:min(len(seen.earlier), maxEarlier-1)]...)
+		}
 		err = m.write(ctx, seen, next)
 		var moved *types.ConditionalCheckFailedException
 		if errors.As(err, &moved) {
@@ -139,15 +150,19 @@ func (m *Model) write(ctx context.Context, seen, next state) error {
 	for _, n := range next.live {
 		live.Value = append(live.Value, number(n))
 	}
+	earlier := &types.AttributeValueMemberL{Value: []types.AttributeValue{}}
+	for _, change := range next.earlier {
+		earlier.Value = append(earlier.Value, text(change))
+	}
 	in := &dynamodb.UpdateItemInput{
 		TableName: &m.config.Table, Key: m.key(),
-		UpdateExpression:    aws.String("SET #c = :c, #s = :s, #p = :p, #n = :n, #l = :l"),
+		UpdateExpression:    aws.String("SET #c = :c, #e = :e, #s = :s, #p = :p, #n = :n, #l = :l"),
 		ConditionExpression: aws.String("attribute_not_exists(#c)"),
 		ExpressionAttributeNames: map[string]string{
-			"#c": changeAttribute, "#s": servingAttribute, "#p": previousAttribute, "#n": lastAttribute, "#l": liveAttribute,
+			"#c": changeAttribute, "#e": earlierAttribute, "#s": servingAttribute, "#p": previousAttribute, "#n": lastAttribute, "#l": liveAttribute,
 		},
 		ExpressionAttributeValues: item{
-			":c": text(next.change), ":s": number(next.serving), ":p": number(next.previous), ":n": number(next.last), ":l": live,
+			":c": text(next.change), ":e": earlier, ":s": number(next.serving), ":p": number(next.previous), ":n": number(next.last), ":l": live,
 		},
 	}
 	if seen.exists() {
@@ -175,6 +190,13 @@ func (m *Model) stateOf(row item) (s state, err error) {
 	}
 	if change, ok := row[changeAttribute].(*types.AttributeValueMemberS); ok {
 		s.change = change.Value
+	}
+	if earlier, ok := row[earlierAttribute].(*types.AttributeValueMemberL); ok {
+		for _, v := range earlier.Value {
+			if change, ok := v.(*types.AttributeValueMemberS); ok {
+				s.earlier = append(s.earlier, change.Value)
+			}
+		}
 	}
 	live, ok := row[liveAttribute].(*types.AttributeValueMemberL)
 	if !ok || !s.exists() || s.serving == 0 {
