@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -74,12 +73,17 @@ func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 }
 
 // behind gives the events in the buffer that follow one without a gap.
-func (sh *shard) behind(st *stream, number uint64) []*journal.Record {
+func (sh *shard) behind(st *stream, number uint64) (records []*journal.Record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	i := slices.IndexFunc(st.buffer, func(r *journal.Record) bool { return r.Number > number })
-	if i < 0 || st.buffer[i].Number != number+1 {
-		return nil
+	for _, r := range st.buffer {
+		switch {
+		case r.Number == number+1:
+			records = append(records, r)
+			number++
+		case r.Number > number:
+			return records
+		}
 	}
-	return slices.Clone(st.buffer[i:])
+	return records
 }

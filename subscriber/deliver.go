@@ -124,7 +124,7 @@ func (sh *shard) fetch(st *stream, from, to uint64) error {
 		if err != nil {
 			return err
 		}
-		if size += r.Size(); size > sh.streamBytes() && len(records) > 0 {
+		if size += r.Size(); size > sh.budget.share() && len(records) > 0 {
 			break
 		}
 		records = append(records, r)

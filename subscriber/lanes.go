@@ -7,6 +7,7 @@ import "sync"
 type lanes struct {
 	max   int
 	serve func(*stream) (again bool)
+	free  func() // called when a lane is, after all were busy
 
 	mu      sync.Mutex
 	queue   []*stream
@@ -37,13 +38,24 @@ func (l *lanes) crowded() bool {
 	return len(l.queue) > 0
 }
 
+// busy tells that no lane is free.
+func (l *lanes) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running == l.max
+}
+
 func (l *lanes) work() {
 	defer l.done.Done()
 	for {
 		l.mu.Lock()
 		if len(l.queue) == 0 || l.stopped {
 			l.running--
+			freed := l.running == l.max-1
 			l.mu.Unlock()
+			if freed {
+				l.free()
+			}
 			return
 		}
 		s := l.queue[0]

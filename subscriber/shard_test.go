@@ -18,7 +18,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *te
 	sh := &shard{
 		subscription: &subscription{
 			config: Config{MaxInFlight: 1, BufferBytes: 1 << 20, BehindAfter: time.Hour, idleStreams: 10},
-			budget: &budget{free: 1 << 20}, lanes: &lanes{}, stats: &counters{},
+			budget: &budget{size: 1 << 20, lanes: 1}, lanes: &lanes{}, stats: &counters{},
 		},
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}

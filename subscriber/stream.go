@@ -1,6 +1,8 @@
 package subscriber
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,9 +39,10 @@ type stream struct {
 	// listing is held from before a write of that row until its result is noted.
 	listing sync.Mutex
 
-	// buffer holds events without a gap between them, not always adjacent to acked.
+	// buffer holds events in order. What lacks before and between them is read from the journal when its turn comes.
 	buffer      []*journal.Record
 	bufferBytes int
+	overflowed  bool // there was no room: nothing is added behind the buffer until it is empty
 
 	swept   uint64 // the highest event that only a sweep has shown
 	corrupt uint64 // an event that could not be read, which is not read ahead; 0 for none
@@ -80,14 +83,20 @@ func (s *stream) offer(r *journal.Record, room bool) {
 	if r.Number > s.hint {
 		s.hint, s.hintAt = r.Number, r.OccurredAt.UnixMilli()
 	}
-	if !room || (s.claimed && r.Number <= s.acked) {
+	if s.claimed && r.Number <= s.acked {
 		return
 	}
-	if n := len(s.buffer); n > 0 && r.Number != s.buffer[n-1].Number+1 {
-		return // before the buffer, or beyond a gap after it: read when its turn comes
+	s.overflowed = len(s.buffer) > 0 && (s.overflowed || !room)
+	if !room || s.overflowed {
+		return
+	}
+	// Most come in order. But the tail has the events of one commit in any order, and a page of it may end among them.
+	at, found := slices.BinarySearchFunc(s.buffer, r.Number, func(r *journal.Record, number uint64) int { return cmp.Compare(r.Number, number) })
+	if found {
+		return
 	}
 	size := r.Size()
-	s.buffer = append(s.buffer, r)
+	s.buffer = slices.Insert(s.buffer, at, r)
 	s.bufferBytes += size
 	s.shard.budget.take(size)
 }
@@ -133,9 +142,6 @@ func (s *stream) fill(records []*journal.Record) {
 	last := records[len(records)-1].Number
 	for len(s.buffer) > 0 && s.buffer[0].Number <= last {
 		s.dropFirst() // the tail was faster
-	}
-	if len(s.buffer) > 0 && s.buffer[0].Number != last+1 {
-		s.drop()
 	}
 	for _, r := range records {
 		size := r.Size()

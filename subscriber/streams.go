@@ -20,7 +20,7 @@ const (
 func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	room := sh.streamBytes()
+	room := sh.budget.share()
 	for _, r := range records {
 		st := sh.stream(r.Aggregate)
 		if st.claimed && r.Number <= st.acked {

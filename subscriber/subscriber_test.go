@@ -201,6 +201,27 @@ func TestAnAggregateThatOutgrowsTheBufferIsReadFromTheJournal(t *testing.T) {
 	assert.Positive(t, sub.Stats().Fetched)
 }
 
+func TestAHistoryOfLargeAggregatesIsReadOnce(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	const aggregates, each = 10, 120
+	for n := 0; n < each; n += 20 {
+		for a := range aggregates {
+			commit := journal.Commit{Aggregate: account(fmt.Sprint("a", a)), Expected: uint64(n)}
+			for range 20 {
+				commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: make([]byte, 4<<10)})
+			}
+			_, err := j.Append(t.Context(), commit)
+			require.NoError(t, err)
+		}
+	}
+	config := quick(j)
+	config.BufferBytes, config.MaxInFlight = 2<<20, 8
+	sub, messages := subscribe(t, config)
+	receiveAll(t, messages, aggregates*each)
+	assert.Less(t, sub.Stats().Fetched, uint64(aggregates*each/20), "those that the tail had shown already")
+}
+
 func TestAnAggregateThatWasForgottenGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)

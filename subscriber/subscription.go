@@ -40,12 +40,13 @@ const (
 )
 
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
+	ahead := &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}
 	return &subscription{
 		ctx: ctx, config: sub.config, journal: sub.config.Journal, raw: sub.config.Journal.Raw(), checkpoint: sub.checkpoint,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(st *stream) bool { return st.shard.serve(st) }},
-		budget: &budget{free: sub.config.BufferBytes}, writers: make(chan struct{}, rowWriters),
+		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(st *stream) bool { return st.shard.serve(st) }, free: ahead.changed},
+		budget: ahead, writers: make(chan struct{}, rowWriters),
 	}
 }
 
@@ -56,15 +57,6 @@ func (s *subscription) complain(ctx context.Context, msg string, err error) {
 		s.logger.Error(msg, err, nil)
 	}
 }
-
-// streamBytes is how much one stream may hold in memory, beside a single event of any size: so little that
-// handlers which hang in all lanes but one leave a part of the buffer to the rest. Less than some events would
-// make reading them dear.
-func (s *subscription) streamBytes() int {
-	return max(minStreamBytes, s.config.BufferBytes/(2*s.config.MaxInFlight))
-}
-
-const minStreamBytes = 16 << 10
 
 // inParallel writes rows side by side, as many as the subscription may, and gives the errors.
 func (s *subscription) inParallel(rows []func() error) []error {

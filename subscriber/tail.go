@@ -59,8 +59,9 @@ func beforeJitter(interval time.Duration) time.Duration {
 
 // look reads on to the end of the tail, and takes the second look where one is due.
 func (sh *shard) look(ctx context.Context) (found bool, err error) {
+	ahead := 0
 	for {
-		if err := sh.budget.wait(ctx); err != nil {
+		if err := sh.budget.reserve(ctx, ahead, sh.lanes.busy); err != nil {
 			return found, err
 		}
 		now := sh.now()
@@ -71,6 +72,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 			// A time far ahead must not drag the cursor past all that is to come.
 			Until: now.Add(sh.config.TrailingDelay),
 		})
+		sh.budget.give(ahead)
 		if err != nil {
 			return found, err
 		}
@@ -94,6 +96,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 		if !page.More {
 			return found, sh.lookAgain(ctx, horizon)
 		}
+		ahead = pageBytes // the next page is full too, most likely
 	}
 }
 
@@ -137,7 +140,11 @@ func (sh *shard) page(ctx context.Context, q journal.TailQuery) (journal.TailPag
 	return sh.raw.Tail(ctx, q)
 }
 
-const readTimeout = 10 * time.Second
+const (
+	readTimeout = 10 * time.Second
+	// pageBytes is what DynamoDB reads at a time, at most.
+	pageBytes = 1 << 20
+)
 
 // report logs items of the tail that are no records. Where an item still tells its place, its aggregate
 // hears of it and stops there until it is mended; else the gap stops it.
