@@ -29,8 +29,13 @@ type member struct {
 // join has a member of group audit subscribe to accounts. It parks what fails once.
 func join(t *testing.T, j *journal.Journal) member {
 	t.Helper()
+	return joinWith(t, j, subscriber.Park(1))
+}
+
+func joinWith(t *testing.T, j *journal.Journal, failures subscriber.FailurePolicy) member {
+	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "audit", Failures: subscriber.Park(1), LeaseDuration: time.Second,
+		Journal: j, ConsumerGroup: "audit", Failures: failures, LeaseDuration: time.Second,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
 		NackResendSleep: time.Millisecond, BehindAfter: 10 * time.Millisecond, CloseTimeout: patience,
 	}, nil)
@@ -168,7 +173,7 @@ func TestAnUnknownGroupIsAnError(t *testing.T) {
 	for _, line := range []string{
 		"groups nobody", "groups nobody account", "groups audit order", "group pause nobody account", "group resume nobody account",
 		"group reset nobody account --to now --yes", "group remove nobody account --yes", "group cleanup nobody account",
-		"group parked nobody account", "group unpark nobody account 1", "group skip nobody account 1 1",
+		"group parked nobody account", "group skipped nobody account", "group forget-skipped nobody account 1 1", "group unpark nobody account 1", "group skip nobody account 1 1",
 	} {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
@@ -298,8 +303,9 @@ func TestWhereNothingIsBehindTheListsSaySo(t *testing.T) {
 	t.Parallel()
 	s, _ := setupGroup(t)
 	for list, nothing := range map[string]string{
-		"behind": "Group audit on account has listed no aggregate as behind.\n",
-		"parked": "Group audit on account has parked no aggregate.\n",
+		"behind":  "Group audit on account has listed no aggregate as behind.\n",
+		"parked":  "Group audit on account has parked no aggregate.\n",
+		"skipped": "Group audit on account has skipped no event.\n",
 	} {
 		assert.Equal(t, outcome{err: nothing}, s.run(t, "group", list, "audit", "account"))
 		assert.Equal(t, outcome{}, s.run(t, "group", list, "audit", "account", "--json"), "a program counts lines")
@@ -339,6 +345,68 @@ func TestOneEventIsSkippedAndNoOther(t *testing.T) {
 	msg := join(t, j).next(t)
 	assert.Equal(t, "account-1/3", msg.UUID)
 	msg.Ack()
+}
+
+func TestSkippedEventsAreListedAndForgotten(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+	s.ok(t, "group", "skip", "audit", "account", "1", "2")
+	m := joinWith(t, j, subscriber.Skip(1))
+	m.next(t).Nack()
+	deposits(t, j, account("1"), 4, 4)
+	m.handle(t, 1)
+	require.NoError(t, m.Close())
+
+	rows := cells(t, s.ok(t, "group", "skipped", "audit", "account"))
+	require.Len(t, rows, 2)
+	assert.Equal(t, []string{"1", "2", "account.deposited.v1"}, []string{rows[0]["AGGREGATE"], rows[0]["EVENT"], rows[0]["TYPE"]})
+	assert.Contains(t, rows[0]["REASON"], "skipped by an operator, parked because")
+	assert.Equal(t, "3", rows[1]["EVENT"])
+	assert.Equal(t, "the message was nacked, 1 times", rows[1]["REASON"])
+	objects := lines(t, s.ok(t, "group", "skipped", "audit", "account", "--json"))
+	require.Len(t, objects, 2)
+	assert.Equal(t, "skipped_event", objects[1]["kind"])
+	assert.InDelta(t, 3, objects[1]["number"], 0)
+	assert.Equal(t, "account.deposited.v1", objects[1]["type"])
+	assert.NotEmpty(t, objects[1]["skipped_at"])
+
+	assert.Equal(t, "forgotten that group audit skipped event 2 of account 1\n", s.ok(t, "group", "forget-skipped", "audit", "account", "1", "2"))
+	o := s.run(t, "group", "forget-skipped", "audit", "account", "1", "2")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "event was not skipped")
+	assert.Contains(t, o.err, "`millrace group skipped` lists")
+	objects = lines(t, s.ok(t, "group", "forget-skipped", "audit", "account", "1", "3", "--json"))
+	assert.Equal(t, "forgotten", objects[0]["kind"])
+	assert.InDelta(t, 3, objects[0]["number"], 0)
+	assert.Empty(t, s.ok(t, "group", "skipped", "audit", "account"))
+}
+
+func TestAStoppedGroupTellsWhyAndGoesOnWhenItIsResumed(t *testing.T) {
+	t.Parallel()
+	s := setupTables(t)
+	j := s.open(t, journal.Config{})
+	deposits(t, j, account("1"), 1, 2)
+	m := joinWith(t, j, subscriber.Stop(1))
+	m.handle(t, 1)
+	m.next(t).Nack()
+	require.Eventually(t, func() bool { return m.Stats().Stopped == 1 }, patience, time.Millisecond, "the group must be stopped")
+
+	assert.Equal(t, "stopped", cells(t, s.ok(t, "groups"))[0]["STATE"])
+	out := s.ok(t, "groups", "audit", "account")
+	assert.Regexp(t, `(?m)^state +stopped$`, out)
+	assert.Regexp(t, `(?m)^stopped by +event 2 of account 1 \(account.deposited.v1\)$`, out)
+	assert.Regexp(t, `(?m)^stopped at +20`, out)
+	assert.Regexp(t, `(?m)^reason +the message was nacked, 1 times$`, out)
+	object := lines(t, s.ok(t, "groups", "--json"))[0]
+	assert.Equal(t, true, object["paused"])
+	stopped, ok := object["stopped"].(map[string]any)
+	require.True(t, ok)
+	assert.InDelta(t, 2, stopped["number"], 0)
+	assert.Equal(t, map[string]any{"type": "account", "value": "1"}, stopped["aggregate"])
+
+	out = s.ok(t, "group", "resume", "audit", "account")
+	assert.NotContains(t, out, "stopped")
+	m.handle(t, 1)
 }
 
 func TestAnAggregateIsHandledAgain(t *testing.T) {
