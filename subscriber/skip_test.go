@@ -337,10 +337,13 @@ func TestAnEventIsSkippedOnceWherePositionsAreInAnotherStore(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the connection is gone")
 	for name, fails := range map[string]func(move func() error) error{
-		"without trouble":       func(move func() error) error { return move() },
-		"nothing gets there":    func(func() error) error { return broken },
-		"the reply is lost":     func(move func() error) error { _ = move(); return broken },
-		"it is done afterwards": func(move func() error) error { time.AfterFunc(20*time.Millisecond, func() { _ = move() }); return broken },
+		"without trouble":    func(move func() error) error { return move() },
+		"nothing gets there": func(func() error) error { return broken },
+		"the reply is lost":  func(move func() error) error { _ = move(); return broken },
+		"it is done afterwards": func(move func() error) error {
+			time.AfterFunc(20*time.Millisecond, func() { _ = move() })
+			return broken
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
