@@ -392,3 +392,22 @@ func TestTheRecordOfAnEventThatAnotherMemberHasTakenOverIsWithdrawn(t *testing.T
 	assert.Equal(t, 1, <-recorded, "the record comes first")
 	eventually(t, "there is no record", func() bool { return len(skipped(t, j)) == 0 })
 }
+
+func TestWhoIsFencedByAnotherStoreWritesNoRecord(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j, faulty := open(t, client), faults.New(client)
+	write(t, j, "x", 0, 1)
+	store := &memory{rows: map[string]struct{ epoch, position uint64 }{}}
+	config := quick(open(t, faulty))
+	config.Positions, config.Failures = store, subscriber.Skip(1)
+	_, messages := subscribe(t, config)
+	msg := receive(t, messages)
+	_, _, err := store.Claim(t.Context(), subscriber.Group{Name: "group"}, account("x"), 99)
+	require.NoError(t, err)
+	msg.Nack()
+
+	eventually(t, "it gives the shard up", func() bool { return roster(t, j).Epochs[0] > 1 })
+	assert.Zero(t, faulty.Calls()[faults.PutItem])
+	assert.Empty(t, skipped(t, j))
+}
