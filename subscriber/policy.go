@@ -67,8 +67,8 @@ func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempt
 //
 // Only the owner of the event's shard can stop a group: not a member that others have given up, and nobody with attempts from before
 // a reset or a resume. A group that is paused already stays as it is.
-// An outage fails all events, so choose a number of attempts whose pauses outlast it, as said at [Park]. It costs a read unit and a
-// write unit; while the group is stopped, signs of life may cost one more each, for the reason.
+// An outage fails all events, so choose a number of attempts whose pauses outlast it, as said at [Park]. It costs a read unit and
+// one or two write units; while the group is stopped, signs of life may cost one more each, for the reason.
 func Stop(attempts int) FailurePolicy { return FailurePolicy{kind: stop, attempts: attempts} }
 
 func (p FailurePolicy) validate() error {
