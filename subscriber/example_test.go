@@ -150,7 +150,6 @@ func ExampleSkip() {
 		Journal: j, ConsumerGroup: "totals",
 		Failures: subscriber.Skip(2), NackResendSleep: time.Millisecond,
 	})
-	defer sub.Close()
 	for range 2 {
 		show(<-messages).Nack()
 	}
@@ -160,6 +159,9 @@ func ExampleSkip() {
 			log.Fatal(err)
 		}
 		fmt.Printf("skipped %s #%d, %s: %s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
+	}
+	if err := sub.Close(); err != nil {
+		log.Fatal(err)
 	}
 
 	// Output:
@@ -179,7 +181,6 @@ func ExampleStop() {
 		Journal: j, ConsumerGroup: "totals", LeaseDuration: time.Second,
 		Failures: subscriber.Stop(2), NackResendSleep: time.Millisecond,
 	})
-	defer sub.Close()
 	for range 2 {
 		show(<-messages).Nack()
 	}
@@ -195,6 +196,9 @@ func ExampleStop() {
 		log.Fatal(err)
 	}
 	show(<-messages).Ack()
+	if err := sub.Close(); err != nil {
+		log.Fatal(err)
+	}
 
 	// Output:
 	// account-alice #1: account.opened.v1

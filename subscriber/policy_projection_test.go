@@ -76,26 +76,54 @@ func (m readModel) applied(t *testing.T) (numbers []uint64) {
 	return numbers
 }
 
-// consume starts a member that projects, over a client that loses every second reply to a transaction.
-func (m readModel) consume(t *testing.T, policy subscriber.FailurePolicy, fails func(number uint64) bool) *subscriber.Subscriber {
-	t.Helper()
-	client := faults.New(m.client)
-	p, err := projection.New(client, projection.Config{},
+var errNotProjected = errors.New("it cannot be projected")
+
+func add(bits int64) []projection.Write {
+	return []projection.Write{projection.Update(types.Update{
+		TableName: aws.String("sums"), Key: sumKey,
+		UpdateExpression:          aws.String("ADD #sum :bits"),
+		ExpressionAttributeNames:  map[string]string{"#sum": "sum"},
+		ExpressionAttributeValues: map[string]types.AttributeValue{":bits": &types.AttributeValueMemberN{Value: fmt.Sprint(bits)}},
+	})}
+}
+
+// oneByOne projects each event by itself.
+func oneByOne(client projection.Client, fails func(number uint64) bool) (*projection.Projection, error) {
+	return projection.New(client, projection.Config{},
 		projection.On(func(_ context.Context, e Noted, r *journal.Record) ([]projection.Write, error) {
 			if fails(r.Number) {
-				return nil, errors.New("it cannot be projected")
+				return nil, errNotProjected
 			}
-			return []projection.Write{projection.Update(types.Update{
-				TableName: aws.String("sums"), Key: sumKey,
-				UpdateExpression:          aws.String("ADD #sum :bit"),
-				ExpressionAttributeNames:  map[string]string{"#sum": "sum"},
-				ExpressionAttributeValues: map[string]types.AttributeValue{":bit": &types.AttributeValueMemberN{Value: fmt.Sprint(e.Bit)}},
-			})}, nil
+			return add(e.Bit), nil
 		}))
+}
+
+// inRuns projects runs of events.
+func inRuns(client projection.Client, fails func(number uint64) bool) (*projection.Projection, error) {
+	return projection.NewBatch(client, projection.Config{},
+		func(_ context.Context, bits int64, _ projection.Run) ([]projection.Write, error) {
+			return add(bits), nil
+		},
+		projection.Into(func(bits *int64, e Noted, r *journal.Record) error {
+			if fails(r.Number) {
+				return errNotProjected
+			}
+			*bits += e.Bit
+			return nil
+		}))
+}
+
+type project func(client projection.Client, fails func(number uint64) bool) (*projection.Projection, error)
+
+// consume starts a member that projects, over a client that loses every second reply to a transaction.
+func (m readModel) consume(t *testing.T, project project, policy subscriber.FailurePolicy, fails func(number uint64) bool) {
+	t.Helper()
+	client := faults.New(m.client)
+	p, err := project(client, fails)
 	require.NoError(t, err)
 	config := shortLease(open(t, client))
 	config.Failures = policy
-	sub, messages := subscribe(t, config)
+	_, messages := subscribe(t, config)
 	eventually(t, "it is a member", func() bool { return len(roster(t, m.j).Members) > 0 })
 	var calls atomic.Int64
 	client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
@@ -109,7 +137,6 @@ func (m readModel) consume(t *testing.T, policy subscriber.FailurePolicy, fails 
 			go answer(msg, p.Handle)
 		}
 	}()
-	return sub
 }
 
 func answer(msg *message.Message, handle func(*message.Message) error) {
@@ -135,33 +162,39 @@ func upTo(n uint64, without ...uint64) (numbers []uint64) {
 
 func TestAProjectionAppliesEachEventOnceOrItIsSkippedWithARecord(t *testing.T) {
 	t.Parallel()
-	const events, round = 40, 8
-	m := newReadModel(t, events)
-	var most, waiting atomic.Uint64 // beyond most reactions wait
-	fails := func(number uint64) bool {
-		for waits := false; number > most.Load(); time.Sleep(time.Millisecond) {
-			if !waits {
-				waits = true
-				waiting.Add(1)
+	for name, project := range map[string]project{"one by one": oneByOne, "in runs": inRuns} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const events, round = 40, 8
+			m := newReadModel(t, events)
+			var most, waiting atomic.Uint64 // beyond most reactions wait
+			fails := func(number uint64) bool {
+				for waits := false; number > most.Load(); time.Sleep(time.Millisecond) {
+					if !waits {
+						waits = true
+						waiting.Add(1)
+					}
+				}
+				return number%7 == 0
 			}
-		}
-		return number%7 == 0
-	}
-	t.Cleanup(func() { most.Store(events) })
-	m.consume(t, subscriber.Skip(2), fails)
-	m.consume(t, subscriber.Skip(2), fails)
-	for most.Load() < events {
-		eventually(t, "an owner has the next event", func() bool { return waiting.Load() > 0 })
-		waiting.Store(0)
-		takeAway(t, m.j)
-		eventually(t, "the next owner has it too", func() bool { return waiting.Load() > 0 })
-		waiting.Store(0)
-		most.Add(round)
-		eventually(t, "they go on", func() bool { return stored(t, m.j) == most.Load() })
-	}
+			t.Cleanup(func() { most.Store(events) })
+			m.consume(t, project, subscriber.Skip(2), fails)
+			m.consume(t, project, subscriber.Skip(2), fails)
+			for most.Load() < events {
+				eventually(t, "an owner has the next event", func() bool { return waiting.Load() > 0 })
+				waiting.Store(0)
+				takeAway(t, m.j)
+				eventually(t, "the next owner has it too", func() bool { return waiting.Load() > 0 })
+				waiting.Store(0)
+				most.Add(round)
+				eventually(t, "they go on", func() bool { return stored(t, m.j) >= most.Load()-round/2 })
+			}
+			eventually(t, "they come to the end", func() bool { return stored(t, m.j) == events })
 
-	assert.Equal(t, []uint64{7, 14, 21, 28, 35}, skippedNumbers(t, m.j))
-	assert.Equal(t, upTo(events, 7, 14, 21, 28, 35), m.applied(t))
+			assert.Equal(t, []uint64{7, 14, 21, 28, 35}, skippedNumbers(t, m.j))
+			assert.Equal(t, upTo(events, 7, 14, 21, 28, 35), m.applied(t))
+		})
+	}
 }
 
 func TestAProjectionThatIsStoppedAppliesEachEventOnce(t *testing.T) {
@@ -170,8 +203,8 @@ func TestAProjectionThatIsStoppedAppliesEachEventOnce(t *testing.T) {
 	m := newReadModel(t, events)
 	var mended atomic.Bool
 	fails := func(number uint64) bool { return number == 5 && !mended.Load() }
-	m.consume(t, subscriber.Stop(3), fails)
-	m.consume(t, subscriber.Stop(3), fails)
+	m.consume(t, oneByOne, subscriber.Stop(3), fails)
+	m.consume(t, oneByOne, subscriber.Stop(3), fails)
 	g := groups.New(m.j)
 	eventually(t, "the first four are applied", func() bool { return stored(t, m.j) == 4 })
 	takeAway(t, m.j)
