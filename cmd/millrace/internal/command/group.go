@@ -97,7 +97,7 @@ func (a *app) reset() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset GROUP TOPIC --to TIME [flags]",
 		Short: "Have a group begin again: at the beginning, now, or at a time",
-		Long: `Have a group begin again, and forget where it was: its positions, and what was parked. A paused group stays paused. The rows
+		Long: `Have a group begin again, and forget where it was: its positions, and what was parked or skipped. A paused group stays paused. The rows
 of the earlier generation are deleted afterwards, one write unit for each aggregate.
 
 Members that work go on with the earlier generation until they learn of it: where that matters, pause the group with --wait first.`,
