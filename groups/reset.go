@@ -57,7 +57,7 @@ func (g *Groups) Reset(ctx context.Context, group, topic string, to To, progress
 
 // CleanUp deletes what earlier generations of a group have left. It is for after a [Groups.Reset] that ended early, and may be
 // repeated. It costs one read unit for some 40 rows, at least for each shard and earlier generation, and one write unit for each
-// row: one for each aggregate that the group had a position on. A few shards are cleaned up side by side, with 25 rows under way in each.
+// row: one for each aggregate that the group had a position on, and one or two for each record of a skipped event. A few shards are cleaned up side by side, with 25 rows under way in each.
 //
 // What members write before they learn of a reset may come after it, and stays until the next CleanUp.
 //

@@ -107,6 +107,19 @@ func TestAnOperatorsSkipMovesThePositionWithItsRecordOrNotAtAll(t *testing.T) {
 	assert.Equal(t, []string{"x/1"}, s.skippedNames(t))
 }
 
+func TestAnOperatorsSkipOutlastsTransactionsThatItMeets(t *testing.T) {
+	t.Parallel()
+	client := faults.New(create(t, 1))
+	s := open(t, client, journal.Config{})
+	s.begin(t, time.Time{})
+	s.write(t, "x", 0, 1)
+	client.Inject(faults.TransactWriteItems, faults.Times(3, faults.TransactionConflict()))
+
+	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
+
+	assert.Equal(t, []string{"x/1"}, s.skippedNames(t))
+}
+
 func TestSkippedEventsAreListedByShardIdAndNumber(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 3)

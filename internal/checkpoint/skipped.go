@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -36,6 +37,9 @@ const (
 	numberDigits = 16
 )
 
+// maxConflicts is for how long a skip is repeated that meets another transaction, such as that of a handler of a former owner.
+const maxConflicts = 2 * time.Second
+
 // errSettle: the position was moved under the caller's own epoch, by an attempt that it did not know the end of.
 var errSettle = errors.New("an earlier attempt has moved the position; it is to be read again")
 
@@ -53,10 +57,18 @@ func (s *Store) skippedKey(group Group, id aggregate.ID, number uint64) item {
 // ErrFenced: another member has taken over, and nothing was changed. After any other error it may have been done. Then claim the
 // position: at or behind the event it was moved, and SkippedUnder tells whether by this.
 func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWriteItem, e Skipped) error {
-	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		advance,
-		{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}},
-	}})
+	err := backoff.Retry(func() error {
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			advance,
+			{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}},
+		}})
+		if err != nil && !conflicts(err) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxElapsedTime(maxConflicts),
+	), ctx))
 	if err == nil {
 		return nil
 	}
