@@ -232,6 +232,40 @@ func TestASkipWaitsForAHandlersTransaction(t *testing.T) {
 	assert.Empty(t, skipped(t, j))
 }
 
+func TestCloseDoesNotWaitForAHandlersTransactionThatHangs(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	write(t, j, "x", 0, 1)
+	config := quick(j)
+	config.AckDeadline, config.CloseTimeout = 10*time.Millisecond, 10*time.Millisecond
+	config.Failures = subscriber.Skip(1)
+	sub, messages := subscribe(t, config)
+	msg := receive(t, messages)
+	goOn, entered := make(chan struct{}), make(chan struct{})
+	defer close(goOn)
+	position, _ := subscriber.PositionFromContext(msg.Context())
+	go func() {
+		_ = position.Commit(context.Background(), func(context.Context, subscriber.Advance) error {
+			close(entered)
+			<-goOn
+			return errRefused
+		})
+	}()
+	<-entered
+	eventually(t, "the skip is put off", func() bool { return sub.Stats().Expired == 1 && sub.Stats().Failures > 0 })
+
+	closed := make(chan error, 1)
+	go func() { closed <- sub.Close() }()
+	select {
+	case err := <-closed:
+		require.NoError(t, err)
+	case <-time.After(patience):
+		require.FailNow(t, "Close does not return")
+	}
+	assert.Empty(t, skipped(t, j))
+}
+
 func TestAMemberThatLostItsShardSkipsNothing(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
