@@ -26,10 +26,11 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 
 // Skip passes over a single event: the one with that number, which has to be the next that the group has to handle in that
 // aggregate, as [Groups.Behind] shows it; so a repeated call skips no further event. The group never sees it. It also unparks the aggregate.
+// A record of it stays, with the reason for which it was parked, see [Groups.Skipped].
 //
 // Errors: [ErrNotNext], [ErrNoSuchEvent], and those of Unpark but ErrNotParked; journal.ErrNotFound.
 func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number uint64) error {
-	begun := false
+	begun, reason := false, byOperator
 	return g.edit(ctx, fmt.Sprintf("skip event %d", number), group, id, func(ctx context.Context, e edit) error {
 		position, err := e.position(ctx)
 		if err != nil {
@@ -38,6 +39,9 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 		listed, _, err := g.store.Listed(ctx, e.shard.Group, id)
 		if err != nil {
 			return err
+		}
+		if p := listed.Parked; p != nil && p.Number == number {
+			reason = byOperator + ", parked because " + p.Reason
 		}
 		switch next := nextOf(position, listed); {
 		case position == number && begun: // before the shard was taken away
@@ -49,7 +53,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 		}
 	}, func(ctx context.Context, e edit) error {
 		begun = true
-		return e.move(ctx, number)
+		return e.skip(ctx, number, reason)
 	})
 }
 
@@ -58,11 +62,22 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 // the aggregate goes on from where it was until it notices, by its next sign of life or its next write of the position
 // (subscriber.Config.CommitInterval); what it acks in that time does not count.
 //
+// It also has a skipped event handled after all, with all events behind it. Records of those that come again are deleted; events that a
+// position further on passes over get none. What was handled before takes effect once more, in projections too: their effects are exactly once
+// for each time that the position passes an event. With projection.IdempotentUpdate it does not, but the skipped event has no effect either, as
+// the items have seen later ones. So clear what the read model has of the aggregate and reset it to 0; or make good for the one event by hand
+// and call [Groups.ForgetSkipped].
+//
 // Errors: [ErrNoSuchEvent] for a position beyond the last event, and those of Unpark but ErrNotParked; journal.ErrNotFound.
 func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
 	return g.edit(ctx, fmt.Sprintf("reset to event %d", position), group, id,
 		func(_ context.Context, e edit) error { return e.has(position) },
-		func(ctx context.Context, e edit) error { return e.move(ctx, position) })
+		func(ctx context.Context, e edit) error {
+			if err := e.move(ctx, position); err != nil {
+				return err
+			}
+			return e.recall(ctx, position)
+		})
 }
 
 // noSuchEvent is an ErrNoSuchEvent.

@@ -12,7 +12,7 @@ import (
 )
 
 // Applied gives the number of the last event of an aggregate that a group has applied, 0 for none: its position, strongly consistent. A projection stores it
-// with its writes, so they are there. Other handlers have acked the event, at least; their positions are stored up to
+// with its writes, so they are there. An event that was skipped ([Groups.Skipped]) counts as applied. Other handlers have acked the event, at least; their positions are stored up to
 // subscriber.Config.CommitInterval later. It costs two read units; where the group has a start and no position yet also those of the baseline.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.

@@ -49,7 +49,19 @@ func TestOperationsCostWhatTheirDocumentationSays(t *testing.T) {
 
 	s.write(t, "a0", 1, 1)
 	read, write = cost(func() error { return s.Skip(t.Context(), group, account("a0"), 2) })
-	assert.Equal(t, []float64{7, 5}, []float64{read, write}, "Skip: the roster twice, and three writes of rows")
+	assert.Equal(t, []float64{8, 8}, []float64{read, write}, "Skip: the roster twice, two writes of rows, and a transaction of two")
+	read, write = cost(func() error { return s.ResetAggregate(t.Context(), group, account("a0"), 0) })
+	assert.LessOrEqual(t, read, 8.0, "ResetAggregate")
+	assert.LessOrEqual(t, write, 8.0, "ResetAggregate: of one skipped event")
+	read, _ = cost(func() error {
+		for _, err := range s.Skipped(t.Context(), group, topic) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	assert.InDelta(t, roster+shards, read, 0.1, "Skipped, where there is nothing")
 
 	read, write = cost(func() error { return s.Remove(t.Context(), group, topic, groups.Removal{}) })
 	assert.InDelta(t, aggregates+1+1+2*2, write, 0.1, "Remove: the rows, the pause, and a transaction of two rows")

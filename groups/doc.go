@@ -34,7 +34,9 @@
 //
 // [Groups.Behind] lists the aggregates that hold the group up, [Groups.Parked] those that it has given up until someone decides
 // (subscriber.Park). [Groups.Unpark] has their events tried again, [Groups.Skip] passes over a single event, and [Groups.ResetAggregate]
-// puts the group anywhere in the aggregate's history.
+// puts the group anywhere in the aggregate's history. [Groups.Skipped] lists what was passed over, by an operator or because it kept failing
+// (subscriber.Skip), and [Groups.ForgetSkipped] drops such a record. A group that an event has stopped (subscriber.Stop) is a paused one
+// with [Group].Stopped to say why.
 //
 // These take the aggregate's logical shard from its owner, edit its rows and free it. It does not matter whether the owner is alive, is in
 // the middle of a handler, or is a process that slept and does not know yet that it was given up: the rows bear a newer epoch, and
@@ -44,6 +46,6 @@
 // # Cost
 //
 // In DynamoDB's units, with rows of up to 1 KB, which is a group on about a hundred shards: one read for a look at a group; one read and one
-// write for a pause, a resume, and a reset without its clean-up; up to seven reads and five writes for an edit of an aggregate, more if its state is over 4 KB.
+// write for a pause, a resume, and a reset without its clean-up; up to eight reads and eight writes for an edit of an aggregate, more if its state is over 4 KB.
 // What grows with the table is the clean-up after a reset, the removal and the exact lag; each tells how.
 package groups

@@ -18,6 +18,8 @@ var (
 	ErrNotParked = errors.New("aggregate is not parked")
 	// ErrNotNext: the event is not the one that the aggregate waits for. Nothing was changed. See [NotNextError].
 	ErrNotNext = errors.New("event is not the next one")
+	// ErrNotSkipped: there is no record that the group skipped the event. Nothing was changed.
+	ErrNotSkipped = errors.New("event was not skipped")
 	// ErrNoSuchEvent: the aggregate has no event of that number. Nothing was changed.
 	ErrNoSuchEvent = errors.New("aggregate has no such event")
 	// ErrNotApplied: the group had not applied the event when the time was over. See [NotAppliedError].

@@ -139,6 +139,20 @@ func ExampleGroups_Skip() {
 	// 1 event to handle
 }
 
+func ExampleGroups_Skipped() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, "bob/2"))
+	must(g.Skip(ctx, "audit", aggregate.ID{Type: "account", Value: "bob"}, 2))
+
+	for e, err := range g.Skipped(ctx, "audit", "account") {
+		must(err)
+		fmt.Printf("%s, event %d (%s): %s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
+		must(g.ForgetSkipped(ctx, "audit", e.Aggregate, e.Number)) // after it was made good for by hand
+	}
+	// Output:
+	// account-bob, event 2 (account.deposited.v1): skipped by an operator, parked because the message was nacked, 1 times
+}
+
 func ExampleGroups_Remove() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, ""))

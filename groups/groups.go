@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -31,8 +32,18 @@ type Group struct {
 	// Start, if not zero: events that occurred before it are left out.
 	Start   time.Time
 	Paused  bool
+	Stopped *Stopped // why it is paused, where an event that kept failing has stopped it (subscriber.Stop); else nil
 	Members []Member // by number
 	Shards  []Shard  // by number
+}
+
+// Stopped is the event by which a group was stopped. It is tried again after [Groups.Resume], or passed over by [Groups.Skip] before.
+type Stopped struct {
+	Aggregate aggregate.ID
+	Number    uint64
+	EventType string // empty where the event could not be read, or a foreign program wrote it
+	At        time.Time
+	Reason    string // the first KB
 }
 
 // Member is one subscription of the group, or an operator: an edit of package groups that is under way. A member that
@@ -103,6 +114,10 @@ func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Roste
 
 func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
 	group := Group{Name: k.Group, Topic: k.Topic, Generation: r.Generation, Start: r.Start, Paused: r.Paused}
+	if why := r.Stopped; why != nil {
+		stopped := Stopped(*why)
+		group.Stopped = &stopped
+	}
 	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
 		m := r.Members[number]
 		group.Members = append(group.Members, Member{Number: number, Beat: m.Beat, Operator: m.Operator})

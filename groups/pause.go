@@ -12,22 +12,23 @@ import (
 
 // Pause has a group do nothing until [Groups.Resume], also with members that join later. It returns at once; members learn of it within a
 // quarter of subscriber.Config.LeaseDuration, and then stop as they do on Close: handlers have subscriber.Config.CloseTimeout to
-// ack what they have. [Groups.WaitIdle] waits for that. A group that is paused stays so.
+// ack what they have. [Groups.WaitIdle] waits for that. A group that is paused or stopped (subscriber.Stop) stays so.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Pause(ctx context.Context, group, topic string) error {
-	return g.pause(ctx, "pause", checkpoint.Key{Group: group, Topic: topic}, true)
+	return g.pause(ctx, "pause", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster.Pause)
 }
 
 // Resume has a paused group go on where it is. Members learn of it within a quarter of subscriber.Config.LeaseDuration.
+// One that was stopped (subscriber.Stop) tries the event that stopped it again, and begins to count attempts anew.
 //
 // Errors: those of Pause.
 func (g *Groups) Resume(ctx context.Context, group, topic string) error {
-	return g.pause(ctx, "resume", checkpoint.Key{Group: group, Topic: topic}, false)
+	return g.pause(ctx, "resume", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster.Resume)
 }
 
-func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, paused bool) error {
-	_, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Pause(paused), nil })
+func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, change func(checkpoint.Roster) checkpoint.Roster) error {
+	_, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return change(r), nil })
 	if err != nil {
 		return failed(what, k, err)
 	}

@@ -43,7 +43,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 			for number := range r.Members {
 				r = r.Leave(number)
 			}
-			return r.Pause(true), nil
+			return r.Pause(), nil
 		})
 		if began && errors.Is(err, ErrNoGroup) {
 			return nil // someone else removed it too

@@ -31,7 +31,7 @@ func (t To) time(now time.Time) time.Time {
 	return t.at
 }
 
-// Reset has a group begin again, and forgets where it was: its positions, cursors, and what was parked. A paused group stays
+// Reset has a group begin again, and forgets where it was: its positions, cursors, and what was parked or skipped. A paused group stays
 // paused. It is done with one write, which makes a new generation, and works then whatever comes after; what takes time
 // is the deletion of the earlier generations' rows that follows, see [Groups.CleanUp]. Progress, if not nil, is told how many rows
 // each request deleted.
@@ -57,7 +57,7 @@ func (g *Groups) Reset(ctx context.Context, group, topic string, to To, progress
 
 // CleanUp deletes what earlier generations of a group have left. It is for after a [Groups.Reset] that ended early, and may be
 // repeated. It costs one read unit for some 40 rows, at least for each shard and earlier generation, and one write unit for each
-// row: one for each aggregate that the group had a position on. A few shards are cleaned up side by side, with 25 rows under way in each.
+// row: one for each aggregate that the group had a position on, and one or two for each record of a skipped event. A few shards are cleaned up side by side, with 25 rows under way in each.
 //
 // What members write before they learn of a reset may come after it, and stays until the next CleanUp.
 //

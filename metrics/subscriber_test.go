@@ -34,7 +34,7 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	s := source{stats: subscriber.Stats{
 		Delivered: 1, Acked: 2, Nacked: 3, Expired: 4, Duplicates: 5, Fetched: 6, Late: 7, Swept: 8, Beyond: 20, Filtered: 9, Destroyed: 10,
-		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Claims: 16, Positions: 17,
+		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Claims: 16, Positions: 17,
 		Lateness: 18 * time.Second, Ahead: 19 * time.Second,
 	}}
 	assert.Equal(t, map[string]int{
@@ -53,6 +53,8 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 		"millrace_subscriber_corrupt_items_total{consumer_group=totals}":                           13,
 		"millrace_subscriber_aggregates_parked_total{consumer_group=totals}":                       14,
 		"millrace_subscriber_events_poisoned_total{consumer_group=totals}":                         15,
+		"millrace_subscriber_events_skipped_total{consumer_group=totals}":                          21,
+		"millrace_subscriber_group_stops_total{consumer_group=totals}":                             22,
 		"millrace_subscriber_positions_beyond_journal_total{consumer_group=totals}":                20,
 		"millrace_subscriber_positions_claimed_total{consumer_group=totals}":                       16,
 		"millrace_subscriber_positions_stored_total{consumer_group=totals}":                        17,
@@ -195,7 +197,7 @@ func TestACollectorIsSafeForConcurrentUse(t *testing.T) {
 		scrapes.Add(1)
 		go func() {
 			defer scrapes.Done()
-			assert.Equal(t, 27, testutil.CollectAndCount(c))
+			assert.Equal(t, 29, testutil.CollectAndCount(c))
 		}()
 	}
 	scrapes.Wait()

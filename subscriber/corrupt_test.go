@@ -69,3 +69,15 @@ func TestAnAggregateIsParkedWithItsCorruptEventAndNotBefore(t *testing.T) {
 	require.NotNil(t, behind[0].Parked)
 	assert.EqualValues(t, 9, behind[0].Parked.Number)
 }
+
+func TestACorruptEventIsSkippedAndNoneBeforeIt(t *testing.T) {
+	t.Parallel()
+	config := outgrown(t)
+	config.Failures = subscriber.Skip(1)
+	_, messages := subscribe(t, config)
+
+	assert.Equal(t, []uint64{1, 2, 3, 4, 5, 6, 7, 8, 10}, receiveNumbers(t, messages, 9))
+
+	assert.Equal(t, []uint64{9}, skippedNumbers(t, config.Journal))
+	assert.Empty(t, skipped(t, config.Journal)[0].EventType)
+}

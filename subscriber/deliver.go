@@ -40,6 +40,13 @@ func (sh *shard) serve(st *stream) (again bool) {
 		if delivered >= fairShare && sh.lanes.crowded() {
 			return true
 		}
+		if st.verdict != nil {
+			if err := sh.carryOut(st); err != nil {
+				sh.fail(st, err)
+				return false
+			}
+			continue
+		}
 		record, err := sh.nextRecord(st)
 		if err == nil && record == nil {
 			return false
@@ -285,7 +292,7 @@ func (sh *shard) ack(st *stream, number uint64) {
 
 func (sh *shard) acked(st *stream, number uint64) {
 	st.acked = number
-	st.deliveries, st.attempts, st.failures, st.cautious = 0, 0, 0, false
+	st.deliveries, st.attempts, st.failures, st.cautious, st.verdict = 0, 0, 0, false, nil
 	if st.corrupt <= number {
 		st.corrupt = 0
 	}

@@ -11,7 +11,7 @@
 // aggregates come side by side, up to [Config.MaxInFlight]. A nacked message comes again after
 // a pause ([Config.NackResendSleep]), and so does one that is not answered within [Config.AckDeadline], if that is set, or whose event cannot be
 // read, decoded or unmarshaled. Either blocks its own aggregate and no other; [Config.Failures] can park the aggregate after some
-// attempts, or send the event to a poison queue. Nothing else is ever skipped, but for what was given up on
+// attempts, send the event to a poison queue, skip it with a record, or stop the group. Nothing else is ever skipped, but for what was given up on
 // purpose: types that were not asked for ([Config.EventTypes]), events that can never be decoded
 // again, since the key of their aggregate was destroyed ([journal.ErrKeyDestroyed]), and events that were removed
 // ([journal.ErrTruncated]) are passed over, which is counted ([Stats]). A read model that holds data of such an
@@ -59,7 +59,7 @@
 // over within as long; when one crashes, after [Config.LeaseDuration] and a quarter. Each time a shard changes hands it has another
 // epoch, which is stamped on every position before its first use; a former owner cannot move a position any more.
 //
-// Package groups lists groups with their lag, and pauses, resets and removes them.
+// Package groups lists groups with their lag, pauses, resets and removes them, and lists what was parked or skipped.
 //
 // # A restored journal
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -138,6 +139,72 @@ func ExamplePoisonQueue() {
 	// account-alice #1: account.opened.v1, attempt 2
 	// account-alice #2: account.deposited.v1
 	// account.opened.v1 is poison: the message was nacked, 2 times
+}
+
+// An event that keeps failing is passed over, and a record tells which it was.
+func ExampleSkip() {
+	ctx, j := context.Background(), openNow(newTables())
+	happened(j, "alice", "account.opened.v1", "account.deposited.v1")
+
+	sub, messages := subscribed(subscriber.Config{
+		Journal: j, ConsumerGroup: "totals",
+		Failures: subscriber.Skip(2), NackResendSleep: time.Millisecond,
+	})
+	for range 2 {
+		show(<-messages).Nack()
+	}
+	show(<-messages).Ack()
+	for e, err := range groups.New(j).Skipped(ctx, "totals", "account") {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Printf("skipped %s #%d, %s: %s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
+	}
+	if err := sub.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	// Output:
+	// account-alice #1: account.opened.v1
+	// account-alice #1: account.opened.v1, attempt 2
+	// account-alice #2: account.deposited.v1
+	// skipped account-alice #1, account.opened.v1: the message was nacked, 2 times
+}
+
+// An event that keeps failing stops the group, for all its members, until somebody has mended the cause.
+func ExampleStop() {
+	ctx, j := context.Background(), openNow(newTables())
+	happened(j, "alice", "account.opened.v1")
+	g := groups.New(j)
+
+	sub, messages := subscribed(subscriber.Config{
+		Journal: j, ConsumerGroup: "totals", LeaseDuration: time.Second,
+		Failures: subscriber.Stop(2), NackResendSleep: time.Millisecond,
+	})
+	for range 2 {
+		show(<-messages).Nack()
+	}
+	for sub.Stats().Stopped == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	group, err := g.Get(ctx, "totals", "account")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("stopped by %s #%d: %s\n", group.Stopped.Aggregate, group.Stopped.Number, group.Stopped.Reason)
+	if err := g.Resume(ctx, "totals", "account"); err != nil { // mended, or g.Skip before
+		log.Fatal(err)
+	}
+	show(<-messages).Ack()
+	if err := sub.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	// Output:
+	// account-alice #1: account.opened.v1
+	// account-alice #1: account.opened.v1, attempt 2
+	// stopped by account-alice #1: the message was nacked, 2 times
+	// account-alice #1: account.opened.v1
 }
 
 // A handler that hangs is not waited for: its message comes again, and what it answers later does not count.

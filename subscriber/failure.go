@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -9,57 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
-)
-
-// FailurePolicy says what becomes of an event that keeps failing: one that cannot be read, decoded or unmarshaled, or whose message
-// is nacked or not acked in time. In every case its own aggregate waits, and no other. The zero value is [Block].
-//
-// Pauses between attempts are of two kinds. After an event that cannot be read, decoded or unmarshaled they double, from 100 ms up to
-// 30 seconds: ten attempts take about a minute, twenty about six. After a message that was nacked, or not acked in time, the pause is
-// [Config.NackResendSleep], 100 ms by default, and grows only if [Config.MaxNackResendSleep] is longer: by default twenty
-// attempts take 2 seconds, besides the handler's own time.
-type FailurePolicy struct {
-	attempts  int
-	publisher message.Publisher
-	topic     string
-}
-
-// Block tries for ever. Whoever mends the cause need do nothing more. For the pauses see [FailurePolicy].
-func Block() FailurePolicy { return FailurePolicy{} }
-
-// Park gives up an aggregate after a number of failed attempts at one event: its events wait in the journal, and it is on a list
-// that package groups shows, until it is told there to go on. Attempts are counted by each member anew, from when it took the shard over.
-// An encoding whose keys cannot be had for a while fails too, and so does a handler whose database is down, so choose a number whose
-// pauses outlast that. Those of unreadable events grow, those of nacked messages do not by default: Park(20) gives a failing handler
-// about 2 seconds. With MaxNackResendSleep of 30 seconds beside it, it has about six minutes. See [FailurePolicy].
-func Park(attempts int) FailurePolicy { return FailurePolicy{attempts: attempts} }
-
-// PoisonQueue gives up a single event after a number of failed attempts: its message goes to a topic of a publisher, with the
-// metadata that Watermill's middleware of the same name sets, and the aggregate goes on with the next event. A message of an event
-// that cannot be decoded has the payload as it is stored, and that of one that cannot be read has none. When the
-// publisher fails, the event is tried again. Use the middleware for handlers that tell by the error whether to give up.
-func PoisonQueue(attempts int, publisher message.Publisher, topic string) FailurePolicy {
-	return FailurePolicy{attempts: attempts, publisher: publisher, topic: topic}
-}
-
-func (p FailurePolicy) validate() error {
-	switch {
-	case p.attempts < 0, p.attempts == 0 && p.topic != "":
-		return &ConfigError{"Failures", "needs at least one attempt"}
-	case (p.publisher == nil) != (p.topic == ""):
-		return &ConfigError{"Failures", "needs both a publisher and a topic for the poison queue"}
-	}
-	return nil
-}
-
-// Metadata of messages in a poison queue, as Watermill's middleware has it.
-const (
-	metadataReason     = "reason_poisoned"
-	metadataTopic      = "topic_poisoned"
-	metadataHandler    = "handler_poisoned"
-	metadataSubscriber = "subscriber_poisoned"
 )
 
 var (
@@ -103,8 +54,10 @@ func (sh *shard) fail(st *stream, err error) {
 		sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.failures))
 		return
 	}
-	st.attempts++
-	if policy := sh.config.Failures; policy.attempts > 0 && st.attempts >= policy.attempts {
+	if st.attempts++; st.attempts == 1 {
+		st.resumed = sh.resumed.Load()
+	}
+	if policy := sh.config.Failures; policy.kind != block && st.attempts >= policy.attempts {
 		err := sh.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !sh.fenced(err) {
 			sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.attempts-policy.attempts+1))
@@ -133,56 +86,47 @@ func (sh *shard) failureOf(st *stream, err error) *failure {
 
 // giveUp does what the policy says.
 func (sh *shard) giveUp(st *stream, f *failure) error {
-	reason := fmt.Sprintf("%v, %d times", f.err, st.attempts)
-	fields := watermill.LogFields{"aggregate_id": st.id.Value, "number": f.record.Number, "attempts": st.attempts}
-	policy := sh.config.Failures
-	if policy.topic == "" {
-		if err := sh.park(st, &checkpoint.Parked{Number: f.record.Number, At: sh.now(), Reason: reason}); err != nil {
+	stored, err := sh.committed(st)
+	if err != nil {
+		return err
+	}
+	if stored >= f.record.Number { // the handler's own transaction was done, and the reply to it was lost
+		sh.ack(st, stored)
+		sh.resume(st)
+		return nil
+	}
+	v := &verdict{
+		number: f.record.Number, eventType: f.record.EventType, at: sh.now(), err: f.err, attempts: st.attempts,
+		reason: fmt.Sprintf("%v, %d times", f.err, st.attempts),
+	}
+	switch sh.config.Failures.kind {
+	case poisonQueue:
+		return sh.sendPoison(st, f, v)
+	case skip, stop:
+		// From now on the event is not tried again, whatever becomes of the write.
+		st.verdict = v
+		sh.resume(st)
+		return nil
+	default:
+		if err := sh.park(st, &checkpoint.Parked{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
 			return err
 		}
 		sh.stats.parked.Add(1)
-		sh.logger.Error("Aggregate is parked, its events wait until it is told to go on", f.err, fields)
+		sh.logger.Error("Aggregate is parked, its events wait until it is told to go on", v.err, v.fields(st))
 		return nil
 	}
-	if err := sh.publishPoison(sh.poison(f, reason)); err != nil {
-		return fmt.Errorf("publish event %d of %s to the poison queue: %w", f.record.Number, st.id, err)
-	}
-	sh.stats.poisoned.Add(1)
-	sh.logger.Error("Event went to the poison queue", f.err, fields)
-	sh.ack(st, f.record.Number)
-	sh.resume(st)
-	return nil
 }
 
-// publishPoison does not wait for a publisher that does not return once the shard is given up. The event comes again then.
-func (sh *shard) publishPoison(msg *message.Message) error {
-	published := make(chan error, 1)
-	go func() { published <- sh.config.Failures.publisher.Publish(sh.config.Failures.topic, msg) }()
-	select {
-	case err := <-published:
-		return err
-	case <-sh.abandoned:
-		return errStopped
+// committed tells where the position is stored, after all that handlers may have done.
+func (sh *shard) committed(st *stream) (uint64, error) {
+	if !st.position.mu.TryLock() {
+		return 0, nil // a handler that was given up is at it still, for as long as that may take
 	}
-}
-
-// poison makes the message for the poison queue.
-func (sh *shard) poison(f *failure, reason string) *message.Message {
-	var msg *message.Message
-	if f.msg != nil {
-		msg = f.msg.Copy()
-	} else {
-		msg = envelope.Message(f.record)
-	}
-	if msg.UUID == "" {
-		msg.UUID = watermill.NewUUID()
-	}
-	msg.SetContext(sh.messageCtx)
-	msg.Metadata.Set(metadataReason, reason)
-	msg.Metadata.Set(metadataTopic, sh.topic)
-	msg.Metadata.Set(metadataHandler, "")
-	msg.Metadata.Set(metadataSubscriber, "subscriber.Subscriber")
-	return msg
+	defer st.position.mu.Unlock()
+	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
+	defer cancel()
+	err := sh.settlePosition(ctx, st)
+	return st.position.stored.Load(), err
 }
 
 func (sh *shard) block(st *stream, err error, pause time.Duration) {

@@ -37,6 +37,8 @@ type shard struct {
 	stoppingOnce sync.Once
 	// lost: the shard turned out to be another's.
 	lost atomic.Bool
+	// resumed is how often the group was resumed, as far as is known here: it counts for attempts that begin now.
+	resumed atomic.Uint64
 
 	// The poller alone uses these.
 	live      journal.Cursor // the first look has read up to here
@@ -69,6 +71,7 @@ func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}
+	sh.resumed.Store(r.Resumed)
 	_, own := m.config.Positions.(*checkpoint.Store)
 	sh.fresh = own && sh.epoch == r.Base+1
 	sh.messageCtx, sh.cancelMessage = context.WithCancel(context.WithoutCancel(m.ctx))

@@ -20,6 +20,8 @@ type Stats struct {
 	Truncated  uint64 // events passed over because they were removed from the journal
 	Parked     uint64 // aggregates parked
 	Poisoned   uint64 // events that went to the poison queue
+	Skipped    uint64 // events that were skipped with a record
+	Stopped    uint64 // times that the group was stopped by an event of this subscriber's
 	Late       uint64 // events that the second look at the tail found, and the first had missed
 	Swept      uint64 // events that only the sweep found
 	Beyond     uint64 // sightings of aggregates whose position is beyond their last event, as after a restore of the journal
@@ -35,7 +37,7 @@ type Stats struct {
 
 type counters struct {
 	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
-	late, swept, beyond, claims, positions atomic.Uint64
+	skipped, stopped, late, swept, beyond, claims, positions atomic.Uint64
 	skew skew
 }
 
@@ -45,7 +47,7 @@ func (c *counters) read() Stats {
 		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(), Expired: c.expired.Load(),
 		Filtered: c.filtered.Load(), Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
 		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
-		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
+		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Stopped: c.stopped.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
 		Beyond: c.beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}

@@ -585,6 +585,10 @@ func TestBadInputIsRefused(t *testing.T) {
 		"negative interval":   func(c *subscriber.Config) { c.CommitInterval = -1 },
 		"poll intervals":      func(c *subscriber.Config) { c.PollInterval, c.MaxPollInterval = time.Second, time.Millisecond },
 		"short lease":         func(c *subscriber.Config) { c.LeaseDuration = time.Millisecond },
+		"park at once":        func(c *subscriber.Config) { c.Failures = subscriber.Park(0) },
+		"skip at once":        func(c *subscriber.Config) { c.Failures = subscriber.Skip(0) },
+		"stop before":         func(c *subscriber.Config) { c.Failures = subscriber.Stop(-1) },
+		"no poison queue":     func(c *subscriber.Config) { c.Failures = subscriber.PoisonQueue(1, nil, "poison") },
 		"negative poll pause": func(c *subscriber.Config) { c.PollInterval = -1 },
 	} {
 		config := quick(j)

@@ -6,6 +6,7 @@
 //	{group}/{topic}-{shard}/{gen}       cursor            up to where the shard's tail is done with
 //	{group}/{topic}-{shard}/{gen}       position/{id}-0   the last acked event of an aggregate
 //	{group}/{topic}-{shard}/{gen}       behind/{id}       an aggregate that the cursor has passed unfinished, or that is parked
+//	{group}/{topic}-{shard}/{gen}       event/{id}-{n}    an event that was skipped, with its number in base 16
 //
 // The generation is left out of the keys while it is 0; a reset begins the next one, so that it need not rewrite rows.
 //

@@ -100,15 +100,28 @@ func Moved(row map[string]types.AttributeValue, epoch, from uint64) bool {
 
 // PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under the epoch.
 func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) error {
+	u := s.putPositionItem(group, id, epoch, to).Update
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
-		Key:                       s.positionKey(group, id),
-		UpdateExpression:          aws.String("SET #e = :e, #p = :p"),
-		ConditionExpression:       aws.String(notNewer),
-		ExpressionAttributeNames:  names("#p", attrPosition),
-		ExpressionAttributeValues: item{":e": number(epoch), ":p": number(to)},
+		Key:                       u.Key,
+		UpdateExpression:          u.UpdateExpression,
+		ConditionExpression:       u.ConditionExpression,
+		ExpressionAttributeNames:  u.ExpressionAttributeNames,
+		ExpressionAttributeValues: u.ExpressionAttributeValues,
 	})
 	if err != nil {
 		return fmt.Errorf("put position on %s to %d: %w", id, to, err)
 	}
 	return nil
+}
+
+func (s *Store) putPositionItem(group Group, id aggregate.ID, epoch, to uint64) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName:                           &s.table,
+		Key:                                 s.positionKey(group, id),
+		UpdateExpression:                    aws.String("SET #e = :e, #p = :p"),
+		ConditionExpression:                 aws.String(notNewer),
+		ExpressionAttributeNames:            names("#p", attrPosition),
+		ExpressionAttributeValues:           item{":e": number(epoch), ":p": number(to)},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
 }

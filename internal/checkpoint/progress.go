@@ -46,8 +46,16 @@ type Parked struct {
 	Reason string
 }
 
-// maxReason bounds what is stored of an error.
+// maxReason bounds what is stored of an error, in bytes.
 const maxReason = 1 << 10
+
+// bounded is as much of a text as is stored of it.
+func bounded(reason string) string {
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	return strings.ToValidUTF8(reason, "?")
+}
 
 // Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. Nothing is
 // stamped: what a former owner may still write is as true as what it wrote before.
@@ -124,12 +132,8 @@ func (s *Store) ListBehind(ctx context.Context, group Group, epoch uint64, b Beh
 	update := "SET #e = :e, #h = :h REMOVE #at, #n, #why"
 	values := item{":e": number(epoch), ":h": number(b.Head)}
 	if b.Parked != nil {
-		reason := b.Parked.Reason
-		if len(reason) > maxReason {
-			reason = strings.ToValidUTF8(reason[:maxReason], "")
-		}
 		update = "SET #e = :e, #h = :h, #at = :at, #n = :n, #why = :why"
-		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(strings.ToValidUTF8(reason, "?"))
+		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(bounded(b.Parked.Reason))
 	}
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.behindKey(group, b.Aggregate),

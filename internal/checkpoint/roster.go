@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
 )
 
 // Key names a consumer group's work on a topic.
@@ -19,6 +21,10 @@ type Roster struct {
 	Start time.Time
 	// Paused: nobody is to own a shard.
 	Paused bool
+	// Stopped is why, where a member has paused the group; nil where an operator has.
+	Stopped *Stopped
+	// Resumed is how often a pause was ended.
+	Resumed uint64
 	// Joined is the number of the last member that joined. No number is given twice in one roster.
 	Joined  uint64
 	Members map[uint64]Member
@@ -29,6 +35,15 @@ type Roster struct {
 
 	id     string // of its first change
 	change string // the id of the last change; empty where there is no roster yet
+}
+
+// Stopped is the event by which a group was stopped.
+type Stopped struct {
+	Aggregate aggregate.ID
+	Number    uint64
+	EventType string // empty where the event could not be read
+	At        time.Time
+	Reason    string
 }
 
 // Same tells that both are states of one roster. Numbers of members mean nothing to another, which a group has when it was
@@ -103,9 +118,26 @@ func (r Roster) Release(member uint64, shards []int) Roster {
 }
 
 // Pause has the members release their shards, and take none until it is ended.
-func (r Roster) Pause(paused bool) Roster {
+func (r Roster) Pause() Roster {
 	r = r.clone()
-	r.Paused = paused
+	r.Paused = true
+	return r
+}
+
+// Stop is a pause with what led to it.
+func (r Roster) Stop(why Stopped) Roster {
+	r = r.Pause()
+	r.Stopped = &why
+	return r
+}
+
+// Resume ends a pause.
+func (r Roster) Resume() Roster {
+	r = r.clone()
+	if r.Paused {
+		r.Resumed++
+	}
+	r.Paused, r.Stopped = false, nil
 	return r
 }
 

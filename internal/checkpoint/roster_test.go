@@ -56,7 +56,7 @@ func TestAResetBeginsAGenerationThatNobodyOwns(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, []int{0, 1})
-	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{1}).Pause(true))
+	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Take(1, []int{1}).Pause())
 	require.NoError(t, err)
 	assert.Equal(t, []uint64{1, 2}, seen.Epochs)
 
@@ -76,7 +76,7 @@ func TestAResetBeginsAGenerationThatNobodyOwns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, early, seen.Start)
 
-	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}).Pause(false))
+	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}).Resume())
 	require.NoError(t, err)
 	assert.Zero(t, s.read(t).Start)
 	assert.False(t, s.read(t).Paused)
@@ -202,7 +202,7 @@ func TestARosterIsModifiedAlsoWhereOthersChangeIt(t *testing.T) {
 		_, err := s.ModifyRoster(t.Context(), key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return change(r), nil })
 		return err
 	}
-	pause := func(r checkpoint.Roster) checkpoint.Roster { return r.Pause(true) }
+	pause := func(r checkpoint.Roster) checkpoint.Roster { return r.Pause() }
 	require.ErrorIs(t, modify(pause), checkpoint.ErrNoGroup)
 	s.create(t)
 	interfered := false

@@ -29,6 +29,8 @@ const (
 	attrBase       = "base"
 	attrStart      = "start_at"
 	attrPaused     = "paused"
+	attrStopped    = "stopped"
+	attrResumed    = "resumed"
 	attrJoined     = "joined"
 	attrMembers    = "members"
 	attrOwners     = "owners"
@@ -193,12 +195,19 @@ func (r Roster) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrGeneration: number(r.Generation), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
+		attrStopped: nil, attrResumed: nil,
 	}
 	if !r.Start.IsZero() {
 		attributes[attrStart] = number(r.Start.UnixMilli())
 	}
 	if r.Paused {
 		attributes[attrPaused] = &types.AttributeValueMemberBOOL{Value: true}
+	}
+	if r.Stopped != nil {
+		attributes[attrStopped] = stoppedValue(*r.Stopped)
+	}
+	if r.Resumed > 0 {
+		attributes[attrResumed] = number(r.Resumed)
 	}
 	return attributes
 }
@@ -295,10 +304,15 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 		return n
 	}
 	r.Generation, r.Base, r.Joined = uintOf(row[attrGeneration]), uintOf(row[attrBase]), uintOf(row[attrJoined])
+	r.Resumed = uintOf(row[attrResumed])
 	var err error
 	r.Start, err = timeOf(row[attrStart])
 	errs = append(errs, err)
 	r.Paused = isTrue(row[attrPaused])
+	if why, ok := row[attrStopped].(*types.AttributeValueMemberM); ok {
+		r.Stopped, err = stoppedOf(k.Topic, why.Value)
+		errs = append(errs, err)
+	}
 	members, _ := row[attrMembers].(*types.AttributeValueMemberM)
 	if members != nil {
 		for name, value := range members.Value {

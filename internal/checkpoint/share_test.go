@@ -135,7 +135,7 @@ func TestMembersOfAPausedGroupGiveAllAndTakeNothing(t *testing.T) {
 	t.Parallel()
 	r, first := checkpoint.NewRoster(4, time.Time{}).Join(checkpoint.Member{})
 	r, second := r.Join(checkpoint.Member{})
-	r = r.Take(first, []int{0, 2}).Pause(true)
+	r = r.Take(first, []int{0, 2}).Pause()
 
 	take, give := r.Share(first)
 	assert.Empty(t, take)
@@ -144,7 +144,7 @@ func TestMembersOfAPausedGroupGiveAllAndTakeNothing(t *testing.T) {
 	assert.Empty(t, take)
 	assert.Empty(t, give)
 
-	take, _ = r.Release(first, []int{0, 2}).Pause(false).Share(second)
+	take, _ = r.Release(first, []int{0, 2}).Resume().Share(second)
 	assert.Len(t, take, 2)
 }
 

@@ -31,6 +31,10 @@ const (
 	attrParkedAt = "parked_at"
 	attrNumber   = "number"
 	attrReason   = "reason"
+
+	attrSkippedAt = "skipped_at"
+	attrStoppedAt = "stopped_at"
+	attrEventType = "event_type"
 )
 
 type item = map[string]types.AttributeValue

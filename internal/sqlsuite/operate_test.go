@@ -78,3 +78,34 @@ func TestAnAggregateThatWasParkedGoesOnWhenItIsToldTo(t *testing.T) {
 	numbers, _ := w.effects("x")
 	assert.Equal(t, upTo(2), numbers)
 }
+
+func TestAnEventThatIsSkippedLeavesARecordAndTheOthersTakeEffectOnce(t *testing.T) {
+	t.Parallel()
+	w := setup(t, newSQLite(t))
+	w.write("x", 0, Deposited{1}, Deposited{2}, Deposited{4})
+	config := w.config(w.j, w.store)
+	config.Failures = subscriber.Skip(2)
+	sub := w.consume(config, w.react(sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+		if err := w.note(ctx, tx, r.Aggregate.Value, r.Number, e.Amount); err != nil || r.Number != 2 {
+			return err
+		}
+		return errNotYet
+	})))
+	eventually(t, "those around it take effect", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })
+	_, sum := w.effects("x")
+	assert.Equal(t, 5, sum)
+	assert.EqualValues(t, 1, sub.Stats().Skipped)
+	var skipped []uint64
+	for e, err := range groups.New(w.j).Skipped(t.Context(), "totals", topic) {
+		require.NoError(t, err)
+		skipped = append(skipped, e.Number)
+	}
+	assert.Equal(t, []uint64{2}, skipped)
+	require.NoError(t, sub.Close())
+
+	w.consume(config, w.react(w.noting()))
+	w.write("x", 3, Deposited{8})
+	eventually(t, "later ones take effect", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 3 })
+	_, sum = w.effects("x")
+	assert.Equal(t, 13, sum, "what was skipped does not come again")
+}

@@ -65,6 +65,8 @@ func (a *app) advice(err error) string {
 		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
 	case errors.Is(err, groups.ErrNotParked), errors.Is(err, groups.ErrNotNext):
 		return "`millrace group behind` shows what holds a group up, and with which event it goes on."
+	case errors.Is(err, groups.ErrNotSkipped):
+		return "`millrace group skipped` lists those that were."
 	case errors.Is(err, groups.ErrFenced):
 		return "Do it again."
 	case errors.Is(err, journal.ErrThrottled):

@@ -12,9 +12,11 @@ var Lines = []any{
 	reportLine{},
 	archiveLine{},
 	groupLine{},
+	stoppedLine{},
 	lagLine{},
 	groupShardLine{},
 	behindLine{},
+	skippedLine{},
 	editedLine{},
 	removedLine{},
 }

@@ -24,7 +24,7 @@ type removedLine struct {
 func (a *app) group() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "group COMMAND",
-		Short: "Pause, resume, reset or remove a consumer group, and see to what is parked",
+		Short: "Pause, resume, reset or remove a consumer group, and see to what is parked or skipped",
 		Long: `Work on one consumer group on one topic. Its members need not be stopped; they learn of it within a quarter of their
 LeaseDuration, 2.5 seconds by default.
 
@@ -37,7 +37,8 @@ To fill a read model anew: pause the group with --wait, clear the read model, re
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.pause(), a.resume(), a.reset(), a.remove(), a.cleanUp(), a.behind(), a.parked(), a.unpark(), a.skip(), a.resetAggregate())
+	cmd.AddCommand(a.pause(), a.resume(), a.reset(), a.remove(), a.cleanUp(), a.behind(), a.parked(), a.unpark(), a.skip(), a.skipped(),
+		a.forgetSkipped(), a.resetAggregate())
 	return cmd
 }
 
@@ -75,7 +76,7 @@ func (a *app) pause() *cobra.Command {
 func (a *app) resume() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume GROUP TOPIC [flags]",
-		Short: "Have a paused group go on where it is",
+		Short: "Have a paused or stopped group go on where it is",
 		Args:  wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			g, err := a.openGroups(cmd.Context())
@@ -96,7 +97,7 @@ func (a *app) reset() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset GROUP TOPIC --to TIME [flags]",
 		Short: "Have a group begin again: at the beginning, now, or at a time",
-		Long: `Have a group begin again, and forget where it was: its positions, and what was parked. A paused group stays paused. The rows
+		Long: `Have a group begin again, and forget where it was: its positions, and what was parked or skipped. A paused group stays paused. The rows
 of the earlier generation are deleted afterwards, one write unit for each aggregate.
 
 Members that work go on with the earlier generation until they learn of it: where that matters, pause the group with --wait first.`,

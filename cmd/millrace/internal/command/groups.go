@@ -21,10 +21,21 @@ type groupLine struct {
 	Generation uint64 `json:"generation"`
 	Start      string `json:"start,omitempty"` // none: the beginning
 	Paused     bool   `json:"paused"`
-	Members    int    `json:"members"`
-	Shards     int    `json:"shards"`
-	Owned      int    `json:"owned"` // shards that a member owns
+	// Stopped is the event that has paused the group; none where an operator has.
+	Stopped *stoppedLine `json:"stopped,omitempty"`
+	Members int          `json:"members"`
+	Shards  int          `json:"shards"`
+	Owned   int          `json:"owned"` // shards that a member owns
 	*lagLine
+}
+
+// stoppedLine is the event by which a group was stopped.
+type stoppedLine struct {
+	Aggregate aggregateName `json:"aggregate"`
+	Number    uint64        `json:"number"`
+	Type      string        `json:"type"` // empty where the event could not be read
+	StoppedAt string        `json:"stopped_at"`
+	Reason    string        `json:"reason"`
 }
 
 // groupShardLine is a logical shard of a group.
@@ -39,14 +50,22 @@ type groupShardLine struct {
 }
 
 func newGroupLine(g groups.Group) groupLine {
-	return groupLine{
+	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Generation: g.Generation, Start: output.Time(g.Start), Paused: g.Paused,
 		Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
+	if why := g.Stopped; why != nil {
+		l.Stopped = &stoppedLine{
+			Aggregate: nameOf(why.Aggregate), Number: why.Number, Type: why.EventType, StoppedAt: output.Time(why.At), Reason: why.Reason,
+		}
+	}
+	return l
 }
 
 func (l groupLine) state() string {
 	switch {
+	case l.Stopped != nil:
+		return "stopped"
 	case l.Paused:
 		return "paused"
 	case l.Owned == 0:
@@ -88,6 +107,9 @@ func (a *app) groups() *cobra.Command {
 		Use:   "groups [GROUP [TOPIC]] [flags]",
 		Short: "List the consumer groups with their lag",
 		Long: `List the consumer groups, those of one name, or one with its shards.
+
+STATE is active, idle (nobody works), paused by an operator, or stopped by an event that kept failing (subscriber.Stop), which
+"groups GROUP TOPIC" shows.
 
 SHARDS are those that members own, of all. LAG is how many events the group has not handled yet, AGE how long the oldest of them has
 been waiting, BEHIND how many aggregates have such events, and PARKED how many of these wait until someone decides.
@@ -205,6 +227,14 @@ func (a *app) printGroup(l groupLine) error {
 		{Name: "shards", Value: fmt.Sprintf("%d owned of %d", l.Owned, l.Shards)},
 		{Name: "began at", Value: start},
 		{Name: "generation", Value: strconv.FormatUint(l.Generation, 10)},
+	}
+	if why := l.Stopped; why != nil {
+		event := fmt.Sprintf("event %d of %s %s", why.Number, why.Aggregate.Type, why.Aggregate.Value)
+		if why.Type != "" {
+			event += " (" + why.Type + ")"
+		}
+		fields = append(fields, output.Field{Name: "stopped by", Value: event}, output.Field{Name: "stopped at", Value: why.StoppedAt},
+			output.Field{Name: "reason", Value: why.Reason})
 	}
 	if l.lagLine != nil {
 		fields = append(fields, output.Field{Name: "lag", Value: l.events() + " events of " + output.Counted(l.Aggregates, "aggregate", "aggregates")},

@@ -29,8 +29,13 @@ type member struct {
 // join has a member of group audit subscribe to accounts. It parks what fails once.
 func join(t *testing.T, j *journal.Journal) member {
 	t.Helper()
+	return joinWith(t, j, subscriber.Park(1))
+}
+
+func joinWith(t *testing.T, j *journal.Journal, failures subscriber.FailurePolicy) member {
+	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: j, ConsumerGroup: "audit", Failures: subscriber.Park(1), LeaseDuration: time.Second,
+		Journal: j, ConsumerGroup: "audit", Failures: failures, LeaseDuration: time.Second,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
 		NackResendSleep: time.Millisecond, BehindAfter: 10 * time.Millisecond, CloseTimeout: patience,
 	}, nil)
@@ -168,7 +173,7 @@ func TestAnUnknownGroupIsAnError(t *testing.T) {
 	for _, line := range []string{
 		"groups nobody", "groups nobody account", "groups audit order", "group pause nobody account", "group resume nobody account",
 		"group reset nobody account --to now --yes", "group remove nobody account --yes", "group cleanup nobody account",
-		"group parked nobody account", "group unpark nobody account 1", "group skip nobody account 1 1",
+		"group parked nobody account", "group skipped nobody account", "group forget-skipped nobody account 1 1", "group unpark nobody account 1", "group skip nobody account 1 1",
 	} {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
@@ -298,8 +303,9 @@ func TestWhereNothingIsBehindTheListsSaySo(t *testing.T) {
 	t.Parallel()
 	s, _ := setupGroup(t)
 	for list, nothing := range map[string]string{
-		"behind": "Group audit on account has listed no aggregate as behind.\n",
-		"parked": "Group audit on account has parked no aggregate.\n",
+		"behind":  "Group audit on account has listed no aggregate as behind.\n",
+		"parked":  "Group audit on account has parked no aggregate.\n",
+		"skipped": "Group audit on account has skipped no event.\n",
 	} {
 		assert.Equal(t, outcome{err: nothing}, s.run(t, "group", list, "audit", "account"))
 		assert.Equal(t, outcome{}, s.run(t, "group", list, "audit", "account", "--json"), "a program counts lines")

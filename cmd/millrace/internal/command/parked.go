@@ -92,20 +92,25 @@ func (a *app) runBehind(ctx context.Context, name, topic string,
 	return rows.Flush()
 }
 
-// edited tells what was done to an aggregate of a group.
+// editedLine tells what was done to an aggregate of a group.
 type editedLine struct {
-	Kind      string        `json:"kind"` // "unparked", "skipped", "reset"
+	Kind      string        `json:"kind"` // "unparked", "skipped", "reset", "forgotten"
 	Group     string        `json:"group"`
 	Aggregate aggregateName `json:"aggregate"`
-	Next      uint64        `json:"next,omitempty"` // the event that comes next; none where it was not changed
+	Number    uint64        `json:"number,omitempty"` // of the event whose record was forgotten
+	Next      uint64        `json:"next,omitempty"`   // the event that comes next; none where it was not changed
 }
 
 func (a *app) printEdited(l editedLine) error {
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(l)
 	}
-	text := fmt.Sprintf("%s %s %s of group %s", l.Kind, l.Aggregate.Type, output.Clean(l.Aggregate.Value), output.Clean(l.Group))
-	if l.Next != 0 {
+	name := l.Aggregate.Type + " " + output.Clean(l.Aggregate.Value)
+	text := fmt.Sprintf("%s %s of group %s", l.Kind, name, output.Clean(l.Group))
+	switch {
+	case l.Number != 0:
+		text = fmt.Sprintf("%s that group %s skipped event %d of %s", l.Kind, output.Clean(l.Group), l.Number, name)
+	case l.Next != 0:
 		text += fmt.Sprintf("; event %d comes next", l.Next)
 	}
 	_, err := fmt.Fprintln(a.env.Out, text)
@@ -134,37 +139,13 @@ func (a *app) unpark() *cobra.Command {
 	}
 }
 
-func (a *app) skip() *cobra.Command {
-	return &cobra.Command{
-		Use:   "skip GROUP TOPIC ID NUMBER [flags]",
-		Short: "Pass over one event, which the group never sees then",
-		Long: `Pass over the event with that number, which has to be the one that the aggregate waits with, as behind and parked show it: so a repeated
-command passes over no further one. It also unparks the aggregate.`,
-		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
-		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			id, number, err := eventOf(args[1], args[2], args[3])
-			if err != nil {
-				return err
-			}
-			g, err := a.openGroups(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := g.Skip(cmd.Context(), args[0], id, number); err != nil {
-				return err
-			}
-			return a.printEdited(editedLine{Kind: "skipped", Group: args[0], Aggregate: nameOf(id), Next: number + 1})
-		}),
-	}
-}
-
 func (a *app) resetAggregate() *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{
 		Use:   "reset-aggregate GROUP TOPIC ID NUMBER [flags]",
 		Short: "Put a group anywhere in the history of one aggregate",
 		Long: `Have a group go on in an aggregate as if the event with that number had been the last one that it handled: 0 is the beginning, the
-aggregate's version skips all that it has. It also unparks the aggregate.`,
+aggregate's version skips all that it has. It also unparks the aggregate. Records of skipped events that come again are deleted.`,
 		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			id, number, err := eventOf(args[1], args[2], args[3])

@@ -1,0 +1,118 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+)
+
+// skippedLine is the record of an event that a group has passed over.
+type skippedLine struct {
+	Kind      string        `json:"kind"` // "skipped_event"
+	Group     string        `json:"group"`
+	Aggregate aggregateName `json:"aggregate"`
+	Number    uint64        `json:"number"`
+	Type      string        `json:"type"` // empty where the event could not be read
+	SkippedAt string        `json:"skipped_at"`
+	Reason    string        `json:"reason"`
+}
+
+var skippedColumns = []output.Column[skippedLine]{
+	{Name: "AGGREGATE", Cell: func(s skippedLine) string { return s.Aggregate.Value }},
+	{Name: "EVENT", Cell: func(s skippedLine) string { return strconv.FormatUint(s.Number, 10) }},
+	{Name: "TYPE", Cell: func(s skippedLine) string {
+		if s.Type == "" {
+			return "-"
+		}
+		return s.Type
+	}},
+	{Name: "SKIPPED AT", Cell: func(s skippedLine) string { return s.SkippedAt }},
+	{Name: "REASON", Cell: func(s skippedLine) string { return s.Reason }},
+}
+
+func (a *app) skip() *cobra.Command {
+	return &cobra.Command{
+		Use:   "skip GROUP TOPIC ID NUMBER [flags]",
+		Short: "Pass over one event, which the group never sees then",
+		Long: `Pass over the event with that number, which has to be the one that the aggregate waits with, as behind and parked show it: so a repeated
+command passes over no further one. It also unparks the aggregate. skipped lists a record of it afterwards.`,
+		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			id, number, err := eventOf(args[1], args[2], args[3])
+			if err != nil {
+				return err
+			}
+			g, err := a.openGroups(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := g.Skip(cmd.Context(), args[0], id, number); err != nil {
+				return err
+			}
+			return a.printEdited(editedLine{Kind: "skipped", Group: args[0], Aggregate: nameOf(id), Next: number + 1})
+		}),
+	}
+}
+
+func (a *app) skipped() *cobra.Command {
+	return &cobra.Command{
+		Use:   "skipped GROUP TOPIC [flags]",
+		Short: "List the events that a group has passed over because they failed",
+		Long: `List the records of skipped events: those that kept failing (subscriber.Skip), and those that were skipped by command.
+reset-aggregate has an event and all behind it come again, which deletes its record; forget-skipped deletes the record alone.`,
+		Args: wants("GROUP", "TOPIC"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error { return a.runSkipped(cmd.Context(), args[0], args[1]) }),
+	}
+}
+
+func (a *app) runSkipped(ctx context.Context, name, topic string) error {
+	g, err := a.openGroups(ctx)
+	if err != nil {
+		return err
+	}
+	rows := output.NewRows(a.env.Out, a.json, skippedColumns...)
+	none := true
+	for e, err := range g.Skipped(ctx, name, topic) {
+		if err != nil {
+			return errors.Join(rows.Flush(), err)
+		}
+		none = false
+		if err := rows.Print(skippedLine{
+			Kind: "skipped_event", Group: name, Aggregate: nameOf(e.Aggregate), Number: e.Number, Type: e.EventType,
+			SkippedAt: output.Time(e.At), Reason: e.Reason,
+		}); err != nil {
+			return err
+		}
+	}
+	if none && !a.json {
+		a.note("Group %s on %s has skipped no event.", output.Clean(name), output.Clean(topic))
+	}
+	return rows.Flush()
+}
+
+func (a *app) forgetSkipped() *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget-skipped GROUP TOPIC ID NUMBER [flags]",
+		Short: "Delete the record of an event that was skipped",
+		Long:  `Delete the record of a skipped event, as after it was made good for by hand. The event does not come again.`,
+		Args:  wants("GROUP", "TOPIC", "ID", "NUMBER"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			id, number, err := eventOf(args[1], args[2], args[3])
+			if err != nil {
+				return err
+			}
+			g, err := a.openGroups(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := g.ForgetSkipped(cmd.Context(), args[0], id, number); err != nil {
+				return err
+			}
+			return a.printEdited(editedLine{Kind: "forgotten", Group: args[0], Aggregate: nameOf(id), Number: number})
+		}),
+	}
+}

@@ -1,0 +1,75 @@
+package command_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+func TestSkippedEventsAreListedAndForgotten(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+	s.ok(t, "group", "skip", "audit", "account", "1", "2")
+	m := joinWith(t, j, subscriber.Skip(1))
+	m.next(t).Nack()
+	deposits(t, j, account("1"), 4, 4)
+	m.handle(t, 1)
+	require.NoError(t, m.Close())
+
+	rows := cells(t, s.ok(t, "group", "skipped", "audit", "account"))
+	require.Len(t, rows, 2)
+	assert.Equal(t, []string{"1", "2", "account.deposited.v1"}, []string{rows[0]["AGGREGATE"], rows[0]["EVENT"], rows[0]["TYPE"]})
+	assert.Contains(t, rows[0]["REASON"], "skipped by an operator, parked because")
+	assert.Equal(t, "3", rows[1]["EVENT"])
+	assert.Equal(t, "the message was nacked, 1 times", rows[1]["REASON"])
+	objects := lines(t, s.ok(t, "group", "skipped", "audit", "account", "--json"))
+	require.Len(t, objects, 2)
+	assert.Equal(t, "skipped_event", objects[1]["kind"])
+	assert.InDelta(t, 3, objects[1]["number"], 0)
+	assert.Equal(t, "account.deposited.v1", objects[1]["type"])
+	assert.NotEmpty(t, objects[1]["skipped_at"])
+
+	assert.Equal(t, "forgotten that group audit skipped event 2 of account 1\n", s.ok(t, "group", "forget-skipped", "audit", "account", "1", "2"))
+	o := s.run(t, "group", "forget-skipped", "audit", "account", "1", "2")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "event was not skipped")
+	assert.Contains(t, o.err, "`millrace group skipped` lists")
+	objects = lines(t, s.ok(t, "group", "forget-skipped", "audit", "account", "1", "3", "--json"))
+	assert.Equal(t, "forgotten", objects[0]["kind"])
+	assert.InDelta(t, 3, objects[0]["number"], 0)
+	assert.Empty(t, s.ok(t, "group", "skipped", "audit", "account"))
+}
+
+func TestAStoppedGroupTellsWhyAndGoesOnWhenItIsResumed(t *testing.T) {
+	t.Parallel()
+	s := setupTables(t)
+	j := s.open(t, journal.Config{})
+	deposits(t, j, account("1"), 1, 2)
+	m := joinWith(t, j, subscriber.Stop(1))
+	m.handle(t, 1)
+	m.next(t).Nack()
+	require.Eventually(t, func() bool { return m.Stats().Stopped == 1 }, patience, time.Millisecond, "the group must be stopped")
+
+	assert.Equal(t, "stopped", cells(t, s.ok(t, "groups"))[0]["STATE"])
+	out := s.ok(t, "groups", "audit", "account")
+	assert.Regexp(t, `(?m)^state +stopped$`, out)
+	assert.Regexp(t, `(?m)^stopped by +event 2 of account 1 \(account.deposited.v1\)$`, out)
+	assert.Regexp(t, `(?m)^stopped at +20`, out)
+	assert.Regexp(t, `(?m)^reason +the message was nacked, 1 times$`, out)
+	object := lines(t, s.ok(t, "groups", "--json"))[0]
+	assert.Equal(t, true, object["paused"])
+	stopped, ok := object["stopped"].(map[string]any)
+	require.True(t, ok)
+	assert.InDelta(t, 2, stopped["number"], 0)
+	assert.Equal(t, map[string]any{"type": "account", "value": "1"}, stopped["aggregate"])
+
+	out = s.ok(t, "group", "resume", "audit", "account")
+	assert.NotContains(t, out, "stopped")
+	m.handle(t, 1)
+}

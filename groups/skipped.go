@@ -1,0 +1,131 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Skipped gives the records of events that a group has passed over: those that kept failing (subscriber.Skip), and those that an operator has skipped. They come
+// by shard, id and number, as they are read: one read unit for each 4 KB, which is some 20 records, at least one for each shard. There is
+// no limit to how many there are. A record stays until it is forgotten, its event comes again ([Groups.ResetAggregate]), or the group is
+// reset or removed.
+//
+// What is passed over by reading only some types (subscriber.Config.EventTypes), since it was removed, or by moving a position forward has no record.
+//
+// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+func (g *Groups) Skipped(ctx context.Context, group, topic string) iter.Seq2[SkippedEvent, error] {
+	return func(yield func(SkippedEvent, error) bool) {
+		k := checkpoint.Key{Group: group, Topic: topic}
+		roster, err := g.roster(ctx, k)
+		if err != nil {
+			yield(SkippedEvent{}, failed("list skipped events of", k, err))
+			return
+		}
+		for number := range g.journal.Shards() {
+			for e, err := range g.store.Skipped(ctx, shardOf(k, roster, number)) {
+				if err != nil {
+					yield(SkippedEvent{}, failed("list skipped events of", k, err))
+					return
+				}
+				if !yield(skippedOf(e), nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// SkippedEvent is an event that a group has passed over.
+type SkippedEvent struct {
+	Aggregate aggregate.ID
+	Number    uint64
+	EventType string // empty where the event could not be read, or a foreign program wrote it
+	At        time.Time
+	Reason    string // the first KB
+}
+
+func skippedOf(e checkpoint.Skipped) SkippedEvent {
+	return SkippedEvent{Aggregate: e.Aggregate, Number: e.Number, EventType: e.EventType, At: e.At, Reason: e.Reason}
+}
+
+// ForgetSkipped deletes the record of a skipped event, as after its effects were made good by hand. The event does not come again by
+// that. It costs two reads and a write.
+//
+// Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], [ErrFenced] if the event was skipped again at this moment, those of the journal, the context's.
+func (g *Groups) ForgetSkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
+	if err := g.forgetSkipped(ctx, checkpoint.Key{Group: group, Topic: id.Type}, id, number); err != nil {
+		return fmt.Errorf("forget that event %d of %s was skipped by consumer group %q: %w", number, id, group, err)
+	}
+	return nil
+}
+
+func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggregate.ID, number uint64) error {
+	if err := id.Validate(); err != nil {
+		return err
+	}
+	roster, err := g.roster(ctx, k)
+	if err != nil {
+		return err
+	}
+	generation := shardOf(k, roster, 0).Group
+	e, found, err := g.store.ReadSkipped(ctx, generation, id, number)
+	if err == nil && !found {
+		err = ErrNotSkipped
+	}
+	if err != nil {
+		return err
+	}
+	return g.store.RemoveSkipped(ctx, generation, e)
+}
+
+// byOperator is the reason of an event that an operator skipped.
+const byOperator = "skipped by an operator"
+
+// skip moves the position to an event, which is passed over, and leaves a record of that.
+func (e edit) skip(ctx context.Context, number uint64, reason string) error {
+	eventType, err := e.eventType(ctx, number)
+	if err != nil {
+		return err
+	}
+	if err := e.list(ctx); err != nil {
+		return err
+	}
+	return e.groups.store.SkipTo(ctx, e.shard.Group, checkpoint.Skipped{
+		Aggregate: e.id, Number: number, EventType: eventType, At: e.groups.journal.Config().Now(), Reason: reason, Epoch: e.epoch,
+	})
+}
+
+// eventType gives the type of an event, empty for one that cannot be read.
+func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
+	for r, err := range e.groups.journal.Raw().Events(ctx, e.id, number, number) {
+		switch {
+		case errors.Is(err, journal.ErrCorruptItem), errors.Is(err, journal.ErrTruncated), errors.Is(err, journal.ErrEventType):
+			return "", nil
+		case err != nil:
+			return "", err
+		default:
+			return r.EventType, nil
+		}
+	}
+	return "", nil
+}
+
+// recall deletes the records of events that are to come again.
+func (e edit) recall(ctx context.Context, behind uint64) error {
+	for record, err := range e.groups.store.SkippedBehind(ctx, e.shard.Group, e.id, behind) {
+		if err != nil {
+			return err
+		}
+		if err := e.groups.store.RemoveSkipped(ctx, e.shard.Group, record); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Skipped is the record of an event that a group has passed over because it kept failing, or because an operator said so.
+type Skipped struct {
+	Aggregate aggregate.ID
+	Number    uint64
+	EventType string // empty where the event could not be read
+	At        time.Time
+	Reason    string
+	// Epoch is that under which the event was skipped.
+	Epoch uint64
+}
+
+const (
+	// skippedPrefix sorts before the roster and outside the range of the cursor and those behind, so that a removal of the shard takes the
+	// records with it, and no other reader comes across them.
+	skippedPrefix = "event/"
+	// numberDigits are those of a number in base 16. With them, prefix and hyphen the key of any valid id fits into 1,024 bytes; with
+	// twenty decimal ones it would not.
+	numberDigits = 16
+)
+
+// maxConflicts is for how long a skip is repeated that meets another transaction, such as that of a handler of a former owner.
+const maxConflicts = 2 * time.Second
+
+// errSettle: the position was moved under the caller's own epoch, by an attempt that it did not know the end of.
+var errSettle = errors.New("an earlier attempt has moved the position; it is to be read again")
+
+func skippedSort(value string, number uint64) string {
+	return fmt.Sprintf("%s%s-%0*x", skippedPrefix, value, numberDigits, number)
+}
+
+func (s *Store) skippedKey(group Group, id aggregate.ID, number uint64) item {
+	return s.key(s.shardOf(group, id).partition(), skippedSort(id.Value, number))
+}
+
+// Skip records an event as skipped, and moves the position to it by advance, in one transaction: one round trip, two write units for the
+// position and two for each KB of the record.
+//
+// ErrFenced: another member has taken over, and nothing was changed. After any other error it may have been done. Then claim the
+// position: at or behind the event it was moved, and SkippedUnder tells whether by this.
+func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWriteItem, e Skipped) error {
+	err := backoff.Retry(func() error {
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+			advance,
+			{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}},
+		}})
+		if err != nil && !conflicts(err) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxElapsedTime(maxConflicts),
+	), ctx))
+	if err == nil {
+		return nil
+	}
+	if position, refused := refusal(err); refused {
+		err = ErrFenced
+		if has, corrupt := uintOf(position[attrEpoch]); corrupt == nil && position[attrEpoch] != nil && has == e.Epoch {
+			err = errSettle
+		}
+	} else {
+		err = s.explain(err)
+	}
+	return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
+}
+
+// refusal gives the old item of the first write of a transaction, if that was refused by its condition.
+func refusal(err error) (item, bool) {
+	var canceled *types.TransactionCanceledException
+	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) == 0 {
+		return nil, false
+	}
+	first := canceled.CancellationReasons[0]
+	return first.Item, aws.ToString(first.Code) == "ConditionalCheckFailed"
+}
+
+// SkipTo is PutPosition with a record of the event that is passed over, in one transaction.
+func (s *Store) SkipTo(ctx context.Context, group Group, e Skipped) error {
+	return s.Skip(ctx, group, s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number), e)
+}
+
+// PutSkipped records an event as skipped whose position is kept elsewhere.
+func (s *Store) PutSkipped(ctx context.Context, group Group, e Skipped) error {
+	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                 &s.table,
+		Item:                      s.skippedRow(group, e),
+		ConditionExpression:       aws.String(notNewer),
+		ExpressionAttributeNames:  names(),
+		ExpressionAttributeValues: item{":e": number(e.Epoch)},
+	})
+	var failed *types.ConditionalCheckFailedException
+	switch {
+	case errors.As(err, &failed):
+		err = ErrFenced
+	case err != nil:
+		err = s.explain(err)
+	default:
+		return nil
+	}
+	return fmt.Errorf("record that event %d of %s is skipped: %w", e.Number, e.Aggregate, err)
+}
+
+func (s *Store) skippedRow(group Group, e Skipped) item {
+	row := s.skippedKey(group, e.Aggregate, e.Number)
+	row[attrEpoch], row[attrNumber], row[attrSkippedAt] = number(e.Epoch), number(e.Number), number(e.At.UnixMilli())
+	row[attrReason] = text(bounded(e.Reason))
+	if e.EventType != "" {
+		row[attrEventType] = text(bounded(e.EventType))
+	}
+	return row
+}
+
+// SkippedUnder tells whether an event was skipped in the term of an epoch. A position never goes back in a term, so this is about one
+// attempt at one event, and not about a record from before an operator had it come again.
+func (s *Store) SkippedUnder(ctx context.Context, group Group, id aggregate.ID, number, epoch uint64) (bool, error) {
+	e, found, err := s.ReadSkipped(ctx, group, id, number)
+	return found && e.Epoch == epoch, err
+}
+
+// ReadSkipped reads a record, strongly consistent, if there is one.
+func (s *Store) ReadSkipped(ctx context.Context, group Group, id aggregate.ID, number uint64) (e Skipped, found bool, err error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: s.skippedKey(group, id, number), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		err = s.explain(err)
+	} else if len(out.Item) > 0 {
+		e, err = s.skippedOf(id.Type, out.Item)
+		found = true
+	}
+	if err != nil {
+		return Skipped{}, false, fmt.Errorf("read whether event %d of %s was skipped: %w", number, id, err)
+	}
+	return e, found, nil
+}
+
+// Skipped gives the records of a shard by id and number, page by page as the caller asks for them, strongly consistent: one read
+// unit for each 4 KB.
+func (s *Store) Skipped(ctx context.Context, k Shard) iter.Seq2[Skipped, error] {
+	return s.skipped(ctx, k, "begins_with(#sk, :prefix)", item{":prefix": text(skippedPrefix)})
+}
+
+// SkippedBehind gives those of one aggregate behind a number.
+func (s *Store) SkippedBehind(ctx context.Context, group Group, id aggregate.ID, number uint64) iter.Seq2[Skipped, error] {
+	return func(yield func(Skipped, error) bool) {
+		for e, err := range s.skipped(ctx, s.shardOf(group, id), "#sk BETWEEN :from AND :to", item{
+			":from": text(skippedSort(id.Value, number)), ":to": text(skippedSort(id.Value, math.MaxUint64)),
+		}) {
+			// Between the keys of "x" may be those of "x-0000000000000001".
+			if err == nil && (e.Aggregate != id || e.Number <= number) {
+				continue
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) skipped(ctx context.Context, k Shard, condition string, values item) iter.Seq2[Skipped, error] {
+	return func(yield func(Skipped, error) bool) {
+		values[":pk"] = text(k.partition())
+		pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+			TableName:                 &s.table,
+			ConsistentRead:            aws.Bool(true),
+			KeyConditionExpression:    aws.String("#pk = :pk AND " + condition),
+			ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},
+			ExpressionAttributeValues: values,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(Skipped{}, fmt.Errorf("read skipped events of %s: %w", k.partition(), s.explain(err)))
+				return
+			}
+			for _, row := range page.Items {
+				e, err := s.skippedOf(k.Topic, row)
+				if err != nil {
+					err = fmt.Errorf("read skipped events of %s: %w", k.partition(), err)
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Store) skippedOf(topic string, row item) (e Skipped, err error) {
+	sort := textOf(row[s.keys.SortKey])
+	value := strings.TrimPrefix(sort, skippedPrefix)
+	if len(value) <= numberDigits {
+		return e, fmt.Errorf("%w: the key %q of a skipped event", ErrCorrupt, sort)
+	}
+	value = value[:len(value)-numberDigits-1]
+	e = Skipped{
+		Aggregate: aggregate.ID{Type: topic, Value: value}, EventType: textOf(row[attrEventType]), Reason: textOf(row[attrReason]),
+	}
+	var errs [3]error
+	e.Number, errs[0] = uintOf(row[attrNumber])
+	e.Epoch, errs[1] = uintOf(row[attrEpoch])
+	e.At, errs[2] = timeOf(row[attrSkippedAt])
+	return e, errors.Join(errs[:]...)
+}
+
+// RemoveSkipped deletes a record as it was read. One that is gone is no error; ErrFenced means that it was written anew since.
+func (s *Store) RemoveSkipped(ctx context.Context, group Group, e Skipped) error {
+	if err := s.remove(ctx, s.skippedKey(group, e.Aggregate, e.Number), e.Epoch); err != nil {
+		return fmt.Errorf("delete the record that event %d of %s was skipped: %w", e.Number, e.Aggregate, err)
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package subscriber
+
+import (
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/internal/envelope"
+)
+
+// Metadata of messages in a poison queue, as Watermill's middleware has it.
+const (
+	metadataReason     = "reason_poisoned"
+	metadataTopic      = "topic_poisoned"
+	metadataHandler    = "handler_poisoned"
+	metadataSubscriber = "subscriber_poisoned"
+)
+
+// sendPoison hands an event to the poison queue and goes on behind it.
+func (sh *shard) sendPoison(st *stream, f *failure, v *verdict) error {
+	if err := sh.publishPoison(sh.poison(f, v.reason)); err != nil {
+		return fmt.Errorf("publish event %d of %s to the poison queue: %w", v.number, st.id, err)
+	}
+	sh.stats.poisoned.Add(1)
+	sh.logger.Error("Event went to the poison queue", v.err, v.fields(st))
+	sh.ack(st, v.number)
+	sh.resume(st)
+	return nil
+}
+
+// publishPoison does not wait for a publisher that does not return once the shard is given up. The event comes again then.
+func (sh *shard) publishPoison(msg *message.Message) error {
+	published := make(chan error, 1)
+	go func() { published <- sh.config.Failures.publisher.Publish(sh.config.Failures.topic, msg) }()
+	select {
+	case err := <-published:
+		return err
+	case <-sh.abandoned:
+		return errStopped
+	}
+}
+
+// poison makes the message for the poison queue.
+func (sh *shard) poison(f *failure, reason string) *message.Message {
+	var msg *message.Message
+	if f.msg != nil {
+		msg = f.msg.Copy()
+	} else {
+		msg = envelope.Message(f.record)
+	}
+	if msg.UUID == "" {
+		msg.UUID = watermill.NewUUID()
+	}
+	msg.SetContext(sh.messageCtx)
+	msg.Metadata.Set(metadataReason, reason)
+	msg.Metadata.Set(metadataTopic, sh.topic)
+	msg.Metadata.Set(metadataHandler, "")
+	msg.Metadata.Set(metadataSubscriber, "subscriber.Subscriber")
+	return msg
+}

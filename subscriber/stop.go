@@ -1,0 +1,49 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+var (
+	errPaused  = errors.New("the group is paused already")
+	errResumed = errors.New("the group was resumed since the first of the attempts")
+)
+
+// stopGroup pauses the group for all members, because of an event.
+func (sh *shard) stopGroup(ctx context.Context, st *stream) error {
+	v := st.verdict
+	why := checkpoint.Stopped{Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason}
+	key := checkpoint.Key{Group: sh.key.Group.Name, Topic: sh.topic}
+	now, err := sh.checkpoint.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+		switch {
+		case r.Generation != sh.key.Group.Generation || !r.Owns(sh.owner, sh.number, sh.epoch):
+			return r, ErrFenced
+		case r.Resumed != st.resumed:
+			return r, errResumed
+		case r.Paused:
+			return r, errPaused
+		}
+		return r.Stop(why), nil
+	})
+	switch {
+	case err == nil, errors.Is(err, errPaused) && now.Stopped.Same(why): // the latter where a reply was lost
+		sh.stats.stopped.Add(1)
+		sh.logger.Error("Consumer group is stopped by an event that keeps failing, until it is resumed", v.err, v.fields(st))
+	case errors.Is(err, errPaused):
+		sh.logger.Error("Event keeps failing, and the consumer group is paused already", v.err, v.fields(st))
+	case errors.Is(err, errResumed):
+		// Perhaps after this very verdict, whose reply was lost. Whoever resumed it wants the event to be tried again.
+		sh.resumed.Store(now.Resumed)
+		st.attempts, st.verdict = 0, nil
+		return nil
+	case errors.Is(err, checkpoint.ErrNoGroup):
+		return ErrFenced // it was removed
+	default:
+		return err
+	}
+	sh.stop() // whose rest has the member look at the roster
+	return errStopped
+}

@@ -1,0 +1,33 @@
+package subscriber
+
+import (
+	"context"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+)
+
+// verdict is that an event is given up.
+type verdict struct {
+	number    uint64
+	eventType string
+	at        time.Time
+	attempts  int
+	err       error  // of the last attempt
+	reason    string // the same for people
+}
+
+func (v *verdict) fields(st *stream) watermill.LogFields {
+	return watermill.LogFields{"aggregate_id": st.id.Value, "number": v.number, "attempts": v.attempts}
+}
+
+// carryOut writes what follows from a verdict. After an error it is called again, and the event does not come meanwhile: nobody could
+// tell whether an earlier attempt at the write will still be done.
+func (sh *shard) carryOut(st *stream) error {
+	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
+	defer cancel()
+	if sh.config.Failures.kind == stop {
+		return sh.stopGroup(ctx, st)
+	}
+	return sh.skip(ctx, st)
+}
