@@ -1,0 +1,111 @@
+// Command sqlreadmodel keeps a read model in an SQL database, here an SQLite in the process: a table of balances, in which each event
+// counts once, whatever comes again.
+//
+//	go run ./examples/sqlreadmodel
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/google/uuid"
+	_ "modernc.org/sqlite" // the driver is the program's choice
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection/sqlprojection"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+type Account struct{ Balance int }
+
+type Deposited struct{ Amount int }
+
+func (Deposited) EventType() string  { return "account.deposited.v1" }
+func (e Deposited) Apply(a *Account) { a.Balance += e.Amount }
+
+var Accounts = aggregate.Define[Account]("account", Deposited{})
+
+func Deposit(amounts ...int) aggregate.Decision[Account] {
+	return func(Account) (events []aggregate.Event[Account], err error) {
+		for _, amount := range amounts {
+			events = append(events, Deposited{amount})
+		}
+		return events, nil
+	}
+}
+
+func main() {
+	ctx := context.Background()
+	client := must(dynamo.Client(ctx))
+	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // makes the tables, unless they are there
+	j := must(journal.Open(ctx, client, journal.Config{}))
+	accounts := must(repository.New(j, Accounts, repository.Config{}))
+	anna := must(accounts.Execute(ctx, uuid.NewString(), Deposit(100, 20)))
+	berta := must(accounts.Execute(ctx, uuid.NewString(), Deposit(7)))
+
+	dir := must(os.MkdirTemp("", "sqlreadmodel"))
+	defer os.RemoveAll(dir)
+	db := must(sql.Open("sqlite", "file:"+filepath.Join(dir, "balances.db")+"?_pragma=busy_timeout(10000)"))
+	defer db.Close()
+	must(db.ExecContext(ctx, "CREATE TABLE balances (account TEXT PRIMARY KEY, balance INTEGER NOT NULL)"))
+
+	// The group's positions are in a table beside the read model, and move in the transaction that changes it.
+	store := must(sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite}))
+	check(store.EnsureTable(ctx))
+	balances := must(store.React(
+		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+			_, err := tx.ExecContext(ctx, `INSERT INTO balances (account, balance) VALUES (?, ?)
+				ON CONFLICT (account) DO UPDATE SET balance = balance + excluded.balance`, r.Aggregate.Value, e.Amount)
+			return err
+		}),
+	))
+
+	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: filepath.Base(dir), Positions: store}, nil))
+	router := must(message.NewRouter(message.RouterConfig{}, watermill.NopLogger{}))
+	var done sync.WaitGroup
+	done.Add(2)
+	failed := false
+	router.AddConsumerHandler("balances", Accounts.Type(), sub, func(msg *message.Message) error {
+		if err := balances(msg); err != nil {
+			return err
+		}
+		switch id, number, _ := subscriber.AggregateFromContext(msg.Context()); {
+		case id == berta.ID && !failed:
+			failed = true
+			return errors.New("after the commit") // so the message comes again, and counts once
+		case id == anna.ID && number == anna.Version, id == berta.ID && number == berta.Version:
+			done.Done()
+		}
+		return nil
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- router.Run(ctx) }()
+	done.Wait()
+	check(router.Close())
+	check(<-ended)
+
+	balance := func(id aggregate.ID) (n int) {
+		check(db.QueryRowContext(ctx, "SELECT balance FROM balances WHERE account = ?", id.Value).Scan(&n))
+		return n
+	}
+	fmt.Println("anna has", balance(anna.ID), "and berta", balance(berta.ID))
+}
+
+func must[T any](v T, err error) T { check(err); return v }
+
+func check(err error) {
+	if err != nil {
+		log.Fatalln("sqlreadmodel:", err)
+	}
+}

@@ -1,0 +1,6 @@
+package main
+
+func Example() {
+	main()
+	// Output: anna has 120 and berta 7
+}
