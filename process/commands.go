@@ -18,7 +18,7 @@ import (
 const maxCommandBytes = 390 << 10
 
 // commandsItem is the row that keeps the commands of a step until they are sent.
-func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []command, due time.Time) (item, error) {
+func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []command, now time.Time) (item, error) {
 	list, bytes := make([]types.AttributeValue, 0, len(commands)), 0
 	for _, c := range commands {
 		metadata := item{}
@@ -37,7 +37,7 @@ func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []comm
 		return nil, &StepTooLargeError{Bytes: bytes}
 	}
 	row := rowKey(id, commandsPrefix+input)
-	row[queueAttribute], row[dueAttribute] = textValue(m.queue(id)), timeValue(due)
+	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queue(id)), timeValue(now.Add(m.config.RetryAfter)), timeValue(now)
 	row[commandAttribute] = &types.AttributeValueMemberL{Value: list}
 	return row, nil
 }

@@ -52,4 +52,14 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	require.NoError(t, m.Handle(event(t.Context(), "e6", "o2", OrderPlaced{Total: 1})))
 	w.pass(deadline)
 	cost("a timeout that fires, with commands", 1+0.5, lease+takenAway+step+commands, func() { assert.Equal(t, 1, w.fire(m)) })
+
+	w.setOffline(true)
+	require.ErrorIs(t, m.Handle(event(t.Context(), "e6", "o3", OrderPlaced{Total: 1})), errOffline)
+	w.pass(time.Minute)
+	cost("an attempt that fails", 0.5, lease+1, func() { _, _ = m.Fire(t.Context()) })
+	var stuck process.Pending
+	cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.PendingQuery{Before: w.now}) })
+	cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.PendingQuery{Type: "saga", ID: "o3"}) })
+	cost("a retry", 0, lease, func() { require.NoError(t, w.backlog().Retry(t.Context(), stuck)) })
+	cost("a drop", 0, 2, func() { require.NoError(t, w.backlog().Drop(t.Context(), stuck)) })
 }

@@ -54,12 +54,17 @@
 // # Errors
 //
 // A reaction's error, or that of the publisher, is returned by [Manager.Handle]: the message is nacked and comes again, and only its aggregate
-// waits. See subscriber.Config.Failures for what fails for ever. A timeout that fails is logged and fires again after [Config].RetryAfter, for ever.
+// waits. See subscriber.Config.Failures for what fails for ever. A timeout that fails is logged and fires again after [Config].RetryAfter, for ever; so are commands that
+// were stored and cannot be sent. [Stats].Failed counts it, and the row tells how often and why.
+//
+// # What is pending
+//
+// A [Backlog] shows the timeouts that are set and the commands that are not sent, of all managers that share a table, needs none of their definitions, and has one tried again at once or dropped.
 //
 // # Cost
 //
 // In DynamoDB's units, for items up to 1 KB, indexes included. A step with one event takes one read unit and nine write units; each further event
-// four; the commands of a step five together; a timeout that is set or cancelled three; one that fires six. Idle: half a read unit for each queue
+// four; the commands of a step five together; a timeout that is set or cancelled three; one that fires six; an attempt at either that fails four. Idle: half a read unit for each queue
 // and PollInterval and running manager, which is 1,800 an hour with the defaults. An input that is passed over costs the load and a read unit that tells whether it was
 // handled before, or nothing if its type has no reaction. A step is two round trips; with commands one more, and those of the publisher. docs/process.md has the parts.
 package process

@@ -20,6 +20,8 @@ var (
 	ErrUnknownTimeout = errors.New("unknown timeout")
 	// ErrPassedOver: a process has nothing to do with an input. Handle returns nil then.
 	ErrPassedOver = errors.New("passed over")
+	// ErrNotPending: it was done, cancelled, set anew or dropped since it was read.
+	ErrNotPending = errors.New("not pending any more")
 	// ErrNoID: a message without a UUID, by which a redelivery could be told.
 	ErrNoID = errors.New("message has no UUID")
 )

@@ -37,9 +37,11 @@ type Stats struct {
 	Repeated   uint64 // inputs that had been handled before
 	Commands   uint64 // commands that were sent, again included
 	Fired      uint64 // timeouts that were handled
+	Failed     uint64 // times that Run failed to see to something due: a timeout, stored commands, or the look for them
+	Looks      uint64 // times that Run has looked for what is due
 }
 
-type counters struct{ steps, passedOver, repeated, commands, fired atomic.Uint64 }
+type counters struct{ steps, passedOver, repeated, commands, fired, failed, looks atomic.Uint64 }
 
 // New makes a manager. It makes no requests. Errors: [ErrInvalidConfig], [ErrInvalidDefinition], those of [repository.New].
 func New[S any](j *journal.Journal, client Client, d Definition[S], config Config) (*Manager[S], error) {
@@ -68,7 +70,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 func (m *Manager[S]) Stats() Stats {
 	return Stats{
 		Steps: m.stats.steps.Load(), PassedOver: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
-		Commands: m.stats.commands.Load(), Fired: m.stats.fired.Load(),
+		Commands: m.stats.commands.Load(), Fired: m.stats.fired.Load(), Failed: m.stats.failed.Load(), Looks: m.stats.looks.Load(),
 	}
 }
 

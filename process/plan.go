@@ -65,7 +65,7 @@ func (m *Manager[S]) plan(id aggregate.ID, in Input, step Step[S], fired *timeou
 	if p.commands, err = m.commands(id, in, step.Commands); err != nil {
 		return p, err
 	}
-	item, err := m.commandsItem(id, in.ID, p.commands, now.Add(m.config.RetryAfter))
+	item, err := m.commandsItem(id, in.ID, p.commands, now)
 	p.writes = append(p.writes, types.TransactWriteItem{Put: &types.Put{TableName: aws.String(m.config.Table), Item: item}})
 	return p, err
 }

@@ -24,10 +24,14 @@ const (
 	queueAttribute   = "queue"
 	dueAttribute     = "due" // ms since 1970
 	tokenAttribute   = "token"
-	atAttribute      = "at" // when the timeout fires; due moves on while somebody sees to it
+	atAttribute      = "at" // when the timeout fires, or the commands were stored; due moves on while somebody sees to it
 	causeAttribute   = "correlation_id"
 	commandAttribute = "commands"
 	dueIndex         = "process-due"
+
+	// What has become of it so far, for those who look.
+	attemptsAttribute = "attempts"
+	failureAttribute  = "failure"
 
 	timeoutPrefix, commandsPrefix = "timeout/", "commands/"
 )

@@ -92,6 +92,7 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	for n := range m.config.Queues {
 		for row, e := range m.due(ctx, m.queueName(n), now) {
 			if e != nil {
+				m.countFailed(ctx)
 				collect(fmt.Errorf("look for what is due: %w", e))
 				break
 			}
@@ -109,6 +110,7 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 		}
 	}
 	work.Wait()
+	m.stats.looks.Add(1)
 	m.stats.fired.Add(uint64(count.Load())) //nolint:gosec // not negative
 	return int(count.Load()), err
 }
@@ -153,6 +155,12 @@ const requestTimeout = 10 * time.Second
 // take sees to a row, unless somebody else does. Fired tells that it was a timeout.
 func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error) {
 	id, sort := m.idOf(row), text(row[skey])
+	defer func(ctx context.Context) { // after the next one, as a panic is a failure
+		if err != nil {
+			m.countFailed(ctx)
+			m.keepFailure(ctx, row, err)
+		}
+	}(ctx)
 	defer func() { // nobody else recovers here, and the row would be due again in the next program
 		if cause := recover(); cause != nil {
 			fired, err = false, fmt.Errorf("process %s: %q panics: %v\n%s", id, sort, cause, debug.Stack())
@@ -179,7 +187,7 @@ func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error)
 	}
 	name, ok := strings.CutPrefix(sort, timeoutPrefix)
 	if !ok {
-		return false, fmt.Errorf("process %s: row %q is neither a timeout nor commands: delete it by hand", id, sort)
+		return false, fmt.Errorf("process %s: row %q: %w", id, sort, errUnknownRow)
 	}
 	timeout := timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute]), correlation: text(row[causeAttribute])}
 	if err := m.fire(ctx, timeout); err != nil {
@@ -192,11 +200,13 @@ func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error)
 func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	out, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
-		UpdateExpression:          aws.String("SET #d = :later"),
-		ConditionExpression:       aws.String("#d = :seen"),
-		ExpressionAttributeNames:  map[string]string{"#d": dueAttribute},
-		ExpressionAttributeValues: item{":seen": row[dueAttribute], ":later": timeValue(m.config.Now().Add(m.config.RetryAfter))},
-		ReturnValues:              types.ReturnValueAllNew,
+		UpdateExpression:         aws.String("SET #d = :later ADD #a :one"),
+		ConditionExpression:      aws.String("#d = :seen"),
+		ExpressionAttributeNames: map[string]string{"#d": dueAttribute, "#a": attemptsAttribute},
+		ExpressionAttributeValues: item{
+			":seen": row[dueAttribute], ":later": timeValue(m.config.Now().Add(m.config.RetryAfter)), ":one": &types.AttributeValueMemberN{Value: "1"},
+		},
+		ReturnValues: types.ReturnValueAllNew,
 	})
 	if isConditionFalse(err) {
 		return nil, nil
@@ -205,6 +215,42 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 		return nil, err
 	}
 	return out.Attributes, nil
+}
+
+// countFailed leaves out what failed because the manager is stopped.
+func (m *Manager[S]) countFailed(ctx context.Context) {
+	if ctx.Err() == nil {
+		m.stats.failed.Add(1)
+	}
+}
+
+// maxFailureBytes keeps the row of what fails small.
+const maxFailureBytes = 500
+
+// keepFailure has the row tell why it failed, unless somebody else has it by now. Row is none where it could not be leased.
+func (m *Manager[S]) keepFailure(ctx context.Context, row item, cause error) {
+	if row == nil || ctx.Err() != nil {
+		return
+	}
+	if inner := errors.Unwrap(cause); inner != nil {
+		cause = inner // without what the row's keys tell
+	}
+	reason := cause.Error()
+	if len(reason) > maxFailureBytes {
+		reason = strings.ToValidUTF8(reason[:maxFailureBytes], "")
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
+		UpdateExpression:          aws.String("SET #f = :reason"),
+		ConditionExpression:       aws.String("#d = :leased"),
+		ExpressionAttributeNames:  map[string]string{"#f": failureAttribute, "#d": dueAttribute},
+		ExpressionAttributeValues: item{":reason": textValue(reason), ":leased": row[dueAttribute]},
+	})
+	if err != nil && !isConditionFalse(err) {
+		m.config.Logger.Info("Cannot store why a timeout or commands failed", watermill.LogFields{"process_type": m.definition.Type(), "err": err})
+	}
 }
 
 // fire has a process react to a timeout. Its row goes in the transaction of the step, or by itself if there is nothing to do.

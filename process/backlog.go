@@ -1,0 +1,258 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// BacklogClient is what a [Backlog] needs of a *dynamodb.Client.
+type BacklogClient interface {
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+// Backlog is what process managers have left to do: timeouts that are set, and commands that are stored and not sent. It is for those who operate
+// them, and needs no definition. It is safe for concurrent use.
+type Backlog struct {
+	client BacklogClient
+	table  string
+}
+
+// NewBacklog gives the backlog of all managers whose [Config].Table is that table; an empty name is [DefaultTable]. It makes no requests.
+func NewBacklog(client BacklogClient, table string) *Backlog {
+	if table == "" {
+		table = DefaultTable
+	}
+	return &Backlog{client: client, table: table}
+}
+
+// Pending is a timeout that is set, or the commands of a step that are stored and not sent.
+type Pending struct {
+	Process aggregate.ID
+	// Row tells it from others of the process: "timeout/" with a name, or "commands/" with the id of an input.
+	Row string
+	// Timeout is its name, if it is one.
+	Timeout string
+	// Input is the id of the input that led to the commands, if they are some.
+	Input    string
+	Commands []PendingCommand
+	// At is when the timeout is due, or when the commands were stored.
+	At time.Time
+	// Next is when a manager takes it up. It is At of a timeout that none has taken up, and [Config].RetryAfter later than the last attempt of others.
+	Next time.Time
+	// Attempts is how often [Manager.Run] has taken it up. One may be under way.
+	Attempts int
+	// Failure is the error of the last attempt that failed, cut after 500 bytes; empty if none has.
+	Failure string
+
+	token string
+}
+
+// PendingCommand is a command as it will be sent. Before it failed, it may have been.
+type PendingCommand struct {
+	Topic   string
+	Message *message.Message
+}
+
+// PendingQuery says what [Backlog.Pending] gives. The zero value is everything.
+type PendingQuery struct {
+	// Type is that of the processes.
+	Type string
+	// ID is that of one process of the Type.
+	ID string
+	// Before, if not zero: only what has a Pending.At before that time. With the time of now these are the timeouts that are overdue, and commands.
+	Before time.Time
+}
+
+// Pending gives what is pending, in no order, or of one process in that of rows. It ends with the first error.
+//
+// It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the query leaves out; the table has nothing but what is pending. Of
+// one process it costs a read unit for each 4 KB that is pending there, strongly consistent.
+//
+// Errors: journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pending, error] {
+	read := b.scan(query)
+	if query.ID != "" {
+		read = b.query(query)
+	}
+	return func(yield func(Pending, error) bool) {
+		var start item
+		for {
+			var rows []item
+			var err error
+			if rows, start, err = read(ctx, start); err != nil {
+				yield(Pending{}, fmt.Errorf("read what is pending: %w", journal.Explain(err, b.table)))
+				return
+			}
+			for _, row := range rows {
+				if !yield(pendingOf(row), nil) {
+					return
+				}
+			}
+			if start == nil {
+				return
+			}
+		}
+	}
+}
+
+// page reads some rows, and tells where the next ones begin.
+type page func(ctx context.Context, start item) (rows []item, next item, err error)
+
+func (b *Backlog) query(query PendingQuery) page {
+	names, values := map[string]string{"#p": pkey}, item{":p": rowKey(aggregate.ID{Type: query.Type, Value: query.ID}, "")[pkey]}
+	filter := onlyBefore(query.Before, names, values)
+	return func(ctx context.Context, start item) ([]item, item, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		out, err := b.client.Query(ctx, &dynamodb.QueryInput{
+			TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#p = :p"), FilterExpression: filter,
+			ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: start,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.Items, out.LastEvaluatedKey, nil
+	}
+}
+
+func (b *Backlog) scan(query PendingQuery) page {
+	names, values := map[string]string{}, item{}
+	filter := onlyBefore(query.Before, names, values)
+	if query.Type != "" {
+		const ofType = "begins_with(#p, :p)"
+		names["#p"], values[":p"] = pkey, textValue(query.Type+separator)
+		if filter == nil {
+			filter = aws.String(ofType)
+		} else {
+			filter = aws.String(*filter + " AND " + ofType)
+		}
+	}
+	if filter == nil {
+		names, values = nil, nil
+	}
+	return func(ctx context.Context, start item) ([]item, item, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		out, err := b.client.Scan(ctx, &dynamodb.ScanInput{
+			TableName: &b.table, FilterExpression: filter, ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: start,
+		})
+		if err != nil {
+			return nil, nil, err
+		}
+		return out.Items, out.LastEvaluatedKey, nil
+	}
+}
+
+func onlyBefore(at time.Time, names map[string]string, values item) *string {
+	if at.IsZero() {
+		return nil
+	}
+	names["#at"], values[":at"] = atAttribute, timeValue(at)
+	return aws.String("#at < :at")
+}
+
+func pendingOf(row item) Pending {
+	p := Pending{
+		Row: text(row[skey]), At: timeOf(row[atAttribute]), Next: timeOf(row[dueAttribute]), Failure: text(row[failureAttribute]), token: text(row[tokenAttribute]),
+	}
+	p.Process.Type, p.Process.Value, _ = strings.Cut(text(row[pkey]), separator)
+	if n, ok := row[attemptsAttribute].(*types.AttributeValueMemberN); ok {
+		p.Attempts, _ = strconv.Atoi(n.Value)
+	}
+	name, isTimeout := strings.CutPrefix(p.Row, timeoutPrefix)
+	input, isCommands := strings.CutPrefix(p.Row, commandsPrefix)
+	var err error
+	switch {
+	case isTimeout:
+		p.Timeout = name
+	case isCommands:
+		p.Input = input
+		var commands []command
+		commands, err = commandsOf(row)
+		for _, c := range commands {
+			p.Commands = append(p.Commands, PendingCommand{Topic: c.topic, Message: c.message})
+		}
+	default:
+		err = errUnknownRow
+	}
+	if err != nil && p.Failure == "" {
+		p.Failure = err.Error()
+	}
+	return p
+}
+
+// Retry has a manager take it up within its [Config].PollInterval, instead of when [Config].RetryAfter is over. A timeout that is not due stays as it is. It takes one write unit and
+// two of the index.
+//
+// If somebody is at it just now it is done twice: a timeout's step happens once all the same, and commands are sent again with the same UUIDs.
+//
+// Errors: [ErrNotPending], those of Pending.
+func (b *Backlog) Retry(ctx context.Context, p Pending) error {
+	due := p.At
+	if due.IsZero() {
+		due = time.UnixMilli(0)
+	}
+	still, names, values := p.still()
+	names["#d"], values[":due"] = dueAttribute, timeValue(due)
+	_, err := b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &b.table, Key: rowKey(p.Process, p.Row), UpdateExpression: aws.String("SET #d = :due"),
+		ConditionExpression: &still, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	})
+	return b.explain("retry", p, err)
+}
+
+// Drop gives it up. It takes two write units, or more if the row is over 1 KB.
+//
+// A timeout that is dropped never fires, as if its process had cancelled it, but the process does not know: one that waits for nothing else waits for ever. Commands that are dropped are not
+// sent, though their process takes them for sent; those before the one that fails were, perhaps. All of them are in Pending.Commands, to be seen to in another way. Nothing else of the process changes, and a manager that
+// is at it just now does no harm: either it was done before, or it is not done.
+//
+// Errors: [ErrNotPending], those of Pending.
+func (b *Backlog) Drop(ctx context.Context, p Pending) error {
+	still, names, values := p.still()
+	if len(values) == 0 {
+		values = nil
+	}
+	_, err := b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &b.table, Key: rowKey(p.Process, p.Row), ConditionExpression: &still, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	})
+	return b.explain("drop", p, err)
+}
+
+// still is the condition that the row is what was read.
+func (p Pending) still() (condition string, names map[string]string, values item) {
+	if p.token == "" {
+		return "attribute_exists(#p)", map[string]string{"#p": pkey}, item{}
+	}
+	return "#t = :token", map[string]string{"#t": tokenAttribute}, item{":token": textValue(p.token)}
+}
+
+func (b *Backlog) explain(what string, p Pending, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case isConditionFalse(err):
+		err = ErrNotPending
+	default:
+		err = journal.Explain(err, b.table)
+	}
+	return fmt.Errorf("%s %s of process %s: %w", what, p.Row, p.Process, err)
+}
+
+var errUnknownRow = errors.New("the row is neither a timeout nor commands: delete it")
