@@ -134,7 +134,8 @@ func TestWhatIsPendingIsGivenToTheLastPage(t *testing.T) {
 	}
 	assert.Len(t, w.pending(process.PendingQuery{}), 6)
 	assert.Len(t, w.pending(process.PendingQuery{Type: "saga2", ID: "o1"}), 6)
-	for range w.backlog().Pending(t.Context(), process.PendingQuery{}) {
+	for _, err := range w.backlog().Pending(t.Context(), process.PendingQuery{}) {
+		require.NoError(t, err)
 		break // whoever has seen enough may stop
 	}
 }

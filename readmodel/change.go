@@ -84,13 +84,29 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 	return m.generation(s.serving), err
 }
 
+// DropOption says how [Model.Drop] drops a generation.
+type DropOption func(*groups.Removal)
+
+// Force has Drop remove the groups with the members that they still have, as those of programs that crashed. One that lives begins its group anew
+// until its program has seen that the generation is dropped: call Drop again then.
+func Force() DropOption { return func(r *groups.Removal) { r.Force = true } }
+
+// OnRemoved has Drop tell how many rows of groups each request deleted.
+func OnRemoved(progress func(rows int)) DropOption {
+	return func(r *groups.Removal) { r.Progress = progress }
+}
+
 // Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to close, and then its groups are removed. It waits for that, as
 // long as ctx lasts, so give it a deadline, and may be called again: a member that crashed is in the way for good if it was the last one (ErrActive of package
-// groups; groups.Groups.Remove with Force), and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that read the generation within [Config].MaxAge may be under way still; then its tables can be
-// deleted, which is left to the caller.
+// groups), unless it is called with [Force], and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that
+// read the generation within [Config].MaxAge may be under way still; then its tables can be deleted, which is left to the caller.
 //
-// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove.
-func (m *Model) Drop(ctx context.Context, g Generation) error {
+// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove; when ctx ends while members are in the way, its error with an ErrActive.
+func (m *Model) Drop(ctx context.Context, g Generation, options ...DropOption) error {
+	var removal groups.Removal
+	for _, option := range options {
+		option(&removal)
+	}
 	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {
 		case g == m.generation(s.serving):
@@ -114,8 +130,14 @@ func (m *Model) Drop(ctx context.Context, g Generation) error {
 		return fmt.Errorf("drop generation %s: %w", g, ctx.Err())
 	case <-time.After(2 * m.config.Refresh):
 	}
-	for _, topic := range m.config.Topics {
-		if err := m.removeGroup(ctx, g, topic); err != nil {
+	topics, err := m.groups.Topics(ctx, g.Group()) // also those that its consumers have given up since
+	if err != nil {
+		return fmt.Errorf("drop generation %s: %w", g, err)
+	}
+	topics = append(topics, m.config.Topics...)
+	slices.Sort(topics)
+	for _, topic := range slices.Compact(topics) {
+		if err := m.removeGroup(ctx, g, topic, removal); err != nil {
 			return fmt.Errorf("drop generation %s: %w", g, err)
 		}
 	}
@@ -123,20 +145,27 @@ func (m *Model) Drop(ctx context.Context, g Generation) error {
 }
 
 // removeGroup waits until the members have left.
-func (m *Model) removeGroup(ctx context.Context, g Generation, topic string) error {
+func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, removal groups.Removal) error {
 	again := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
 	)
-	return backoff.Retry(func() error {
-		err := m.groups.Remove(ctx, g.Group(), topic, groups.Removal{})
+	var active error
+	err := backoff.Retry(func() error {
+		err := m.groups.Remove(ctx, g.Group(), topic, removal)
 		switch {
 		case errors.Is(err, groups.ErrNoGroup):
 			return nil
-		case err != nil && !errors.Is(err, groups.ErrActive):
+		case errors.Is(err, groups.ErrActive):
+			active = err
+		case err != nil:
 			return backoff.Permanent(err)
 		}
 		return err
 	}, backoff.WithContext(again, ctx))
+	if err != nil && ctx.Err() != nil && active != nil {
+		err = fmt.Errorf("%w: %w", ctx.Err(), active) // whom it has waited for
+	}
+	return err
 }
 
 func (m *Model) isLive(s state, g Generation) bool {

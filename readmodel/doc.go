@@ -28,8 +28,13 @@
 // operators cannot undo each other's steps unnoticed. A switch is one write: every query sees either generation, and [Config].MaxAge later all see the new one. Both
 // are up to date and stay so until one is dropped, so no query fails in between.
 //
+// # To operate it
+//
+// A tool that is none of the read model's programs opens it with [OpenExisting], which makes nothing and finds out the topics; [List] gives all that a table has. `millrace model` is such a tool.
+//
 // # Cost
 //
 // [Model.Serving] costs a read unit each [Config].MaxAge and process, [Model.Run] one each [Config].Refresh, a change a read and a write unit. While two
-// generations live, events are consumed and projected twice. [Model.Progress] costs what groups.Groups.Lag does, for each topic.
+// generations live, events are consumed and projected twice. [Model.Progress] costs what groups.Groups.Lag does, for each topic; [Model.Estimate] what
+// groups.Groups.Estimate does.
 package readmodel

@@ -10,6 +10,8 @@ import (
 var (
 	// ErrInvalidConfig is the sentinel of [*ConfigError].
 	ErrInvalidConfig = errors.New("invalid read model config")
+	// ErrNoModel: there is no read model of that name in the table. It comes into being when a program first opens it.
+	ErrNoModel = errors.New("no such read model")
 	// ErrNoGeneration: the generation is not one of those that are kept: see [Model.Generations].
 	ErrNoGeneration = errors.New("no such generation of the read model")
 	// ErrServing: the generation serves, so it cannot be dropped. Switch to another one first.

@@ -27,7 +27,7 @@ type Config struct {
 	Name string
 	// Journal is where the events come from.
 	Journal *journal.Journal
-	// Topics are what the read model consumes. Progress looks at all of them.
+	// Topics are what the read model consumes. Progress looks at all of them. [OpenExisting] can do without.
 	Topics []string
 	// Table keeps which generations there are. [CreateTable] makes it; read models can share one. Default: "readmodel".
 	Table string
@@ -43,13 +43,13 @@ type Config struct {
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
 
-func (c *Config) validate() error {
+func (c *Config) validate(topics bool) error {
 	switch {
 	case !validName.MatchString(c.Name):
 		return &ConfigError{"Name", "is not 1 to 100 letters, digits, underscores and hyphens: it is a part of names of tables and groups"}
 	case c.Journal == nil:
 		return &ConfigError{"Journal", "is nil"}
-	case len(c.Topics) == 0 || slices.Contains(c.Topics, ""):
+	case topics && len(c.Topics) == 0 || slices.Contains(c.Topics, ""):
 		return &ConfigError{"Topics", "are empty: name the aggregate types that are consumed"}
 	case c.Refresh < 0:
 		return &ConfigError{"Refresh", "is negative"}
@@ -101,14 +101,11 @@ type Model struct {
 //
 // Errors: [ErrInvalidConfig], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess], those of the SDK.
 func Open(ctx context.Context, client Client, config Config) (*Model, error) {
-	if client == nil {
-		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
-	}
-	if err := config.validate(); err != nil {
+	m, err := newModel(client, config, true)
+	if err != nil {
 		return nil, err
 	}
-	m := &Model{client: client, config: config, groups: groups.New(config.Journal)}
-	_, err := m.change(ctx, "open", true, func(s state) (state, error) {
+	_, err = m.change(ctx, "open", true, func(s state) (state, error) {
 		if s.exists() {
 			return s, errUnchanged
 		}
@@ -118,6 +115,16 @@ func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+func newModel(client Client, config Config, topics bool) (*Model, error) {
+	if client == nil {
+		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
+	}
+	if err := config.validate(topics); err != nil {
+		return nil, err
+	}
+	return &Model{client: client, config: config, groups: groups.New(config.Journal)}, nil
 }
 
 // Serving gives the generation that queries read: as it was read within [Config].MaxAge, or else now, strongly consistent. Where that fails and there is an
@@ -150,11 +157,7 @@ func (m *Model) Generations(ctx context.Context) (Generations, error) {
 	if err != nil {
 		return Generations{}, err
 	}
-	g := Generations{Serving: m.generation(s.serving), Previous: m.generation(s.previous)}
-	for _, n := range s.live {
-		g.Live = append(g.Live, m.generation(n))
-	}
-	return g, nil
+	return s.generations(m.config.Name), nil
 }
 
 // Generations are those of a read model.
@@ -164,9 +167,19 @@ type Generations struct {
 	Previous Generation // none if it was dropped, or if there was none
 }
 
-func (m *Model) generation(number uint64) Generation {
+func (s state) generations(model string) Generations {
+	g := Generations{Serving: generation(model, s.serving), Previous: generation(model, s.previous)}
+	for _, n := range s.live {
+		g.Live = append(g.Live, generation(model, n))
+	}
+	return g
+}
+
+func (m *Model) generation(number uint64) Generation { return generation(m.config.Name, number) }
+
+func generation(model string, number uint64) Generation {
 	if number == 0 {
 		return Generation{}
 	}
-	return Generation{Model: m.config.Name, Number: number}
+	return Generation{Model: model, Number: number}
 }
