@@ -217,42 +217,6 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	return out.Attributes, nil
 }
 
-// countFailed leaves out what failed because the manager is stopped.
-func (m *Manager[S]) countFailed(ctx context.Context) {
-	if ctx.Err() == nil {
-		m.stats.failed.Add(1)
-	}
-}
-
-// maxFailureBytes keeps the row of what fails small.
-const maxFailureBytes = 500
-
-// keepFailure has the row tell why it failed, unless somebody else has it by now. Row is none where it could not be leased.
-func (m *Manager[S]) keepFailure(ctx context.Context, row item, cause error) {
-	if row == nil || ctx.Err() != nil {
-		return
-	}
-	if inner := errors.Unwrap(cause); inner != nil {
-		cause = inner // without what the row's keys tell
-	}
-	reason := cause.Error()
-	if len(reason) > maxFailureBytes {
-		reason = strings.ToValidUTF8(reason[:maxFailureBytes], "")
-	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	_, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
-		UpdateExpression:          aws.String("SET #f = :reason"),
-		ConditionExpression:       aws.String("#d = :leased"),
-		ExpressionAttributeNames:  map[string]string{"#f": failureAttribute, "#d": dueAttribute},
-		ExpressionAttributeValues: item{":reason": textValue(reason), ":leased": row[dueAttribute]},
-	})
-	if err != nil && !isConditionFalse(err) {
-		m.config.Logger.Info("Cannot store why a timeout or commands failed", watermill.LogFields{"process_type": m.definition.Type(), "err": err})
-	}
-}
-
 // fire has a process react to a timeout. Its row goes in the transaction of the step, or by itself if there is nothing to do.
 func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	in := Input{
