@@ -46,7 +46,11 @@ func TestThePageOfTheCommandHasEveryCommand(t *testing.T) {
 	page, err := os.ReadFile("../../../../docs/command.md")
 	require.NoError(t, err)
 	s := setup(t)
-	for _, name := range append(commandsOf(t, s.ok(t, "--help"), ""), commandsOf(t, s.ok(t, "group", "--help"), "group ")...) {
+	names := commandsOf(t, s.ok(t, "--help"), "")
+	for _, parent := range []string{"group", "model", "process"} {
+		names = append(names, commandsOf(t, s.ok(t, parent, "--help"), parent+" ")...)
+	}
+	for _, name := range names {
 		if name != "help" && name != "completion" && name != "group" {
 			listed := regexp.MustCompile("(?m)^\\| `" + name + "[ `]").Match(page)
 			assert.True(t, listed, "the page must list %s", name)

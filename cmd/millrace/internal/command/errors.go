@@ -11,6 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/readmodel"
 )
 
 // explain says what went wrong and, for what a person at a terminal runs into, what to do.
@@ -19,7 +21,8 @@ func (a *app) explain(err error) string {
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fmt.Sprintf("cannot reach %s: %v\n%s", a.target, dial, a.whereToLook())
 	}
-	if errors.Is(err, context.Canceled) && !errors.Is(err, groups.ErrActive) { // that says whom the wait was for
+	waited := errors.Is(err, groups.ErrActive) || errors.Is(err, readmodel.ErrBehind) // which say what for
+	if errors.Is(err, context.Canceled) && !waited {
 		return "interrupted"
 	}
 	text, advice := err.Error(), a.advice(err)
@@ -41,9 +44,12 @@ func (a *app) whereToLook() string {
 
 func (a *app) advice(err error) string {
 	var mismatch *journal.DescriptorMismatchError
+	var table *tableMissingError
 	switch {
 	case errors.Is(err, store.ErrNotSetUp):
 		return "Set --region (or AWS_REGION) and credentials or --profile; or name a DynamoDB Local with --endpoint or $" + endpointEnv + "."
+	case errors.As(err, &table):
+		return fmt.Sprintf("This is %s. %s", a.target, table.advice)
 	case errors.Is(err, journal.ErrTableMissing):
 		return fmt.Sprintf("This is %s. `millrace create` makes the tables; --journal-table and --snapshot-table name others, "+
 			"--endpoint and --region another place.", a.target)
@@ -73,6 +79,34 @@ func (a *app) advice(err error) string {
 		return "Try later, or give the tables more capacity."
 	case errors.Is(err, archive.ErrTorn):
 		return "Its export was cut off: `millrace export --resume` goes on with it. What is complete in it can be imported."
+	case errors.Is(err, readmodel.ErrNoModel):
+		return "`millrace model` lists them. One comes into being when a program first opens it; --model-table names another table."
+	case errors.Is(err, readmodel.ErrNoGeneration):
+		return "`millrace model NAME` lists them."
+	case errors.Is(err, readmodel.ErrBehind):
+		return "`millrace model catch-up` waits, and --max-lag says how far behind is near enough."
+	case errors.Is(err, readmodel.ErrServing):
+		return "`millrace model switch` has queries read another one, and `millrace model rollback` the one before."
+	case errors.Is(err, readmodel.ErrNoPrevious):
+		return "`millrace model begin` builds the read model anew."
+	case errors.Is(err, process.ErrNotPending):
+		return "`millrace process` lists what is pending."
 	}
 	return ""
+}
+
+// tableMissingError is of a table that `millrace create` does not make.
+type tableMissingError struct {
+	error
+	advice string
+}
+
+func (e *tableMissingError) Unwrap() error { return e.error }
+
+// tableMissing adds who makes a table, where it is missing.
+func tableMissing(err error, advice string) error {
+	if !errors.Is(err, journal.ErrTableMissing) {
+		return err
+	}
+	return &tableMissingError{err, advice}
 }

@@ -19,4 +19,10 @@ var Lines = []any{
 	skippedLine{},
 	editedLine{},
 	removedLine{},
+	modelLine{},
+	generationLine{},
+	progressLine{},
+	droppedLine{},
+	pendingLine{},
+	commandLine{},
 }

@@ -17,7 +17,7 @@ import (
 const endpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
 const overview = `millrace looks after the tables of a Millrace journal: it makes them, shows what is in them, operates
-consumer groups, and verifies, exports and imports the journal.
+consumer groups, read models and process managers, and verifies, exports and imports the journal.
 
 It works on the DynamoDB of your AWS configuration (environment, ~/.aws, the role of the machine), or on a DynamoDB Local
 that --endpoint or ` + endpointEnv + ` names by its URL. What else an application configures, such as the
@@ -63,7 +63,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.progress, "progress", false, "show progress even if standard error is no terminal")
 
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(a.create(), a.describe(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group())
+	root.AddCommand(a.create(), a.describe(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process())
 	for _, cmd := range root.Commands() {
 		cmd.DisableFlagsInUseLine = true
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/readmodel"
 )
 
 // Exit codes.
@@ -62,7 +63,8 @@ func (e *usageError) Error() string { return e.reason }
 // isUsage tells of what only flags can have caused.
 func isUsage(err error) bool {
 	var wrong *usageError
-	return errors.As(err, &wrong) || errors.Is(err, store.ErrEndpoint) || errors.Is(err, journal.ErrInvalidConfig)
+	return errors.As(err, &wrong) || errors.Is(err, store.ErrEndpoint) || errors.Is(err, journal.ErrInvalidConfig) ||
+		errors.Is(err, readmodel.ErrInvalidConfig)
 }
 
 func wrongUsage(format string, args ...any) error {

@@ -1,0 +1,200 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/readmodel"
+)
+
+func (a *app) beginModel(o *modelOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "begin NAME [flags]",
+		Short: "Begin another generation",
+		Long: `Begin another generation of a read model. The programs that consume it see it within a second (readmodel.Config.Refresh), and read
+history. Each further begin makes one more.`,
+		Args: wants("NAME"),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			m, err := a.openModel(cmd.Context(), *o, args[0], readmodel.Config{})
+			if err != nil {
+				return err
+			}
+			next, err := m.Begin(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.showGeneration(cmd.Context(), m, next, nil)
+		}),
+	}
+}
+
+func (a *app) catchUpModel(o *modelOptions) *cobra.Command {
+	var maxLag uint64
+	cmd := &cobra.Command{
+		Use:   "catch-up NAME [GENERATION] [flags]",
+		Short: "Wait until a generation is up to date",
+		Long: `Wait until a generation lags by no more than --max-lag events: the newest one, if none is named. Each look compares all heads with
+the positions, so it costs what groups --exact does; there is one each tenth of the time that is left, each 10 seconds at least.`,
+		Args: wantsGeneration(false),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			m, g, err := a.generation(cmd.Context(), *o, args, readmodel.Config{MaxLag: maxLag})
+			if err != nil {
+				return err
+			}
+			progress, last := a.showProgress(), readmodel.Progress{}
+			err = m.CatchUp(cmd.Context(), g, func(p readmodel.Progress) {
+				last = p
+				progress.Show(func(time.Duration) string { return catchingUp(g, p) })
+			})
+			progress.Done()
+			if err != nil {
+				return err
+			}
+			return a.showGeneration(cmd.Context(), m, g, newProgressLine(last))
+		}),
+	}
+	registerMaxLag(cmd, &maxLag)
+	return cmd
+}
+
+func catchingUp(g readmodel.Generation, p readmodel.Progress) string {
+	if !p.Begun {
+		return fmt.Sprintf("%s: waiting for consumers on all topics", g)
+	}
+	text := fmt.Sprintf("%s: %s left", g, output.Counted(p.Left, "event", "events"))
+	if p.Parked > 0 {
+		text += fmt.Sprintf(", %s of them parked", output.Count(p.Parked))
+	}
+	if p.Rate > 0 {
+		text += fmt.Sprintf(", %s a second, %s to go", output.Count(int64(p.Rate)), p.Remaining().Round(time.Second))
+	}
+	return text
+}
+
+func registerMaxLag(cmd *cobra.Command, maxLag *uint64) {
+	cmd.Flags().Uint64Var(maxLag, "max-lag", 100, "`number` of events, 1 or more, by which a generation may be behind and count as up to date")
+}
+
+func (a *app) switchModel(o *modelOptions) *cobra.Command {
+	var maxLag uint64
+	cmd := &cobra.Command{
+		Use:   "switch NAME [GENERATION] [flags]",
+		Short: "Have queries read a generation",
+		Long: `Have queries read a generation, in one write: the newest one, if none is named. It is refused if the generation is more than --max-lag
+events behind. The one that served is kept up to date, for a rollback, until it is dropped.`,
+		Args: wantsGeneration(false),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			m, g, err := a.generation(cmd.Context(), *o, args, readmodel.Config{MaxLag: maxLag})
+			if err != nil {
+				return err
+			}
+			if err := m.Switch(cmd.Context(), g); err != nil {
+				return err
+			}
+			return a.showGeneration(cmd.Context(), m, g, nil)
+		}),
+	}
+	registerMaxLag(cmd, &maxLag)
+	return cmd
+}
+
+func (a *app) rollbackModel(o *modelOptions) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rollback NAME [GENERATION] [flags]",
+		Short: "Have queries read the generation again that served before",
+		Long: `Have queries read the generation again that served before. With GENERATION, which is the one to go back from, it does nothing if that does
+not serve any more, so that a repeated command does not switch back and forth.`,
+		Args: wantsGeneration(false),
+		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			m, err := a.openModel(cmd.Context(), *o, args[0], readmodel.Config{})
+			if err != nil {
+				return err
+			}
+			var from readmodel.Generation
+			if len(args) > 1 {
+				from, err = generationOf(args[0], args[1])
+			} else {
+				from, err = m.Serving(cmd.Context())
+			}
+			if err != nil {
+				return err
+			}
+			serves, err := m.Rollback(cmd.Context(), from)
+			if err != nil {
+				return err
+			}
+			return a.showGeneration(cmd.Context(), m, serves, nil)
+		}),
+	}
+}
+
+// wantsGeneration is for NAME and a GENERATION, which may be left out unless it is needed.
+func wantsGeneration(needed bool) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 && !needed {
+			return nil
+		}
+		return wants("NAME", "GENERATION")(cmd, args)
+	}
+}
+
+// generationOf reads a number, or the name of the generation's group.
+func generationOf(model, text string) (readmodel.Generation, error) {
+	n, err := strconv.ParseUint(strings.TrimPrefix(text, model+"."), 10, 64)
+	if err != nil || n == 0 {
+		return readmodel.Generation{}, wrongUsage("%q is no generation: want a number such as 2, or %s.2", text, model)
+	}
+	return readmodel.Generation{Model: model, Number: n}, nil
+}
+
+// generation opens a read model, and gives the generation that is named, or else the newest one that is newer than what serves.
+func (a *app) generation(ctx context.Context, o modelOptions, args []string, config readmodel.Config) (*readmodel.Model, readmodel.Generation, error) {
+	if config.MaxLag == 0 {
+		return nil, readmodel.Generation{}, wrongUsage("--max-lag is 0: want 1 or more")
+	}
+	var g readmodel.Generation
+	var err error
+	if len(args) > 1 {
+		if g, err = generationOf(args[0], args[1]); err != nil {
+			return nil, g, err
+		}
+	}
+	m, err := a.openModel(ctx, o, args[0], config)
+	if err != nil || g.Number > 0 {
+		return m, g, err
+	}
+	all, err := m.Generations(ctx)
+	if err != nil {
+		return nil, g, err
+	}
+	if g = all.Live[len(all.Live)-1]; g.Number <= all.Serving.Number {
+		return nil, g, fmt.Errorf("no generation of read model %s is newer than %s, which serves: begin one, or name the one that is meant", args[0], all.Serving)
+	}
+	return m, g, nil
+}
+
+// showGeneration tells how a generation is now.
+func (a *app) showGeneration(ctx context.Context, m *readmodel.Model, g readmodel.Generation, p *progressLine) error {
+	all, err := m.Generations(ctx)
+	if err != nil {
+		return err
+	}
+	l := newGenerationLine(all, g)
+	l.progressLine = p
+	fields := []output.Field{
+		{Name: "model", Value: l.Model},
+		{Name: "generation", Value: strconv.FormatUint(l.Generation, 10)},
+		{Name: "group", Value: l.Group},
+		{Name: "state", Value: l.State},
+	}
+	if p != nil {
+		fields = append(fields, output.Field{Name: "left", Value: output.Counted(p.Events, "event", "events")}, output.Field{Name: "parked", Value: output.Count(p.ParkedEvents)})
+	}
+	return a.line(l, fields...)
+}
