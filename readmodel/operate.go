@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -72,12 +73,15 @@ func List(ctx context.Context, client ListClient, table string) (all []Generatio
 			return nil, fmt.Errorf("list read models: %w", journal.Explain(err, table))
 		}
 		for _, row := range out.Items {
-			name := textOf(row[keyAttribute])
-			s, err := stateOf(row, name, table)
+			m := &Model{config: Config{Table: table}}
+			if name, ok := row[keyAttribute].(*types.AttributeValueMemberS); ok {
+				m.config.Name = name.Value
+			}
+			s, err := m.stateOf(row)
 			if err != nil {
 				return nil, fmt.Errorf("list read models: %w", err)
 			}
-			all = append(all, s.generations(name))
+			all = append(all, s.generations(m.config.Name))
 		}
 		if start = out.LastEvaluatedKey; start == nil {
 			break

@@ -86,7 +86,7 @@ func (m *Model) read(ctx context.Context) (state, error) {
 	if err != nil {
 		return state{}, m.explain("read", err)
 	}
-	s, err := stateOf(out.Item, m.config.Name, m.config.Table)
+	s, err := m.stateOf(out.Item)
 	if err != nil {
 		return state{}, err
 	}
@@ -177,16 +177,15 @@ func (m *Model) key() item {
 	return item{keyAttribute: text(m.config.Name)}
 }
 
-// stateOf is what an item says, the zero state if there is none. Name and table are for errors.
-func stateOf(row item, name, table string) (s state, err error) {
+func (m *Model) stateOf(row item) (s state, err error) {
 	if len(row) == 0 {
 		return s, nil
 	}
-	for attribute, field := range map[string]*uint64{
+	for name, field := range map[string]*uint64{
 		servingAttribute: &s.serving, previousAttribute: &s.previous, lastAttribute: &s.last,
 	} {
-		if *field, err = numberOf(row[attribute]); err != nil {
-			return state{}, fmt.Errorf("%w: %s of %q in table %q: %w", ErrCorrupt, attribute, name, table, err)
+		if *field, err = numberOf(row[name]); err != nil {
+			return state{}, fmt.Errorf("%w: %s of %q in table %q: %w", ErrCorrupt, name, m.config.Name, m.config.Table, err)
 		}
 	}
 	if change, ok := row[changeAttribute].(*types.AttributeValueMemberS); ok {
@@ -201,12 +200,12 @@ func stateOf(row item, name, table string) (s state, err error) {
 	}
 	live, ok := row[liveAttribute].(*types.AttributeValueMemberL)
 	if !ok || !s.exists() || s.serving == 0 {
-		return state{}, fmt.Errorf("%w: %q in table %q lacks attributes", ErrCorrupt, name, table)
+		return state{}, fmt.Errorf("%w: %q in table %q lacks attributes", ErrCorrupt, m.config.Name, m.config.Table)
 	}
 	for _, v := range live.Value {
 		n, err := numberOf(v)
 		if err != nil {
-			return state{}, fmt.Errorf("%w: %s of %q in table %q: %w", ErrCorrupt, liveAttribute, name, table, err)
+			return state{}, fmt.Errorf("%w: %s of %q in table %q: %w", ErrCorrupt, liveAttribute, m.config.Name, m.config.Table, err)
 		}
 		s.live = append(s.live, n)
 	}
@@ -222,13 +221,6 @@ func (m *Model) explain(what string, err error) error {
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func textOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
-}
 
 func number(n uint64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatUint(n, 10)}
