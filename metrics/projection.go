@@ -6,7 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Projection is what a collector asks; a *projection.Projection is one.
+// Projection is what a collector asks; a *projection.Projection is one, and a *sqlprojection.Store.
 type Projection interface {
 	Stats() projection.Stats
 }
@@ -23,7 +23,7 @@ type ProjectionConfig struct {
 func NewProjectionCollector(p Projection, config ProjectionConfig) prometheus.Collector {
 	switch {
 	case p == nil:
-		return invalid("the projection is nil: give a *projection.Projection")
+		return invalid("the projection is nil: give a *projection.Projection or a *sqlprojection.Store")
 	case config.Name == "":
 		return invalid("Name is empty: give one that tells the projection from others")
 	}

@@ -9,7 +9,11 @@ import (
 
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/projection/sqlprojection"
 )
+
+// The handlers of a store of an SQL database count as a projection does.
+var _ metrics.Projection = (*sqlprojection.Store)(nil)
 
 // stats is a projection in any state.
 type stats projection.Stats

@@ -75,6 +75,7 @@ func TestEventsWithoutReactionArePassedAndStoredInTheSameTable(t *testing.T) {
 		numbers, sum := w.effects("x")
 		assert.Equal(t, []uint64{2, 4}, numbers)
 		assert.Equal(t, 5, sum)
+		assert.Equal(t, projection.Stats{Applied: 2, Ignored: 3}, w.store.Stats())
 	})
 }
 
@@ -107,6 +108,7 @@ func TestAnErrorOrPanicRollsBackAndBlocksItsAggregateAlone(t *testing.T) {
 		healed.Store(true)
 		eventually(t, "it heals", func() bool { numbers, _ = w.effects("bad"); return len(numbers) == 2 })
 		assert.Equal(t, upTo(2), numbers)
+		eventually(t, "what failed is not counted", func() bool { return w.store.Stats() == projection.Stats{Applied: 3} })
 	})
 }
 

@@ -33,7 +33,11 @@ func (s *Store) once(msg *message.Message, apply func(context.Context, *sql.Tx) 
 		return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
 	}
 	err := position.CommitIn(msg.Context(), s, func(ctx context.Context, a subscriber.Advance) error {
-		return s.transact(ctx, a, apply)
+		if err := s.transact(ctx, a, apply); err != nil {
+			return err
+		}
+		s.stats.applied.Add(1)
+		return nil
 	})
 	if err != nil {
 		id, number, _ := subscriber.AggregateFromContext(msg.Context())

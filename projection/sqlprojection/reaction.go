@@ -78,6 +78,7 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 			applies = append(applies, apply)
 		}
 		if len(applies) == 0 {
+			s.stats.ignored.Add(1)
 			return nil
 		}
 		return s.once(msg, func(ctx context.Context, tx *sql.Tx) error {

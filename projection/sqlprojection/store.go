@@ -5,9 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -18,6 +20,16 @@ type Store struct {
 	config  Config
 	history reaction.History
 	sql     statements
+	stats   counters
+}
+
+type counters struct{ applied, ignored atomic.Uint64 }
+
+// Stats counts what the store's handlers have done since it was made, all of them together: Applied are events whose transactions were
+// committed, Ignored those to which none of the reactions of a [Store.React] was. Nothing is Dropped. An event is counted as applied when
+// its commit is known, so one whose reply was lost is not.
+func (s *Store) Stats() projection.Stats {
+	return projection.Stats{Applied: s.stats.applied.Load(), Ignored: s.stats.ignored.Load()}
 }
 
 var _ subscriber.PositionStore = (*Store)(nil)
