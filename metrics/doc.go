@@ -1,8 +1,9 @@
-// Package metrics has Prometheus collectors for subscribers and projections.
+// Package metrics has Prometheus collectors for subscribers, projections and process managers.
 //
 //	registry.MustRegister(
 //		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
 //		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),
+//		metrics.NewProcessCollector(sagas, metrics.ProcessConfig{Type: "order-saga"}),
 //	)
 //
 // A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round trip, no read unit.
@@ -55,15 +56,27 @@
 //
 // # Projections
 //
-// What a projection has done since it was made, with the label projection:
+// What a projection, or the handlers of a sqlprojection.Store, have done since it was made, with the label projection:
 //
 //	millrace_projection_events_applied_total        counter  events whose writes were committed
 //	millrace_projection_events_ignored_total        counter  events without writes
 //	millrace_projection_writes_dropped_total        counter  idempotent writes that were left out
 //
+// # Process managers
+//
+// What a process manager has done since it was made, with the label process_type:
+//
+//	millrace_process_steps_total                    counter  steps that were stored
+//	millrace_process_inputs_passed_over_total       counter  events and timeouts for which there was nothing to do
+//	millrace_process_inputs_repeated_total          counter  events and timeouts that had been handled before
+//	millrace_process_commands_sent_total            counter  commands that were sent, those sent again included
+//	millrace_process_timeouts_fired_total           counter  timeouts that were handled
+//	millrace_process_failures_total                 counter  times that a timeout or stored commands that were due failed, or the look for them
+//	millrace_process_looks_total                    counter  times that it has looked for what is due
+//
 // # Several of one name
 //
-// A registry takes one collector for each consumer group, and one for each projection. Where a process has several subscribers
+// A registry takes one collector for each consumer group, one for each projection, and one for each type of processes. Where a process has several subscribers
 // in one group, give each a label of its own:
 //
 //	prometheus.WrapRegistererWith(prometheus.Labels{"member": "1"}, registry).MustRegister(...)

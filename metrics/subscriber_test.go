@@ -135,6 +135,7 @@ func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 	registry.MustRegister(
 		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),
 		metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{Name: "totals"}),
+		metrics.NewProcessCollector(processStats{}, metrics.ProcessConfig{Type: "saga"}),
 	)
 	problems, err := testutil.GatherAndLint(registry)
 
@@ -149,6 +150,7 @@ func TestTheDocumentationHasTheMetricsThatThereAre(t *testing.T) {
 	registry.MustRegister(
 		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),
 		metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{Name: "totals"}),
+		metrics.NewProcessCollector(processStats{}, metrics.ProcessConfig{Type: "saga"}),
 	)
 	families, err := registry.Gather()
 	require.NoError(t, err)
@@ -183,6 +185,8 @@ func TestWhatIsMissingIsAnErrorOfRegister(t *testing.T) {
 		"the subscriber is nil":  metrics.NewSubscriberCollector(nil, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
 		"ConsumerGroup is empty": metrics.NewSubscriberCollector(source{}, metrics.SubscriberConfig{}),
 		"the projection is nil":  metrics.NewProjectionCollector(nil, metrics.ProjectionConfig{Name: "totals"}),
+		"manager is nil":         metrics.NewProcessCollector(nil, metrics.ProcessConfig{Type: "saga"}),
+		"Type is empty":          metrics.NewProcessCollector(processStats{}, metrics.ProcessConfig{}),
 		"Name is empty":          metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{}),
 	} {
 		assert.ErrorContains(t, prometheus.NewRegistry().Register(broken), want)
