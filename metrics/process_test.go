@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -103,4 +105,42 @@ func deposited(ctx context.Context) *message.Message {
 	msg := message.NewMessageWithContext(ctx, "e1", []byte(`{"Amount":1}`))
 	msg.Metadata = message.Metadata{"name": "account.deposited.v1", "aggregate_type": "account", "aggregate_id": "42"}
 	return msg
+}
+
+// What a process manager does is scraped beside what its subscriber does.
+func ExampleNewProcessCollector() {
+	client := dynamotest.Open().Client() // any *dynamodb.Client
+	ctx := context.Background()
+	if err := journal.Create(ctx, client, journal.Config{Shards: 4}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	j, err := journal.Open(ctx, client, journal.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sagas := process.Define(aggregate.Define[saga]("saga", opened{}),
+		process.On(func(_ Deposited, in process.Input) string { return in.Source.Value }, func(saga, Deposited, process.Input) (process.Step[saga], error) {
+			return process.Step[saga]{Events: []aggregate.Event[saga]{opened{}}}, nil
+		}).Starts())
+	manager, err := process.New(j, client, sagas, process.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	registry := prometheus.NewRegistry() // as a rule prometheus.DefaultRegisterer, which promhttp.Handler serves
+	registry.MustRegister(metrics.NewProcessCollector(manager, metrics.ProcessConfig{Type: sagas.Type()}))
+
+	families, err := registry.Gather()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, family := range families[:2] {
+		fmt.Println(family.GetName(), family.GetMetric()[0].GetLabel()[0].GetValue())
+	}
+	// Output:
+	// millrace_process_commands_sent_total saga
+	// millrace_process_failures_total saga
 }

@@ -73,7 +73,7 @@ type PendingCommand struct {
 type PendingQuery struct {
 	// Type is that of the processes.
 	Type string
-	// ID is that of one process of the Type.
+	// ID is that of one process of the Type, which is required then.
 	ID string
 	// Before, if not zero: only what has a Pending.At before that time. With the time of now these are the timeouts that are overdue, and commands.
 	Before time.Time
@@ -84,13 +84,17 @@ type PendingQuery struct {
 // It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the query leaves out; the table has nothing but what is pending. Of
 // one process it costs a read unit for each 4 KB that is pending there, strongly consistent.
 //
-// Errors: journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+// Errors: [ErrInvalidConfig] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
 func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pending, error] {
 	read := b.scan(query)
 	if query.ID != "" {
 		read = b.query(query)
 	}
 	return func(yield func(Pending, error) bool) {
+		if query.ID != "" && query.Type == "" {
+			yield(Pending{}, &ConfigError{"PendingQuery.Type", "is empty, and an ID is that of one process of a type: give both"})
+			return
+		}
 		var start item
 		for {
 			var rows []item
@@ -197,8 +201,8 @@ func pendingOf(row item) Pending {
 	return p
 }
 
-// Retry has a manager take it up within its [Config].PollInterval, instead of when [Config].RetryAfter is over. A timeout that is not due stays as it is. It takes one write unit and
-// two of the index.
+// Retry has a manager take it up within its [Config].PollInterval, instead of when [Config].RetryAfter is over. A timeout that is not due stays as it
+// is. It takes one write unit and two of the index.
 //
 // If somebody is at it just now it is done twice: a timeout's step happens once all the same, and commands are sent again with the same UUIDs.
 //
@@ -219,9 +223,10 @@ func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 
 // Drop gives it up. It takes two write units, or more if the row is over 1 KB.
 //
-// A timeout that is dropped never fires, as if its process had cancelled it, but the process does not know: one that waits for nothing else waits for ever. Commands that are dropped are not
-// sent, though their process takes them for sent; those before the one that fails were, perhaps. All of them are in Pending.Commands, to be seen to in another way. Nothing else of the process changes, and a manager that
-// is at it just now does no harm: either it was done before, or it is not done.
+// A timeout that is dropped never fires, as if its process had cancelled it, but the process does not know: one that waits for nothing else waits for
+// ever. Commands that are dropped are not sent, though their process takes them for sent; those before the one that fails were, perhaps. All of them
+// are in Pending.Commands, to be seen to in another way. Nothing else of the process changes. A manager that is at it just now does no harm: the
+// timeout has fired before or does not fire, and commands that are on their way arrive.
 //
 // Errors: [ErrNotPending], those of Pending.
 func (b *Backlog) Drop(ctx context.Context, p Pending) error {

@@ -296,14 +296,28 @@ func TestWhatStopsWithItsManagerHasNotFailed(t *testing.T) {
 	assert.Empty(t, w.one(process.PendingQuery{}).Failure)
 }
 
+func TestAnIDWithoutATypeIsRefused(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	looks := 0
+	for _, err := range w.backlog().Pending(t.Context(), process.PendingQuery{ID: "o1"}) {
+		looks++
+		require.ErrorIs(t, err, process.ErrInvalidConfig)
+	}
+	assert.Equal(t, 1, looks)
+}
+
 func TestABacklogWithoutATableSaysSo(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	b := process.NewBacklog(w.client, "elsewhere")
 	for _, query := range []process.PendingQuery{{}, {Type: "saga", ID: "o1"}} {
+		looks := 0
 		for _, err := range b.Pending(t.Context(), query) {
+			looks++
 			require.ErrorIs(t, err, journal.ErrTableMissing)
 		}
+		assert.Equal(t, 1, looks)
 	}
 	require.ErrorIs(t, b.Drop(t.Context(), process.Pending{Row: "timeout/credit"}), journal.ErrTableMissing)
 }

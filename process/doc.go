@@ -59,7 +59,8 @@
 //
 // # What is pending
 //
-// A [Backlog] shows the timeouts that are set and the commands that are not sent, of all managers that share a table, needs none of their definitions, and has one tried again at once or dropped.
+// A [Backlog] shows the timeouts that are set and the commands that are not sent, of all managers that share a table. It needs
+// none of their definitions, and has one tried again at once, or dropped.
 //
 // # Cost
 //

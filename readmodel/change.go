@@ -101,7 +101,8 @@ func OnRemoved(progress func(rows int)) DropOption {
 // groups), unless it is called with [Force], and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that
 // read the generation within [Config].MaxAge may be under way still; then its tables can be deleted, which is left to the caller.
 //
-// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove; when ctx ends while members are in the way, its error with an ErrActive.
+// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove; when
+// ctx ends while members are in the way, its error with an ErrActive.
 func (m *Model) Drop(ctx context.Context, g Generation, options ...DropOption) error {
 	var removal groups.Removal
 	for _, option := range options {

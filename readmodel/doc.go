@@ -30,7 +30,8 @@
 //
 // # To operate it
 //
-// A tool that is none of the read model's programs opens it with [OpenExisting], which makes nothing and finds out the topics; [List] gives all that a table has. `millrace model` is such a tool.
+// A tool that is none of the read model's programs opens it with [OpenExisting], which makes nothing and finds out the topics; [List]
+// gives all that a table has. `millrace model` is such a tool.
 //
 // # Cost
 //

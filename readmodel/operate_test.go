@@ -2,6 +2,7 @@ package readmodel_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
@@ -164,4 +166,33 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 	left, err := groups.New(w.j).Topics(t.Context(), next.Group())
 	require.NoError(t, err)
 	assert.Empty(t, left)
+}
+
+// A tool builds each read model of a table anew, whatever they consume.
+func ExampleOpenExisting() {
+	ctx := context.Background()
+	db := dynamotest.Open()
+	defer db.Close()
+	check(journal.Create(ctx, db.Client(), journal.Config{Shards: 1}))
+	check(readmodel.CreateTable(ctx, db.Client(), readmodel.DefaultTable))
+	j, err := journal.Open(ctx, db.Client(), journal.Config{})
+	check(err)
+	for _, name := range []string{"orders", "totals"} { // what their programs do
+		_, err = readmodel.Open(ctx, db.Client(), readmodel.Config{Name: name, Journal: j, Topics: []string{"order"}})
+		check(err)
+	}
+
+	all, err := readmodel.List(ctx, db.Client(), readmodel.DefaultTable)
+	check(err)
+	for _, g := range all {
+		model, err := readmodel.OpenExisting(ctx, db.Client(), readmodel.Config{Name: g.Serving.Model, Journal: j})
+		check(err)
+		next, err := model.Begin(ctx)
+		check(err)
+		err = model.Switch(ctx, next)
+		fmt.Printf("%s: %v\n", g.Serving.Model, err)
+	}
+	// Output:
+	// orders: switch read model "orders": generation orders.2 has no consumers yet: start them (Run)
+	// totals: switch read model "totals": generation totals.2 has no consumers yet: start them (Run)
 }
