@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/journal"
 )
 
 // BacklogClient is what a [Backlog] needs of a *dynamodb.Client.
@@ -100,7 +99,7 @@ func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pen
 			var rows []item
 			var err error
 			if rows, start, err = read(ctx, start); err != nil {
-				yield(Pending{}, fmt.Errorf("read what is pending: %w", journal.Explain(err, b.table)))
+				yield(Pending{}, fmt.Errorf("read what is pending: %w", explain(err, b.table)))
 				return
 			}
 			for _, row := range rows {
@@ -255,7 +254,7 @@ func (b *Backlog) explain(what string, p Pending, err error) error {
 	case isConditionFalse(err):
 		err = ErrNotPending
 	default:
-		err = journal.Explain(err, b.table)
+		err = explain(err, b.table)
 	}
 	return fmt.Errorf("%s %s of process %s: %w", what, p.Row, p.Process, err)
 }

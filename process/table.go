@@ -2,6 +2,8 @@ package process
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +64,15 @@ func CreateTable(ctx context.Context, client journal.Client, name string) error 
 		}},
 		BillingMode: types.BillingModePayPerRequest,
 	})
+}
+
+// explain is journal.Explain for the table.
+func explain(err error, table string) error {
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return fmt.Errorf("%w: %q (process.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
+	}
+	return journal.Explain(err, table)
 }
 
 type item = map[string]types.AttributeValue

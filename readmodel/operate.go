@@ -8,8 +8,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/millrace-dev/millrace/journal"
 )
 
 // OpenExisting gives a read model to those who operate it and are none of its programs: it makes none, and needs no [Config].Topics. Without them the
@@ -71,7 +69,7 @@ func List(ctx context.Context, client ListClient, table string) (all []Generatio
 	for {
 		out, err := client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, ExclusiveStartKey: start})
 		if err != nil {
-			return nil, fmt.Errorf("list read models: %w", journal.Explain(err, table))
+			return nil, fmt.Errorf("list read models: %w", explain(err, table))
 		}
 		for _, row := range out.Items {
 			m := &Model{config: Config{Table: table}}

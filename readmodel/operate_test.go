@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -195,4 +196,21 @@ func ExampleOpenExisting() {
 	// Output:
 	// orders: switch read model "orders": generation orders.2 has no consumers yet: start them (Run)
 	// totals: switch read model "totals": generation totals.2 has no consumers yet: start them (Run)
+}
+
+func TestAMissingPermissionIsSaidAsSuch(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, readmodel.CreateTable(t.Context(), db.Client(), ""))
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+	require.NoError(t, err)
+	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException"}), dynamotest.Table(readmodel.DefaultTable))
+
+	_, err = readmodel.OpenExisting(t.Context(), db.Client(), readmodel.Config{Name: "totals", Journal: j})
+	require.ErrorIs(t, err, journal.ErrAccess)
+	_, err = readmodel.Open(t.Context(), db.Client(), readmodel.Config{Name: "totals", Journal: j, Topics: []string{topic}})
+	require.ErrorIs(t, err, journal.ErrAccess)
+	_, err = readmodel.List(t.Context(), db.Client(), "")
+	require.ErrorIs(t, err, journal.ErrAccess)
 }

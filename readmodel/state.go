@@ -213,11 +213,16 @@ func (m *Model) stateOf(row item) (s state, err error) {
 }
 
 func (m *Model) explain(what string, err error) error {
+	return fmt.Errorf("%s read model %q: %w", what, m.config.Name, explain(err, m.config.Table))
+}
+
+// explain is journal.Explain for the table of read models.
+func explain(err error, table string) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		err = fmt.Errorf("%w: table %q: make it with readmodel.CreateTable: %w", journal.ErrTableMissing, m.config.Table, err)
+		return fmt.Errorf("%w: %q (readmodel.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
 	}
-	return fmt.Errorf("%s read model %q: %w", what, m.config.Name, err)
+	return journal.Explain(err, table)
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

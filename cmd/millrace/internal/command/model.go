@@ -145,7 +145,7 @@ func (a *app) openModel(ctx context.Context, o modelOptions, name string, config
 }
 
 func explainModel(err error) error {
-	return tableMissing(err, "The programs make it with readmodel.CreateTable; --model-table names another.")
+	return tableMissing(err, "The programs make that table; --model-table names another.")
 }
 
 func (a *app) runModels(ctx context.Context, o modelOptions) error {

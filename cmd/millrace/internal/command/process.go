@@ -120,7 +120,7 @@ func (a *app) backlog(ctx context.Context, table string) (*process.Backlog, erro
 }
 
 func explainBacklog(err error) error {
-	return tableMissing(err, "The programs make it with process.CreateTable; --process-table names another.")
+	return tableMissing(err, "The programs make that table; --process-table names another.")
 }
 
 func (a *app) runPending(ctx context.Context, table string, query process.PendingQuery, failed bool) error {
