@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// budget bounds what is read ahead of the handlers, for all shards of a subscription; one page of each may exceed it.
+// budget bounds what is read ahead of the handlers, for all shards of a subscription. A page takes its place before it is read; it may turn out
+// larger, and what exceeds the budget by a quarter is dropped.
 type budget struct {
 	size, lanes int
 
 	mu   sync.Mutex
 	used int
-	news chan struct{} // closed when there may be room again; nil while nobody waits
+	news chan struct{} // closed when there is room again; nil while nobody waits
 }
 
 func (b *budget) take(n int) {
@@ -21,61 +22,41 @@ func (b *budget) take(n int) {
 	b.used += n
 }
 
+// tryTake takes n where that does not exceed the budget by far.
+func (b *budget) tryTake(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.used+n > b.size+b.size/4 {
+		return false
+	}
+	b.used += n
+	return true
+}
+
 func (b *budget) give(n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before := b.used
 	b.used -= n
-	for _, bound := range []int{b.size, b.size / 2} {
-		if before >= bound && b.used < bound {
-			b.tell()
-		}
-	}
-}
-
-// changed has those who wait look again whether lanes are free.
-func (b *budget) changed() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.tell()
-}
-
-func (b *budget) tell() {
-	if b.news != nil {
+	if b.used < b.size && b.news != nil {
 		close(b.news)
 		b.news = nil
 	}
 }
 
-// share is how much one stream may hold, beside a single event of any size. While half is free a stream alone may hold a good deal. Then it is so
-// little that handlers which hang in all lanes, with all that their streams hold, leave a part to the rest. Less than some events would
-// make reading them dear.
-func (b *budget) share() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	least := max(minShare, b.size/(4*b.lanes))
-	if b.used < b.size/2 {
-		return max(least, (b.size-b.used)/8)
-	}
-	return least
-}
-
-const minShare = 16 << 10
-
-// reserve takes n once more may be read, or gives the context's error. Where half of the budget is used it lets the handlers come after: to read on
-// would not bring them anything sooner while all lanes are busy, and the more is free, the more does a stream with many events keep of them. While
-// lanes are free it does so for a moment only, as they may be free because the rest hangs.
-func (b *budget) reserve(ctx context.Context, n int, busy func() bool) error {
+// reserve takes n once something is free, or gives the context's error.
+//
+// A stream may hold all of the budget, so that a large aggregate is read once, and readers wait for the handlers. But lanes may be free while
+// they wait, because the few streams that hold the budget come one after the other, or hang. Then trim is to free some of it.
+func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func()) error {
 	patience := time.NewTimer(lull)
 	defer patience.Stop()
-	waited := false
 	for {
 		b.mu.Lock()
 		if err := ctx.Err(); err != nil {
 			b.mu.Unlock()
 			return err
 		}
-		if b.used < b.size/2 || b.used < b.size && waited && !busy() {
+		if b.used < b.size {
 			b.used += n
 			b.mu.Unlock()
 			return nil
@@ -87,12 +68,23 @@ func (b *budget) reserve(ctx context.Context, n int, busy func() bool) error {
 		b.mu.Unlock()
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
 		case <-news:
 		case <-patience.C:
-			waited = true
+			if !busy() {
+				trim()
+			}
+			patience.Reset(lull)
 		}
 	}
 }
 
-const lull = 100 * time.Millisecond
+const lull = 500 * time.Millisecond
+
+// page is what to reserve for a page of the tail, of which DynamoDB reads 1 MB at most. A small budget is not for one reader alone.
+func (b *budget) page() int { return min(1<<20, b.size/8) }
+
+// share is what one stream may hold where there is no room, beside a single event of any size: so little that handlers which hang in all lanes but
+// one leave a half to the rest. Less than some events would make reading them dear.
+func (b *budget) share() int { return max(minShare, b.size/(2*b.lanes)) }
+
+const minShare = 16 << 10

@@ -7,16 +7,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
 )
 
 func lanesFree() bool { return false }
 func lanesBusy() bool { return true }
+func trimNothing()    {}
 
 // reserving tells on a channel when it has reserved.
-func reserving(t *testing.T, b *budget, n int, busy func() bool) <-chan error {
+func reserving(t *testing.T, b *budget, busy func() bool, trim func()) <-chan error {
 	t.Helper()
 	reserved := make(chan error, 1)
-	go func() { reserved <- b.reserve(t.Context(), n, busy) }()
+	go func() { reserved <- b.reserve(t.Context(), 10, busy, trim) }()
 	return reserved
 }
 
@@ -29,12 +32,12 @@ func notYet(t *testing.T, reserved <-chan error) {
 	}
 }
 
-func TestWhileAllLanesAreBusyHalfOfTheBufferIsFilled(t *testing.T) {
+func TestReadersWaitForTheHandlers(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 100}
-	require.NoError(t, b.reserve(t.Context(), 49, lanesBusy))
-	require.NoError(t, b.reserve(t.Context(), 10, lanesBusy))
-	reserved := reserving(t, b, 1, lanesBusy)
+	b := &budget{size: 100, lanes: 1}
+	require.NoError(t, b.reserve(t.Context(), 99, lanesBusy, trimNothing))
+	require.NoError(t, b.reserve(t.Context(), 10, lanesBusy, trimNothing))
+	reserved := reserving(t, b, lanesBusy, func() { assert.Fail(t, "the lanes have enough to do") })
 	notYet(t, reserved)
 	b.give(9)
 	notYet(t, reserved)
@@ -42,49 +45,54 @@ func TestWhileAllLanesAreBusyHalfOfTheBufferIsFilled(t *testing.T) {
 	require.NoError(t, <-reserved)
 }
 
-func TestWhereLanesAreFreeAllOfTheBufferIsFilled(t *testing.T) {
+func TestStreamsAreTrimmedWhileLanesAreFree(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 100}
-	b.take(50)
-	require.NoError(t, b.reserve(t.Context(), 50, lanesFree))
-	reserved := reserving(t, b, 1, lanesFree)
-	notYet(t, reserved)
-	b.give(1)
+	b := &budget{size: 100, lanes: 1}
+	b.take(120)
+	reserved := reserving(t, b, lanesFree, func() { b.give(7) }) // again and again
 	require.NoError(t, <-reserved)
-}
-
-func TestALaneThatBecomesFreeIsNoticed(t *testing.T) {
-	t.Parallel()
-	b := &budget{size: 100}
-	b.take(50)
-	release := make(chan struct{})
-	l := &lanes{max: 1, free: b.changed, serve: func(*stream) bool { <-release; return false }}
-	l.run(&stream{})
-	reserved := reserving(t, b, 1, l.busy)
-	notYet(t, reserved)
-	close(release)
-	require.NoError(t, <-reserved)
+	assert.Equal(t, 99+10, b.used)
 }
 
 func TestWhoeverStopsWaitingReservesNothing(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 100}
+	b := &budget{size: 100, lanes: 1}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.ErrorIs(t, b.reserve(ctx, 60, lanesFree), context.Canceled)
+	require.ErrorIs(t, b.reserve(ctx, 60, lanesFree, trimNothing), context.Canceled)
 	assert.Zero(t, b.used)
 }
 
-func TestHoweverManyStreamsTakeTheirShareSomethingIsLeft(t *testing.T) {
+func TestAStreamThatIsTrimmedKeepsItsFirstEvents(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 32 << 20, lanes: 64}
-	assert.Equal(t, 4<<20, b.share(), "a stream alone")
-	for range 63 {
-		b.take(b.share())
+	b := &budget{size: 10_000, lanes: 1}
+	st := &stream{shard: &shard{subscription: &subscription{budget: b}}}
+	record := func(n uint64) *journal.Record { return &journal.Record{Number: n, Payload: make([]byte, 800)} }
+	numbers := func() (got []uint64) {
+		for _, r := range st.buffer {
+			got = append(got, r.Number)
+		}
+		return got
 	}
-	assert.Greater(t, b.size-b.used, 4<<20)
-	b.take(b.size)
-	assert.Equal(t, 128<<10, b.share())
-	small := &budget{size: 1 << 10, lanes: 64}
-	assert.Equal(t, minShare, small.share())
+	size := record(1).Size()
+	for _, n := range []uint64{1, 4, 2, 2, 3} {
+		st.offer(record(n), true)
+	}
+	assert.Equal(t, []uint64{1, 2, 3, 4}, numbers(), "in order, each once")
+	st.trim(2 * size)
+	st.offer(record(5), true)
+	assert.Equal(t, []uint64{1, 2}, numbers(), "what follows is read when its turn comes")
+	assert.Equal(t, 2*size, b.used)
+	st.trim(1)
+	assert.Equal(t, []uint64{1}, numbers(), "one event of any size")
+	st.dropFirst()
+	st.offer(record(6), true)
+	assert.Equal(t, []uint64{6}, numbers())
+	b.take(12_000)
+	st.offer(record(7), true)
+	b.give(12_000)
+	st.offer(record(8), true)
+	assert.Equal(t, []uint64{6}, numbers(), "there was no room")
+	st.drop()
+	assert.Zero(t, b.used)
 }

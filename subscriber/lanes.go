@@ -7,7 +7,6 @@ import "sync"
 type lanes struct {
 	max   int
 	serve func(*stream) (again bool)
-	free  func() // called when a lane is, after all were busy
 
 	mu      sync.Mutex
 	queue   []*stream
@@ -51,11 +50,7 @@ func (l *lanes) work() {
 		l.mu.Lock()
 		if len(l.queue) == 0 || l.stopped {
 			l.running--
-			freed := l.running == l.max-1
 			l.mu.Unlock()
-			if freed {
-				l.free()
-			}
 			return
 		}
 		s := l.queue[0]

@@ -42,7 +42,7 @@ type stream struct {
 	// buffer holds events in order. What lacks before and between them is read from the journal when its turn comes.
 	buffer      []*journal.Record
 	bufferBytes int
-	overflowed  bool // there was no room: nothing is added behind the buffer until it is empty
+	trimmed     bool // nothing is added to the buffer until it is empty
 
 	swept   uint64 // the highest event that only a sweep has shown
 	corrupt uint64 // an event that could not be read, which is not read ahead; 0 for none
@@ -80,17 +80,13 @@ type position struct {
 	doubt  bool          // a write of it failed and may have been done all the same
 }
 
-// offer takes a record that the tail showed, or just its number where there is no room.
-func (s *stream) offer(r *journal.Record, room bool) {
+// offer takes a record that the tail showed, or just its number.
+func (s *stream) offer(r *journal.Record, keep bool) {
 	s.hear(r.Number)
 	if r.Number > s.hint {
 		s.hint, s.hintAt = r.Number, r.OccurredAt.UnixMilli()
 	}
-	if s.claimed && r.Number <= s.acked {
-		return
-	}
-	s.overflowed = len(s.buffer) > 0 && (s.overflowed || !room)
-	if !room || s.overflowed {
+	if !keep || s.trimmed || (s.claimed && r.Number <= s.acked) {
 		return
 	}
 	// Most come in order. But the tail has the events of one commit in any order, and a page of it may end among them.
@@ -99,9 +95,14 @@ func (s *stream) offer(r *journal.Record, room bool) {
 		return
 	}
 	size := r.Size()
+	if len(s.buffer) == 0 { // there is room for one event of each
+		s.shard.budget.take(size)
+	} else if !s.shard.budget.tryTake(size) {
+		s.trimmed = true
+		return
+	}
 	s.buffer = slices.Insert(s.buffer, at, r)
 	s.bufferBytes += size
-	s.shard.budget.take(size)
 }
 
 // hear notes that an event exists.
@@ -159,14 +160,30 @@ func (s *stream) dropFirst() {
 	s.buffer[0] = nil
 	s.buffer = s.buffer[1:]
 	if len(s.buffer) == 0 {
-		s.buffer = nil
+		s.buffer, s.trimmed = nil, false
 	}
 	s.bufferBytes -= size
 	s.shard.budget.give(size)
 }
 
+// trim drops what is over a size, the last first, but for one event.
+func (s *stream) trim(size int) {
+	freed, keep := 0, len(s.buffer)
+	for keep > 1 && s.bufferBytes-freed > size {
+		keep--
+		freed += s.buffer[keep].Size()
+	}
+	if freed == 0 {
+		return
+	}
+	clear(s.buffer[keep:])
+	s.buffer, s.trimmed = s.buffer[:keep], true
+	s.bufferBytes -= freed
+	s.shard.budget.give(freed)
+}
+
 // drop forgets what is buffered; it is read from the journal when its turn comes.
 func (s *stream) drop() {
 	s.shard.budget.give(s.bufferBytes)
-	s.buffer, s.bufferBytes = nil, 0
+	s.buffer, s.bufferBytes, s.trimmed = nil, 0, false
 }

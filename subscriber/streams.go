@@ -20,18 +20,32 @@ const (
 func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	room := sh.budget.share()
 	for _, r := range records {
 		st := sh.stream(r.Aggregate)
 		if st.claimed && r.Number <= st.acked {
 			sh.stats.duplicates.Add(1)
 		}
-		st.offer(r, (len(st.buffer) == 0 || st.bufferBytes+r.Size() <= room) && st.state != delayed && st.state != parked)
+		st.offer(r, st.state != delayed && st.state != parked)
 		sh.schedule(st)
 	}
 	sh.settled = sh.trail.OccurredAt
 	sh.caughtUp = caughtUp
 	sh.forget()
+}
+
+func (sh *shard) isCaughtUp() bool {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.caughtUp
+}
+
+// trim has streams hold no more than their share.
+func (sh *shard) trim() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, st := range sh.streams {
+		st.trim(sh.budget.share())
+	}
 }
 
 // hear passes on numbers alone: what the second look found, or the sweep. It gives those that the first look had missed.

@@ -222,6 +222,28 @@ func TestAHistoryOfLargeAggregatesIsReadOnce(t *testing.T) {
 	assert.Less(t, sub.Stats().Fetched, uint64(aggregates*each/20), "those that the tail had shown already")
 }
 
+func TestHandlersThatHangLeaveRoomForTheRest(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	for n := 0; n < 60; n += 20 {
+		for _, id := range []string{"big", "large"} {
+			commit := journal.Commit{Aggregate: account(id), Expected: uint64(n)}
+			for range 20 {
+				commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: make([]byte, 20<<10)})
+			}
+			_, err := j.Append(t.Context(), commit)
+			require.NoError(t, err)
+		}
+	}
+	config := quick(j)
+	config.BufferBytes, config.MaxInFlight = 512<<10, 3
+	_, messages := subscribe(t, config)
+	receive(t, messages) // and hangs
+	receive(t, messages)
+	write(t, open(t, j.Client()), "good", 0, 3)
+	assert.Equal(t, expect("good", 1, 3), receiveAll(t, messages, 3))
+}
+
 func TestAnAggregateThatWasForgottenGoesOnWhereItWas(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)

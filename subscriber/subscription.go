@@ -40,13 +40,12 @@ const (
 )
 
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
-	ahead := &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}
 	return &subscription{
 		ctx: ctx, config: sub.config, journal: sub.config.Journal, raw: sub.config.Journal.Raw(), checkpoint: sub.checkpoint,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(st *stream) bool { return st.shard.serve(st) }, free: ahead.changed},
-		budget: ahead, writers: make(chan struct{}, rowWriters),
+		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(st *stream) bool { return st.shard.serve(st) }},
+		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, writers: make(chan struct{}, rowWriters),
 	}
 }
 

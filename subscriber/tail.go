@@ -60,8 +60,11 @@ func beforeJitter(interval time.Duration) time.Duration {
 // look reads on to the end of the tail, and takes the second look where one is due.
 func (sh *shard) look(ctx context.Context) (found bool, err error) {
 	ahead := 0
+	if !sh.isCaughtUp() {
+		ahead = sh.budget.page() // it is full then, most likely
+	}
 	for {
-		if err := sh.budget.reserve(ctx, ahead, sh.lanes.busy); err != nil {
+		if err := sh.budget.reserve(ctx, ahead, sh.lanes.busy, sh.trim); err != nil {
 			return found, err
 		}
 		now := sh.now()
@@ -96,7 +99,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 		if !page.More {
 			return found, sh.lookAgain(ctx, horizon)
 		}
-		ahead = pageBytes // the next page is full too, most likely
+		ahead = sh.budget.page()
 	}
 }
 
@@ -140,11 +143,7 @@ func (sh *shard) page(ctx context.Context, q journal.TailQuery) (journal.TailPag
 	return sh.raw.Tail(ctx, q)
 }
 
-const (
-	readTimeout = 10 * time.Second
-	// pageBytes is what DynamoDB reads at a time, at most.
-	pageBytes = 1 << 20
-)
+const readTimeout = 10 * time.Second
 
 // report logs items of the tail that are no records. Where an item still tells its place, its aggregate
 // hears of it and stops there until it is mended; else the gap stops it.
