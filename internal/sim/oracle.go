@@ -20,14 +20,16 @@ type oracle struct {
 	filters  map[string]bool // groups that ask for events that happened alone
 	runs     map[string]bool // groups that handle runs of events, of which one message is handed out
 	resting  map[stream]bool // groups and topics that are paused and idle
-	commands map[commandKey]string
+	commands map[commandKey]sent
+	// commanded counts the commands of each saga, which takes the place of an aggregate.
+	commanded map[stream]int
 }
 
 // mostFindings are kept of a world; what follows the first of them says little.
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]string{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]sent{}, commanded: map[stream]int{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {

@@ -61,7 +61,7 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 	}
 	w.await(ctx, heads)
 	// Long enough for whatever is looked at twice, and for sagas that wake and find that they could not say so.
-	pauseFor(ctx, max(w.plan.trailing+time.Second, nap+3*sagaRetry))
+	pauseFor(ctx, max(w.plan.trailing+time.Second, w.plan.sagas.longest()))
 	w.closeAll()
 	delivered := w.oracle.deliveries()
 	for _, p := range w.processes {

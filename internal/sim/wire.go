@@ -32,7 +32,8 @@ type wire struct {
 	quality quality
 	stalled time.Time // until then
 	dead    chan struct{}
-	sabotage
+
+	sabotage Sabotage
 }
 
 var (
@@ -61,7 +62,7 @@ func (w *wire) remember(stack *middleware.Stack) error {
 		) {
 			switch in.Parameters.(type) {
 			case *dynamodb.UpdateItemInput, *dynamodb.TransactWriteItemsInput:
-				in.Parameters = w.spoil(in.Parameters)
+				in.Parameters = w.sabotage.spoil(in.Parameters)
 				ctx = context.WithValue(ctx, inputKey{}, in.Parameters)
 			}
 			return next.HandleInitialize(ctx, in)
