@@ -112,8 +112,12 @@ func (l *life) handle(msg *message.Message) {
 	if l.effects != nil && !failed {
 		failed = l.effects.Handle(msg) != nil
 	}
-	if l.sagas != nil && l.sagas.Handle(msg) != nil {
-		failed = true // if it is nacked otherwise, it comes again though it was done
+	if l.sagas != nil {
+		if l.sagas.Handle(msg) == nil {
+			w.oracle.handles(s, number) // though it may be nacked and come again
+		} else {
+			failed = true
+		}
 	}
 	select {
 	case <-l.wire.dead:

@@ -146,6 +146,28 @@ func (c commandWire) arrive(msg *message.Message) {
 // sent is what is the same each time that a command is sent.
 type sent struct{ id, cause string }
 
+// arrived is the first of those that arrived of a command.
+type arrived struct {
+	sent
+	at time.Duration
+}
+
+// handledKey is an event that the process managers of a group have handled.
+type handledKey struct {
+	group string
+	source
+}
+
+// handles is told that a process manager has handled an event: its step is stored and its commands are sent.
+func (o *oracle) handles(s stream, number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	key := handledKey{s.group, source{s.topic, s.id, number}}
+	if _, again := o.handled[key]; !again {
+		o.handled[key] = o.trace.now()
+	}
+}
+
 type commandKey struct {
 	group, saga string
 	act
@@ -159,7 +181,7 @@ func (o *oracle) command(m *member, key commandKey, got sent) {
 	known, again := o.commands[key]
 	if again {
 		o.trace.seen["command again"]++
-		if known != got {
+		if known.sent != got {
 			o.finding(Effect, "%s sends the command %s of saga %s under the id %s for %s, and before it was %s for %s", m.name, key, key.saga, got.id, got.cause, known.id, known.cause)
 		}
 		return
@@ -170,6 +192,6 @@ func (o *oracle) command(m *member, key commandKey, got sent) {
 			o.finding(Effect, "%s sends the command %s of saga %s, and the one before it was not sent", m.name, key, key.saga)
 		}
 	}
-	o.commands[key] = got
+	o.commands[key] = arrived{got, o.trace.now()}
 	o.commanded[stream{group: key.group, id: key.saga}]++
 }

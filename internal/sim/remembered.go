@@ -143,6 +143,10 @@ func (c *course) step(r *journal.Record) {
 		c.find("takes a step on %s, not on #%d", e.source, next)
 		return
 	}
+	if e.Steps != c.at.Steps+1 {
+		c.find("takes step %d on %s after %d steps", e.Steps, e.source, c.at.Steps)
+		return
+	}
 	c.next[s] = nextHappened(next + 1)
 	input := ids[e.Number-1]
 	c.cause(r, input)
@@ -171,7 +175,7 @@ func (c *course) wake(r *journal.Record) {
 		c.find("wakes up %v after %s, less than %v", slept, c.at.Last, least)
 	}
 	c.cause(r, c.set)
-	c.command(act{source: c.at.Last, Woken: e.Times}, c.set, 0)
+	c.command(act{source: c.at.Last, Steps: c.at.Steps, Woken: e.Times}, c.set, 0)
 	e.Apply(&c.at)
 	c.since = r.OccurredAt
 	if e.Times < mostNaps {
@@ -203,10 +207,14 @@ func (c *course) cause(r *journal.Record, input string) {
 func (c *course) command(a act, input string, place int) {
 	c.sent++
 	want := sent{c.derived(input, "command "+strconv.Itoa(place)), input}
-	switch got := c.oracle.commands[commandKey{c.group, c.id.Value, a}]; {
-	case got == sent{}:
+	got, known := c.oracle.commands[commandKey{c.group, c.id.Value, a}]
+	handled := c.oracle.handled[handledKey{c.group, a.source}]
+	switch {
+	case !known:
 		c.find("did not send the command %s", a)
-	case got != want:
+	case a.Woken == 0 && got.at > handled:
+		c.find("has sent the command %s at %v, but its event had been handled at %v", a, got.at, handled)
+	case got.sent != want:
 		c.find("has sent the command %s under the id %s for %s, not %s for %s", a, got.id, got.cause, want.id, want.cause)
 	}
 }

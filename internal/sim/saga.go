@@ -14,9 +14,10 @@ import (
 // timeout anew or cancels it. When nothing more happens for a while it wakes up and sets it again, a few times. Some steps end it.
 
 type saga struct {
-	Last source
-	Woke int // since the last step
-	Over bool
+	Last  source
+	Steps int
+	Woke  int // since the last step
+	Over  bool
 }
 
 // source is the event that a step was taken on.
@@ -30,23 +31,27 @@ func (s source) stream() stream { return stream{topic: s.Topic, id: s.ID} }
 func (s source) String() string { return fmt.Sprintf("%s/%s #%d", s.Topic, s.ID, s.Number) }
 
 type (
-	stepped struct{ source }
-	woken   struct{ Times int } // since the last step
-	act     struct {
+	stepped struct {
 		source
+		Steps int // with this one
+	}
+	woken struct{ Times int } // since the last step
+	act   struct {
+		source
+		Steps int
 		Woken int // as often the saga had woken
 		Place int // among the commands of one step
 	}
 )
 
 func (a act) String() string {
-	return fmt.Sprintf("%s, woken %d times, command %d", a.source, a.Woken, a.Place)
+	return fmt.Sprintf("%s, step %d, woken %d times, command %d", a.source, a.Steps, a.Woken, a.Place)
 }
 
 func (stepped) EventType() string { return "stepped" }
 func (woken) EventType() string   { return "woken" }
 
-func (e stepped) Apply(s *saga) { *s = saga{Last: e.source, Over: e.ends()} }
+func (e stepped) Apply(s *saga) { *s = saga{Last: e.source, Steps: e.Steps, Over: e.ends()} }
 func (e woken) Apply(s *saga)   { s.Woke = e.Times }
 
 func (s source) cancels() bool { return s.Number%7 == 3 }
@@ -55,10 +60,10 @@ func (s source) cancels() bool { return s.Number%7 == 3 }
 func (s source) ends() bool { return s.Number%50 == 49 }
 
 // acts are the commands of a step.
-func (s source) acts() []act {
-	acts := []act{{source: s}}
-	if s.Number%3 == 0 {
-		acts = append(acts, act{source: s, Place: 1})
+func (e stepped) acts() []act {
+	acts := []act{{source: e.source, Steps: e.Steps}}
+	if e.Number%3 == 0 {
+		acts = append(acts, act{source: e.source, Steps: e.Steps, Place: 1})
 	}
 	return acts
 }
@@ -105,15 +110,15 @@ func (l *life) defineSagas() pm.Definition[saga] {
 	plan := l.process.world.plan.sagas
 	return pm.Define(aggregate.Define[saga](sagaType(l.member.group), stepped{}, woken{}),
 		pm.On(func(_ happened, in pm.Input) string { return plan.sagaOf(in.Source.Type, in.Source.Value) },
-			func(_ saga, _ happened, in pm.Input) (step pm.Step[saga], err error) {
-				s := source{in.Source.Type, in.Source.Value, in.Number}
-				step.Events = []aggregate.Event[saga]{stepped{s}}
-				for _, a := range s.acts() {
+			func(s saga, _ happened, in pm.Input) (step pm.Step[saga], err error) {
+				e := stepped{source{in.Source.Type, in.Source.Value, in.Number}, s.Steps + 1}
+				step.Events = []aggregate.Event[saga]{e}
+				for _, a := range e.acts() {
 					step.Commands = append(step.Commands, a)
 				}
 				switch {
-				case s.ends():
-				case s.cancels():
+				case e.ends():
+				case e.cancels():
 					step.Cancel = []string{sagaTimeout}
 				default:
 					step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}
@@ -122,7 +127,7 @@ func (l *life) defineSagas() pm.Definition[saga] {
 			}).Starts(),
 		pm.OnTimeout(sagaTimeout, func(s saga, _ pm.Input) (step pm.Step[saga], err error) {
 			step.Events = []aggregate.Event[saga]{woken{s.Woke + 1}}
-			step.Commands = []any{act{source: s.Last, Woken: s.Woke + 1}}
+			step.Commands = []any{act{source: s.Last, Steps: s.Steps, Woken: s.Woke + 1}}
 			if s.Woke+1 < mostNaps {
 				step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}
 			}

@@ -167,8 +167,8 @@ func (w *world) storm(ctx context.Context, j *journal.Journal, random *rand.Rand
 		}()
 	}
 	writing.Wait()
-	if w.plan.dear { // and until timeouts have fired amid all this
-		pauseFor(ctx, 2*w.plan.sagas.nap)
+	if w.plan.dear {
+		w.linger(ctx)
 	}
 	stop()
 	living.Wait()
