@@ -112,11 +112,12 @@ func (c *course) follow(records []*journal.Record) {
 		c.next[s] = nextHappened(1)
 	}
 	for _, r := range records {
-		if c.at.Over {
+		switch {
+		case c.at.Over:
 			c.find("goes on after its last step, on %s, with %s", c.at.Last, r.EventType)
-		} else if r.EventType == (woken{}).EventType() {
+		case r.EventType == woken{}.EventType():
 			c.wake(r)
-		} else {
+		default:
 			c.step(r)
 		}
 		if c.wrong {

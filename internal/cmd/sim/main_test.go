@@ -67,6 +67,10 @@ func TestWorlds(t *testing.T) {
 		"shuffle": `reordered`,
 		"forget":  `after_flush_duplicate`,
 		"unfence": `position`,
+		"reissue": `effect`,
+		"unguard": `effect`,
+		"detach":  `effect`,
+		"strand":  `effect`,
 	} {
 		t.Run("OneThatIsBrokenOnPurposeIsFoundOut/"+sabotage, func(t *testing.T) {
 			code, out, notes := sim.run(t, "-small", "-deliveries", "20000", "-parallel", "1", "-sabotage", sabotage)
