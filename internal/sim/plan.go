@@ -183,9 +183,6 @@ func (p *plan) makeDear(r *rand.Rand, small bool) {
 	p.quality.lost = pick(r, 0.01, 0.03)
 }
 
-// mostSkew is how wrong a clock is at most that is not wrong on purpose.
-func (p *plan) mostSkew() time.Duration { return p.trailing / 20 }
-
 func (p *plan) longestLease() (longest time.Duration) {
 	for _, g := range p.groups {
 		longest = max(longest, g.config.LeaseDuration)

@@ -171,8 +171,8 @@ func (c *course) wake(r *journal.Record) {
 		c.find("wakes up after %s for the time %d, having woken %d times, with the timeout %q set", c.at.Last, e.Times, c.at.Woke, c.set)
 		return
 	}
-	// By its own clock a saga sleeps for a nap.
-	if slept, least := r.OccurredAt.Sub(c.since), c.plan.sagas.nap-2*c.plan.sagas.wander-4*c.plan.mostSkew(); slept < least {
+	// Events and timeouts have the clock of the same process, but for how far that of its timeouts has wandered.
+	if slept, least := r.OccurredAt.Sub(c.since), c.plan.sagas.nap-2*c.plan.sagas.wander; slept < least {
 		c.find("wakes up %v after %s, less than %v", slept, c.at.Last, least)
 	}
 	c.cause(r, c.set)

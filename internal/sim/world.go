@@ -126,7 +126,7 @@ func (w *world) populate(random *rand.Rand) {
 
 // skew is how wrong a clock is: TrailingDelay has to allow for it twice.
 func (w *world) skew(r *rand.Rand) time.Duration {
-	most := w.plan.mostSkew()
+	most := w.plan.trailing / 20
 	return rand64(r, 2*most) - most
 }
 
