@@ -10,7 +10,7 @@
 // dynamotest and processes around it (process.go) that have nothing in common but that database: each reaches it over a
 // wire of its own (wire.go), on which requests are slow, lost, cut and late. Processes crash, stall, close and come
 // back (trouble.go) while writers commit (writer.go), handlers are slow, fail and hang (handler.go), and groups are paused, after
-// which nothing may go out (operator.go). In a third of the worlds few events come, and groups project each in a
+// which nothing may go out (operator.go). In each third world few events come, and groups project each in a
 // transaction or have process managers (saga.go), which crash amid a step (manager.go). Then the weather calms down, a member of each
 // group crashes and must be replaced in time, and everything must arrive (settle.go).
 //

@@ -85,7 +85,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 		p.commits, p.duration, p.shards = p.commits/12, p.duration/2, min(p.shards, 8)
 	}
 	p.sagas = newSagaPlan(r)
-	if p.dear = r.IntN(3) == 0 || p.sabotage.ofSagas(); p.dear {
+	if p.dear = w.Number%3 == 0 || p.sabotage.ofSagas(); p.dear { // the first of all is
 		p.makeDear(r, w.Small)
 	}
 	p.indexLag = rand64(r, p.trailing/8)
