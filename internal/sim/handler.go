@@ -119,16 +119,14 @@ func (l *life) handle(msg *message.Message) {
 			failed = true
 		}
 	}
-	select {
-	case <-l.wire.dead:
+	switch {
+	case l.wire.isDead():
+	case failed:
+		w.oracle.nack(msg.Context(), l.member, s, number)
+		msg.Nack()
 	default:
-		if failed {
-			w.oracle.nack(msg.Context(), l.member, s, number)
-			msg.Nack()
-		} else {
-			w.oracle.ack(msg.Context(), l.member, s, number)
-			msg.Ack()
-		}
+		w.oracle.ack(msg.Context(), l.member, s, number)
+		msg.Ack()
 	}
 }
 

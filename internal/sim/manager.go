@@ -83,12 +83,10 @@ func (l *life) crash(chance float64) error {
 		l.process.life = nil
 		l.kill()
 	}
-	select {
-	case <-l.wire.dead:
+	if l.wire.isDead() {
 		return errDead
-	default:
-		return nil
 	}
+	return nil
 }
 
 // commandWire is a publisher whose messages travel as requests do.
