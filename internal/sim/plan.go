@@ -85,7 +85,8 @@ func newPlan(r *rand.Rand, w World) *plan {
 		p.commits, p.duration, p.shards = p.commits/12, p.duration/2, min(p.shards, 8)
 	}
 	p.sagas = newSagaPlan(r)
-	if p.dear = w.Number%3 == 0 || p.sabotage.ofSagas(); p.dear { // the first of all is
+	p.sagas.polls *= time.Duration(p.sagas.queues)
+	if p.dear = w.Number%3 == 0 && p.sabotage == "" || p.sabotage.ofSagas(); p.dear { // the first of all is
 		p.makeDear(r, w.Small)
 	}
 	p.indexLag = rand64(r, p.trailing/8)
@@ -118,6 +119,9 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 	poll := max(time.Duration(pick(r, 50, 200, 500))*time.Millisecond,
 		min(10*time.Second, time.Duration(groups*len(p.topics)*p.shards)*30*time.Millisecond))
 	members := pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
+	if p.dear {
+		members = min(members, 4) // each looks for timeouts too
+	}
 	lease := max(time.Duration(pick(r, 2, 5, 10))*time.Second, time.Duration(groups*len(p.topics)*members)*130*time.Millisecond)
 	g := groupPlan{
 		name: name, members: members,
@@ -178,7 +182,7 @@ func newSagaPlan(r *rand.Rand) sagaPlan {
 func (p *plan) makeDear(r *rand.Rand, small bool) {
 	p.commits, p.commit, p.aggregates, p.shards = 200+r.IntN(400), pick(r, 1, 4, 10), pick(r, 1, 4, 16, 40), min(p.shards, 4)
 	if small {
-		p.commits /= 3
+		p.commits /= 4
 	}
 	p.quality.lost = pick(r, 0.01, 0.03)
 }

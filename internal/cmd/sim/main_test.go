@@ -66,7 +66,7 @@ func TestWorlds(t *testing.T) {
 		"skip":    `reordered|lost`,
 		"shuffle": `reordered`,
 		"forget":  `after_flush_duplicate`,
-		"unfence": `position`,
+		"unfence": `position|effect`, // a projection that is not fenced applies an event twice
 		"reissue": `effect`,
 		"unguard": `effect`,
 		"detach":  `effect`,
