@@ -1,5 +1,6 @@
 // Package sim shows by simulation that the read side keeps its promises: every committed event reaches every group, per
-// aggregate never out of order, and never again once the group's position is stored.
+// aggregate never out of order, and never again once the group's position is stored. A projection applies it once; a process
+// manager takes one step on it, whose commands go out with ids that stay the same, and whose timeouts fire once.
 //
 //	make soak                                      # ten million deliveries
 //	go run ./internal/cmd/sim -seed 7 -world 42    # one world of it alone
@@ -9,11 +10,13 @@
 // dynamotest and processes around it (process.go) that have nothing in common but that database: each reaches it over a
 // wire of its own (wire.go), on which requests are slow, lost, cut and late. Processes crash, stall, close and come
 // back (trouble.go) while writers commit (writer.go), handlers are slow, fail and hang (handler.go), and groups are paused, after
-// which nothing may go out (operator.go). Then the weather calms down, a member of each group crashes and must be replaced in
-// time, and everything must arrive (settle.go).
+// which nothing may go out (operator.go). In each third world few events come, and groups project each in a
+// transaction or have process managers (saga.go), which crash amid a step (manager.go). Then the weather calms down, a member of each
+// group crashes and must be replaced in time, and everything must arrive (settle.go).
 //
-// An oracle outside the database (oracle.go) sees each commit, each message that is handed out, each ack, and each
-// position that the database has stored. It compares them as they happen, so that a finding has its time.
+// An oracle outside the database (oracle.go) sees each commit, each message that is handed out, each ack, each position that
+// the database has stored, and each command that arrives. It compares them as they happen, so that a finding has its time.
+// In the end it compares projections with the events, and follows each saga through all that it remembers (remembered.go).
 //
 // # Determinism
 //

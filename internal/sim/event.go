@@ -20,6 +20,14 @@ func eventType(number uint64) string {
 	return noticed{}.EventType()
 }
 
+// nextHappened is the first event from a number on that happened.
+func nextHappened(number uint64) uint64 {
+	for !hasHappened(number) {
+		number++
+	}
+	return number
+}
+
 // allHappened counts those that happened among the first events of an aggregate, and sums up their numbers.
 func allHappened(events uint64) (n, sum uint64) {
 	for number := uint64(1); number <= events; number++ {

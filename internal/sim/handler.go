@@ -112,19 +112,21 @@ func (l *life) handle(msg *message.Message) {
 	if l.effects != nil && !failed {
 		failed = l.effects.Handle(msg) != nil
 	}
-	if l.sagas != nil && l.sagas.Handle(msg) != nil {
-		failed = true // if it is nacked otherwise, it comes again though it was done
-	}
-	select {
-	case <-l.wire.dead:
-	default:
-		if failed {
-			w.oracle.nack(msg.Context(), l.member, s, number)
-			msg.Nack()
+	if l.sagas != nil {
+		if l.sagas.Handle(msg) == nil {
+			w.oracle.handles(s, number) // though it may be nacked and come again
 		} else {
-			w.oracle.ack(msg.Context(), l.member, s, number)
-			msg.Ack()
+			failed = true
 		}
+	}
+	switch {
+	case l.wire.isDead():
+	case failed:
+		w.oracle.nack(msg.Context(), l.member, s, number)
+		msg.Nack()
+	default:
+		w.oracle.ack(msg.Context(), l.member, s, number)
+		msg.Ack()
 	}
 }
 

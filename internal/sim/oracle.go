@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"sync"
+	"time"
 )
 
 // oracle is a memory of what happened that no fault can touch, and knows what must not happen.
@@ -20,14 +21,18 @@ type oracle struct {
 	filters  map[string]bool // groups that ask for events that happened alone
 	runs     map[string]bool // groups that handle runs of events, of which one message is handed out
 	resting  map[stream]bool // groups and topics that are paused and idle
-	commands map[commandKey]string
+	commands map[commandKey]arrived
+	// commanded counts the commands of each saga, which takes the place of an aggregate.
+	commanded map[stream]int
+	// handled tells when the process managers of a group had handled an event.
+	handled map[handledKey]time.Duration
 }
 
 // mostFindings are kept of a world; what follows the first of them says little.
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]string{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {

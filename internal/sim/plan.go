@@ -24,6 +24,8 @@ type plan struct {
 	indexLag           time.Duration
 	wrongClocks        bool // of some writers, by hours
 	operators          bool // who pause groups
+	dear               bool // each event leads to a transaction in most groups, so there are few
+	sagas              sagaPlan
 	sabotage           Sabotage
 }
 
@@ -82,17 +84,25 @@ func newPlan(r *rand.Rand, w World) *plan {
 	if w.Small {
 		p.commits, p.duration, p.shards = p.commits/12, p.duration/2, min(p.shards, 8)
 	}
+	p.sagas = newSagaPlan(r)
+	p.sagas.polls *= time.Duration(p.sagas.queues)
+	if p.dear = w.Number%3 == 0 && p.sabotage == "" || p.sabotage.ofSagas(); p.dear { // the first of all is
+		p.makeDear(r, w.Small)
+	}
 	p.indexLag = rand64(r, p.trailing/8)
 	p.troubles = troubles{
 		every: seconds(r, 3, 30), down: seconds(r, 1, 8), stalls: seconds(r, 1, 20),
 		crash: r.Float64(), stall: r.Float64(), closes: r.Float64(), theft: r.Float64() / 2,
+	}
+	if p.dear {
+		p.troubles.every, p.troubles.down, p.troubles.stalls = seconds(r, 2, 10), seconds(r, 0, 3), seconds(r, 0, 5)
 	}
 	if p.operators && r.IntN(2) == 0 {
 		p.troubles.theft = 0
 	}
 	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
 	groups := pick(r, 1, 2, 4, 6, 8)
-	if w.Small {
+	if w.Small || p.dear {
 		groups = min(groups, 2)
 	}
 	for g := range groups {
@@ -109,6 +119,9 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 	poll := max(time.Duration(pick(r, 50, 200, 500))*time.Millisecond,
 		min(10*time.Second, time.Duration(groups*len(p.topics)*p.shards)*30*time.Millisecond))
 	members := pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
+	if p.dear {
+		members = min(members, 4) // each looks for timeouts too
+	}
 	lease := max(time.Duration(pick(r, 2, 5, 10))*time.Second, time.Duration(groups*len(p.topics)*members)*130*time.Millisecond)
 	g := groupPlan{
 		name: name, members: members,
@@ -140,11 +153,38 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 		},
 	}
 	g.handlers.runs = g.handlers.projection && r.IntN(2) == 0
-	g.handlers.sagas = !g.handlers.projection && r.IntN(4) == 0 && p.commits*p.commit < 5_000
+	g.handlers.sagas = !g.handlers.projection && (p.dear || r.IntN(6) == 0 && p.commits*p.commit < 5_000)
+	if g.handlers.sagas {
+		g.handlers.nack = pick(r, 0.01, 0.05, 0.2) // most of it when all was done
+	}
 	if r.IntN(3) == 0 {
 		g.config.EventTypes = []string{happened{}.EventType()}
 	}
 	return g
+}
+
+func newSagaPlan(r *rand.Rand) sagaPlan {
+	return sagaPlan{
+		sources: pick(r, 1, 1, 2, 4),
+		nap:     time.Duration(pick(r, 200, 1000, 4000)) * time.Millisecond,
+		retry:   time.Duration(pick(r, 500, 2000)) * time.Millisecond,
+		polls:   time.Duration(pick(r, 100, 500)) * time.Millisecond,
+		queues:  pick(r, 1, 1, 3),
+		wander:  time.Duration(pick(r, 0, 0, 300, 3000)) * time.Millisecond,
+		think:   time.Duration(pick(r, 0, 50, 1000)) * time.Millisecond,
+		fail:    pick(r, 0, 0.01),
+		crash:   pick(r, 0, 0.005, 0.02),
+		cut:     pick(r, 0, 0.05, 0.2), lost: pick(r, 0, 0.05, 0.2),
+	}
+}
+
+// makeDear has fewer events come, a few at a time, so that those of one aggregate have others' and timeouts between them.
+func (p *plan) makeDear(r *rand.Rand, small bool) {
+	p.commits, p.commit, p.aggregates, p.shards = 200+r.IntN(400), pick(r, 1, 4, 10), pick(r, 1, 4, 16, 40), min(p.shards, 4)
+	if small {
+		p.commits /= 4
+	}
+	p.quality.lost = pick(r, 0.01, 0.03)
 }
 
 func (p *plan) longestLease() (longest time.Duration) {
@@ -155,8 +195,8 @@ func (p *plan) longestLease() (longest time.Duration) {
 }
 
 func (p *plan) String() string {
-	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, weather %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v",
-		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.wrongClocks, p.operators, p.quality, p.troubles)
+	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, weather %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v",
+		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas)
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v",

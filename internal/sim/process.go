@@ -37,6 +37,7 @@ type life struct {
 	sub     *subscriber.Subscriber
 
 	endSagas func()
+	wandered time.Duration // how far the clock of the sagas has
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -159,6 +160,6 @@ func (w *world) wire(m *member, r *rand.Rand) *wire {
 	}
 	return &wire{
 		oracle: w.oracle, member: m, late: &w.late, random: r, quality: q, dead: make(chan struct{}),
-		sabotage: sabotage{unfence: w.plan.sabotage == Unfence},
+		sabotage: w.plan.sabotage,
 	}
 }

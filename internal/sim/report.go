@@ -22,7 +22,8 @@ const (
 	Repeated Kind = "after_flush_duplicate"
 	// Moved: a stored position that went back, beyond what was acked, or that is not where it should be in the end.
 	Moved Kind = "position"
-	// Effect: an effect of a projection that did not happen exactly once.
+	// Effect: an effect of a projection that did not happen exactly once, or a process manager that did not do what its events
+	// and timeouts ask for, or under ids that are not theirs.
 	Effect Kind = "effect"
 	// Slow: a Close, a start or a takeover that took longer than it may.
 	Slow Kind = "slow"

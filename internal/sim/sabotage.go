@@ -2,9 +2,13 @@ package sim
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	pm "github.com/millrace-dev/millrace/process"
 )
 
 // Sabotage is what a world can have broken on purpose, to show that the oracle notices.
@@ -20,36 +24,79 @@ const (
 	Forget Sabotage = "forget"
 	// Shuffle: handlers get events of one aggregate side by side, as from a subscriber that does not wait for acks.
 	Shuffle Sabotage = "shuffle"
+	// Reissue: commands have new ids each time they are sent, as from a process manager that draws them.
+	Reissue Sabotage = "reissue"
+	// Unguard: a step is stored although one of its input was before, as by a process manager that does not look.
+	Unguard Sabotage = "unguard"
+	// Detach: a timeout fires although it was moved or cancelled, as by a process manager that goes by its name alone.
+	Detach Sabotage = "detach"
+	// Strand: what a process manager has taken up and not done is not due again, as if it had been done.
+	Strand Sabotage = "strand"
 )
 
 // Sabotages are all of them.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand}
 
-// sabotage is how a wire takes part.
-type sabotage struct{ unfence bool }
+// ofSagas tells whether only process managers suffer.
+func (s Sabotage) ofSagas() bool { return slices.Contains(Sabotages[4:], s) }
 
 // spoil changes a request.
-func (s sabotage) spoil(in any) any {
-	if !s.unfence || len(positionWrites(in)) == 0 {
-		return in
-	}
-	const always = " OR attribute_exists(pkey) OR attribute_not_exists(pkey)"
+func (s Sabotage) spoil(in any) any {
 	switch in := in.(type) {
 	case *dynamodb.UpdateItemInput:
 		spoiled := *in
-		spoiled.ConditionExpression = aws.String(aws.ToString(in.ConditionExpression) + always)
+		s.spoilUpdate(&spoiled)
 		return &spoiled
 	case *dynamodb.TransactWriteItemsInput:
 		spoiled := *in
 		spoiled.TransactItems = slices.Clone(in.TransactItems)
-		for i, item := range spoiled.TransactItems {
-			if u := item.Update; u != nil && aws.ToString(u.TableName) == checkpointTable {
-				update := *u
-				update.ConditionExpression = aws.String(aws.ToString(u.ConditionExpression) + always)
-				spoiled.TransactItems[i].Update = &update
-			}
+		for i := range spoiled.TransactItems {
+			s.spoilAction(&spoiled.TransactItems[i])
 		}
 		return &spoiled
 	}
 	return in
+}
+
+func (s Sabotage) spoilUpdate(u *dynamodb.UpdateItemInput) {
+	switch {
+	case s == Unfence && len(positionWrites(u)) > 0:
+		u.ConditionExpression = always(u.ConditionExpression)
+	case s == Strand && aws.ToString(u.TableName) == pm.DefaultTable:
+		u.ExpressionAttributeValues = map[string]types.AttributeValue{":seen": u.ExpressionAttributeValues[":seen"], ":later": numberValue(farOff)}
+	}
+}
+
+const farOff = 1 << 50 // ms since 1970
+
+func (s Sabotage) spoilAction(action *types.TransactWriteItem) {
+	switch {
+	case s == Unfence && action.Update != nil && isPosition(action.Update):
+		u := *action.Update
+		u.ConditionExpression, action.Update = always(u.ConditionExpression), &u
+	case s == Unguard && action.Put != nil && action.Put.Item["command_id"] != nil,
+		s == Detach && action.Put != nil && isTimeout(action.Put.TableName, action.Put.Item):
+		p := *action.Put
+		p.ConditionExpression, action.Put = always(p.ConditionExpression), &p
+	case s == Detach && action.Delete != nil && isTimeout(action.Delete.TableName, action.Delete.Key):
+		d := *action.Delete
+		d.ConditionExpression, action.Delete = always(d.ConditionExpression), &d
+	}
+}
+
+func isPosition(u *types.Update) bool {
+	_, ok := positionOf(u.TableName, u.Key, u.ExpressionAttributeValues)
+	return ok
+}
+
+func isTimeout(table *string, key map[string]types.AttributeValue) bool {
+	return aws.ToString(table) == pm.DefaultTable && strings.HasPrefix(text(key["skey"]), "timeout/")
+}
+
+// always is a condition that is true whatever another says.
+func always(condition *string) *string {
+	if condition == nil {
+		return nil
+	}
+	return aws.String(*condition + " OR attribute_exists(pkey) OR attribute_not_exists(pkey)")
 }

@@ -1,200 +1,137 @@
 package sim
 
 import (
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill/components/cqrs"
-	"github.com/ThreeDotsLabs/watermill/message"
-
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/journal"
 	pm "github.com/millrace-dev/millrace/process"
 )
 
-// A saga follows one aggregate: it takes a step on each of its events that happened, commands something for each, and sets its
-// timeout anew. When nothing more happens for a while it wakes up.
+// A saga follows a few aggregates: it takes a step on each of their events that happened, commands something for each, and sets its
+// timeout anew or cancels it. When nothing more happens for a while it wakes up and sets it again, a few times. Some steps end it.
 
-type saga struct{ Last uint64 }
+type saga struct {
+	Last  source
+	Steps int
+	Woke  int // since the last step
+	Over  bool
+}
+
+// source is the event that a step was taken on.
+type source struct {
+	Topic, ID string
+	Number    uint64
+}
+
+func (s source) stream() stream { return stream{topic: s.Topic, id: s.ID} }
+
+func (s source) String() string { return fmt.Sprintf("%s/%s #%d", s.Topic, s.ID, s.Number) }
 
 type (
-	stepped struct{ Number uint64 }
-	woken   struct{ After uint64 } // no step but that of this event for a while
-	act     struct {
-		Number uint64
-		Woken  bool
+	stepped struct {
+		source
+		Steps int // with this one
+	}
+	woken struct{ Times int } // since the last step
+	act   struct {
+		source
+		Steps int
+		Woken int // as often the saga had woken
+		Place int // among the commands of one step
 	}
 )
+
+func (a act) String() string {
+	return fmt.Sprintf("%s, step %d, woken %d times, command %d", a.source, a.Steps, a.Woken, a.Place)
+}
 
 func (stepped) EventType() string { return "stepped" }
 func (woken) EventType() string   { return "woken" }
-func (e stepped) Apply(s *saga)   { s.Last = e.Number }
-func (woken) Apply(*saga)         {}
+
+func (e stepped) Apply(s *saga) { *s = saga{Last: e.source, Steps: e.Steps, Over: e.ends()} }
+func (e woken) Apply(s *saga)   { s.Woke = e.Times }
+
+func (s source) cancels() bool { return s.Number%7 == 3 }
+
+// ends tells whether a step is the last. It leaves a timeout that is set as it is.
+func (s source) ends() bool { return s.Number%50 == 49 }
+
+// acts are the commands of a step.
+func (e stepped) acts() []act {
+	acts := []act{{source: e.source, Steps: e.Steps}}
+	if e.Number%3 == 0 {
+		acts = append(acts, act{source: e.source, Steps: e.Steps, Place: 1})
+	}
+	return acts
+}
 
 const (
-	nap         = 3 * time.Second // until a saga wakes up
-	sagaRetry   = 2 * time.Second // until somebody else sends what was not sent
-	sagaPolls   = 500 * time.Millisecond
 	sagaPrefix  = "saga."
 	sagaTimeout = "nap"
+	mostNaps    = 2 // in a row
 )
+
+// sagaPlan is what process managers are like, and what happens to them.
+type sagaPlan struct {
+	sources   int           // the aggregates of each topic that one saga follows; if there are several, of all topics
+	nap       time.Duration // until a saga wakes up
+	retry     time.Duration // until somebody else does what was not done
+	polls     time.Duration
+	queues    int
+	wander    time.Duration // how far clocks run off, at most
+	think     time.Duration // for a reaction, at most
+	fail      float64       // the chance that a reaction does
+	crash     float64       // the chance that the process does, within a reaction, before it sends a command and when it has
+	cut, lost float64       // the chances of a command on its way, beside those of all wires
+}
 
 func sagaType(group string) string { return sagaPrefix + group }
 
-func sagaID(topic, id string) string { return topic + "." + id }
+// sagaOf is the saga that follows an aggregate.
+func (p sagaPlan) sagaOf(topic, id string) string {
+	n, err := strconv.Atoi(strings.TrimPrefix(id, "a"))
+	if err != nil || p.sources == 1 {
+		return topic + "." + id
+	}
+	return fmt.Sprint("s", n/p.sources)
+}
 
-func sagaOf(group string) pm.Definition[saga] {
-	return pm.Define(aggregate.Define[saga](sagaType(group), stepped{}, woken{}),
-		pm.On(func(_ happened, in pm.Input) string { return sagaID(in.Source.Type, in.Source.Value) },
-			func(_ saga, _ happened, in pm.Input) (pm.Step[saga], error) {
-				return pm.Step[saga]{
-					Events:   []aggregate.Event[saga]{stepped{in.Number}},
-					Commands: []any{act{Number: in.Number}},
-					Timeouts: []pm.Timeout{{Name: sagaTimeout, After: nap}},
-				}, nil
+// longest is how long it takes at most until all sagas sleep for good, when nothing happens to them any more: their naps, what
+// was taken up before and not done, and clocks that differ.
+func (p sagaPlan) longest() time.Duration {
+	return (mostNaps+1)*(p.nap+p.polls) + 3*p.retry + 6*p.wander + time.Second
+}
+
+// defineSagas defines the process manager of a life. Its reactions take their time, and fail.
+func (l *life) defineSagas() pm.Definition[saga] {
+	plan := l.process.world.plan.sagas
+	return pm.Define(aggregate.Define[saga](sagaType(l.member.group), stepped{}, woken{}),
+		pm.On(func(_ happened, in pm.Input) string { return plan.sagaOf(in.Source.Type, in.Source.Value) },
+			func(s saga, _ happened, in pm.Input) (step pm.Step[saga], err error) {
+				e := stepped{source{in.Source.Type, in.Source.Value, in.Number}, s.Steps + 1}
+				step.Events = []aggregate.Event[saga]{e}
+				for _, a := range e.acts() {
+					step.Commands = append(step.Commands, a)
+				}
+				switch {
+				case e.ends():
+				case e.cancels():
+					step.Cancel = []string{sagaTimeout}
+				default:
+					step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}
+				}
+				return step, l.think()
 			}).Starts(),
-		pm.OnTimeout(sagaTimeout, func(s saga, _ pm.Input) (pm.Step[saga], error) {
-			return pm.Step[saga]{
-				Events:   []aggregate.Event[saga]{woken{s.Last}},
-				Commands: []any{act{Number: s.Last, Woken: true}},
-			}, nil
-		}))
-}
-
-func (l *life) openSagas(client pm.Client) (err error) {
-	l.sagas, err = pm.New(l.journal, client, sagaOf(l.member.group), pm.Config{
-		Publisher: commandWire{l}, Marshaler: cqrs.JSONMarshaler{},
-		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "commands", nil },
-		PollInterval:         sagaPolls, RetryAfter: sagaRetry,
-		Now: func() time.Time { return time.Now().Add(l.process.skew) },
-	})
-	return err
-}
-
-// runSagas fires timeouts until the life ends.
-func (l *life) runSagas() {
-	ctx, stop := context.WithCancel(context.Background())
-	l.endSagas = stop
-	go func() { _ = l.sagas.Run(ctx) }()
-}
-
-// commandWire is a publisher whose messages travel as requests do.
-type commandWire struct{ *life }
-
-func (c commandWire) Publish(_ string, messages ...*message.Message) error {
-	for _, msg := range messages {
-		draw := c.wire.draw()
-		if err := c.wire.travel(msg.Context(), draw.there); err != nil {
-			return err
-		}
-		if draw.cut {
-			return errCut
-		}
-		c.process.world.oracle.command(c.member, msg)
-		if draw.lost {
-			return errLost
-		}
-	}
-	return nil
-}
-
-func (commandWire) Close() error { return nil }
-
-// command is told of a command that has arrived.
-func (o *oracle) command(m *member, msg *message.Message) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.trace.seen["command"]++
-	var a act
-	if err := json.Unmarshal(msg.Payload, &a); err != nil {
-		o.finding(Effect, "%s sends a command that cannot be read: %v", m.name, err)
-		return
-	}
-	key := commandKey{m.group, msg.Metadata.Get("aggregate_id"), a}
-	known, ok := o.commands[key]
-	if ok && known != msg.UUID {
-		o.finding(Effect, "%s sends the command %+v under the id %s, and before it was %s", m.name, key, msg.UUID, known)
-	}
-	o.commands[key] = msg.UUID
-}
-
-type commandKey struct {
-	group, saga string
-	act
-}
-
-// inspectSagas compares what sagas remember with what has happened, and their commands with what they remember.
-func (w *world) inspectSagas(ctx context.Context, j *journal.Journal, heads map[stream]uint64) error {
-	for _, g := range w.plan.groups {
-		if !g.handlers.sagas {
-			continue
-		}
-		for _, s := range sorted(heads) {
-			id := aggregate.ID{Type: sagaType(g.name), Value: sagaID(s.topic, s.id)}
-			got, err := remembered(ctx, j, id)
-			if err != nil {
-				return err
+		pm.OnTimeout(sagaTimeout, func(s saga, _ pm.Input) (step pm.Step[saga], err error) {
+			step.Events = []aggregate.Event[saga]{woken{s.Woke + 1}}
+			step.Commands = []any{act{source: s.Last, Steps: s.Steps, Woken: s.Woke + 1}}
+			if s.Woke+1 < mostNaps {
+				step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}
 			}
-			w.inspectSaga(g.name, id.Value, got, heads[s])
-		}
-	}
-	return nil
-}
-
-// inspectSaga expects a step for each event that happened, in order, a waking after the last of them, and perhaps after others.
-func (w *world) inspectSaga(group, id string, got []act, events uint64) {
-	next := uint64(1)
-	last := act{}
-	for i, a := range got {
-		if !a.Woken {
-			for next < events && !hasHappened(next) {
-				next++
-			}
-			if a.Number != next {
-				w.oracle.find(Effect, "%s %s takes a step on #%d, not on #%d", group, id, a.Number, next)
-				return
-			}
-			next++
-		} else if i == 0 || last != (act{Number: a.Number}) {
-			w.oracle.find(Effect, "%s %s wakes after #%d, having done %+v before", group, id, a.Number, last)
-		}
-		last = a
-		if w.oracle.commands[commandKey{group, id, a}] == "" {
-			w.oracle.find(Effect, "%s %s did not send the command %+v", group, id, a)
-		}
-	}
-	for next <= events && !hasHappened(next) {
-		next++
-	}
-	if next <= events {
-		w.oracle.find(Effect, "%s %s took no step on #%d", group, id, next)
-	}
-	if len(got) > 0 && !last.Woken {
-		w.oracle.find(Effect, "%s %s did not wake after #%d", group, id, last.Number)
-	}
-}
-
-// remembered gives the events of a saga.
-func remembered(ctx context.Context, j *journal.Journal, id aggregate.ID) (all []act, err error) {
-	head, err := j.Head(ctx, id)
-	if errors.Is(err, journal.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	for r, err := range j.Events(ctx, id, 1, head.Version) {
-		if err != nil {
-			return nil, fmt.Errorf("read saga %s: %w", id, err)
-		}
-		var e struct{ Number, After uint64 }
-		if err := json.Unmarshal(r.Payload, &e); err != nil {
-			return nil, err
-		}
-		all = append(all, act{Number: max(e.Number, e.After), Woken: r.EventType == woken{}.EventType()})
-	}
-	return all, nil
+			return step, l.think()
+		}),
+	).OverWhen(func(s saga) bool { return s.Over })
 }

@@ -30,16 +30,12 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 		}
 	}
 	w.late.Wait() // what has not arrived yet is no event yet
-	heads := map[stream]uint64{}
-	for head, err := range j.Heads(ctx, journal.HeadsQuery{}) {
-		if err != nil {
-			return nil, err
-		}
-		if strings.HasPrefix(head.Aggregate.Type, sagaPrefix) {
-			continue
-		}
-		heads[stream{topic: head.Aggregate.Type, id: head.Aggregate.Value}] = head.Version
-		w.events += int(head.Version)
+	heads, err := w.heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, head := range heads {
+		w.events += int(head)
 	}
 	w.takeOver(ctx, random)
 	random.Shuffle(len(w.processes), func(i, j int) { w.processes[i], w.processes[j] = w.processes[j], w.processes[i] })
@@ -61,7 +57,7 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 	}
 	w.await(ctx, heads)
 	// Long enough for whatever is looked at twice, and for sagas that wake and find that they could not say so.
-	pauseFor(ctx, max(w.plan.trailing+time.Second, nap+3*sagaRetry))
+	pauseFor(ctx, max(w.plan.trailing+time.Second, w.plan.sagas.longest()))
 	w.closeAll()
 	delivered := w.oracle.deliveries()
 	for _, p := range w.processes {
@@ -78,6 +74,40 @@ func (w *world) settle(ctx context.Context, j *journal.Journal, random *rand.Ran
 		w.oracle.find(Repeated, "all was acked and all members were closed, but %d messages came again", again)
 	}
 	return heads, nil
+}
+
+// heads gives how many events each aggregate has that groups subscribe to.
+func (w *world) heads(ctx context.Context) (map[stream]uint64, error) {
+	heads := map[stream]uint64{}
+	for head, err := range w.journal.Heads(ctx, journal.HeadsQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		if !strings.HasPrefix(head.Aggregate.Type, sagaPrefix) {
+			heads[stream{topic: head.Aggregate.Type, id: head.Aggregate.Value}] = head.Version
+		}
+	}
+	return heads, nil
+}
+
+// linger waits until what was written has been handled and timeouts have fired amid all that goes wrong, but not for ever.
+func (w *world) linger(ctx context.Context) {
+	for end := time.Now().Add(w.plan.duration); time.Now().Before(end); {
+		heads, err := w.heads(ctx)
+		if err == nil && w.pending(heads) == 0 {
+			break
+		}
+		pauseFor(ctx, time.Second)
+	}
+	pauseFor(ctx, 2*w.plan.sagas.nap)
+}
+
+// pending counts what the groups have not acked.
+func (w *world) pending(heads map[stream]uint64) (n uint64) {
+	for _, g := range w.plan.groups {
+		n += w.oracle.pending(g.name, heads)
+	}
+	return n
 }
 
 // takeOver lets a member of each group crash while nothing else happens, and looks whether others have its shards when they
@@ -128,10 +158,7 @@ func (w *world) await(ctx context.Context, heads map[stream]uint64) {
 		if !w.oracle.complete() {
 			return // what is wrong already may also be why nothing comes
 		}
-		pending := uint64(0)
-		for _, g := range w.plan.groups {
-			pending += w.oracle.pending(g.name, heads)
-		}
+		pending := w.pending(heads)
 		if pending == 0 {
 			return
 		}

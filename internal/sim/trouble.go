@@ -18,8 +18,12 @@ func (p *process) live(ctx context.Context) {
 			}
 			continue
 		}
-		pauseFor(ctx, exponential(p.random, t.every))
-		if ctx.Err() == nil {
+		l := p.life
+		_ = l.wire.wait(ctx, exponential(p.random, t.every))
+		switch {
+		case p.life != l: // it has crashed meanwhile
+			pauseFor(ctx, exponential(p.random, t.down))
+		case ctx.Err() == nil:
 			p.suffer(ctx, t)
 		}
 	}

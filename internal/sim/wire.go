@@ -32,7 +32,8 @@ type wire struct {
 	quality quality
 	stalled time.Time // until then
 	dead    chan struct{}
-	sabotage
+
+	sabotage Sabotage
 }
 
 var (
@@ -61,7 +62,7 @@ func (w *wire) remember(stack *middleware.Stack) error {
 		) {
 			switch in.Parameters.(type) {
 			case *dynamodb.UpdateItemInput, *dynamodb.TransactWriteItemsInput:
-				in.Parameters = w.spoil(in.Parameters)
+				in.Parameters = w.sabotage.spoil(in.Parameters)
 				ctx = context.WithValue(ctx, inputKey{}, in.Parameters)
 			}
 			return next.HandleInitialize(ctx, in)
@@ -71,6 +72,9 @@ func (w *wire) remember(stack *middleware.Stack) error {
 // Do sends a request, or does not.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
+	if w.isDead() { // nothing sets off any more
+		return nil, errDead
+	}
 	draw := w.draw()
 	w.oracle.count("calls of "+strings.TrimPrefix(request.Header.Get("X-Amz-Target"), "DynamoDB_20120810."), 1)
 	if err := w.travel(ctx, draw.there); err != nil {
@@ -191,10 +195,8 @@ func (w *wire) gate(ctx context.Context) error {
 }
 
 func (w *wire) wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-w.dead:
+	if w.isDead() {
 		return errDead
-	default:
 	}
 	if d <= 0 {
 		return ctx.Err()
@@ -215,6 +217,15 @@ func (w *wire) stall(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stalled = time.Now().Add(d)
+}
+
+func (w *wire) isDead() bool {
+	select {
+	case <-w.dead:
+		return true
+	default:
+		return false
+	}
 }
 
 // calm ends what goes wrong on the wire.

@@ -33,13 +33,14 @@ type World struct {
 
 type world struct {
 	World
-	plan   *plan
-	trace  *trace
-	oracle *oracle
-	db     *dynamodb.Client // for wires
-	clean  *dynamodb.Client // of the simulation itself, without faults of a wire
-	calm   atomic.Bool
-	late   sync.WaitGroup
+	plan    *plan
+	trace   *trace
+	oracle  *oracle
+	db      *dynamodb.Client // for wires
+	clean   *dynamodb.Client // of the simulation itself, without faults of a wire
+	journal *journal.Journal // of the simulation itself
+	calm    atomic.Bool
+	late    sync.WaitGroup
 
 	processes []*process
 	events    int // committed
@@ -72,6 +73,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err != nil {
 		return err
 	}
+	w.journal = j
 	for _, g := range w.plan.groups {
 		w.oracle.filters[g.name] = len(g.config.EventTypes) > 0
 		w.oracle.runs[g.name] = g.handlers.runs
@@ -87,7 +89,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err := w.inspect(ctx, heads); err != nil {
 		return err
 	}
-	if err := w.inspectSagas(ctx, j, heads); err != nil {
+	if err := w.inspectSagas(ctx, heads); err != nil {
 		return err
 	}
 	w.late.Wait()
@@ -165,6 +167,9 @@ func (w *world) storm(ctx context.Context, j *journal.Journal, random *rand.Rand
 		}()
 	}
 	writing.Wait()
+	if w.plan.dear {
+		w.linger(ctx)
+	}
 	stop()
 	living.Wait()
 }
