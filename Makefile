@@ -72,7 +72,7 @@ compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random
 		-compare.operations=100000 -compare.seed=$(COMPARE_SEED)
 
 .PHONY: soak
-soak: ## Commit a million times, deliver ten million times, build a read model of 100,000 events anew, amid faults, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_EVENTS, SOAK_SEED)
+soak: ## Commit a million times and deliver ten million times amid faults, rebuild a read model of 100,000 events, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_EVENTS, SOAK_SEED)
 	@go build -o bin/ ./internal/cmd/soak ./internal/cmd/sim
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
 	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)
