@@ -80,6 +80,17 @@ func TestOnlyTheTypesAskedForAreDeliveredAndTheRestIsDoneWith(t *testing.T) {
 	assert.Equal(t, expect("x", 6, 6), receiveAll(t, messages, 1), "what was passed over does not come again")
 }
 
+func TestAPoisonQueueIsNotWhatItsMessagesCameFrom(t *testing.T) {
+	t.Parallel()
+	config := quick(setup(t, 1))
+	config.Failures = subscriber.PoisonQueue(3, gochannel.NewGoChannel(gochannel.Config{}, nil), topic)
+	sub := newSubscriber(t, config)
+	_, err := sub.Subscribe(t.Context(), topic)
+	require.ErrorIs(t, err, subscriber.ErrInvalidConfig)
+	_, err = sub.Subscribe(t.Context(), "other")
+	require.NoError(t, err)
+}
+
 func TestAnEventThatKeepsFailingGoesToThePoisonQueue(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)

@@ -65,8 +65,8 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 // when ctx ends or the Subscriber is closed. Several subscriptions of one group to one topic, in one process
 // or many, are members: they share the logical shards, and take over those of a member that closes or crashes.
 //
-// Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type,
-// [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
+// Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type, [ErrInvalidConfig] for that of the subscriber's own
+// poison queue, [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if sub.isClosed() {
 		return nil, ErrSubscriberClosed
@@ -143,6 +143,10 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Rost
 	}
 	if _, err := aggregate.NewID(topic, "x"); err != nil {
 		return checkpoint.Roster{}, err
+	}
+	if policy := sub.config.Failures; policy.kind == poisonQueue && policy.topic == topic {
+		return checkpoint.Roster{}, &ConfigError{"Failures", fmt.Sprintf(
+			"has %q as the topic of the poison queue, which is subscribed to: each event that fails would become one more; name another topic", topic)}
 	}
 	return sub.checkpoint.ReadRoster(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
 }
