@@ -30,8 +30,10 @@ func Check(ctx context.Context, endpoint string) error {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return fmt.Errorf("%q is not an endpoint: want a URL such as http://127.0.0.1:8000", endpoint)
 	}
-	_, err = probe(ctx, endpoint, "")
-	return err
+	if _, err = probe(ctx, endpoint, ""); err != nil {
+		return fmt.Errorf("%w; unset %s to have one started", err, EndpointEnv)
+	}
+	return nil
 }
 
 // probe asks the endpoint for its tables without credentials. It returns the origin that the answer

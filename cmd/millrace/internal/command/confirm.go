@@ -17,7 +17,7 @@ func (a *app) confirm(ctx context.Context, yes bool, name, what string) error {
 	case yes:
 		return nil
 	case !a.env.InTerminal:
-		return wrongUsage("%s: confirm it by --yes, as there is no terminal to ask at", what)
+		return wrongUsage("%s: confirm it by --yes, as there is no terminal to ask at", strings.TrimSuffix(what, "."))
 	}
 	_, _ = fmt.Fprintf(a.env.Err, "%s\nType %s to go on: ", what, name)
 	answer := make(chan string, 1)
