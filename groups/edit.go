@@ -24,7 +24,8 @@ type edit struct {
 // editAttempts is how often an edit is done again whose shard was taken away before it had ended.
 const editAttempts = 5
 
-// edit edits rows of an aggregate, which it must be possible to do again. What verify finds wrong is told before the
+// edit edits rows of an aggregate. Where the shard was taken away before its end, do is called again: it has to know what it has done, as
+// the next owner may have built upon that, and lists the aggregate in any case. What verify finds wrong is told before the
 // shard is taken from its owner, and verified again once the rows cannot change any more.
 func (g *Groups) edit(ctx context.Context, what, group string, id aggregate.ID, verify, do func(context.Context, edit) error) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
@@ -38,6 +39,10 @@ func (g *Groups) edit(ctx context.Context, what, group string, id aggregate.ID, 
 			err = ctx.Err()
 		}
 	}
+	return failedEdit(what, group, id, err)
+}
+
+func failedEdit(what, group string, id aggregate.ID, err error) error {
 	return fmt.Errorf("%s of %s for consumer group %q: %w", what, id, group, err)
 }
 

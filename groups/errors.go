@@ -28,7 +28,8 @@ var (
 	// way; [Groups.CleanUp] deletes them.
 	ErrLeftovers = errors.New("rows of an earlier generation are left")
 	// ErrFenced: the shard was taken from the operator again and again before it had done, as happens where its writes take
-	// longer than the members' leases. Parts of the edit may have been done; do it again.
+	// longer than the members' leases. Parts of the edit may have been done; do it again, but [Groups.ResetAggregate] only where
+	// [Groups.Applied] tells that the position was not put, or events come once more.
 	ErrFenced = checkpoint.ErrFenced
 	// ErrCorrupt: a row of the checkpoint table is none that was written by this module. The text names it.
 	ErrCorrupt = checkpoint.ErrCorrupt

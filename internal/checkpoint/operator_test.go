@@ -78,7 +78,7 @@ func TestAnOperatorLeavesAlsoWhereItsEditFails(t *testing.T) {
 	require.ErrorIs(t, err, checkpoint.ErrNoGroup)
 }
 
-func TestAnOperatorThatCannotFreeTheShardSaysSo(t *testing.T) {
+func TestAnEditStandsWhereTheShardCannotBeFreed(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t)
@@ -86,5 +86,18 @@ func TestAnOperatorThatCannotFreeTheShardSaysSo(t *testing.T) {
 		s.client.Inject(faults.UpdateItem, faults.Throttle())
 		return nil
 	})
-	require.ErrorContains(t, err, "free shard 0")
+	require.NoError(t, err)
+	assert.Len(t, s.read(t).Members, 1, "the operator is there until others judge it dead")
+}
+
+func TestAnOperatorThatCannotTellWhetherItKeptTheShardSaysSo(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.create(t)
+	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+		s.client.Inject(faults.GetItem, faults.Throttle())
+		return nil
+	})
+	require.ErrorContains(t, err, "tell whether shard 0 was kept")
+	require.NotErrorIs(t, err, checkpoint.ErrFenced)
 }

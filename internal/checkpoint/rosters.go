@@ -182,13 +182,6 @@ func refusals(err error) (roster, registry item) {
 	return rows[0], rows[1]
 }
 
-func conflicts(err error) bool {
-	var canceled *types.TransactionCanceledException
-	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
-		return aws.ToString(r.Code) == "TransactionConflict"
-	})
-}
-
 // attributes are those of a roster that one change sets; nil for what is absent. Members are not among them: their
 // beats rise meanwhile.
 func (r Roster) attributes() item {
