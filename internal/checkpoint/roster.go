@@ -141,11 +141,12 @@ func (r Roster) Resume() Roster {
 	return r
 }
 
-// Reset begins a new generation, from a time on, or from the beginning if that is zero.
+// Reset begins a new generation, from a time on, or from the beginning if that is zero. A pause stays; the event that led to it is of the
+// generation before.
 func (r Roster) Reset(start time.Time) Roster {
 	r = r.clone()
 	r.Generation++
-	r.Start = start
+	r.Start, r.Stopped = start, nil
 	r.Base = slices.Max(r.Epochs) + 1
 	for shard := range r.Owners {
 		r.Owners[shard], r.Epochs[shard] = 0, r.Base
