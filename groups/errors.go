@@ -24,6 +24,9 @@ var (
 	ErrNoSuchEvent = errors.New("aggregate has no such event")
 	// ErrNotApplied: the group had not applied the event when the time was over. See [NotAppliedError].
 	ErrNotApplied = errors.New("event is not applied yet")
+	// ErrElsewhere: members keep the group's positions in a store of their own (subscriber.Config.Positions), as those of SQL read models do. Nothing
+	// was changed. Reading needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/sql.md for how they are done there.
+	ErrElsewhere = errors.New("the group's positions are not in the checkpoint table")
 	// ErrLeftovers: the group was reset and works, but rows of earlier generations are left in the table. They are in nobody's
 	// way; [Groups.CleanUp] deletes them.
 	ErrLeftovers = errors.New("rows of an earlier generation are left")
