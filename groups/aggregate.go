@@ -28,10 +28,16 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 // aggregate, as [Groups.Behind] shows it; so a repeated call skips no further event. The group never sees it. It also unparks the aggregate.
 // A record of it stays, with the reason for which it was parked, see [Groups.Skipped].
 //
-// Errors: [ErrNotNext], [ErrNoSuchEvent], and those of Unpark but ErrNotParked; journal.ErrNotFound.
+// Errors: [ErrNotNext], [ErrNoSuchEvent], [ErrElsewhere], and those of Unpark but ErrNotParked; journal.ErrNotFound.
 func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number uint64) error {
-	begun, reason := false, byOperator
+	done, reason := false, byOperator
 	return g.edit(ctx, fmt.Sprintf("skip event %d", number), group, id, func(ctx context.Context, e edit) error {
+		if done {
+			return nil
+		}
+		if err := e.own(); err != nil {
+			return err
+		}
 		position, err := e.position(ctx)
 		if err != nil {
 			return err
@@ -43,17 +49,17 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 		if p := listed.Parked; p != nil && p.Number == number {
 			reason = byOperator + ", parked because " + p.Reason
 		}
-		switch next := nextOf(position, listed); {
-		case position == number && begun: // before the shard was taken away
-			return nil
-		case next != number:
+		if next := nextOf(position, listed); next != number {
 			return &NotNextError{Aggregate: id, Number: number, Next: next}
-		default:
-			return e.has(number)
 		}
+		return e.has(number)
 	}, func(ctx context.Context, e edit) error {
-		begun = true
-		return e.skip(ctx, number, reason)
+		if done { // before the shard was taken away, whose next owner may have gone on
+			return e.list(ctx)
+		}
+		err := e.skip(ctx, number, reason)
+		done = err == nil
+		return err
 	})
 }
 
@@ -68,16 +74,36 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 // the items have seen later ones. So clear what the read model has of the aggregate and reset it to 0; or make good for the one event by hand
 // and call [Groups.ForgetSkipped].
 //
-// Errors: [ErrNoSuchEvent] for a position beyond the last event, and those of Unpark but ErrNotParked; journal.ErrNotFound.
+// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrElsewhere], and those of Unpark but ErrNotParked; journal.ErrNotFound. After those that do
+// not say that nothing was changed it may have been done: look at [Groups.Behind] and [Groups.Applied] first, as a repeated call has the events
+// come once more.
 func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
-	return g.edit(ctx, fmt.Sprintf("reset to event %d", position), group, id,
-		func(_ context.Context, e edit) error { return e.has(position) },
-		func(ctx context.Context, e edit) error {
-			if err := e.move(ctx, position); err != nil {
+	what := fmt.Sprintf("reset to event %d", position)
+	var moved *edit
+	err := g.edit(ctx, what, group, id,
+		func(_ context.Context, e edit) error {
+			if err := e.own(); err != nil {
 				return err
 			}
-			return e.recall(ctx, position)
+			return e.has(position)
+		},
+		func(ctx context.Context, e edit) error {
+			if moved != nil { // before the shard was taken away: what its next owner has handled since must not come once more
+				return e.list(ctx)
+			}
+			err := e.move(ctx, position)
+			if err == nil {
+				moved = &e
+			}
+			return err
 		})
+	if err != nil {
+		return err
+	}
+	if err := moved.recall(ctx, position); err != nil {
+		return failedEdit(what, group, id, err)
+	}
+	return nil
 }
 
 // noSuchEvent is an ErrNoSuchEvent.

@@ -14,8 +14,9 @@ import (
 // Applied gives the number of the last event of an aggregate that a group has applied, 0 for none: its position, strongly consistent. A projection stores it
 // with its writes, so they are there. An event that was skipped ([Groups.Skipped]) counts as applied. Other handlers have acked the event, at least; their positions are stored up to
 // subscriber.Config.CommitInterval later. It costs two read units; where the group has a start and no position yet also those of the baseline.
+// Of a group with positions in a store of its own it costs one unit and a look there ([WithPositions]).
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Applied(ctx context.Context, group string, id aggregate.ID) (uint64, error) {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	number, err := g.applied(ctx, k, id)
@@ -33,7 +34,7 @@ func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID)
 	if err != nil {
 		return 0, err
 	}
-	positions, err := g.store.Positions(ctx, shardOf(k, roster, g.journal.Shard(id)), []aggregate.ID{id}, true)
+	positions, err := g.positions(ctx, shardOf(k, roster, g.journal.Shard(id)), roster, []aggregate.ID{id}, true)
 	if err != nil {
 		return 0, err
 	}

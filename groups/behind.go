@@ -15,7 +15,8 @@ import (
 type Behind struct {
 	Aggregate aggregate.ID
 	// Next is the number of the event that it waits with, and Head the highest that was known when it was listed, or
-	// that of the last event where [Groups.Lag] tells of it.
+	// that of the last event where [Groups.Lag] tells of it. Next is 0 for one that is not parked of a group whose positions cannot be
+	// read, see [WithPositions].
 	Next, Head uint64
 	// Parked is nil for one that is tried again and again.
 	Parked *Parked
@@ -64,19 +65,23 @@ func (g *Groups) behind(ctx context.Context, k checkpoint.Key, r checkpoint.Rost
 	if err != nil {
 		return nil, err
 	}
-	positions, err := g.store.Positions(ctx, shard, idsOf(progress.Behind), true)
-	if err != nil {
+	positions, err := g.positions(ctx, shard, r, idsOf(progress.Behind), true)
+	unknown := errors.Is(err, ErrElsewhere)
+	if err != nil && !unknown {
 		return nil, err
 	}
 	all := make([]Behind, len(progress.Behind))
 	for i, listed := range progress.Behind {
 		position, found := positions[listed.Aggregate]
-		if !found {
+		if !found && !unknown {
 			if position, err = g.baseline(ctx, listed.Aggregate, r.Start); err != nil {
 				return nil, err
 			}
 		}
 		all[i] = behindOf(position, listed)
+		if unknown && listed.Parked == nil {
+			all[i].Next = 0
+		}
 	}
 	return all, nil
 }

@@ -6,8 +6,9 @@
 //	lag, err := g.Lag(ctx, "order-history", "order", groups.LagOptions{})
 //
 // A consumer group is named by what subscriber.Config.ConsumerGroup says, and works on one topic, which is an aggregate type. The
-// same name on two topics is two groups here. All of this is about positions in the journal's checkpoint table; a
-// subscriber.Config.Positions of another kind is not seen.
+// same name on two topics is two groups here. A group may keep its
+// positions in a store of its own (subscriber.Config.Positions), as those of SQL read models do: see [WithPositions] for what needs them to be read.
+// [Groups.Skip] and [Groups.ResetAggregate] refuse such a group with [ErrElsewhere]; everything else works as always.
 //
 // # Lag
 //
@@ -28,7 +29,9 @@
 // # Reading one's own write
 //
 // A read model is behind the journal by as much as it takes to consume an event. [Groups.WaitApplied] waits until a group has applied a given event, so
-// that whoever has just written can query what they wrote.
+// that whoever has just written can query what they wrote. Where the read model is in an SQL database:
+//
+//	g := groups.New(j, groups.WithPositions(store)) // a sqlprojection.Store
 //
 // # One aggregate
 //

@@ -19,12 +19,15 @@ type edit struct {
 	shard  checkpoint.Shard
 	start  time.Time // the group's
 	epoch  uint64    // of the operator; 0 while it does not hold the shard
+
+	elsewhere bool // the group's positions are in a store of its own
 }
 
 // editAttempts is how often an edit is done again whose shard was taken away before it had ended.
 const editAttempts = 5
 
-// edit edits rows of an aggregate, which it must be possible to do again. What verify finds wrong is told before the
+// edit edits rows of an aggregate. Where the shard was taken away before its end, do is called again: it has to know what it has done, as
+// the next owner may have built upon that, and lists the aggregate in any case. What verify finds wrong is told before the
 // shard is taken from its owner, and verified again once the rows cannot change any more.
 func (g *Groups) edit(ctx context.Context, what, group string, id aggregate.ID, verify, do func(context.Context, edit) error) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
@@ -38,6 +41,10 @@ func (g *Groups) edit(ctx context.Context, what, group string, id aggregate.ID, 
 			err = ctx.Err()
 		}
 	}
+	return failedEdit(what, group, id, err)
+}
+
+func failedEdit(what, group string, id aggregate.ID, err error) error {
 	return fmt.Errorf("%s of %s for consumer group %q: %w", what, id, group, err)
 }
 
@@ -47,7 +54,7 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 		return err
 	}
 	number := g.journal.Shard(id)
-	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start}
+	e := edit{groups: g, id: id, shard: shardOf(k, roster, number), start: roster.Start, elsewhere: roster.Elsewhere}
 	if e.head, err = g.version(ctx, id); err != nil {
 		return err
 	}
@@ -55,7 +62,7 @@ func (g *Groups) tryEdit(ctx context.Context, k checkpoint.Key, id aggregate.ID,
 		return err
 	}
 	return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-		e.shard, e.start, e.epoch = shard, r.Start, r.Epochs[number]
+		e.shard, e.start, e.epoch, e.elsewhere = shard, r.Start, r.Epochs[number], r.Elsewhere
 		if err := verify(ctx, e); err != nil {
 			return err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
@@ -26,15 +25,18 @@ const estimateLimit = 100
 // one and a half for each aggregate of the list, up to a hundred: about two units for a shard that has little to do, and under a
 // hundred for one far behind, if events are about 1 KB and few are blocked. A tail read right after its writers may lag by a moment.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)
+	if err == nil {
+		err = g.readable(roster)
+	}
 	shards := make([]ShardLag, g.journal.Shards())
 	if err == nil {
 		err = inParallel(readers, len(shards), func(number int) (err error) {
 			shards[number].Shard = number
-			shards[number].Lag, err = g.estimate(ctx, shardOf(k, roster, number), roster.Start)
+			shards[number].Lag, err = g.estimate(ctx, shardOf(k, roster, number), roster)
 			return err
 		})
 	}
@@ -48,7 +50,8 @@ func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, e
 	return sum, nil
 }
 
-func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, start time.Time) (Lag, error) {
+func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster checkpoint.Roster) (Lag, error) {
+	start := roster.Start
 	progress, err := g.store.Progress(ctx, shard)
 	if err != nil {
 		return Lag{}, err
@@ -66,7 +69,7 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, start tim
 		return Lag{}, err
 	}
 	listed := progress.Behind[:min(len(progress.Behind), estimateLimit)]
-	positions, err := g.store.Positions(ctx, shard, aggregatesOf(listed, tail.Records), false)
+	positions, err := g.positions(ctx, shard, roster, aggregatesOf(listed, tail.Records), false)
 	if err != nil {
 		return Lag{}, err
 	}

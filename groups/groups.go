@@ -15,13 +15,18 @@ import (
 
 // Groups are the consumer groups of a journal. It is safe for concurrent use.
 type Groups struct {
-	journal *journal.Journal
-	store   *checkpoint.Store
+	journal   *journal.Journal
+	store     *checkpoint.Store
+	elsewhere Positions // nil without WithPositions
 }
 
 // New gives the groups of a journal. It makes no round trip.
-func New(j *journal.Journal) *Groups {
-	return &Groups{journal: j, store: checkpoint.New(j)}
+func New(j *journal.Journal, options ...Option) *Groups {
+	g := &Groups{journal: j, store: checkpoint.New(j)}
+	for _, option := range options {
+		option(g)
+	}
+	return g
 }
 
 // Group is a consumer group's work on one topic.
@@ -33,8 +38,10 @@ type Group struct {
 	Start   time.Time
 	Paused  bool
 	Stopped *Stopped // why it is paused, where an event that kept failing has stopped it (subscriber.Stop); else nil
-	Members []Member // by number
-	Shards  []Shard  // by number
+	// Elsewhere: members keep the positions in a store of their own (subscriber.Config.Positions), as the last one to join has said.
+	Elsewhere bool
+	Members   []Member // by number
+	Shards    []Shard  // by number
 }
 
 // Stopped is the event by which a group was stopped. It is tried again after [Groups.Resume], or passed over by [Groups.Skip] before.
@@ -113,7 +120,7 @@ func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Roste
 }
 
 func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
-	group := Group{Name: k.Group, Topic: k.Topic, Generation: r.Generation, Start: r.Start, Paused: r.Paused}
+	group := Group{Name: k.Group, Topic: k.Topic, Generation: r.Generation, Start: r.Start, Paused: r.Paused, Elsewhere: r.Elsewhere}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
 		group.Stopped = &stopped

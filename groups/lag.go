@@ -102,17 +102,21 @@ func (o *LagOptions) setDefaults() {
 //
 // It costs half a read unit for each 4 KB of the snapshot table's part of the topic, states included, and as much for positions, some
 // 40 to the unit; one read unit for each aggregate that is behind, up to LagOptions.OldestOf for each shard; and for a group that began at
-// a time, about log2(n) for each aggregate that it has not looked at yet. Memory does not grow with the table.
+// a time, about log2(n) for each aggregate that it has not looked at yet. Memory does not grow with the table. Of a group with positions in a
+// store of its own it looks there for each aggregate by itself ([WithPositions]).
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {
 	options.setDefaults()
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)
+	if err == nil {
+		err = g.readable(roster)
+	}
 	var sum GroupLag
 	compared := 0
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
-		comparison := comparison{groups: g, shard: shardOf(k, roster, number), start: roster.Start, options: options}
+		comparison := comparison{groups: g, shard: shardOf(k, roster, number), roster: roster, options: options}
 		comparison.compared = func(aggregates int) {
 			compared += aggregates
 			options.Progress(compared, number)
@@ -132,7 +136,7 @@ func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOption
 type comparison struct {
 	groups   *Groups
 	shard    checkpoint.Shard
-	start    time.Time
+	roster   checkpoint.Roster
 	options  LagOptions
 	compared func(aggregates int)
 
@@ -163,13 +167,14 @@ func (c *comparison) run(ctx context.Context) error {
 }
 
 func (c *comparison) page(ctx context.Context, standings []checkpoint.Standing) error {
-	err := inParallel(readers, len(standings), func(i int) error {
+	err := inParallel(readers, len(standings), func(i int) (err error) {
 		s := &standings[i]
-		if s.Found || c.start.IsZero() {
-			return nil
+		if c.roster.Elsewhere {
+			s.Position, s.Found, err = c.groups.elsewhere.Position(ctx, c.shard.Group, s.Head.Aggregate)
 		}
-		var err error
-		s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.start)
+		if err == nil && !s.Found {
+			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.roster.Start)
+		}
 		return err
 	})
 	if err != nil {

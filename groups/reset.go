@@ -32,7 +32,7 @@ func (t To) time(now time.Time) time.Time {
 }
 
 // Reset has a group begin again, and forgets where it was: its positions, cursors, and what was parked or skipped. A paused group stays
-// paused. It is done with one write, which makes a new generation, and works then whatever comes after; what takes time
+// paused, and one that was stopped (subscriber.Stop) is a paused one then. It is done with one write, which makes a new generation, and works then whatever comes after; what takes time
 // is the deletion of the earlier generations' rows that follows, see [Groups.CleanUp]. Progress, if not nil, is told how many rows
 // each request deleted.
 //

@@ -117,13 +117,14 @@ func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 	return "", nil
 }
 
-// recall deletes the records of events that are to come again.
+// recall deletes the records of events that are to come again, which are those from before the edit. It needs no hold on the shard: an
+// event that is skipped anew meanwhile has a record under a newer epoch.
 func (e edit) recall(ctx context.Context, behind uint64) error {
 	for record, err := range e.groups.store.SkippedBehind(ctx, e.shard.Group, e.id, behind) {
-		if err != nil {
-			return err
+		if err == nil && record.Epoch <= e.epoch {
+			err = e.groups.store.RemoveSkipped(ctx, e.shard.Group, record)
 		}
-		if err := e.groups.store.RemoveSkipped(ctx, e.shard.Group, record); err != nil {
+		if err != nil && !errors.Is(err, checkpoint.ErrFenced) {
 			return err
 		}
 	}

@@ -176,7 +176,8 @@ type Config struct {
 	Unmarshaler Unmarshaler
 
 	// Positions keeps the positions. Default: the journal's checkpoint table. With another store nothing is swept by default, as the
-	// sweep compares heads with that table and would claim every aggregate each time; and package groups does not see it.
+	// sweep compares heads with that table and would claim every aggregate each time; and package groups cannot change it, and has to be
+	// given how to read it (groups.WithPositions).
 	Positions PositionStore
 
 	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that was

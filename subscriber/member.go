@@ -91,6 +91,8 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			}
 			var number uint64
 			next, number = next.Join(checkpoint.Member{Lease: m.config.LeaseDuration})
+			_, own := m.config.Positions.(transactional)
+			next.Elsewhere = !own
 			take, _ := next.Share(number)
 			// Not cut off by the end of ctx: a member that does not know that it is one keeps its shards from others.
 			once, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.LeaseDuration/2)

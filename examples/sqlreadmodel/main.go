@@ -1,5 +1,5 @@
 // Command sqlreadmodel keeps a read model in an SQL database, here an SQLite in the process: a table of balances, in which each event
-// counts once, whatever comes again.
+// counts once, whatever comes again. A query waits until what was just written has been counted.
 //
 //	go run ./examples/sqlreadmodel
 package main
@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/repository"
@@ -71,7 +73,8 @@ func main() {
 		}),
 	))
 
-	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: filepath.Base(dir), Positions: store}, nil))
+	group := filepath.Base(dir)
+	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: group, Positions: store}, nil))
 	router := must(message.NewRouter(message.RouterConfig{}, watermill.NopLogger{}))
 	var done sync.WaitGroup
 	done.Add(2)
@@ -92,14 +95,21 @@ func main() {
 	ended := make(chan error, 1)
 	go func() { ended <- router.Run(ctx) }()
 	done.Wait()
-	check(router.Close())
-	check(<-ended)
 
 	balance := func(id aggregate.ID) (n int) {
 		check(db.QueryRowContext(ctx, "SELECT balance FROM balances WHERE account = ?", id.Value).Scan(&n))
 		return n
 	}
 	fmt.Println("anna has", balance(anna.ID), "and berta", balance(berta.ID))
+
+	now := must(accounts.Execute(ctx, berta.ID.Value, Deposit(5)))
+	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	check(groups.New(j, groups.WithPositions(store)).WaitApplied(waiting, group, now.ID, now.Version))
+	fmt.Println("berta reads that she has", balance(berta.ID))
+
+	check(router.Close())
+	check(<-ended)
 }
 
 func must[T any](v T, err error) T { check(err); return v }

@@ -38,7 +38,8 @@ const releaseTimeout = 5 * time.Second
 // beat or write of an edited row; whoever takes the shard next reads the edited rows.
 //
 // ErrFenced means that the shard was taken from the operator before it had done, so that the next owner may have seen a part
-// of the edits or none: do them again.
+// of the edits or none: do again those that it has to see. Where the shard cannot be freed the edits stand all the same, and members
+// take it as from a member that is dead.
 func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
 	var operator uint64
 	held, err := s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
@@ -55,16 +56,18 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 	defer cancel()
 	var kept bool
 	_, err = s.ModifyRoster(end, k, func(r Roster) (Roster, error) {
-		kept = r.Generation == held.Generation && r.Owns(operator, number, held.Epochs[number])
+		// Once is enough, as all edits are done. It is not so any more where the roster is read again after a lost reply.
+		kept = kept || r.Generation == held.Generation && r.Owns(operator, number, held.Epochs[number])
 		return r.Leave(operator), nil
 	})
 	switch {
 	case edited != nil:
 		return edited
+	case kept:
+		return nil
 	case err != nil:
-		return fmt.Errorf("free shard %d after its rows were edited: %w", number, err)
-	case !kept:
+		return fmt.Errorf("tell whether shard %d was kept while its rows were edited: %w", number, err)
+	default:
 		return fmt.Errorf("edit rows of shard %d: %w", number, ErrFenced)
 	}
-	return nil
 }

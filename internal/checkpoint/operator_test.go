@@ -78,7 +78,25 @@ func TestAnOperatorLeavesAlsoWhereItsEditFails(t *testing.T) {
 	require.ErrorIs(t, err, checkpoint.ErrNoGroup)
 }
 
-func TestAnOperatorThatCannotFreeTheShardSaysSo(t *testing.T) {
+func TestAShardWasKeptThoughTheReplyThatItIsFreeWasLost(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.create(t, []int{0})
+	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+		s.client.Inject(faults.UpdateItem, faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+			_, err := call.Send(ctx)
+			require.NoError(t, err)
+			_, err = s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Take(1, []int{0}), nil })
+			require.NoError(t, err)
+			return call.Send(ctx)
+		}))
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []int{0}, s.read(t).Of(1), "it stays with whoever has taken it since")
+}
+
+func TestAnEditStandsWhereTheShardCannotBeFreed(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.create(t)
@@ -86,5 +104,18 @@ func TestAnOperatorThatCannotFreeTheShardSaysSo(t *testing.T) {
 		s.client.Inject(faults.UpdateItem, faults.Throttle())
 		return nil
 	})
-	require.ErrorContains(t, err, "free shard 0")
+	require.NoError(t, err)
+	assert.Len(t, s.read(t).Members, 1, "the operator is there until others judge it dead")
+}
+
+func TestAnOperatorThatCannotTellWhetherItKeptTheShardSaysSo(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.create(t)
+	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+		s.client.Inject(faults.GetItem, faults.Throttle())
+		return nil
+	})
+	require.ErrorContains(t, err, "tell whether shard 0 was kept")
+	require.NotErrorIs(t, err, checkpoint.ErrFenced)
 }

@@ -98,20 +98,20 @@ func Moved(row map[string]types.AttributeValue, epoch, from uint64) bool {
 	return err == nil && err2 == nil && e == epoch && p != from
 }
 
-// PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under the epoch.
+// PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under the epoch. One round trip, two write
+// units, as it is a transaction: DynamoDB recognises one that is sent again since the reply to it was lost. So after ErrFenced the
+// position was not put, though the next owner may have moved it long since.
 func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) error {
-	u := s.putPositionItem(group, id, epoch, to).Update
-	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
-		Key:                       u.Key,
-		UpdateExpression:          u.UpdateExpression,
-		ConditionExpression:       u.ConditionExpression,
-		ExpressionAttributeNames:  u.ExpressionAttributeNames,
-		ExpressionAttributeValues: u.ExpressionAttributeValues,
-	})
-	if err != nil {
-		return fmt.Errorf("put position on %s to %d: %w", id, to, err)
+	err := s.transact(ctx, s.putPositionItem(group, id, epoch, to))
+	if err == nil {
+		return nil
 	}
-	return nil
+	if _, refused := refusal(err); refused {
+		err = ErrFenced
+	} else {
+		err = s.explain(err)
+	}
+	return fmt.Errorf("put position on %s to %d: %w", id, to, err)
 }
 
 func (s *Store) putPositionItem(group Group, id aggregate.ID, epoch, to uint64) types.TransactWriteItem {

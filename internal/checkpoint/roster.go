@@ -23,6 +23,8 @@ type Roster struct {
 	Paused bool
 	// Stopped is why, where a member has paused the group; nil where an operator has.
 	Stopped *Stopped
+	// Elsewhere: positions are in a store of the members' own, as the last one to join has said.
+	Elsewhere bool
 	// Resumed is how often a pause was ended.
 	Resumed uint64
 	// Joined is the number of the last member that joined. No number is given twice in one roster.
@@ -141,11 +143,12 @@ func (r Roster) Resume() Roster {
 	return r
 }
 
-// Reset begins a new generation, from a time on, or from the beginning if that is zero.
+// Reset begins a new generation, from a time on, or from the beginning if that is zero. A pause stays; the event that led to it is of the
+// generation before.
 func (r Roster) Reset(start time.Time) Roster {
 	r = r.clone()
 	r.Generation++
-	r.Start = start
+	r.Start, r.Stopped = start, nil
 	r.Base = slices.Max(r.Epochs) + 1
 	for shard := range r.Owners {
 		r.Owners[shard], r.Epochs[shard] = 0, r.Base

@@ -274,3 +274,16 @@ func TestARosterIsSoughtInATableThatIsThere(t *testing.T) {
 	_, err := s.ReadRoster(t.Context(), key)
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 }
+
+func TestAResetKeepsThePauseAndNotTheEventThatLedToIt(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	seen := s.create(t)
+	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Stop(checkpoint.Stopped{Aggregate: x, Number: 1, At: time.Now()}))
+	require.NoError(t, err)
+	_, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.Time{}))
+	require.NoError(t, err)
+	now := s.read(t)
+	assert.True(t, now.Paused)
+	assert.Nil(t, now.Stopped)
+}

@@ -31,6 +31,7 @@ const (
 	attrPaused     = "paused"
 	attrStopped    = "stopped"
 	attrResumed    = "resumed"
+	attrElsewhere  = "positions_elsewhere"
 	attrJoined     = "joined"
 	attrMembers    = "members"
 	attrOwners     = "owners"
@@ -182,20 +183,13 @@ func refusals(err error) (roster, registry item) {
 	return rows[0], rows[1]
 }
 
-func conflicts(err error) bool {
-	var canceled *types.TransactionCanceledException
-	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
-		return aws.ToString(r.Code) == "TransactionConflict"
-	})
-}
-
 // attributes are those of a roster that one change sets; nil for what is absent. Members are not among them: their
 // beats rise meanwhile.
 func (r Roster) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrGeneration: number(r.Generation), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil,
+		attrStopped: nil, attrResumed: nil, attrElsewhere: nil,
 	}
 	if !r.Start.IsZero() {
 		attributes[attrStart] = number(r.Start.UnixMilli())
@@ -205,6 +199,9 @@ func (r Roster) attributes() item {
 	}
 	if r.Stopped != nil {
 		attributes[attrStopped] = stoppedValue(*r.Stopped)
+	}
+	if r.Elsewhere {
+		attributes[attrElsewhere] = &types.AttributeValueMemberBOOL{Value: true}
 	}
 	if r.Resumed > 0 {
 		attributes[attrResumed] = number(r.Resumed)
@@ -308,7 +305,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 	var err error
 	r.Start, err = timeOf(row[attrStart])
 	errs = append(errs, err)
-	r.Paused = isTrue(row[attrPaused])
+	r.Paused, r.Elsewhere = isTrue(row[attrPaused]), isTrue(row[attrElsewhere])
 	if why, ok := row[attrStopped].(*types.AttributeValueMemberM); ok {
 		r.Stopped, err = stoppedOf(k.Topic, why.Value)
 		errs = append(errs, err)

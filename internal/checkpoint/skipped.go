@@ -12,7 +12,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -37,9 +36,6 @@ const (
 	numberDigits = 16
 )
 
-// maxConflicts is for how long a skip is repeated that meets another transaction, such as that of a handler of a former owner.
-const maxConflicts = 2 * time.Second
-
 // errSettle: the position was moved under the caller's own epoch, by an attempt that it did not know the end of.
 var errSettle = errors.New("an earlier attempt has moved the position; it is to be read again")
 
@@ -57,18 +53,7 @@ func (s *Store) skippedKey(group Group, id aggregate.ID, number uint64) item {
 // ErrFenced: another member has taken over, and nothing was changed. After any other error it may have been done. Then claim the
 // position: at or behind the event it was moved, and SkippedUnder tells whether by this.
 func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWriteItem, e Skipped) error {
-	err := backoff.Retry(func() error {
-		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-			advance,
-			{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}},
-		}})
-		if err != nil && !conflicts(err) {
-			return backoff.Permanent(err)
-		}
-		return err
-	}, backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxElapsedTime(maxConflicts),
-	), ctx))
+	err := s.transact(ctx, advance, types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}})
 	if err == nil {
 		return nil
 	}
@@ -81,16 +66,6 @@ func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWri
 		err = s.explain(err)
 	}
 	return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
-}
-
-// refusal gives the old item of the first write of a transaction, if that was refused by its condition.
-func refusal(err error) (item, bool) {
-	var canceled *types.TransactionCanceledException
-	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) == 0 {
-		return nil, false
-	}
-	first := canceled.CancellationReasons[0]
-	return first.Item, aws.ToString(first.Code) == "ConditionalCheckFailed"
 }
 
 // SkipTo is PutPosition with a record of the event that is passed over, in one transaction.

@@ -109,3 +109,56 @@ func TestAnEventThatIsSkippedLeavesARecordAndTheOthersTakeEffectOnce(t *testing.
 	_, sum = w.effects("x")
 	assert.Equal(t, 13, sum, "what was skipped does not come again")
 }
+
+func TestAQueryWaitsUntilItsOwnWriteHasTakenEffect(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, d database) {
+		w := setup(t, d)
+		operator := groups.New(w.j, groups.WithPositions(w.store))
+		w.consume(w.config(w.j, w.store), w.react(w.noting()))
+		eventually(t, "the group exists", func() bool {
+			g, err := operator.Get(t.Context(), "totals", topic)
+			return err == nil && g.Elsewhere
+		})
+		for n := range 5 {
+			w.write("x", n, Deposited{1})
+			require.NoError(t, operator.WaitApplied(t.Context(), "totals", x, uint64(n+1)))
+			numbers, _ := w.effects("x")
+			require.Equal(t, upTo(n+1), numbers)
+		}
+		lag, err := operator.Lag(t.Context(), "totals", topic, groups.LagOptions{})
+		require.NoError(t, err)
+		assert.Zero(t, lag.Events)
+		applied, err := operator.Applied(t.Context(), "totals", account("nobody"))
+		require.NoError(t, err)
+		assert.Zero(t, applied)
+		require.ErrorIs(t, groups.New(w.j).WaitApplied(t.Context(), "totals", x, 1), groups.ErrElsewhere)
+	})
+}
+
+func TestAParkedEventIsSkippedByItsPositionInTheDatabase(t *testing.T) {
+	t.Parallel()
+	w := setup(t, newSQLite(t))
+	w.write("x", 0, Deposited{1}, Deposited{2}, Deposited{4})
+	config := w.config(w.j, w.store)
+	config.Failures = subscriber.Park(1)
+	operator := groups.New(w.j, groups.WithPositions(w.store))
+	sub := w.consume(config, w.react(sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
+		if r.Number == 2 {
+			return errNotYet
+		}
+		return w.note(ctx, tx, r.Aggregate.Value, r.Number, e.Amount)
+	})))
+	eventually(t, "it is parked", func() bool { return sub.Stats().Parked == 1 })
+	require.ErrorIs(t, operator.Skip(t.Context(), "totals", x, 2), groups.ErrElsewhere)
+
+	_, err := w.db.ExecContext(t.Context(), "UPDATE "+sqlprojection.DefaultTable+" SET position = 2"+
+		" WHERE consumer_group = 'totals' AND generation = 0 AND aggregate_type = 'account' AND aggregate_id = 'x'")
+	require.NoError(t, err)
+	require.NoError(t, operator.Unpark(t.Context(), "totals", x))
+
+	require.NoError(t, operator.WaitApplied(t.Context(), "totals", x, 3))
+	numbers, sum := w.effects("x")
+	assert.Equal(t, []uint64{1, 3}, numbers)
+	assert.Equal(t, 5, sum)
+}

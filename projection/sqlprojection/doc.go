@@ -68,6 +68,7 @@
 //
 // A PostgreSQL text has no NUL character, so an aggregate with one in its id is refused by the database and blocked.
 //
-// Package groups does not see these positions: its lag is wrong, and it cannot skip an event or reset a single
-// aggregate. Listing, pause, resume, reset of the whole group, removal and retrying what is parked work as always.
+// Package groups reads these positions where it is made with groups.WithPositions and the store: then its lag is right, and
+// groups.WaitApplied has a query wait for what its user has just written. It cannot skip an event or reset a single aggregate, which
+// is done by an UPDATE of the table. Listing, pause, resume, reset of the whole group, removal and retrying what is parked work as always.
 package sqlprojection

@@ -106,6 +106,17 @@ func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregat
 	return nil
 }
 
+// Position gives the position as it is committed, if there is one yet, and changes nothing. One statement. It is for groups.WithPositions.
+//
+// Errors: those of the database.
+func (s *Store) Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error) {
+	has, err := s.read(ctx, group, id)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return 0, false, fmt.Errorf("read position on %s: %w", id, err)
+	}
+	return has.position, has.found, nil
+}
+
 // Tx is what [Store.AdvanceIn] needs of a transaction, such as a *sql.Tx.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)

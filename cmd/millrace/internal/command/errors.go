@@ -71,6 +71,8 @@ func (a *app) advice(err error) string {
 		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
 	case errors.Is(err, groups.ErrNotParked), errors.Is(err, groups.ErrNotNext):
 		return "`millrace group behind` shows what holds a group up, and with which event it goes on."
+	case errors.Is(err, groups.ErrElsewhere):
+		return "They are read and changed in the store that its members use. docs/sql.md, under Operating it, tells how."
 	case errors.Is(err, groups.ErrNotSkipped):
 		return "`millrace group skipped` lists those that were."
 	case errors.Is(err, groups.ErrFenced):

@@ -26,6 +26,8 @@ type groupLine struct {
 	Members int          `json:"members"`
 	Shards  int          `json:"shards"`
 	Owned   int          `json:"owned"` // shards that a member owns
+	// Elsewhere: the positions are in a store of the members' own, so there is no lag.
+	Elsewhere bool `json:"positions_elsewhere,omitempty"`
 	*lagLine
 }
 
@@ -52,7 +54,7 @@ type groupShardLine struct {
 func newGroupLine(g groups.Group) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Generation: g.Generation, Start: output.Time(g.Start), Paused: g.Paused,
-		Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+		Elsewhere: g.Elsewhere, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
 	if why := g.Stopped; why != nil {
 		l.Stopped = &stoppedLine{
@@ -116,7 +118,8 @@ been waiting, BEHIND how many aggregates have such events, and PARKED how many o
 
 The lag is an estimate: of a group that is far behind only the next events of each shard are looked at, and a + says that there are
 more. It costs about two read units for each shard that has little to do, and under a hundred for one that has much. --exact compares
-all heads with the group's positions, half a read unit for each 4 KB of them, states included.`,
+all heads with the group's positions, half a read unit for each 4 KB of them, states included. There is none of a group that keeps its
+positions in a store of its own, such as an SQL database.`,
 		Example: "  millrace groups\n  millrace groups order-history order --exact\n  millrace groups --json | jq 'select(.seconds > 60)'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 {
@@ -162,7 +165,9 @@ func (a *app) runGroups(ctx context.Context, name []string, exact bool) error {
 			return errors.Join(rows.Flush(), failed)
 		}
 		line := newGroupLine(one)
-		line.lagLine = newLagLine(lag.Lag, a.env.Now())
+		if lag != nil {
+			line.lagLine = newLagLine(lag.Lag, a.env.Now())
+		}
 		if err := rows.Print(line); err != nil {
 			return err
 		}
@@ -193,7 +198,9 @@ func (a *app) runGroup(ctx context.Context, name, topic string, exact bool) erro
 	}
 	now := a.env.Now()
 	line := newGroupLine(one)
-	line.lagLine = newLagLine(lag.Lag, now)
+	if lag != nil {
+		line.lagLine = newLagLine(lag.Lag, now)
+	}
 	if err := a.printGroup(line); err != nil {
 		return err
 	}
@@ -203,7 +210,7 @@ func (a *app) runGroup(ctx context.Context, name, topic string, exact bool) erro
 	rows := output.NewRows(a.env.Out, a.json, groupShardColumns...)
 	for i, s := range one.Shards {
 		shard := groupShardLine{Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, Epoch: s.Epoch}
-		if i < len(lag.Shards) {
+		if lag != nil && i < len(lag.Shards) {
 			shard.lagLine = newLagLine(lag.Shards[i].Lag, now)
 		}
 		if err := rows.Print(shard); err != nil {
@@ -235,6 +242,9 @@ func (a *app) printGroup(l groupLine) error {
 		}
 		fields = append(fields, output.Field{Name: "stopped by", Value: event}, output.Field{Name: "stopped at", Value: why.StoppedAt},
 			output.Field{Name: "reason", Value: why.Reason})
+	}
+	if l.Elsewhere {
+		fields = append(fields, output.Field{Name: "positions", Value: "in a store of the members' own"})
 	}
 	if l.lagLine != nil {
 		fields = append(fields, output.Field{Name: "lag", Value: l.events() + " events of " + output.Counted(l.Aggregates, "aggregate", "aggregates")},

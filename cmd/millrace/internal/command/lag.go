@@ -59,14 +59,18 @@ func (l *lagLine) aggregates() string {
 	return output.Count(l.Aggregates)
 }
 
-// lag is exact, or an estimate.
-func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact bool) (groups.GroupLag, error) {
+// lag is exact, or an estimate; nil of a group whose positions only its members know.
+func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact bool) (*groups.GroupLag, error) {
+	if one.Elsewhere {
+		return nil, nil
+	}
 	if !exact {
-		return g.Estimate(ctx, one.Name, one.Topic)
+		lag, err := g.Estimate(ctx, one.Name, one.Topic)
+		return &lag, err
 	}
 	progress := a.showProgress()
 	defer progress.Done()
-	return g.Lag(ctx, one.Name, one.Topic, groups.LagOptions{
+	lag, err := g.Lag(ctx, one.Name, one.Topic, groups.LagOptions{
 		Corrupt: func(err *journal.CorruptItemError) { a.note("millrace: %v", err) },
 		Progress: func(aggregates, shards int) {
 			progress.Show(func(elapsed time.Duration) string {
@@ -75,4 +79,5 @@ func (a *app) lag(ctx context.Context, g *groups.Groups, one groups.Group, exact
 			})
 		},
 	})
+	return &lag, err
 }

@@ -27,7 +27,12 @@ type behindLine struct {
 
 var behindColumns = []output.Column[behindLine]{
 	{Name: "AGGREGATE", Cell: func(b behindLine) string { return b.Aggregate.Value }},
-	{Name: "NEXT", Cell: func(b behindLine) string { return strconv.FormatUint(b.Next, 10) }},
+	{Name: "NEXT", Cell: func(b behindLine) string {
+		if b.Next == 0 {
+			return "-"
+		}
+		return strconv.FormatUint(b.Next, 10)
+	}},
 	{Name: "HEAD", Cell: func(b behindLine) string { return strconv.FormatUint(b.Head, 10) }},
 	{Name: "PARKED AT", Cell: func(b behindLine) string {
 		if b.ParkedAt == "" {

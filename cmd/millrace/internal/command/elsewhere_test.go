@@ -1,0 +1,66 @@
+package command_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// ledger is a store of positions for one member.
+type ledger struct{ positions sync.Map }
+
+func (l *ledger) Claim(_ context.Context, _ subscriber.Group, id aggregate.ID, _ uint64) (uint64, bool, error) {
+	position, found := l.positions.Load(id)
+	if !found {
+		return 0, false, nil
+	}
+	return position.(uint64), true, nil
+}
+
+func (l *ledger) Advance(_ context.Context, _ subscriber.Group, id aggregate.ID, _, _, to uint64) error {
+	l.positions.Store(id, to)
+	return nil
+}
+
+func TestAGroupWhosePositionsAreElsewhereIsShownWithoutLag(t *testing.T) {
+	t.Parallel()
+	s := setupTables(t)
+	j := s.open(t, journal.Config{})
+	deposits(t, j, account("1"), 1, 2)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: j, ConsumerGroup: "totals", Positions: &ledger{}, Failures: subscriber.Park(1),
+		PollInterval: 5 * time.Millisecond, BehindAfter: 10 * time.Millisecond,
+	}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sub.Close()) })
+	messages, err := sub.Subscribe(t.Context(), "account")
+	require.NoError(t, err)
+	member{sub, messages}.next(t).Nack()
+	require.Eventually(t, func() bool { return sub.Stats().Parked == 1 }, patience, time.Millisecond, "the aggregate must be parked")
+
+	row := cells(t, s.ok(t, "groups"))[0]
+	assert.Equal(t, []string{"totals", "active", "-", "-"}, []string{row["GROUP"], row["STATE"], row["LAG"], row["BEHIND"]})
+	assert.Equal(t, "-", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
+	assert.Contains(t, s.ok(t, "groups", "totals", "account"), "in a store of the members' own")
+	object := lines(t, s.ok(t, "groups", "--json"))[0]
+	assert.Equal(t, true, object["positions_elsewhere"])
+	assert.NotContains(t, object, "events")
+	parked := cells(t, s.ok(t, "group", "parked", "totals", "account"))
+	require.Len(t, parked, 1)
+	assert.Equal(t, "1", parked[0]["AGGREGATE"])
+
+	o := s.run(t, "group", "skip", "totals", "account", "1", "1")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "positions are not in the checkpoint table")
+	assert.Contains(t, o.err, "docs/sql.md")
+	s.ok(t, "group", "unpark", "totals", "account", "1")
+}

@@ -1,0 +1,47 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// maxConflicts is for how long a transaction is repeated that meets another one, such as that of a handler of a former owner.
+const maxConflicts = 2 * time.Second
+
+// transact does some writes together, and not twice when it is sent again.
+func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem) error {
+	token := s.journal.Config().NewID()
+	return backoff.Retry(func() error {
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: &token})
+		if err != nil && !conflicts(err) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxElapsedTime(maxConflicts),
+	), ctx))
+}
+
+// refusal gives the old item of the first write of a transaction, if that was refused by its condition.
+func refusal(err error) (item, bool) {
+	var canceled *types.TransactionCanceledException
+	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) == 0 {
+		return nil, false
+	}
+	first := canceled.CancellationReasons[0]
+	return first.Item, aws.ToString(first.Code) == "ConditionalCheckFailed"
+}
+
+func conflicts(err error) bool {
+	var canceled *types.TransactionCanceledException
+	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+		return aws.ToString(r.Code) == "TransactionConflict"
+	})
+}
