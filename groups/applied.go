@@ -2,6 +2,7 @@ package groups
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,27 +53,31 @@ func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID)
 //	// and then the query
 //
 // It looks at once, then after 10 ms, and less and less often up to each half second; a look costs what [Groups.Applied] does. An aggregate that is blocked, parked
-// or of a group without members is waited for as long as ctx lasts, so give it a deadline.
+// or of a group without members is waited for as long as ctx lasts, and so is a group that is not there yet, as while it is deployed for the first time.
+// So give it a deadline.
 //
-// Errors: [ErrNotApplied] with the context's, those of Applied. None of them says that the event will not be applied.
+// Errors: [ErrNotApplied] with the context's, and with [ErrNoGroup] where that is why; those of Applied. None of them says that the event will not be applied.
 func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(500*time.Millisecond), backoff.WithMaxElapsedTime(0),
 	)
-	var behind *NotAppliedError
+	var why error
 	for {
 		applied, err := g.applied(ctx, k, id)
+		notYet := &NotAppliedError{Group: group, Aggregate: id, Number: number, Applied: applied}
 		switch {
 		case err == nil && applied >= number:
 			return nil
 		case err == nil:
-			behind = &NotAppliedError{Group: group, Aggregate: id, Number: number, Applied: applied}
-		case behind == nil || ctx.Err() == nil:
+			why = notYet
+		case errors.Is(err, ErrNoGroup):
+			why = fmt.Errorf("%w: %w", err, notYet)
+		case why == nil || ctx.Err() == nil:
 			return failed("wait for", k, err)
 		}
 		if !sleep(ctx, between.NextBackOff()) {
-			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), behind))
+			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), why))
 		}
 	}
 }

@@ -78,10 +78,27 @@ func TestAReaderDoesNotTakeAnEarlierGenerationForThisOne(t *testing.T) {
 	assert.Zero(t, number)
 }
 
-func TestToWaitForAGroupThatIsNotThereFails(t *testing.T) {
+func TestAReaderWaitsForAGroupThatIsNotThereYet(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	require.ErrorIs(t, s.WaitApplied(t.Context(), "nobody", account("a"), 1), groups.ErrNoGroup)
+	s.write(t, "a", 0, 1)
+	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := s.WaitApplied(impatient, group, account("a"), 1)
+	require.ErrorIs(t, err, groups.ErrNoGroup)
+	require.ErrorIs(t, err, groups.ErrNotApplied)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	waited := make(chan error, 1)
+	go func() { waited <- s.WaitApplied(t.Context(), group, account("a"), 1) }()
+	_, messages := subscribe(t, s.quick())
+	receive(t, messages).Ack()
+	require.NoError(t, <-waited)
+}
+
+func TestToWaitForWhatCannotBeFails(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
 	require.ErrorIs(t, s.WaitApplied(t.Context(), group, aggregate.ID{Type: topic}, 1), aggregate.ErrInvalidID)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

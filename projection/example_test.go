@@ -2,7 +2,6 @@ package projection_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 
@@ -167,10 +166,7 @@ func (b *bank) follow(group string, p *projection.Projection) {
 	go func() { check(router.Run(ctx)) }()
 	<-router.Running()
 	for id, number := range b.last {
-		for err = groups.ErrNoGroup; errors.Is(err, groups.ErrNoGroup); { // the group is made by its first member
-			err = groups.New(b.j).WaitApplied(ctx, group, account(id), number)
-		}
-		check(err)
+		check(groups.New(b.j).WaitApplied(ctx, group, account(id), number))
 	}
 	check(router.Close())
 }
