@@ -20,6 +20,8 @@ var (
 	ErrNoPrevious = errors.New("no previous generation")
 	// ErrBehind is the sentinel of [*BehindError].
 	ErrBehind = errors.New("generation has not caught up")
+	// ErrForm is the sentinel of [*FormError].
+	ErrForm = errors.New("unknown form of the read model")
 	// ErrChanged: somebody else changed the generations at the same moment, again and again. Look what they did.
 	ErrChanged = errors.New("generations were changed by somebody else")
 	// ErrCorrupt: the item of the read model is none that this package has written.
@@ -44,6 +46,9 @@ type BehindError struct {
 }
 
 func (e *BehindError) Error() string {
+	if !e.Progress.Begun && e.Generation.Form != "" {
+		return fmt.Sprintf("generation %s has no consumers yet: start them (Run), in programs that know the form %q (Config.Forms)", e.Generation, e.Generation.Form)
+	}
 	if !e.Progress.Begun {
 		return fmt.Sprintf("generation %s has no consumers yet: start them (Run)", e.Generation)
 	}
@@ -52,3 +57,18 @@ func (e *BehindError) Error() string {
 
 // Is makes errors.Is(err, ErrBehind) true.
 func (e *BehindError) Is(target error) bool { return target == ErrBehind }
+
+// FormError is an [ErrForm]: queries are to read a generation whose form this program does not know ([Config].Forms), as it is older than the form, or newer by
+// so much that it has given it up.
+type FormError struct {
+	Generation Generation // what serves
+	Forms      []string   // that the program knows
+}
+
+func (e *FormError) Error() string {
+	return fmt.Sprintf("generation %s, which serves, is of form %q, and this program knows %q: query it from a release that knows the form, or roll back (Rollback)",
+		e.Generation, e.Generation.Form, e.Forms)
+}
+
+// Is makes errors.Is(err, ErrForm) true.
+func (e *FormError) Is(target error) bool { return target == ErrForm }

@@ -18,6 +18,7 @@ type modelLine struct {
 	Kind     string   `json:"kind"` // "model"
 	Model    string   `json:"model"`
 	Serving  uint64   `json:"serving"`
+	Form     string   `json:"form,omitempty"`     // of what serves
 	Previous uint64   `json:"previous,omitempty"` // none: nothing to roll back to
 	Live     []uint64 `json:"live"`
 }
@@ -25,6 +26,7 @@ type modelLine struct {
 var modelColumns = []output.Column[modelLine]{
 	{Name: "MODEL", Cell: func(m modelLine) string { return m.Model }},
 	{Name: "SERVING", Cell: func(m modelLine) string { return strconv.FormatUint(m.Serving, 10) }},
+	{Name: "FORM", Cell: func(m modelLine) string { return formName(m.Form) }},
 	{Name: "PREVIOUS", Cell: func(m modelLine) string {
 		if m.Previous == 0 {
 			return "-"
@@ -39,6 +41,7 @@ type generationLine struct {
 	Kind       string `json:"kind"` // "generation"
 	Model      string `json:"model"`
 	Generation uint64 `json:"generation"`
+	Form       string `json:"form,omitempty"`
 	Group      string `json:"group"`
 	State      string `json:"state"` // "serving", "previous", "live"
 	*progressLine
@@ -53,14 +56,22 @@ type progressLine struct {
 }
 
 func newGenerationLine(all readmodel.Generations, g readmodel.Generation) generationLine {
-	l := generationLine{Kind: "generation", Model: g.Model, Generation: g.Number, Group: g.Group(), State: "live"}
-	switch g {
-	case all.Serving:
+	l := generationLine{Kind: "generation", Model: g.Model, Generation: g.Number, Form: g.Form, Group: g.Group(), State: "live"}
+	switch g.Number {
+	case all.Serving.Number:
 		l.State = "serving"
-	case all.Previous:
+	case all.Previous.Number:
 		l.State = "previous"
 	}
 	return l
+}
+
+// formName is a form as tables show it.
+func formName(form string) string {
+	if form == "" {
+		return "-"
+	}
+	return form
 }
 
 func newProgressLine(p readmodel.Progress) *progressLine {
@@ -79,6 +90,7 @@ func (l *progressLine) left() string {
 
 var generationColumns = []output.Column[generationLine]{
 	{Name: "GENERATION", Cell: func(g generationLine) string { return strconv.FormatUint(g.Generation, 10) }},
+	{Name: "FORM", Cell: func(g generationLine) string { return formName(g.Form) }},
 	{Name: "STATE", Cell: func(g generationLine) string { return g.State }},
 	{Name: "GROUP", Cell: func(g generationLine) string { return g.Group }},
 	{Name: "LEFT", Cell: func(g generationLine) string { return g.left() }},
@@ -105,6 +117,8 @@ serves goes on:
   switch      queries read it
   rollback    queries read the one before again, which was kept up to date
   drop        gives up the one that is not needed
+
+FORM is what a generation's tables contain, as the programs name it (readmodel.Config.Forms); "-" if they do not.
 
 LEFT is how many events a generation has not handled yet, PARKED how many of these wait until someone decides. A generation has
 "not begun" until it has consumers on all topics: those that its own groups and the groups of the serving generation are on, unless
@@ -162,7 +176,7 @@ func (a *app) runModels(ctx context.Context, o modelOptions) error {
 	}
 	rows := output.NewRows(a.env.Out, a.json, modelColumns...)
 	for _, g := range all {
-		l := modelLine{Kind: "model", Model: g.Serving.Model, Serving: g.Serving.Number, Previous: g.Previous.Number, Live: []uint64{}}
+		l := modelLine{Kind: "model", Model: g.Serving.Model, Serving: g.Serving.Number, Form: g.Serving.Form, Previous: g.Previous.Number, Live: []uint64{}}
 		for _, live := range g.Live {
 			l.Live = append(l.Live, live.Number)
 		}

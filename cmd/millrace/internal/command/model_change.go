@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +15,23 @@ import (
 )
 
 func (a *app) beginModel(o *modelOptions) *cobra.Command {
-	return &cobra.Command{
+	var form string
+	cmd := &cobra.Command{
 		Use:   "begin NAME [flags]",
 		Short: "Begin another generation",
 		Long: `Begin another generation of a read model. The programs that consume it see it within a second (readmodel.Config.Refresh), and read
-history. Each further begin makes one more.`,
-		Args: wants("NAME"),
+history. Each further begin makes one more.
+
+It is of the form that serves, so the same is built anew. A release that brings another form is deployed first, and its form begun with --form.
+Programs leave generations alone whose form they do not know.`,
+		Example: "  millrace model begin orders\n  millrace model begin orders --form 2",
+		Args:    wants("NAME"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			m, err := a.openModel(cmd.Context(), *o, args[0], readmodel.Config{})
+			config := readmodel.Config{}
+			if cmd.Flags().Changed("form") {
+				config.Forms = []string{form}
+			}
+			m, err := a.openModel(cmd.Context(), *o, args[0], config)
 			if err != nil {
 				return err
 			}
@@ -32,6 +42,8 @@ history. Each further begin makes one more.`,
 			return a.showGeneration(cmd.Context(), m, next, nil)
 		}),
 	}
+	cmd.Flags().StringVar(&form, "form", "", "`form` of it, one of the programs' readmodel.Config.Forms (default that of what serves)")
+	return cmd
 }
 
 func (a *app) catchUpModel(o *modelOptions) *cobra.Command {
@@ -185,11 +197,15 @@ func (a *app) showGeneration(ctx context.Context, m *readmodel.Model, g readmode
 	if err != nil {
 		return err
 	}
+	if i := slices.IndexFunc(all.Live, func(live readmodel.Generation) bool { return live.Number == g.Number }); i >= 0 {
+		g = all.Live[i] // with its form
+	}
 	l := newGenerationLine(all, g)
 	l.progressLine = p
 	fields := []output.Field{
 		{Name: "model", Value: l.Model},
 		{Name: "generation", Value: strconv.FormatUint(l.Generation, 10)},
+		{Name: "form", Value: formName(l.Form)},
 		{Name: "group", Value: l.Group},
 		{Name: "state", Value: l.State},
 	}

@@ -84,7 +84,7 @@ func TestAReadModelIsBuiltAnewAtTheTerminal(t *testing.T) {
 	assert.Regexp(t, `(?m)^generation +2$`, caught)
 	assert.Regexp(t, `(?m)^left +\d+ events?$`, caught)
 	assert.Regexp(t, `(?m)^state +serving$`, s.ok(t, "model", "switch", "totals"))
-	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "PREVIOUS": "1", "LIVE": "1 2"}}, cells(t, s.ok(t, "model")))
+	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "FORM": "-", "PREVIOUS": "1", "LIVE": "1 2"}}, cells(t, s.ok(t, "model")))
 
 	for range 2 { // the second time does nothing
 		back := lines(t, s.ok(t, "model", "rollback", "totals", "2", "--json"))[0]
@@ -96,7 +96,7 @@ func TestAReadModelIsBuiltAnewAtTheTerminal(t *testing.T) {
 
 	dropped := s.ok(t, "model", "drop", "totals", "totals.1", "--yes", "--refresh", "10ms")
 	assert.Regexp(t, `^Dropped generation totals.1: \d+ rows? of its groups deleted\n$`, dropped)
-	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "PREVIOUS": "-", "LIVE": "2"}}, cells(t, s.ok(t, "model")))
+	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "FORM": "-", "PREVIOUS": "-", "LIVE": "2"}}, cells(t, s.ok(t, "model")))
 	assert.Contains(t, s.run(t, "groups", "totals.1").err, "no such consumer group")
 }
 
@@ -119,8 +119,8 @@ func TestGenerationsAreListedWithWhatIsLeft(t *testing.T) {
 
 	rows := cells(t, s.ok(t, "model", "totals", "--exact"))
 	assert.Equal(t, []map[string]string{
-		{"GENERATION": "1", "STATE": "serving", "GROUP": "totals.1", "LEFT": "300", "PARKED": "0"},
-		{"GENERATION": "2", "STATE": "live", "GROUP": "totals.2", "LEFT": "not begun", "PARKED": "0"},
+		{"GENERATION": "1", "FORM": "-", "STATE": "serving", "GROUP": "totals.1", "LEFT": "300", "PARKED": "0"},
+		{"GENERATION": "2", "FORM": "-", "STATE": "live", "GROUP": "totals.2", "LEFT": "not begun", "PARKED": "0"},
 	}, rows)
 	assert.Regexp(t, `^\d+\+$`, cells(t, s.ok(t, "model", "totals"))[0]["LEFT"], "an estimate")
 	objects := lines(t, s.ok(t, "model", "totals", "--json", "--exact"))
@@ -130,6 +130,23 @@ func TestGenerationsAreListedWithWhatIsLeft(t *testing.T) {
 		"begun": true, "events": 300.0, "parked_events": 0.0, "at_least": false,
 	}, objects[0])
 	assert.Equal(t, "not begun", cells(t, s.ok(t, "model", "totals", "--topic", "account,transfer"))[0]["LEFT"])
+}
+
+func TestGenerationsAreListedWithTheirForms(t *testing.T) {
+	t.Parallel()
+	s, _, _ := setupModel(t)
+	assert.Regexp(t, `(?m)^form +2$`, s.ok(t, "model", "begin", "totals", "--form", "2"))
+	s.ok(t, "model", "begin", "totals")
+	rows := cells(t, s.ok(t, "model", "totals"))
+	require.Len(t, rows, 3)
+	assert.Equal(t, []string{"-", "2", "-"}, []string{rows[0]["FORM"], rows[1]["FORM"], rows[2]["FORM"]}, "what serves has no name for it")
+	assert.Equal(t, "2", lines(t, s.ok(t, "model", "totals", "--json"))[1]["form"])
+	assert.Equal(t, "-", cells(t, s.ok(t, "model"))[0]["FORM"])
+	o := s.run(t, "model", "switch", "totals", "2")
+	assert.Contains(t, o.err, `programs that know the form "2"`)
+	o = s.run(t, "model", "begin", "totals", "--form", "a b")
+	assert.Equal(t, command.ExitUsage, o.code)
+	assert.Contains(t, o.err, "Forms have")
 }
 
 func TestCatchingUpIsShownAndAnInterruptTellsHowFarItWas(t *testing.T) {
