@@ -50,5 +50,5 @@
 //
 // [Model.Serving] costs a read unit each [Config].MaxAge and process, [Model.Run] one each [Config].Refresh, a change a read and a write unit. While two
 // generations live, events are consumed and projected twice. [Model.Progress] costs what groups.Groups.Lag does, for each topic; [Model.Estimate] what
-// groups.Groups.Estimate does.
+// groups.Groups.Estimate does. [Model.CatchUp] says how often it makes which.
 package readmodel
