@@ -59,8 +59,8 @@ type chase struct {
 // chase looks at a generation, and tells whether there is something to report.
 func (m *Model) chase(ctx context.Context, g Generation, c *chase) (p Progress, seen bool, err error) {
 	if time.Now().Before(c.next) {
-		if p, err = m.Estimate(ctx, g); err != nil {
-			return p, false, err
+		if p, _, err = m.estimate(ctx, g); err != nil {
+			return p, false, fmt.Errorf("progress of generation %s: %w", g, err)
 		}
 		wasNear := c.near
 		c.near = p.Begun && !p.AtLeast && p.Left <= m.config.MaxLag

@@ -3,6 +3,7 @@ package readmodel
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors of packages groups and journal come too, and the SDK's: after one of the SDK the change may have been made, which
@@ -46,13 +47,20 @@ type BehindError struct {
 }
 
 func (e *BehindError) Error() string {
-	if !e.Progress.Begun && e.Generation.Form != "" {
+	p := e.Progress
+	behind := fmt.Sprintf("generation %s is %d events behind, more than %d", e.Generation, p.Left, e.MaxLag)
+	switch {
+	case !p.Begun && e.Generation.Form != "":
 		return fmt.Sprintf("generation %s has no consumers yet: start them (Run), in programs that know the form %q (Config.Forms)", e.Generation, e.Generation.Form)
-	}
-	if !e.Progress.Begun {
+	case !p.Begun:
 		return fmt.Sprintf("generation %s has no consumers yet: start them (Run)", e.Generation)
+	case len(p.Stopped) > 0:
+		return fmt.Sprintf("%s, and an event has stopped its group on topic %s: see which (Stopped of groups.Group), mend the cause, and have it go on (groups.Groups.Resume)",
+			behind, strings.Join(p.Stopped, ", "))
+	case len(p.Paused) > 0:
+		return fmt.Sprintf("%s, and its group is paused on topic %s: have it go on (groups.Groups.Resume)", behind, strings.Join(p.Paused, ", "))
 	}
-	return fmt.Sprintf("generation %s is %d events behind, more than %d: wait (CatchUp), or raise MaxLag if events come faster than that", e.Generation, e.Progress.Left, e.MaxLag)
+	return behind + ": wait (CatchUp), or raise MaxLag if events come faster than that"
 }
 
 // Is makes errors.Is(err, ErrBehind) true.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -26,7 +27,7 @@ type modelLine struct {
 var modelColumns = []output.Column[modelLine]{
 	{Name: "MODEL", Cell: func(m modelLine) string { return m.Model }},
 	{Name: "SERVING", Cell: func(m modelLine) string { return strconv.FormatUint(m.Serving, 10) }},
-	{Name: "FORM", Cell: func(m modelLine) string { return formName(m.Form) }},
+	{Name: "FORM", Cell: func(m modelLine) string { return orDash(m.Form) }},
 	{Name: "PREVIOUS", Cell: func(m modelLine) string {
 		if m.Previous == 0 {
 			return "-"
@@ -49,10 +50,13 @@ type generationLine struct {
 
 // progressLine is how far a generation is.
 type progressLine struct {
-	Begun        bool   `json:"begun"`
-	Events       uint64 `json:"events"`
-	ParkedEvents uint64 `json:"parked_events"`
-	AtLeast      bool   `json:"at_least"` // there may be more events
+	Begun         bool     `json:"begun"`
+	Events        uint64   `json:"events"`
+	ParkedEvents  uint64   `json:"parked_events"`
+	SkippedEvents uint64   `json:"skipped_events"`    // 1,000 for that many or more
+	Paused        []string `json:"paused,omitempty"`  // topics
+	Stopped       []string `json:"stopped,omitempty"` // topics, which are paused then
+	AtLeast       bool     `json:"at_least"`          // there may be more events
 }
 
 func newGenerationLine(all readmodel.Generations, g readmodel.Generation) generationLine {
@@ -66,16 +70,18 @@ func newGenerationLine(all readmodel.Generations, g readmodel.Generation) genera
 	return l
 }
 
-// formName is a form as tables show it.
-func formName(form string) string {
-	if form == "" {
+// orDash is what may be empty, as tables show it.
+func orDash(text string) string {
+	if text == "" {
 		return "-"
 	}
-	return form
+	return text
 }
 
 func newProgressLine(p readmodel.Progress) *progressLine {
-	return &progressLine{Begun: p.Begun, Events: p.Left, ParkedEvents: p.Parked, AtLeast: p.AtLeast}
+	return &progressLine{
+		Begun: p.Begun, Events: p.Left, ParkedEvents: p.Parked, SkippedEvents: p.Skipped, Paused: p.Paused, Stopped: p.Stopped, AtLeast: p.AtLeast,
+	}
 }
 
 func (l *progressLine) left() string {
@@ -88,13 +94,35 @@ func (l *progressLine) left() string {
 	return output.Count(l.Events)
 }
 
+func (l *progressLine) skipped() string {
+	if l.SkippedEvents >= 1000 {
+		return output.Count(l.SkippedEvents) + "+"
+	}
+	return output.Count(l.SkippedEvents)
+}
+
+// rests tells on which topics a generation's group does nothing, empty for none.
+func (l *progressLine) rests() string {
+	var why []string
+	if len(l.Stopped) > 0 {
+		why = append(why, "stopped on "+strings.Join(l.Stopped, ", "))
+	}
+	paused := slices.DeleteFunc(slices.Clone(l.Paused), func(topic string) bool { return slices.Contains(l.Stopped, topic) })
+	if len(paused) > 0 {
+		why = append(why, "paused on "+strings.Join(paused, ", "))
+	}
+	return strings.Join(why, ", ")
+}
+
 var generationColumns = []output.Column[generationLine]{
 	{Name: "GENERATION", Cell: func(g generationLine) string { return strconv.FormatUint(g.Generation, 10) }},
-	{Name: "FORM", Cell: func(g generationLine) string { return formName(g.Form) }},
+	{Name: "FORM", Cell: func(g generationLine) string { return orDash(g.Form) }},
 	{Name: "STATE", Cell: func(g generationLine) string { return g.State }},
 	{Name: "GROUP", Cell: func(g generationLine) string { return g.Group }},
 	{Name: "LEFT", Cell: func(g generationLine) string { return g.left() }},
 	{Name: "PARKED", Cell: func(g generationLine) string { return output.Count(g.ParkedEvents) }},
+	{Name: "SKIPPED", Cell: func(g generationLine) string { return g.skipped() }},
+	{Name: "RESTS", Cell: func(g generationLine) string { return orDash(g.rests()) }},
 }
 
 // modelOptions are the flags of all commands on read models.
@@ -120,7 +148,9 @@ serves goes on:
 
 FORM is what a generation's tables contain, as the programs name it (readmodel.Config.Forms); "-" if they do not.
 
-LEFT is how many events a generation has not handled yet, PARKED how many of these wait until someone decides. A generation has
+LEFT is how many events a generation has not handled yet, PARKED how many of these wait until someone decides. SKIPPED are those that
+it has passed over (millrace group skipped): they are not left, and what they should have changed is missing. RESTS says on which
+topics its group is paused, or was stopped by an event that kept failing (millrace group resume). A generation has
 "not begun" until it has consumers on all topics: those that its own groups and the groups of the serving generation are on, unless
 --topic says otherwise.
 

@@ -84,6 +84,9 @@ func catchingUp(g readmodel.Generation, p readmodel.Progress) string {
 	if p.Parked > 0 {
 		text += fmt.Sprintf(", %s of them parked", output.Count(p.Parked))
 	}
+	if rests := newProgressLine(p).rests(); rests != "" {
+		text += ", " + rests
+	}
 	if p.Rate > 0 {
 		text += fmt.Sprintf(", %s a second, %s to go", output.Count(int64(p.Rate)), p.Remaining().Round(time.Second))
 	}
@@ -206,12 +209,13 @@ func (a *app) showGeneration(ctx context.Context, m *readmodel.Model, g readmode
 	fields := []output.Field{
 		{Name: "model", Value: l.Model},
 		{Name: "generation", Value: strconv.FormatUint(l.Generation, 10)},
-		{Name: "form", Value: formName(l.Form)},
+		{Name: "form", Value: orDash(l.Form)},
 		{Name: "group", Value: l.Group},
 		{Name: "state", Value: l.State},
 	}
 	if p != nil {
-		fields = append(fields, output.Field{Name: "left", Value: output.Counted(p.Events, "event", "events")}, output.Field{Name: "parked", Value: output.Count(p.ParkedEvents)})
+		fields = append(fields, output.Field{Name: "left", Value: output.Counted(p.Events, "event", "events")}, output.Field{Name: "parked", Value: output.Count(p.ParkedEvents)},
+			output.Field{Name: "skipped", Value: p.skipped()}, output.Field{Name: "rests", Value: orDash(p.rests())})
 	}
 	return a.line(l, fields...)
 }

@@ -119,17 +119,35 @@ func TestGenerationsAreListedWithWhatIsLeft(t *testing.T) {
 
 	rows := cells(t, s.ok(t, "model", "totals", "--exact"))
 	assert.Equal(t, []map[string]string{
-		{"GENERATION": "1", "FORM": "-", "STATE": "serving", "GROUP": "totals.1", "LEFT": "300", "PARKED": "0"},
-		{"GENERATION": "2", "FORM": "-", "STATE": "live", "GROUP": "totals.2", "LEFT": "not begun", "PARKED": "0"},
+		{"GENERATION": "1", "FORM": "-", "STATE": "serving", "GROUP": "totals.1", "LEFT": "300", "PARKED": "0", "SKIPPED": "0", "RESTS": "-"},
+		{"GENERATION": "2", "FORM": "-", "STATE": "live", "GROUP": "totals.2", "LEFT": "not begun", "PARKED": "0", "SKIPPED": "0", "RESTS": "-"},
 	}, rows)
 	assert.Regexp(t, `^\d+\+$`, cells(t, s.ok(t, "model", "totals"))[0]["LEFT"], "an estimate")
 	objects := lines(t, s.ok(t, "model", "totals", "--json", "--exact"))
 	require.Len(t, objects, 2)
 	assert.Equal(t, map[string]any{
 		"kind": "generation", "model": "totals", "generation": 1.0, "group": "totals.1", "state": "serving",
-		"begun": true, "events": 300.0, "parked_events": 0.0, "at_least": false,
+		"begun": true, "events": 300.0, "parked_events": 0.0, "skipped_events": 0.0, "at_least": false,
 	}, objects[0])
 	assert.Equal(t, "not begun", cells(t, s.ok(t, "model", "totals", "--topic", "account,transfer"))[0]["LEFT"])
+}
+
+func TestGenerationsAreListedWithWhatTheySkippedAndWhereTheyRest(t *testing.T) {
+	t.Parallel()
+	s, _, j := setupModel(t)
+	begins(t, j, "totals.1")
+	s.ok(t, "group", "skip", "totals.1", "account", "1", "1")
+	s.ok(t, "group", "pause", "totals.1", "account")
+	row := cells(t, s.ok(t, "model", "totals", "--exact"))[0]
+	assert.Equal(t, "299", row["LEFT"])
+	assert.Equal(t, "1", row["SKIPPED"])
+	assert.Equal(t, "paused on account", row["RESTS"])
+	line := lines(t, s.ok(t, "model", "totals", "--json"))[0]
+	assert.InDelta(t, 1, line["skipped_events"], 0)
+	assert.Equal(t, []any{"account"}, line["paused"])
+	caught := s.ok(t, "model", "catch-up", "totals", "1", "--max-lag", "300")
+	assert.Regexp(t, `(?m)^skipped +1$`, caught)
+	assert.Regexp(t, `(?m)^rests +paused on account$`, caught)
 }
 
 func TestGenerationsAreListedWithTheirForms(t *testing.T) {
