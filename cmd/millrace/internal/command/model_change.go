@@ -52,8 +52,9 @@ func (a *app) catchUpModel(o *modelOptions) *cobra.Command {
 		Use:   "catch-up NAME [GENERATION] [flags]",
 		Short: "Wait until a generation is up to date",
 		Long: `Wait until a generation lags by no more than --max-lag events: the newest one, if none is named. A look compares all heads with
-the positions, so it costs what groups --exact does. There is one each tenth of the time that is left, each 10 seconds at least, less often while nothing
-moves, and none more often than ten times the time that it takes; estimates tell in between when the generation is near.`,
+the positions, so it costs what groups --exact does. There is one each tenth of the time that is left, or,
+while nothing moves, less and less often up to each 10 seconds; and they take a fifth of the time at most, while estimates find out in between whether the
+generation is near.`,
 		Args: wantsGeneration(false),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			m, g, err := a.generation(cmd.Context(), *o, args, readmodel.Config{MaxLag: maxLag})
