@@ -39,7 +39,7 @@
 //
 // One item of a table ([CreateTable]) says which generations there are, of which form, and which one serves. Each change of it is conditional on what was seen, so two
 // operators cannot undo each other's steps unnoticed. A switch is one write: every query sees either generation, and [Config].MaxAge later all see the new one. Both
-// are up to date and stay so until one is dropped, so no query fails in between.
+// are up to date and stay so until one is dropped, unless the group of one is paused or stopped ([Progress].Paused), so no query fails in between.
 //
 // # To operate it
 //
