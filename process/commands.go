@@ -90,8 +90,7 @@ func (m *Manager[S]) send(ctx context.Context, id aggregate.ID, input string, co
 		return nil
 	}
 	for _, c := range commands {
-		c.message.SetContext(ctx)
-		if err := m.config.Publisher.Publish(c.topic, c.message); err != nil {
+		if err := m.sendings.send(ctx, m.config.Publisher, c); err != nil {
 			return fmt.Errorf("send command %s (%s) to %q: %w", c.message.UUID, c.message.Metadata.Get("name"), c.topic, err)
 		}
 		m.stats.commands.Add(1)

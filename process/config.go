@@ -1,25 +1,15 @@
 package process
 
 import (
-	"context"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/repository"
 )
-
-// Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region of the journal: one transaction spans both.
-type Client interface {
-	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-}
 
 // Config configures a [Manager]. Publisher and GeneratePublishTopic are required where reactions send commands.
 type Config struct {
@@ -54,7 +44,7 @@ type Config struct {
 	PollInterval time.Duration
 
 	// RetryAfter is how long a timeout is left to the manager that found it due, and commands to the one that stored them, before
-	// any other takes them up. Default: 30 seconds.
+	// any other takes them up. So each attempt at a timeout or an event, with its requests and the publisher, is given up after that time. Default: 30 seconds.
 	RetryAfter time.Duration
 
 	// MaxAttempts is how often a step is made anew because other inputs of the same process were faster. Default: 50.

@@ -32,8 +32,6 @@ func (m *Manager[S]) keepFailure(ctx context.Context, row item, cause error) {
 	if len(reason) > maxFailureBytes {
 		reason = strings.ToValidUTF8(reason[:maxFailureBytes], "")
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
 	_, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},
 		UpdateExpression:          aws.String("SET #f = :reason"),

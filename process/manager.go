@@ -27,6 +27,7 @@ type Manager[S any] struct {
 	client     Client
 	config     Config
 	history    reaction.History
+	sendings   sendings
 	stats      counters
 }
 
@@ -63,7 +64,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err != nil {
 		return nil, err
 	}
-	return &Manager[S]{definition: d, journal: j, processes: processes, client: client, config: config, history: history}, nil
+	return &Manager[S]{definition: d, journal: j, processes: processes, client: bounded{client}, config: config, history: history}, nil
 }
 
 // Stats gives the counts.
@@ -81,7 +82,8 @@ func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes 
 // stay the same when a message comes again and whose metadata has the event type as "name".
 //
 // When it returns nil the step is stored and its commands are sent. After an error some of that may be done; the rest happens when the
-// message comes again, or, of commands of a step that is stored, after [Config].RetryAfter.
+// message comes again, or, of commands of a step that is stored, after [Config].RetryAfter. It takes no longer than that for each event, even if connections are dead or
+// the publisher hangs; then its error is a context.DeadlineExceeded.
 //
 // Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep], [ErrUnknownTimeout], those of
 // repository.Repository.SaveWith, of the marshaler and the publisher, and the SDK's.
@@ -101,6 +103,8 @@ func (m *Manager[S]) Handle(msg *message.Message) error {
 func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 	key, ok, err := m.definition.Key(in)
 	if err == nil && ok {
+		ctx, cancel := context.WithTimeout(ctx, m.config.RetryAfter)
+		defer cancel()
 		err = m.step(ctx, key, in, nil)
 	}
 	switch {

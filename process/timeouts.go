@@ -7,15 +7,11 @@ import (
 	"hash/fnv"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
@@ -49,108 +45,6 @@ func (m *Manager[S]) queue(id aggregate.ID) string {
 }
 
 func (m *Manager[S]) queueName(n int) string { return fmt.Sprintf("%s-%d", m.definition.Type(), n) }
-
-// Run fires timeouts when they are due, and sends commands that somebody else has stored and not sent, until ctx ends. Run it in every
-// process of the operating system that has the manager: they share the work. What goes wrong is logged and tried again.
-func (m *Manager[S]) Run(ctx context.Context) error {
-	between := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(m.config.PollInterval), backoff.WithMaxInterval(m.config.PollInterval), backoff.WithRandomizationFactor(0.1), backoff.WithMaxElapsedTime(0),
-	)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-timer.C:
-		}
-		if _, err := m.Fire(ctx); err != nil && ctx.Err() == nil {
-			m.config.Logger.Error("Timeouts could not fire, will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
-		}
-		timer.Reset(between.NextBackOff())
-	}
-}
-
-// atOnce bounds the processes that Fire sees to at a time.
-const atOnce = 8
-
-// Fire does what is due now, by [Config].Now, once: it is what [Manager.Run] does each PollInterval. It tells how many timeouts were
-// handled, those included whose process had nothing to do any more. The errors of all that failed are joined; it happens again after [Config].RetryAfter.
-func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
-	var (
-		work    sync.WaitGroup
-		count   atomic.Int64
-		mu      sync.Mutex
-		slots   = make(chan struct{}, atOnce)
-		now     = m.config.Now()
-		collect = func(e error) {
-			mu.Lock()
-			defer mu.Unlock()
-			err = errors.Join(err, e)
-		}
-	)
-	for n := range m.config.Queues {
-		for row, e := range m.due(ctx, m.queueName(n), now) {
-			if e != nil {
-				m.countFailed(ctx)
-				collect(fmt.Errorf("look for what is due: %w", e))
-				break
-			}
-			slots <- struct{}{}
-			work.Add(1)
-			go func() {
-				defer func() { <-slots; work.Done() }()
-				did, e := m.take(ctx, row)
-				if e != nil {
-					collect(e)
-				} else if did {
-					count.Add(1)
-				}
-			}()
-		}
-	}
-	work.Wait()
-	m.stats.looks.Add(1)
-	m.stats.fired.Add(uint64(count.Load())) //nolint:gosec // not negative
-	return int(count.Load()), err
-}
-
-// due gives the rows of a queue that are due.
-func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(yield func(item, error) bool) {
-	return func(yield func(item, error) bool) {
-		var start item
-		for {
-			out, err := m.query(ctx, &dynamodb.QueryInput{
-				TableName: aws.String(m.config.Table), IndexName: aws.String(dueIndex),
-				KeyConditionExpression:    aws.String("#q = :q AND #d <= :now"),
-				ExpressionAttributeNames:  map[string]string{"#q": queueAttribute, "#d": dueAttribute},
-				ExpressionAttributeValues: item{":q": textValue(queue), ":now": timeValue(now)},
-				ExclusiveStartKey:         start,
-			})
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, row := range out.Items {
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if start = out.LastEvaluatedKey; start == nil {
-				return
-			}
-		}
-	}
-}
-
-// query bounds one request, so that a dead connection does not hold up all timeouts.
-func (m *Manager[S]) query(ctx context.Context, in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	return m.client.Query(ctx, in)
-}
-
-const requestTimeout = 10 * time.Second
 
 // take sees to a row, unless somebody else does. Fired tells that it was a timeout.
 func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error) {

@@ -12,16 +12,15 @@ import (
 	"github.com/millrace-dev/millrace/groups"
 )
 
-// Begin makes another generation. Those who [Model.Run] begin to consume it within [Config].Refresh.
+// Begin makes another generation, of the last of [Config].Forms. Those who [Model.Run] and know the form begin to consume it within [Config].Refresh. What
+// [OpenExisting] gave without forms begins one of the form that serves.
 //
 // Errors: [ErrChanged], those of [Open].
 func (m *Model) Begin(ctx context.Context) (Generation, error) {
 	s, err := m.change(ctx, "begin a generation of", false, func(s state) (state, error) {
-		s.last++
-		s.live = append(slices.Clone(s.live), s.last)
-		return s, nil
+		return s.begin(m.newest(s)), nil
 	})
-	return m.generation(s.last), err
+	return m.generation(s, s.last), err
 }
 
 // Switch has a generation serve, in one write. The one that served is kept up to date until it is dropped. To switch to what serves already does nothing.
@@ -56,6 +55,7 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 	if s.serving == g.Number {
 		return nil
 	}
+	g = m.generation(s, g.Number)
 	progress, err := m.Progress(ctx, g)
 	if err == nil && (!progress.Begun || progress.Left > m.config.MaxLag) {
 		err = &BehindError{Generation: g, Progress: progress, MaxLag: m.config.MaxLag}
@@ -73,7 +73,7 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, error) {
 	s, err := m.change(ctx, "roll back", false, func(s state) (state, error) {
 		switch {
-		case from != m.generation(s.serving):
+		case !m.names(from, s.serving):
 			return s, errUnchanged
 		case s.previous == 0:
 			return s, ErrNoPrevious
@@ -81,7 +81,7 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 		s.previous, s.serving = s.serving, s.previous
 		return s, nil
 	})
-	return m.generation(s.serving), err
+	return m.generation(s, s.serving), err
 }
 
 // DropOption says how [Model.Drop] drops a generation.
@@ -110,18 +110,14 @@ func (m *Model) Drop(ctx context.Context, g Generation, options ...DropOption) e
 	}
 	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {
-		case g == m.generation(s.serving):
+		case m.names(g, s.serving):
 			return s, fmt.Errorf("%w: %s", ErrServing, g)
 		case g.Model != m.config.Name || g.Number == 0 || g.Number > s.last:
 			return s, fmt.Errorf("%w: %s", ErrNoGeneration, g)
 		case !m.isLive(s, g):
 			return s, errUnchanged
 		}
-		s.live = slices.DeleteFunc(slices.Clone(s.live), func(n uint64) bool { return n == g.Number })
-		if s.previous == g.Number {
-			s.previous = 0
-		}
-		return s, nil
+		return s.drop(g.Number), nil
 	})
 	if err != nil {
 		return err
@@ -167,8 +163,4 @@ func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, rem
 		err = fmt.Errorf("%w: %w", ctx.Err(), active) // whom it has waited for
 	}
 	return err
-}
-
-func (m *Model) isLive(s state, g Generation) bool {
-	return g.Model == m.config.Name && s.isLive(g.Number)
 }

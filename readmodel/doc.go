@@ -19,14 +19,27 @@
 //	err = m.Rollback(ctx, next)          // or the one before again, which has been kept up to date
 //	err = m.Drop(ctx, old)               // its consumers stop, and its group is removed; its tables can be deleted then
 //
-// The program that is deployed with a new form of the read model tells by the generation's number which form it has: Begin gives numbers one after the
-// other.
+// # Forms
+//
+// A read model is built anew because its tables are wrong, or because a release of the program wants other tables. Then a form tells old tables from
+// new ones, and who can write and read which:
+//
+//	m, err := readmodel.Open(ctx, client, readmodel.Config{Name: "order-history", Forms: []string{"1", "2"}, ...})
+//	go m.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
+//		... project as g.Form says
+//	})
+//
+// Begin stores the last form with the generation. Programs of an earlier release, whose Forms are "1" alone, do not consume it, so they cannot write to the new tables in
+// the old form; and when it serves their queries get an [ErrForm], and no wrong answers. So in a rolling deployment: deploy the release that knows both forms, begin,
+// catch up, and switch when no program of the earlier release answers queries. A later release can give up form "1" when its last generation is dropped.
+//
+// A program that names no forms has one, "", so forms can be taken up later: with Forms of "" and "2".
 //
 // # What is kept
 //
-// One item of a table ([CreateTable]) says which generations there are and which one serves. Each change of it is conditional on what was seen, so two
+// One item of a table ([CreateTable]) says which generations there are, of which form, and which one serves. Each change of it is conditional on what was seen, so two
 // operators cannot undo each other's steps unnoticed. A switch is one write: every query sees either generation, and [Config].MaxAge later all see the new one. Both
-// are up to date and stay so until one is dropped, so no query fails in between.
+// are up to date and stay so until one is dropped, unless the group of one is paused or stopped ([Progress].Paused), so no query fails in between.
 //
 // # To operate it
 //
@@ -37,5 +50,5 @@
 //
 // [Model.Serving] costs a read unit each [Config].MaxAge and process, [Model.Run] one each [Config].Refresh, a change a read and a write unit. While two
 // generations live, events are consumed and projected twice. [Model.Progress] costs what groups.Groups.Lag does, for each topic; [Model.Estimate] what
-// groups.Groups.Estimate does.
+// groups.Groups.Estimate does. [Model.CatchUp] says how often it makes which.
 package readmodel

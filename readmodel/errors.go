@@ -3,6 +3,7 @@ package readmodel
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors of packages groups and journal come too, and the SDK's: after one of the SDK the change may have been made, which
@@ -20,6 +21,8 @@ var (
 	ErrNoPrevious = errors.New("no previous generation")
 	// ErrBehind is the sentinel of [*BehindError].
 	ErrBehind = errors.New("generation has not caught up")
+	// ErrForm is the sentinel of [*FormError].
+	ErrForm = errors.New("unknown form of the read model")
 	// ErrChanged: somebody else changed the generations at the same moment, again and again. Look what they did.
 	ErrChanged = errors.New("generations were changed by somebody else")
 	// ErrCorrupt: the item of the read model is none that this package has written.
@@ -44,11 +47,36 @@ type BehindError struct {
 }
 
 func (e *BehindError) Error() string {
-	if !e.Progress.Begun {
+	p := e.Progress
+	behind := fmt.Sprintf("generation %s is %d events behind, more than %d", e.Generation, p.Left, e.MaxLag)
+	switch {
+	case !p.Begun && e.Generation.Form != "":
+		return fmt.Sprintf("generation %s has no consumers yet: start them (Run), in programs that know the form %q (Config.Forms)", e.Generation, e.Generation.Form)
+	case !p.Begun:
 		return fmt.Sprintf("generation %s has no consumers yet: start them (Run)", e.Generation)
+	case len(p.Stopped) > 0:
+		return fmt.Sprintf("%s, and an event has stopped its group on topic %s: see which (Stopped of groups.Group), mend the cause, and have it go on (groups.Groups.Resume)",
+			behind, strings.Join(p.Stopped, ", "))
+	case len(p.Paused) > 0:
+		return fmt.Sprintf("%s, and its group is paused on topic %s: have it go on (groups.Groups.Resume)", behind, strings.Join(p.Paused, ", "))
 	}
-	return fmt.Sprintf("generation %s is %d events behind, more than %d: wait (CatchUp), or raise MaxLag if events come faster than that", e.Generation, e.Progress.Left, e.MaxLag)
+	return behind + ": wait (CatchUp), or raise MaxLag if events come faster than that"
 }
 
 // Is makes errors.Is(err, ErrBehind) true.
 func (e *BehindError) Is(target error) bool { return target == ErrBehind }
+
+// FormError is an [ErrForm]: queries are to read a generation whose form this program does not know ([Config].Forms), as it is older than the form, or newer by
+// so much that it has given it up.
+type FormError struct {
+	Generation Generation // what serves
+	Forms      []string   // that the program knows
+}
+
+func (e *FormError) Error() string {
+	return fmt.Sprintf("generation %s, which serves, is of form %q, and this program knows %q: query it from a release that knows the form, or roll back (Rollback)",
+		e.Generation, e.Generation.Form, e.Forms)
+}
+
+// Is makes errors.Is(err, ErrForm) true.
+func (e *FormError) Is(target error) bool { return target == ErrForm }

@@ -29,6 +29,10 @@ type Config struct {
 	Journal *journal.Journal
 	// Topics are what the read model consumes. Progress looks at all of them. [OpenExisting] can do without.
 	Topics []string
+	// Forms are the forms of the read model that this program can build and query, oldest first. A form is what its tables contain, by a name such as "2": letters,
+	// digits, dot, underscore and hyphen, at most 100. [Model.Begin] begins the last one; [Model.Run] leaves generations of other forms alone, and [Model.Serving] does not
+	// give them. Default: one form, "", which has no name. For [OpenExisting] it is any form.
+	Forms []string
 	// Table keeps which generations there are. [CreateTable] makes it; read models can share one. Default: "readmodel".
 	Table string
 	// MaxAge is for how long [Model.Serving] takes what it read before for true. Default: 1 second; negative to read each time.
@@ -41,18 +45,28 @@ type Config struct {
 	Logger watermill.LoggerAdapter
 }
 
-var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+var (
+	validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,100}$`)
+	validForm = regexp.MustCompile(`^[A-Za-z0-9._-]{0,100}$`)
+)
 
-func (c *Config) validate(topics bool) error {
+// validate takes a program's config, which says more than a tool's.
+func (c *Config) validate(program bool) error {
+	unfit := slices.IndexFunc(c.Forms, func(form string) bool { return !validForm.MatchString(form) })
 	switch {
 	case !validName.MatchString(c.Name):
 		return &ConfigError{"Name", "is not 1 to 100 letters, digits, underscores and hyphens: it is a part of names of tables and groups"}
 	case c.Journal == nil:
 		return &ConfigError{"Journal", "is nil"}
-	case topics && len(c.Topics) == 0 || slices.Contains(c.Topics, ""):
+	case unfit >= 0:
+		return &ConfigError{"Forms", fmt.Sprintf("have %q, which is not up to 100 letters, digits, dots, underscores and hyphens", c.Forms[unfit])}
+	case program && len(c.Topics) == 0 || slices.Contains(c.Topics, ""):
 		return &ConfigError{"Topics", "are empty: name the aggregate types that are consumed"}
 	case c.Refresh < 0:
 		return &ConfigError{"Refresh", "is negative"}
+	}
+	if program && len(c.Forms) == 0 {
+		c.Forms = []string{""}
 	}
 	if c.Table == "" {
 		c.Table = DefaultTable
@@ -72,20 +86,6 @@ func (c *Config) validate(topics bool) error {
 	return nil
 }
 
-// Generation is one building of a read model. The zero value is none.
-type Generation struct {
-	Model  string
-	Number uint64 // from 1
-}
-
-// Group is its consumer group.
-func (g Generation) Group() string { return fmt.Sprintf("%s.%d", g.Model, g.Number) }
-
-// Table is its table of a name: "orders" becomes "orders.2".
-func (g Generation) Table(name string) string { return fmt.Sprintf("%s.%d", name, g.Number) }
-
-func (g Generation) String() string { return g.Group() }
-
 // Model is a read model in generations. It is safe for concurrent use, by any number of processes.
 type Model struct {
 	client Client
@@ -97,7 +97,7 @@ type Model struct {
 	readAt time.Time
 }
 
-// Open gives a read model, and makes its first generation if it has none, which serves: a request or two.
+// Open gives a read model, and makes its first generation if it has none, which serves, of the last of [Config].Forms: a request or two.
 //
 // Errors: [ErrInvalidConfig], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess], those of the SDK.
 func Open(ctx context.Context, client Client, config Config) (*Model, error) {
@@ -109,7 +109,7 @@ func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 		if s.exists() {
 			return s, errUnchanged
 		}
-		return state{serving: 1, live: []uint64{1}, last: 1}, nil
+		return state{serving: 1}.begin(m.newest(s)), nil
 	})
 	if err != nil {
 		return nil, err
@@ -117,11 +117,11 @@ func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 	return m, nil
 }
 
-func newModel(client Client, config Config, topics bool) (*Model, error) {
+func newModel(client Client, config Config, program bool) (*Model, error) {
 	if client == nil {
 		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
 	}
-	if err := config.validate(topics); err != nil {
+	if err := config.validate(program); err != nil {
 		return nil, err
 	}
 	return &Model{client: client, config: config, groups: groups.New(config.Journal)}, nil
@@ -130,13 +130,13 @@ func newModel(client Client, config Config, topics bool) (*Model, error) {
 // Serving gives the generation that queries read: as it was read within [Config].MaxAge, or else now, strongly consistent. Where that fails and there is an
 // older reading, it gives that, for both generations are kept up to date.
 //
-// Errors: those of Open.
+// Errors: [ErrForm] if it is of a form that this program does not know, those of Open.
 func (m *Model) Serving(ctx context.Context) (Generation, error) {
 	m.mu.Lock()
 	known, age := m.cached, time.Since(m.readAt)
 	m.mu.Unlock()
 	if known.exists() && age <= m.config.MaxAge {
-		return m.generation(known.serving), nil
+		return m.readable(known)
 	}
 	if known.exists() { // and can be gone on with
 		var cancel context.CancelFunc
@@ -146,40 +146,31 @@ func (m *Model) Serving(ctx context.Context) (Generation, error) {
 	s, err := m.current(ctx)
 	if err != nil && known.exists() {
 		m.config.Logger.Info("Cannot read which generation serves, goes on with the one that did", watermill.LogFields{"read_model": m.config.Name, "err": err})
-		return m.generation(known.serving), nil
+		return m.readable(known)
 	}
-	return m.generation(s.serving), err
-}
-
-// Generations gives those that are kept up to date, oldest first, and which of them serves and served before.
-func (m *Model) Generations(ctx context.Context) (Generations, error) {
-	s, err := m.current(ctx)
 	if err != nil {
-		return Generations{}, err
+		return Generation{}, err
 	}
-	return s.generations(m.config.Name), nil
+	return m.readable(s)
 }
 
-// Generations are those of a read model.
-type Generations struct {
-	Live     []Generation
-	Serving  Generation
-	Previous Generation // none if it was dropped, or if there was none
+func (m *Model) readable(s state) (Generation, error) {
+	g := m.generation(s, s.serving)
+	if !m.knows(g.Form) {
+		return Generation{}, &FormError{Generation: g, Forms: m.config.Forms}
+	}
+	return g, nil
 }
 
-func (s state) generations(model string) Generations {
-	g := Generations{Serving: generation(model, s.serving), Previous: generation(model, s.previous)}
-	for _, n := range s.live {
-		g.Live = append(g.Live, generation(model, n))
-	}
-	return g
+// knows tells whether this program can build and query a form.
+func (m *Model) knows(form string) bool {
+	return len(m.config.Forms) == 0 || slices.Contains(m.config.Forms, form)
 }
 
-func (m *Model) generation(number uint64) Generation { return generation(m.config.Name, number) }
-
-func generation(model string, number uint64) Generation {
-	if number == 0 {
-		return Generation{}
+// newest is the form to begin: the last that this program knows, or that of what serves if it knows any.
+func (m *Model) newest(s state) string {
+	if n := len(m.config.Forms); n > 0 {
+		return m.config.Forms[n-1]
 	}
-	return Generation{Model: model, Number: number}
+	return s.forms[s.serving]
 }

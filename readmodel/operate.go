@@ -15,6 +15,8 @@ import (
 // when a program takes up a topic. What that cannot know is a topic that a generation's consumers will take up and have not yet, as none of the
 // serving one has; and a generation that gives a topic up on purpose never counts as begun. Give the topics then.
 //
+// Without [Config].Forms it takes any: [Model.Serving] gives what serves, and [Model.Begin] begins a generation of the same form. Name one form to begin that.
+//
 // Errors: [ErrNoModel], and those of [Open].
 func OpenExisting(ctx context.Context, client Client, config Config) (*Model, error) {
 	m, err := newModel(client, config, false)
@@ -41,7 +43,7 @@ func (m *Model) topics(ctx context.Context, g Generation) ([]string, error) {
 		return nil, err
 	}
 	var topics []string
-	for _, group := range []string{g.Group(), m.generation(s.serving).Group()} {
+	for _, group := range []string{g.Group(), m.generation(s, s.serving).Group()} {
 		of, err := m.groups.Topics(ctx, group)
 		if err != nil {
 			return nil, err

@@ -15,6 +15,12 @@ type Progress struct {
 	Left  uint64 // events that they have not handled
 	// AtLeast: there may be more of them, as [Model.Estimate] has not looked further.
 	AtLeast bool
+	// Skipped are events that it has passed over (groups.Groups.Skipped). They are not in Left, though what they should have changed is missing, so look at them
+	// before it serves. 1,000 stands for that many or more.
+	Skipped uint64
+	// Paused are the topics on which its group rests until somebody has it go on (groups.Groups.Resume), and Stopped are those of them on which an event that kept
+	// failing has stopped it (groups.Group.Stopped).
+	Paused, Stopped []string
 	// Parked are those of Left that wait until someone decides (groups.Groups.Parked).
 	Parked uint64
 	// Rate is by how many events a second Left has fallen since the last look of [Model.CatchUp], 0 if unknown or if it rose.
@@ -29,76 +35,87 @@ func (p Progress) Remaining() time.Duration {
 	return time.Duration(float64(p.Left) / p.Rate * float64(time.Second))
 }
 
-// Progress tells how far a generation is, exactly: see groups.Groups.Lag for what that costs, and its errors.
+// Progress tells how far a generation is, exactly: see groups.Groups.Lag for what that costs, and its errors. For what rests it reads each group, and for what was skipped
+// some 20 of the records with a read unit, at least one for each shard.
 func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
-	return m.progress(ctx, g, func(topic string) (groups.GroupLag, error) {
+	p, topics, err := m.lag(ctx, g, func(topic string) (groups.GroupLag, error) {
 		lag, err := m.groups.Lag(ctx, g.Group(), topic, groups.LagOptions{OldestOf: -1})
 		lag.AtLeast = false // which is about the oldest one, here
 		return lag, err
 	})
+	return m.withGroups(ctx, g, p, topics, err)
 }
 
-// Estimate tells cheaply about how far a generation is: see groups.Groups.Estimate for what that costs, and its errors.
+// Estimate tells cheaply about how far a generation is: see groups.Groups.Estimate for what that costs, and its errors. What rests and was skipped costs as in Progress.
 func (m *Model) Estimate(ctx context.Context, g Generation) (Progress, error) {
-	return m.progress(ctx, g, func(topic string) (groups.GroupLag, error) { return m.groups.Estimate(ctx, g.Group(), topic) })
+	p, topics, err := m.estimate(ctx, g)
+	return m.withGroups(ctx, g, p, topics, err)
 }
 
-func (m *Model) progress(ctx context.Context, g Generation, look func(topic string) (groups.GroupLag, error)) (Progress, error) {
+func (m *Model) estimate(ctx context.Context, g Generation) (p Progress, topics []string, err error) {
+	return m.lag(ctx, g, func(topic string) (groups.GroupLag, error) { return m.groups.Estimate(ctx, g.Group(), topic) })
+}
+
+// lag gives what is left on all topics, and those that have begun.
+func (m *Model) lag(ctx context.Context, g Generation, look func(topic string) (groups.GroupLag, error)) (p Progress, begun []string, err error) {
 	topics, err := m.topics(ctx, g)
 	if err != nil {
-		return Progress{}, fmt.Errorf("progress of generation %s: %w", g, err)
+		return Progress{}, nil, err
 	}
-	p := Progress{Begun: len(topics) > 0}
 	for _, topic := range topics {
 		lag, err := look(topic)
 		if errors.Is(err, groups.ErrNoGroup) {
-			p.Begun = false
 			continue
 		}
 		if err != nil {
-			return Progress{}, fmt.Errorf("progress of generation %s: %w", g, err)
+			return Progress{}, nil, err
 		}
+		begun = append(begun, topic)
 		p.Left += lag.Events
 		p.Parked += lag.ParkedEvents
 		p.AtLeast = p.AtLeast || lag.AtLeast
 	}
+	p.Begun = len(topics) > 0 && len(begun) == len(topics)
+	return p, begun, nil
+}
+
+// withGroups adds what the groups tell beside their lag, unless there was an error.
+func (m *Model) withGroups(ctx context.Context, g Generation, p Progress, topics []string, err error) (Progress, error) {
+	for _, topic := range topics {
+		if err == nil {
+			err = m.addGroup(ctx, g, topic, &p)
+		}
+		if errors.Is(err, groups.ErrNoGroup) {
+			p.Begun, err = false, nil // it was removed at this moment
+		}
+	}
+	if err != nil {
+		return Progress{}, fmt.Errorf("progress of generation %s: %w", g, err)
+	}
 	return p, nil
 }
 
-// CatchUp waits until a generation lags by no more than [Config].MaxLag. It looks every tenth of the time that it will still take, as far as
-// is known, but not more often than each 100 ms and at least each 10 seconds; report, if any, is told what it saw.
-//
-// Errors: the context's, with an [ErrBehind] that says how far it was; [ErrNoGeneration]; those of [Model.Progress].
-func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)) error {
-	var before Progress
-	var at time.Time
-	for {
-		s, err := m.current(ctx)
-		if err == nil && !m.isLive(s, g) {
-			err = fmt.Errorf("%w: %s", ErrNoGeneration, g)
-		}
-		if err != nil {
-			return err
-		}
-		now := time.Now()
-		p, err := m.Progress(ctx, g)
-		if err != nil {
-			return err
-		}
-		if before.Begun && before.Left > p.Left {
-			p.Rate = float64(before.Left-p.Left) / now.Sub(at).Seconds()
-		}
-		before, at = p, now
-		if report != nil {
-			report(p)
-		}
-		if p.Begun && p.Left <= m.config.MaxLag {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("catch up: %w: %w", ctx.Err(), &BehindError{Generation: g, Progress: p, MaxLag: m.config.MaxLag})
-		case <-time.After(min(max(p.Remaining()/10, 100*time.Millisecond), 10*time.Second)):
-		}
+const maxSkipped = 1000
+
+func (m *Model) addGroup(ctx context.Context, g Generation, topic string, p *Progress) error {
+	group, err := m.groups.Get(ctx, g.Group(), topic)
+	if err != nil {
+		return err
 	}
+	if group.Paused {
+		p.Paused = append(p.Paused, topic)
+	}
+	if group.Stopped != nil {
+		p.Stopped = append(p.Stopped, topic)
+	}
+	for _, err := range m.groups.Skipped(ctx, g.Group(), topic) {
+		if err != nil {
+			return err
+		}
+		if p.Skipped == maxSkipped {
+			break
+		}
+		p.Skipped++
+	}
+	return nil
 }

@@ -50,9 +50,13 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 		go func() {
 			defer work.Done()
 			for i := writer; !over.Load(); i += writers {
-				w.write(name(i%len(versions)), versions[i%len(versions)], 1)
-				versions[i%len(versions)]++
-				time.Sleep(10 * time.Millisecond) // others share the emulator
+				n := i % len(versions)
+				w.write(name(n), versions[n], 5)
+				versions[n] += 5
+				// As fast as what serves follows, or the generations could never catch up.
+				if !assert.NoError(t, groups.New(w.j).WaitApplied(ctx, old.Group(), account(name(n)), uint64(versions[n]))) {
+					return
+				}
 			}
 		}()
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// Run consumes each generation that is kept up to date: it calls consume for those that are there and that come, each in a goroutine of its own, and ends
+// Run consumes each generation that is kept up to date and whose form this program knows ([Config].Forms): it calls consume for those that are there and that come, each in a goroutine of its own, and ends
 // its context when the generation is dropped, or with ctx. It returns the context's error when all have returned.
 //
 // consume should run until its context ends. One that returns before is called again after [Config].Refresh, and its error is logged.
@@ -38,11 +38,16 @@ func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Gen
 				}
 				work, stop := context.WithCancel(ctx)
 				consumers[number] = stop
+				g := m.generation(s, number)
+				if !m.knows(g.Form) { // a release that does has to see to it
+					m.config.Logger.Info("Leaves a generation alone whose form this program does not know", watermill.LogFields{"generation": g.String(), "form": g.Form})
+					continue
+				}
 				running.Add(1)
 				go func() {
 					defer running.Done()
 					defer stop()
-					m.consume(work, m.generation(number), consume)
+					m.consume(work, g, consume)
 				}()
 			}
 		}

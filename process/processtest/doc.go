@@ -3,6 +3,7 @@
 //
 //	processtest.Given(t, definition, Begun{Total: 5}).
 //		When(CreditReserved{Order: "o1"}).
+//		ThenProcess("o1").
 //		Then(Reserved{}, Ended{"approved"}).
 //		ThenCommands(ApproveOrder{Order: "o1"}).
 //		ThenCancelled("credit").

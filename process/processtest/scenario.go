@@ -14,11 +14,15 @@ import (
 
 // Scenario is one test of one process, started by [Given]. Its methods return it, so that they can be chained. The first failure ends the test, by t.Fatalf;
 // what follows it does nothing.
+//
+// Whatever comes must be for that one process: the first input with a key says which it is, and one whose key is another fails, as it
+// would not reach this process outside of the test either.
 type Scenario[S any] struct {
 	t          testing.TB
 	definition process.Definition[S]
 	state      S
 	exists     bool
+	key        string          // of the process, once something has come for it
 	set        map[string]bool // timeouts
 	step       process.Step[S]
 	err        error
@@ -59,7 +63,7 @@ func (s *Scenario[S]) When(event interface{ EventType() string }, more ...proces
 	return s.react(process.Event(event, in))
 }
 
-// WhenTimeout has a timeout fire. It must be set, by a When before.
+// WhenTimeout has a timeout of the process fire. It must be set, by a When before.
 func (s *Scenario[S]) WhenTimeout(name, processID string) *Scenario[S] {
 	s.t.Helper()
 	if !s.failed && !s.set[name] {
@@ -76,12 +80,19 @@ func (s *Scenario[S]) react(in process.Input) *Scenario[S] {
 		return s
 	}
 	s.step, s.err, s.seen, s.asked = process.Step[S]{}, nil, false, true
-	_, ok, err := s.definition.Key(in)
+	key, ok, err := s.definition.Key(in)
 	if err == nil && !ok {
 		err = fmt.Errorf("%w: it belongs to no process", process.ErrPassedOver)
 	}
 	if err != nil {
 		s.err = err
+		return s
+	}
+	if s.key == "" {
+		s.key = key
+	}
+	if key != s.key {
+		s.fail("%s belongs to process %q, and what came before to %q: correct its key, or test each process by itself", inputName(in), key, s.key)
 		return s
 	}
 	if s.step, s.err = s.definition.React(s.state, s.exists, in); s.err != nil {
@@ -95,6 +106,13 @@ func (s *Scenario[S]) react(in process.Input) *Scenario[S] {
 		s.set[t.Name] = true
 	}
 	return s
+}
+
+func inputName(in process.Input) string {
+	if in.Timeout != "" {
+		return fmt.Sprintf("the timeout %q", in.Timeout)
+	}
+	return fmt.Sprintf("the event %q", in.Type)
 }
 
 // apply stores events and reads them back, as a load does.
@@ -146,6 +164,15 @@ func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 	s.t.Helper()
 	if s.handled() {
 		s.equal("cancelled timeouts", list(want), list(s.step.Cancel))
+	}
+	return s
+}
+
+// ThenProcess expects that what came belongs to the process of an id, which its reaction made of it. It may have been passed over.
+func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
+	s.t.Helper()
+	if !s.failed && s.wasAsked() && s.key != id {
+		s.fail("expected the process %q, got %q", id, s.key)
 	}
 	return s
 }

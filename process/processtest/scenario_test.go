@@ -52,7 +52,7 @@ var watches = process.Define(aggregate.Define[Watch]("watch", Wound{}, Rang{}),
 func TestScenariosThatHold(t *testing.T) {
 	t.Parallel()
 	processtest.Given(t, watches).
-		When(Tick{"anna"}).
+		When(Tick{"anna"}).ThenProcess("anna").
 		Then(Wound{}).ThenCommands().ThenTimeouts(process.Timeout{Name: "alarm", After: time.Hour}).ThenCancelled().
 		ThenState(Watch{}).
 		WhenTimeout("alarm", "anna").
@@ -60,8 +60,9 @@ func TestScenariosThatHold(t *testing.T) {
 		When(Tick{"anna"}).ThenPassedOver()
 	processtest.Given(t, watches, Wound{}).
 		When(Tock{"anna"}).ThenCancelled("alarm").
-		When(Tock{"stuck"}).ThenError(errStuck).
-		When(Tock{}).ThenPassedOver()
+		When(Tock{}).ThenPassedOver().ThenProcess("anna")
+	processtest.Given(t, watches, Wound{}).
+		When(Tock{"stuck"}).ThenError(errStuck).ThenProcess("stuck")
 	processtest.Given(t, watches).When(Tock{"anna"}).ThenPassedOver()
 }
 
@@ -88,8 +89,17 @@ func TestScenariosThatFailSayWhy(t *testing.T) {
 		"expected the error \"stuck\", got passed over": func(t testing.TB) { processtest.Given(t, watches).When(Tock{"anna"}).ThenError(errStuck) },
 		"the process is not over":                       func(t testing.TB) { processtest.Given(t, watches, Wound{}).ThenOver() },
 		"expected the state {Woken:true}, got":          func(t testing.TB) { processtest.Given(t, watches).ThenState(Watch{Woken: true}) },
-		"nothing has come yet":                          func(t testing.TB) { processtest.Given(t, watches).Then() },
-		"the event is nil":                              func(t testing.TB) { processtest.Given(t, watches).When(nil) },
+		`the event "tock" belongs to process "berta", and what came before to "anna"`: func(t testing.TB) {
+			processtest.Given(t, watches).When(Tick{"anna"}).When(Tock{"berta"}).Then(Wound{})
+		},
+		`the timeout "alarm" belongs to process "berta", and what came before to "anna"`: func(t testing.TB) {
+			processtest.Given(t, watches).When(Tick{"anna"}).WhenTimeout("alarm", "berta").ThenOver()
+		},
+		`expected the process "berta", got "anna"`: func(t testing.TB) {
+			processtest.Given(t, watches).When(Tick{"anna"}).ThenProcess("berta")
+		},
+		"nothing has come yet": func(t testing.TB) { processtest.Given(t, watches).Then() },
+		"the event is nil":     func(t testing.TB) { processtest.Given(t, watches).When(nil) },
 		"no reaction starts a process": func(t testing.TB) {
 			processtest.Given(t, process.Define(aggregate.Define[Watch]("watch", Wound{}))).When(Tick{"anna"}).Then().ThenOver()
 		},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ type modelLine struct {
 	Kind     string   `json:"kind"` // "model"
 	Model    string   `json:"model"`
 	Serving  uint64   `json:"serving"`
+	Form     string   `json:"form,omitempty"`     // of what serves
 	Previous uint64   `json:"previous,omitempty"` // none: nothing to roll back to
 	Live     []uint64 `json:"live"`
 }
@@ -25,6 +27,7 @@ type modelLine struct {
 var modelColumns = []output.Column[modelLine]{
 	{Name: "MODEL", Cell: func(m modelLine) string { return m.Model }},
 	{Name: "SERVING", Cell: func(m modelLine) string { return strconv.FormatUint(m.Serving, 10) }},
+	{Name: "FORM", Cell: func(m modelLine) string { return orDash(m.Form) }},
 	{Name: "PREVIOUS", Cell: func(m modelLine) string {
 		if m.Previous == 0 {
 			return "-"
@@ -39,6 +42,7 @@ type generationLine struct {
 	Kind       string `json:"kind"` // "generation"
 	Model      string `json:"model"`
 	Generation uint64 `json:"generation"`
+	Form       string `json:"form,omitempty"`
 	Group      string `json:"group"`
 	State      string `json:"state"` // "serving", "previous", "live"
 	*progressLine
@@ -46,25 +50,38 @@ type generationLine struct {
 
 // progressLine is how far a generation is.
 type progressLine struct {
-	Begun        bool   `json:"begun"`
-	Events       uint64 `json:"events"`
-	ParkedEvents uint64 `json:"parked_events"`
-	AtLeast      bool   `json:"at_least"` // there may be more events
+	Begun         bool     `json:"begun"`
+	Events        uint64   `json:"events"`
+	ParkedEvents  uint64   `json:"parked_events"`
+	SkippedEvents uint64   `json:"skipped_events"`    // 1,000 for that many or more
+	Paused        []string `json:"paused,omitempty"`  // topics
+	Stopped       []string `json:"stopped,omitempty"` // topics, which are paused then
+	AtLeast       bool     `json:"at_least"`          // there may be more events
 }
 
 func newGenerationLine(all readmodel.Generations, g readmodel.Generation) generationLine {
-	l := generationLine{Kind: "generation", Model: g.Model, Generation: g.Number, Group: g.Group(), State: "live"}
-	switch g {
-	case all.Serving:
+	l := generationLine{Kind: "generation", Model: g.Model, Generation: g.Number, Form: g.Form, Group: g.Group(), State: "live"}
+	switch g.Number {
+	case all.Serving.Number:
 		l.State = "serving"
-	case all.Previous:
+	case all.Previous.Number:
 		l.State = "previous"
 	}
 	return l
 }
 
+// orDash is what may be empty, as tables show it.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
 func newProgressLine(p readmodel.Progress) *progressLine {
-	return &progressLine{Begun: p.Begun, Events: p.Left, ParkedEvents: p.Parked, AtLeast: p.AtLeast}
+	return &progressLine{
+		Begun: p.Begun, Events: p.Left, ParkedEvents: p.Parked, SkippedEvents: p.Skipped, Paused: p.Paused, Stopped: p.Stopped, AtLeast: p.AtLeast,
+	}
 }
 
 func (l *progressLine) left() string {
@@ -77,12 +94,35 @@ func (l *progressLine) left() string {
 	return output.Count(l.Events)
 }
 
+func (l *progressLine) skipped() string {
+	if l.SkippedEvents >= 1000 {
+		return output.Count(l.SkippedEvents) + "+"
+	}
+	return output.Count(l.SkippedEvents)
+}
+
+// rests tells on which topics a generation's group does nothing, empty for none.
+func (l *progressLine) rests() string {
+	var why []string
+	if len(l.Stopped) > 0 {
+		why = append(why, "stopped on "+strings.Join(l.Stopped, ", "))
+	}
+	paused := slices.DeleteFunc(slices.Clone(l.Paused), func(topic string) bool { return slices.Contains(l.Stopped, topic) })
+	if len(paused) > 0 {
+		why = append(why, "paused on "+strings.Join(paused, ", "))
+	}
+	return strings.Join(why, ", ")
+}
+
 var generationColumns = []output.Column[generationLine]{
 	{Name: "GENERATION", Cell: func(g generationLine) string { return strconv.FormatUint(g.Generation, 10) }},
+	{Name: "FORM", Cell: func(g generationLine) string { return orDash(g.Form) }},
 	{Name: "STATE", Cell: func(g generationLine) string { return g.State }},
 	{Name: "GROUP", Cell: func(g generationLine) string { return g.Group }},
 	{Name: "LEFT", Cell: func(g generationLine) string { return g.left() }},
 	{Name: "PARKED", Cell: func(g generationLine) string { return output.Count(g.ParkedEvents) }},
+	{Name: "SKIPPED", Cell: func(g generationLine) string { return g.skipped() }},
+	{Name: "RESTS", Cell: func(g generationLine) string { return orDash(g.rests()) }},
 }
 
 // modelOptions are the flags of all commands on read models.
@@ -106,7 +146,11 @@ serves goes on:
   rollback    queries read the one before again, which was kept up to date
   drop        gives up the one that is not needed
 
-LEFT is how many events a generation has not handled yet, PARKED how many of these wait until someone decides. A generation has
+FORM is what a generation's tables contain, as the programs name it (readmodel.Config.Forms); "-" if they do not.
+
+LEFT is how many events a generation has not handled yet, PARKED how many of these wait until someone decides. SKIPPED are those that
+it has passed over (millrace group skipped): they are not left, and what they should have changed is missing. RESTS says on which
+topics its group is paused, or was stopped by an event that kept failing (millrace group resume). A generation has
 "not begun" until it has consumers on all topics: those that its own groups and the groups of the serving generation are on, unless
 --topic says otherwise.
 
@@ -162,7 +206,7 @@ func (a *app) runModels(ctx context.Context, o modelOptions) error {
 	}
 	rows := output.NewRows(a.env.Out, a.json, modelColumns...)
 	for _, g := range all {
-		l := modelLine{Kind: "model", Model: g.Serving.Model, Serving: g.Serving.Number, Previous: g.Previous.Number, Live: []uint64{}}
+		l := modelLine{Kind: "model", Model: g.Serving.Model, Serving: g.Serving.Number, Form: g.Serving.Form, Previous: g.Previous.Number, Live: []uint64{}}
 		for _, live := range g.Live {
 			l.Live = append(l.Live, live.Number)
 		}

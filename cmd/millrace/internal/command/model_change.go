@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,14 +15,23 @@ import (
 )
 
 func (a *app) beginModel(o *modelOptions) *cobra.Command {
-	return &cobra.Command{
+	var form string
+	cmd := &cobra.Command{
 		Use:   "begin NAME [flags]",
 		Short: "Begin another generation",
 		Long: `Begin another generation of a read model. The programs that consume it see it within a second (readmodel.Config.Refresh), and read
-history. Each further begin makes one more.`,
-		Args: wants("NAME"),
+history. Each further begin makes one more.
+
+It is of the form that serves, so the same is built anew. A release that brings another form is deployed first, and its form begun with --form.
+Programs leave generations alone whose form they do not know.`,
+		Example: "  millrace model begin orders\n  millrace model begin orders --form 2",
+		Args:    wants("NAME"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			m, err := a.openModel(cmd.Context(), *o, args[0], readmodel.Config{})
+			config := readmodel.Config{}
+			if cmd.Flags().Changed("form") {
+				config.Forms = []string{form}
+			}
+			m, err := a.openModel(cmd.Context(), *o, args[0], config)
 			if err != nil {
 				return err
 			}
@@ -32,6 +42,8 @@ history. Each further begin makes one more.`,
 			return a.showGeneration(cmd.Context(), m, next, nil)
 		}),
 	}
+	cmd.Flags().StringVar(&form, "form", "", "`form` of it, one of the programs' readmodel.Config.Forms (default that of what serves)")
+	return cmd
 }
 
 func (a *app) catchUpModel(o *modelOptions) *cobra.Command {
@@ -39,8 +51,10 @@ func (a *app) catchUpModel(o *modelOptions) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catch-up NAME [GENERATION] [flags]",
 		Short: "Wait until a generation is up to date",
-		Long: `Wait until a generation lags by no more than --max-lag events: the newest one, if none is named. Each look compares all heads with
-the positions, so it costs what groups --exact does; there is one each tenth of the time that is left, each 10 seconds at least.`,
+		Long: `Wait until a generation lags by no more than --max-lag events: the newest one, if none is named. A look compares all heads with
+the positions, so it costs what groups --exact does. There is one each tenth of the time that is left, or,
+while nothing moves, less and less often up to each 10 seconds; and they take a fifth of the time at most, while estimates find out in between whether the
+generation is near.`,
 		Args: wantsGeneration(false),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			m, g, err := a.generation(cmd.Context(), *o, args, readmodel.Config{MaxLag: maxLag})
@@ -70,6 +84,9 @@ func catchingUp(g readmodel.Generation, p readmodel.Progress) string {
 	text := fmt.Sprintf("%s: %s left", g, output.Counted(p.Left, "event", "events"))
 	if p.Parked > 0 {
 		text += fmt.Sprintf(", %s of them parked", output.Count(p.Parked))
+	}
+	if rests := newProgressLine(p).rests(); rests != "" {
+		text += ", " + rests
 	}
 	if p.Rate > 0 {
 		text += fmt.Sprintf(", %s a second, %s to go", output.Count(int64(p.Rate)), p.Remaining().Round(time.Second))
@@ -185,16 +202,21 @@ func (a *app) showGeneration(ctx context.Context, m *readmodel.Model, g readmode
 	if err != nil {
 		return err
 	}
+	if i := slices.IndexFunc(all.Live, func(live readmodel.Generation) bool { return live.Number == g.Number }); i >= 0 {
+		g = all.Live[i] // with its form
+	}
 	l := newGenerationLine(all, g)
 	l.progressLine = p
 	fields := []output.Field{
 		{Name: "model", Value: l.Model},
 		{Name: "generation", Value: strconv.FormatUint(l.Generation, 10)},
+		{Name: "form", Value: orDash(l.Form)},
 		{Name: "group", Value: l.Group},
 		{Name: "state", Value: l.State},
 	}
 	if p != nil {
-		fields = append(fields, output.Field{Name: "left", Value: output.Counted(p.Events, "event", "events")}, output.Field{Name: "parked", Value: output.Count(p.ParkedEvents)})
+		fields = append(fields, output.Field{Name: "left", Value: output.Counted(p.Events, "event", "events")}, output.Field{Name: "parked", Value: output.Count(p.ParkedEvents)},
+			output.Field{Name: "skipped", Value: p.skipped()}, output.Field{Name: "rests", Value: orDash(p.rests())})
 	}
 	return a.line(l, fields...)
 }

@@ -84,7 +84,7 @@ func TestAReadModelIsBuiltAnewAtTheTerminal(t *testing.T) {
 	assert.Regexp(t, `(?m)^generation +2$`, caught)
 	assert.Regexp(t, `(?m)^left +\d+ events?$`, caught)
 	assert.Regexp(t, `(?m)^state +serving$`, s.ok(t, "model", "switch", "totals"))
-	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "PREVIOUS": "1", "LIVE": "1 2"}}, cells(t, s.ok(t, "model")))
+	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "FORM": "-", "PREVIOUS": "1", "LIVE": "1 2"}}, cells(t, s.ok(t, "model")))
 
 	for range 2 { // the second time does nothing
 		back := lines(t, s.ok(t, "model", "rollback", "totals", "2", "--json"))[0]
@@ -96,7 +96,7 @@ func TestAReadModelIsBuiltAnewAtTheTerminal(t *testing.T) {
 
 	dropped := s.ok(t, "model", "drop", "totals", "totals.1", "--yes", "--refresh", "10ms")
 	assert.Regexp(t, `^Dropped generation totals.1: \d+ rows? of its groups deleted\n$`, dropped)
-	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "PREVIOUS": "-", "LIVE": "2"}}, cells(t, s.ok(t, "model")))
+	assert.Equal(t, []map[string]string{{"MODEL": "totals", "SERVING": "2", "FORM": "-", "PREVIOUS": "-", "LIVE": "2"}}, cells(t, s.ok(t, "model")))
 	assert.Contains(t, s.run(t, "groups", "totals.1").err, "no such consumer group")
 }
 
@@ -119,17 +119,52 @@ func TestGenerationsAreListedWithWhatIsLeft(t *testing.T) {
 
 	rows := cells(t, s.ok(t, "model", "totals", "--exact"))
 	assert.Equal(t, []map[string]string{
-		{"GENERATION": "1", "STATE": "serving", "GROUP": "totals.1", "LEFT": "300", "PARKED": "0"},
-		{"GENERATION": "2", "STATE": "live", "GROUP": "totals.2", "LEFT": "not begun", "PARKED": "0"},
+		{"GENERATION": "1", "FORM": "-", "STATE": "serving", "GROUP": "totals.1", "LEFT": "300", "PARKED": "0", "SKIPPED": "0", "RESTS": "-"},
+		{"GENERATION": "2", "FORM": "-", "STATE": "live", "GROUP": "totals.2", "LEFT": "not begun", "PARKED": "0", "SKIPPED": "0", "RESTS": "-"},
 	}, rows)
 	assert.Regexp(t, `^\d+\+$`, cells(t, s.ok(t, "model", "totals"))[0]["LEFT"], "an estimate")
 	objects := lines(t, s.ok(t, "model", "totals", "--json", "--exact"))
 	require.Len(t, objects, 2)
 	assert.Equal(t, map[string]any{
 		"kind": "generation", "model": "totals", "generation": 1.0, "group": "totals.1", "state": "serving",
-		"begun": true, "events": 300.0, "parked_events": 0.0, "at_least": false,
+		"begun": true, "events": 300.0, "parked_events": 0.0, "skipped_events": 0.0, "at_least": false,
 	}, objects[0])
 	assert.Equal(t, "not begun", cells(t, s.ok(t, "model", "totals", "--topic", "account,transfer"))[0]["LEFT"])
+}
+
+func TestGenerationsAreListedWithWhatTheySkippedAndWhereTheyRest(t *testing.T) {
+	t.Parallel()
+	s, _, j := setupModel(t)
+	begins(t, j, "totals.1")
+	s.ok(t, "group", "skip", "totals.1", "account", "1", "1")
+	s.ok(t, "group", "pause", "totals.1", "account")
+	row := cells(t, s.ok(t, "model", "totals", "--exact"))[0]
+	assert.Equal(t, "299", row["LEFT"])
+	assert.Equal(t, "1", row["SKIPPED"])
+	assert.Equal(t, "paused on account", row["RESTS"])
+	line := lines(t, s.ok(t, "model", "totals", "--json"))[0]
+	assert.InDelta(t, 1, line["skipped_events"], 0)
+	assert.Equal(t, []any{"account"}, line["paused"])
+	caught := s.ok(t, "model", "catch-up", "totals", "1", "--max-lag", "300")
+	assert.Regexp(t, `(?m)^skipped +1$`, caught)
+	assert.Regexp(t, `(?m)^rests +paused on account$`, caught)
+}
+
+func TestGenerationsAreListedWithTheirForms(t *testing.T) {
+	t.Parallel()
+	s, _, _ := setupModel(t)
+	assert.Regexp(t, `(?m)^form +2$`, s.ok(t, "model", "begin", "totals", "--form", "2"))
+	s.ok(t, "model", "begin", "totals")
+	rows := cells(t, s.ok(t, "model", "totals"))
+	require.Len(t, rows, 3)
+	assert.Equal(t, []string{"-", "2", "-"}, []string{rows[0]["FORM"], rows[1]["FORM"], rows[2]["FORM"]}, "what serves has no name for it")
+	assert.Equal(t, "2", lines(t, s.ok(t, "model", "totals", "--json"))[1]["form"])
+	assert.Equal(t, "-", cells(t, s.ok(t, "model"))[0]["FORM"])
+	o := s.run(t, "model", "switch", "totals", "2")
+	assert.Contains(t, o.err, `programs that know the form "2"`)
+	o = s.run(t, "model", "begin", "totals", "--form", "a b")
+	assert.Equal(t, command.ExitUsage, o.code)
+	assert.Contains(t, o.err, "Forms have")
 }
 
 func TestCatchingUpIsShownAndAnInterruptTellsHowFarItWas(t *testing.T) {

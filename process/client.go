@@ -1,0 +1,45 @@
+package process
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region of the journal: one transaction spans both.
+type Client interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+}
+
+const requestTimeout = 10 * time.Second
+
+// bounded ends each request after requestTimeout, so that a dead connection does not hold up what waits for it.
+type bounded struct{ client Client }
+
+func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return within(ctx, in, b.client.GetItem, o)
+}
+
+func (b bounded) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return within(ctx, in, b.client.UpdateItem, o)
+}
+
+func (b bounded) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return within(ctx, in, b.client.DeleteItem, o)
+}
+
+func (b bounded) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return within(ctx, in, b.client.Query, o)
+}
+
+func within[In, Out any](
+	ctx context.Context, in *In, request func(context.Context, *In, ...func(*dynamodb.Options)) (*Out, error), options []func(*dynamodb.Options),
+) (*Out, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return request(ctx, in, options...)
+}

@@ -1,0 +1,63 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// sendings are the commands that a publisher has at the moment, by UUID. A publisher cannot be interrupted, so one that hangs is left with its
+// command: who sends the command again meanwhile waits for the same sending, and there is one goroutine for each command, however often it is tried.
+type sendings struct {
+	mu  sync.Mutex
+	now map[string]*sending
+}
+
+type sending struct {
+	done chan struct{}
+	err  error // when it is done
+}
+
+// send publishes a command and waits until that is done or ctx ends.
+func (s *sendings) send(ctx context.Context, publisher message.Publisher, c command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	own := s.begin(ctx, publisher, c)
+	select {
+	case <-own.done:
+		return own.err
+	case <-ctx.Done():
+		return fmt.Errorf("the publisher does not return: %w", ctx.Err())
+	}
+}
+
+func (s *sendings) begin(ctx context.Context, publisher message.Publisher, c command) *sending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if under := s.now[c.message.UUID]; under != nil {
+		return under
+	}
+	own := &sending{done: make(chan struct{})}
+	if s.now == nil {
+		s.now = map[string]*sending{}
+	}
+	s.now[c.message.UUID] = own
+	go func() {
+		defer func() {
+			if cause := recover(); cause != nil { // nobody else would, in this goroutine
+				own.err = fmt.Errorf("the publisher panics: %v\n%s", cause, debug.Stack())
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.now, c.message.UUID)
+			close(own.done)
+		}()
+		c.message.SetContext(ctx)
+		own.err = publisher.Publish(c.topic, c.message)
+	}()
+	return own
+}

@@ -1,0 +1,66 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+)
+
+// Generation is one building of a read model. The zero value is none.
+type Generation struct {
+	Model  string
+	Number uint64 // from 1
+	// Form is the one of [Config].Forms that it was begun with. Where a Generation is passed to a [Model], Model and Number say which is meant.
+	Form string
+}
+
+// Group is its consumer group.
+func (g Generation) Group() string { return fmt.Sprintf("%s.%d", g.Model, g.Number) }
+
+// Table is its table of a name: "orders" becomes "orders.2".
+func (g Generation) Table(name string) string { return fmt.Sprintf("%s.%d", name, g.Number) }
+
+func (g Generation) String() string { return g.Group() }
+
+// Generations gives those that are kept up to date, oldest first, and which of them serves and served before.
+func (m *Model) Generations(ctx context.Context) (Generations, error) {
+	s, err := m.current(ctx)
+	if err != nil {
+		return Generations{}, err
+	}
+	return s.generations(m.config.Name), nil
+}
+
+// Generations are those of a read model.
+type Generations struct {
+	Live     []Generation
+	Serving  Generation
+	Previous Generation // none if it was dropped, or if there was none
+}
+
+func (s state) generations(model string) Generations {
+	g := Generations{Serving: s.generation(model, s.serving), Previous: s.generation(model, s.previous)}
+	for _, n := range s.live {
+		g.Live = append(g.Live, s.generation(model, n))
+	}
+	return g
+}
+
+func (s state) generation(model string, number uint64) Generation {
+	if number == 0 {
+		return Generation{}
+	}
+	return Generation{Model: model, Number: number, Form: s.forms[number]}
+}
+
+func (m *Model) generation(s state, number uint64) Generation {
+	return s.generation(m.config.Name, number)
+}
+
+// names tells whether a generation is that of a number.
+func (m *Model) names(g Generation, number uint64) bool {
+	return g.Model == m.config.Name && g.Number == number
+}
+
+func (m *Model) isLive(s state, g Generation) bool {
+	return g.Model == m.config.Name && s.isLive(g.Number)
+}
