@@ -35,8 +35,8 @@ func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, chang
 	return nil
 }
 
-// WaitIdle waits until no member owns a shard, so that nothing is out for handling. It asks every 50 ms at first and every
-// second later, one read unit each.
+// WaitIdle waits until no member owns a shard, so that nothing is out for handling. What handlers that did not answer in time have sent can neither move a
+// position nor commit a projection any more. It asks every 50 ms at first and every second later, one read unit each.
 //
 // A member that crashed owns its shards until another one has missed it for the time of a lease; where no other runs, WaitIdle
 // does not return before ctx ends. The error says who holds what then.

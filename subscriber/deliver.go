@@ -234,6 +234,9 @@ func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error
 		sh.stats.expired.Add(1)
 		return &failure{record: r, msg: msg, err: errAckDeadline}
 	case <-sh.abandoned:
+		sh.mu.Lock()
+		defer sh.mu.Unlock()
+		sh.unanswered[st] = struct{}{}
 		return errStopped
 	}
 }
