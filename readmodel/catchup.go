@@ -13,7 +13,7 @@ const (
 	restPerLook = 4
 )
 
-// CatchUp waits until a generation lags by no more than [Config].MaxLag. It looks every tenth of the time that it will still take, but not more often than each
+// CatchUp waits until a generation lags by no more than [Config].MaxLag and MaxDelay. It looks every tenth of the time that it will still take, but not more often than each
 // 100 ms and at least each 10 seconds; as long as that is not known, for nothing moves or nobody consumes, the time between looks doubles from the one to the
 // other. Looks are those of [Model.Progress] where these do not take more than a fifth of the time. In between, those of [Model.Estimate] find out that it is near, unless
 // much was written just now.
@@ -37,12 +37,12 @@ func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)
 		if seen && report != nil {
 			report(p)
 		}
-		if seen && p.Begun && p.Left <= m.config.MaxLag {
+		if seen && m.caughtUp(p) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("catch up: %w: %w", ctx.Err(), &BehindError{Generation: m.generation(s, g.Number), Progress: c.last, MaxLag: m.config.MaxLag})
+			return fmt.Errorf("catch up: %w: %w", ctx.Err(), &BehindError{Generation: m.generation(s, g.Number), Progress: c.last, MaxLag: m.config.MaxLag, MaxDelay: m.config.MaxDelay})
 		case <-time.After(c.rest(time.Now())):
 		}
 	}

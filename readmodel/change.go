@@ -25,7 +25,7 @@ func (m *Model) Begin(ctx context.Context) (Generation, error) {
 
 // Switch has a generation serve, in one write. The one that served is kept up to date until it is dropped. To switch to what serves already does nothing.
 //
-// Errors: [ErrNoGeneration], [ErrBehind] if it lags by more than [Config].MaxLag, [ErrChanged], those of [Open] and of groups.Groups.Lag.
+// Errors: [ErrNoGeneration], [ErrBehind] if it lags by more than [Config].MaxLag or MaxDelay, [ErrChanged], those of [Open] and of groups.Groups.Lag.
 func (m *Model) Switch(ctx context.Context, g Generation) error {
 	if err := m.verify(ctx, g); err != nil {
 		return err
@@ -57,8 +57,8 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 	}
 	g = m.generation(s, g.Number)
 	progress, err := m.Progress(ctx, g)
-	if err == nil && (!progress.Begun || progress.Left > m.config.MaxLag) {
-		err = &BehindError{Generation: g, Progress: progress, MaxLag: m.config.MaxLag}
+	if err == nil && !m.caughtUp(progress) {
+		err = &BehindError{Generation: g, Progress: progress, MaxLag: m.config.MaxLag, MaxDelay: m.config.MaxDelay}
 	}
 	if err != nil {
 		return fmt.Errorf("switch read model %q: %w", m.config.Name, err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors of packages groups and journal come too, and the SDK's: after one of the SDK the change may have been made, which
@@ -44,11 +45,15 @@ type BehindError struct {
 	Generation Generation
 	Progress   Progress
 	MaxLag     uint64
+	MaxDelay   time.Duration
 }
 
 func (e *BehindError) Error() string {
 	p := e.Progress
 	behind := fmt.Sprintf("generation %s is %d events behind, more than %d", e.Generation, p.Left, e.MaxLag)
+	if p.Left <= e.MaxLag {
+		behind = fmt.Sprintf("generation %s has not handled an event of %s, more than %v ago, and %d in all", e.Generation, p.Oldest.UTC().Format(time.RFC3339), e.MaxDelay, p.Left)
+	}
 	switch {
 	case !p.Begun && e.Generation.Form != "":
 		return fmt.Sprintf("generation %s has no consumers yet: start them (Run), in programs that know the form %q (Config.Forms)", e.Generation, e.Generation.Form)
@@ -59,6 +64,9 @@ func (e *BehindError) Error() string {
 			behind, strings.Join(p.Stopped, ", "))
 	case len(p.Paused) > 0:
 		return fmt.Sprintf("%s, and its group is paused on topic %s: have it go on (groups.Groups.Resume)", behind, strings.Join(p.Paused, ", "))
+	}
+	if p.Left <= e.MaxLag {
+		return behind + ": wait (CatchUp), or see which aggregate it is stuck with (Behind of groups.LagOptions)"
 	}
 	return behind + ": wait (CatchUp), or raise MaxLag if events come faster than that"
 }

@@ -39,8 +39,10 @@ type Config struct {
 	MaxAge time.Duration
 	// Refresh is how often [Model.Run] looks for generations that have come or gone. Default: 1 second.
 	Refresh time.Duration
-	// MaxLag is by how many events a generation may be behind when it begins to serve. Default: 100.
-	MaxLag uint64
+	// MaxLag is by how many events a generation may be behind when it begins to serve, and MaxDelay how long ago the first of them may have occurred, of those that
+	// are not parked. So what was written just now does not keep it from serving, and what it has not got to yet, or is stuck with, does. Defaults: 100 and 10 seconds.
+	MaxLag   uint64
+	MaxDelay time.Duration
 	// Logger is told of consumers that ended with an error. Default: none.
 	Logger watermill.LoggerAdapter
 }
@@ -64,6 +66,8 @@ func (c *Config) validate(program bool) error {
 		return &ConfigError{"Topics", "are empty: name the aggregate types that are consumed"}
 	case c.Refresh < 0:
 		return &ConfigError{"Refresh", "is negative"}
+	case c.MaxDelay < 0:
+		return &ConfigError{"MaxDelay", "is negative"}
 	}
 	if program && len(c.Forms) == 0 {
 		c.Forms = []string{""}
@@ -79,6 +83,9 @@ func (c *Config) validate(program bool) error {
 	}
 	if c.MaxLag == 0 {
 		c.MaxLag = 100
+	}
+	if c.MaxDelay == 0 {
+		c.MaxDelay = 10 * time.Second
 	}
 	if c.Logger == nil {
 		c.Logger = watermill.NopLogger{}

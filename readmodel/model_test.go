@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -221,6 +222,30 @@ func TestAGenerationThatIsBehindDoesNotServe(t *testing.T) {
 	w.write("a", 50, 50)
 	require.ErrorAs(t, m.Switch(t.Context(), next), &behind)
 	assert.EqualValues(t, 50, behind.Progress.Left)
+}
+
+func TestAGenerationWithFewOldEventsLeftDoesNotServe(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	config := w.config()
+	config.MaxLag, config.MaxDelay = 100, time.Hour
+	m := w.open(config)
+	config.MaxDelay = 1
+	strict := w.open(config)
+	next, err := m.Begin(t.Context())
+	require.NoError(t, err)
+	w.run(m)
+	require.NoError(t, m.CatchUp(t.Context(), next, nil), "there is nothing yet")
+	group := groups.New(w.j)
+	require.NoError(t, group.Pause(t.Context(), next.Group(), topic))
+	require.NoError(t, group.WaitIdle(t.Context(), next.Group(), topic))
+
+	w.write("a", 0, 3)
+	require.NoError(t, m.CatchUp(t.Context(), next, nil), "they were written just now")
+	var behind *readmodel.BehindError
+	require.ErrorAs(t, strict.Switch(t.Context(), next), &behind)
+	assert.EqualValues(t, 3, behind.Progress.Left)
+	assert.Positive(t, time.Since(behind.Progress.Oldest))
 }
 
 func TestGenerationsThatAreNotThereAreRefused(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // Progress is how far a generation is.
@@ -23,6 +24,8 @@ type Progress struct {
 	Paused, Stopped []string
 	// Parked are those of Left that wait until someone decides (groups.Groups.Parked).
 	Parked uint64
+	// Oldest is when the first of those of Left occurred that do not wait for a decision; zero where there is none, and where there are more than [Config].MaxLag.
+	Oldest time.Time
 	// Rate is by how many events a second Left has fallen since the last look of [Model.CatchUp], 0 if unknown or if it rose.
 	Rate float64
 }
@@ -36,14 +39,44 @@ func (p Progress) Remaining() time.Duration {
 }
 
 // Progress tells how far a generation is, exactly: see groups.Groups.Lag for what that costs, and its errors. For what rests it reads each group, and for what was skipped
-// some 20 of the records with a read unit, at least one for each shard.
+// some 20 of the records with a read unit, at least one for each shard. Where no more than [Config].MaxLag events are left it reads those that come next.
 func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
+	var waiting []groups.Behind
 	p, topics, err := m.lag(ctx, g, func(topic string) (groups.GroupLag, error) {
-		lag, err := m.groups.Lag(ctx, g.Group(), topic, groups.LagOptions{OldestOf: -1})
+		lag, err := m.groups.Lag(ctx, g.Group(), topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) {
+			if b.Parked == nil && uint64(len(waiting)) < m.config.MaxLag {
+				waiting = append(waiting, b)
+			}
+		}})
 		lag.AtLeast = false // which is about the oldest one, here
 		return lag, err
 	})
+	if err == nil && p.Left <= m.config.MaxLag {
+		p.Oldest, err = m.oldest(ctx, waiting)
+	}
 	return m.withGroups(ctx, g, p, topics, err)
+}
+
+// oldest tells when the first of the next events of some aggregates occurred.
+func (m *Model) oldest(ctx context.Context, waiting []groups.Behind) (first time.Time, err error) {
+	for _, b := range waiting {
+		for r, err := range m.config.Journal.Raw().Events(ctx, b.Aggregate, b.Next, b.Next) {
+			switch {
+			case errors.Is(err, journal.ErrTruncated):
+			case err != nil:
+				return time.Time{}, err
+			case first.IsZero() || r.OccurredAt.Before(first):
+				first = r.OccurredAt
+			}
+		}
+	}
+	return first, nil
+}
+
+// caughtUp tells that a generation may serve.
+func (m *Model) caughtUp(p Progress) bool {
+	now := m.config.Journal.Config().Now()
+	return p.Begun && p.Left <= m.config.MaxLag && (p.Oldest.IsZero() || now.Sub(p.Oldest) <= m.config.MaxDelay)
 }
 
 // Estimate tells cheaply about how far a generation is: see groups.Groups.Estimate for what that costs, and its errors. What rests and was skipped costs as in Progress.

@@ -47,17 +47,17 @@ Programs leave generations alone whose form they do not know.`,
 }
 
 func (a *app) catchUpModel(o *modelOptions) *cobra.Command {
-	var maxLag uint64
+	var config readmodel.Config
 	cmd := &cobra.Command{
 		Use:   "catch-up NAME [GENERATION] [flags]",
 		Short: "Wait until a generation is up to date",
-		Long: `Wait until a generation lags by no more than --max-lag events: the newest one, if none is named. A look compares all heads with
+		Long: `Wait until a generation lags by no more than --max-lag events, none of them older than --max-delay: the newest one, if none is named. A look compares all heads with
 the positions, so it costs what groups --exact does. There is one each tenth of the time that is left, or,
 while nothing moves, less and less often up to each 10 seconds; and they take a fifth of the time at most, while estimates find out in between whether the
 generation is near.`,
 		Args: wantsGeneration(false),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			m, g, err := a.generation(cmd.Context(), *o, args, readmodel.Config{MaxLag: maxLag})
+			m, g, err := a.generation(cmd.Context(), *o, args, config)
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ generation is near.`,
 			return a.showGeneration(cmd.Context(), m, g, newProgressLine(last))
 		}),
 	}
-	registerMaxLag(cmd, &maxLag)
+	registerMaxLag(cmd, &config)
 	return cmd
 }
 
@@ -94,20 +94,21 @@ func catchingUp(g readmodel.Generation, p readmodel.Progress) string {
 	return text
 }
 
-func registerMaxLag(cmd *cobra.Command, maxLag *uint64) {
-	cmd.Flags().Uint64Var(maxLag, "max-lag", 100, "`number` of events, 1 or more, by which a generation may be behind and count as up to date")
+func registerMaxLag(cmd *cobra.Command, config *readmodel.Config) {
+	cmd.Flags().Uint64Var(&config.MaxLag, "max-lag", 100, "`number` of events, 1 or more, by which a generation may be behind and count as up to date")
+	cmd.Flags().DurationVar(&config.MaxDelay, "max-delay", 10*time.Second, "`time` for which the first of them may have been waiting")
 }
 
 func (a *app) switchModel(o *modelOptions) *cobra.Command {
-	var maxLag uint64
+	var config readmodel.Config
 	cmd := &cobra.Command{
 		Use:   "switch NAME [GENERATION] [flags]",
 		Short: "Have queries read a generation",
 		Long: `Have queries read a generation, in one write: the newest one, if none is named. It is refused if the generation is more than --max-lag
-events behind. The one that served is kept up to date, for a rollback, until it is dropped.`,
+events behind, or stuck with one for more than --max-delay. The one that served is kept up to date, for a rollback, until it is dropped.`,
 		Args: wantsGeneration(false),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			m, g, err := a.generation(cmd.Context(), *o, args, readmodel.Config{MaxLag: maxLag})
+			m, g, err := a.generation(cmd.Context(), *o, args, config)
 			if err != nil {
 				return err
 			}
@@ -117,7 +118,7 @@ events behind. The one that served is kept up to date, for a rollback, until it 
 			return a.showGeneration(cmd.Context(), m, g, nil)
 		}),
 	}
-	registerMaxLag(cmd, &maxLag)
+	registerMaxLag(cmd, &config)
 	return cmd
 }
 
