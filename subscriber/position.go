@@ -54,9 +54,12 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 
 // Commit runs a DynamoDB transaction of the caller's that contains the Advance's Item. While it runs
 // the subscriber leaves the position alone. When run succeeds the position counts as stored, and
-// the handler acks the message. It does not run where the position is stored already: the handler acks then, too.
+// the handler acks the message. It does not run where the position is stored already: the handler acks then, too. Where an earlier
+// handler of the aggregate, whose message was given up, has not returned from its run, it waits for that as long as ctx lasts.
 //
-// Errors: [ErrNoPosition] where positions are not in the journal's own table, and those of run.
+// run should end with its context. While it does not, the aggregate waits: nothing but run's return tells whether it has had its effects.
+//
+// Errors: [ErrNoPosition] where positions are not in the journal's own table, those of ctx and those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	store, ok := p.shard.config.Positions.(transactional)
 	if !ok {
@@ -89,9 +92,11 @@ func (p *Position) alone() uint64 { return p.record.Number }
 // commit moves the position to where the function to says, which is asked once it is known where the position is.
 func (p *Position) commit(ctx context.Context, to func() uint64, run func(context.Context, Advance) error) error {
 	stored := &p.stream.position
-	stored.mu.Lock()
+	if err := stored.mu.Lock(ctx); err != nil {
+		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", p.stream.id, err)
+	}
 	defer stored.mu.Unlock()
-	if err := p.shard.settlePosition(ctx, p.stream); err != nil {
+	if err := p.settle(ctx); err != nil {
 		return err
 	}
 	from := stored.stored.Load()
@@ -109,6 +114,13 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 	stored.stored.Store(advance.To)
 	p.shard.stats.positions.Add(1)
 	return nil
+}
+
+// settle bounds how long the lock is held for a request that hangs.
+func (p *Position) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return p.shard.settlePosition(ctx, p.stream)
 }
 
 // same does not panic on stores that cannot be compared, such as a struct with a map.

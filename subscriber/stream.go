@@ -71,11 +71,11 @@ const (
 	parked              // waits until an operator lets it go on
 )
 
-// position is what is stored of a stream. Whoever writes it holds the mutex from
+// position is what is stored of a stream. Whoever writes it holds the lock from
 // before the write until the result is noted, so the flusher and a handler's own
 // transaction never compete.
 type position struct {
-	mu     sync.Mutex
+	mu     lock
 	stored atomic.Uint64 // written under mu
 	doubt  bool          // a write of it failed and may have been done all the same
 }
