@@ -3,8 +3,10 @@ package projection_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -143,4 +145,35 @@ func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {
 	eventually(t, "all but it count", func() bool { return w.total("x") == 20*21/2-12 })
 	assert.EqualValues(t, 12, <-given)
 	assert.Empty(t, given)
+}
+
+func TestARunThatTakesTooLongEndsAndNoEventIsGivenUpForIt(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, deposits(20)...)
+	var added []uint64 // the first few. One run at a time holds the position
+	var first context.Context
+	p, err := projection.NewBatch(w.client, projection.Config{},
+		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
+		},
+		projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+			if len(added) < 4 {
+				added = append(added, r.Number)
+			}
+			if len(added) == 3 {
+				<-first.Done()
+			}
+			*sum += e.Amount
+			return nil
+		}))
+	require.NoError(t, err)
+	var once sync.Once
+	sub := w.consume(subscriber.Config{AckDeadline: time.Second, Failures: subscriber.Skip(1)}, func(msg *message.Message) error {
+		once.Do(func() { first = msg.Context() })
+		return p.Handle(msg)
+	})
+	eventually(t, "all count", func() bool { return w.total("x") == 20*21/2 })
+	assert.Equal(t, []uint64{1, 2, 3, 1}, added, "the run ends, and the first one comes alone")
+	assert.Zero(t, sub.Stats().Skipped)
 }

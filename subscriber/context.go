@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
@@ -92,6 +94,11 @@ func (c *messageContext) end() {
 	if cancel != nil {
 		cancel()
 	}
+}
+
+// failed makes a failure of the delivery.
+func (c *messageContext) failed(msg *message.Message, err error) *failure {
+	return &failure{record: c.record, msg: msg, err: err, together: c.position.together.Load()}
 }
 
 func fromContext(ctx context.Context) (*messageContext, bool) {

@@ -23,6 +23,8 @@ type failure struct {
 	record *journal.Record  // as far as it could be read
 	msg    *message.Message // if there was one
 	err    error
+
+	together bool // with other events, so it may not be this one's
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -52,6 +54,10 @@ func (sh *shard) fail(st *stream, err error) {
 	if failed == nil { // the store could not be reached, which is no fault of the event
 		st.failures++
 		sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.failures))
+		return
+	}
+	if failed.together {
+		sh.delay(st, 0) // the message comes again alone
 		return
 	}
 	if st.attempts++; st.attempts == 1 {

@@ -6,7 +6,7 @@ import "github.com/ThreeDotsLabs/watermill/message"
 // is nacked or not acked in time. Until then its own aggregate waits, and no other. The zero value is [Block].
 //
 // Attempts are counted by each member anew, from when it took the shard over. That the store cannot be reached is no fault of an
-// event and does not count. Pauses between attempts are of two kinds. After an event that cannot be read, decoded or unmarshaled they double,
+// event and does not count, nor does a delivery in which it was handled together with others ([Position.CommitAhead]). Pauses between attempts are of two kinds. After an event that cannot be read, decoded or unmarshaled they double,
 // from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about six. After a message that was nacked, or not acked in time, the
 // pause is [Config.NackResendSleep], 100 ms by default, and grows only if [Config.MaxNackResendSleep] is longer: by default twenty
 // attempts take 2 seconds, besides the handler's own time.

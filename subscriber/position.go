@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -21,6 +22,8 @@ type Position struct {
 	stream  *stream
 	record  *journal.Record
 	attempt int
+	// together: a transaction of this delivery was for several events, so any of them may be why it fails.
+	together atomic.Bool
 }
 
 // transactional is what the journal's own position store can do beyond [PositionStore].

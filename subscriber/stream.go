@@ -78,6 +78,9 @@ type position struct {
 	mu     lock
 	stored atomic.Uint64 // written under mu
 	doubt  bool          // a write of it failed and may have been done all the same
+
+	together atomic.Bool // a handler is in a transaction for several events
+	longest  int         // how many events a transaction may be for, since one for several failed; 0 for any number. Under mu
 }
 
 // offer takes a record that the tail showed, or just its number where there is no room.
