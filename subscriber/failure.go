@@ -93,6 +93,9 @@ func (sh *shard) failureOf(st *stream, err error) *failure {
 // giveUp does what the policy says.
 func (sh *shard) giveUp(st *stream, f *failure) error {
 	stored, err := sh.committed(st)
+	if kind := sh.config.Failures.kind; errors.Is(err, errCommitting) && (kind == skip || kind == stop) {
+		err = nil // to skip waits for it, and to stop passes nothing over
+	}
 	if err != nil {
 		return err
 	}
@@ -126,7 +129,7 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 // committed tells where the position is stored, after all that handlers may have done.
 func (sh *shard) committed(st *stream) (uint64, error) {
 	if !st.position.mu.TryLock() {
-		return 0, nil // a handler that was given up is at it still, for as long as that may take
+		return 0, errCommitting
 	}
 	defer st.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/subscriber"
@@ -39,4 +41,44 @@ func TestHandlersOfAnEventDoNotPileUpBehindOneThatHangs(t *testing.T) {
 	eventually(t, "the handler that hangs and that of the last message are left", func() bool { return handlers.Load() <= 2 })
 	require.NoError(t, sub.Close())
 	eventually(t, "the handler that hangs is left", func() bool { return handlers.Load() == 1 })
+}
+
+// What it does counts, so until then nobody can tell whether the event was handled.
+func TestAnEventIsNotGivenUpWhileItsHandlerIsInItsTransaction(t *testing.T) {
+	t.Parallel()
+	queue := gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil)
+	for name, policy := range map[string]subscriber.FailurePolicy{
+		"park": subscriber.Park(1), "poison queue": subscriber.PoisonQueue(1, queue, "poison"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := create(t, 1)
+			j := open(t, client)
+			write(t, j, "x", 0, 2)
+			config := quick(j)
+			config.AckDeadline = 200 * time.Millisecond
+			config.Failures = policy
+			sub, messages := subscribe(t, config)
+			msg := receive(t, messages)
+			goOn, committed := make(chan struct{}), make(chan error, 1)
+			position, _ := subscriber.PositionFromContext(msg.Context())
+			go func() {
+				committed <- position.Commit(msg.Context(), func(_ context.Context, a subscriber.Advance) error {
+					<-goOn
+					return transact(context.Background(), client, a)
+				})
+			}()
+			eventually(t, "it is put off", func() bool { return sub.Stats().Expired > 0 && sub.Stats().Failures > 0 })
+			close(goOn)
+			require.NoError(t, <-committed)
+
+			for next := ""; next != "x/2"; { // it may have come again
+				msg := receive(t, messages)
+				next = string(msg.Payload)
+				msg.Ack()
+			}
+			stats := sub.Stats()
+			assert.Zero(t, stats.Parked+stats.Poisoned)
+		})
+	}
 }
