@@ -35,7 +35,8 @@ type Config struct {
 	// without one come as they are stored. Default: none.
 	Definitions []aggregate.AnyDefinition
 	// RetryBudget is how long a transaction that meets another one, or is throttled, is
-	// repeated before the message is nacked. Default: 5 seconds.
+	// repeated before the message is nacked. A request that is not answered is given up when the budget is used up, but not before a
+	// second is over. Default: 5 seconds.
 	RetryBudget time.Duration
 	// MaxRun is how many events a projection made with [NewBatch] handles at a time, at most. Default: 100.
 	MaxRun int
@@ -172,6 +173,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 	for i := range writes {
 		left[i] = i
 	}
+	end := time.Now().Add(p.config.RetryBudget)
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMaxInterval(500*time.Millisecond),
@@ -183,7 +185,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 			for _, i := range left {
 				items = append(items, writes[i].item)
 			}
-			_, err := p.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+			err := p.attempt(ctx, items, time.Until(end))
 			var canceled *types.TransactionCanceledException
 			if err == nil {
 				return nil
@@ -222,6 +224,20 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 			left = keep
 		}
 	}, wait)
+}
+
+// minAttempt is what a request has at least, so that the last one of a budget is not in vain.
+const minAttempt = time.Second
+
+// attempt sends the transaction once. A connection that hangs must not outlast the budget: the aggregate waits meanwhile, and its lane.
+func (p *Projection) attempt(ctx context.Context, items []types.TransactWriteItem, left time.Duration) error {
+	once, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
+	_, err := p.client.TransactWriteItems(once, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	if err != nil && once.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("no answer within the RetryBudget of %v: %w", p.config.RetryBudget, err)
+	}
+	return err
 }
 
 var errMoved = errors.New("an earlier attempt was done after it had been given up; the message comes again")
