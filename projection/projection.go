@@ -109,11 +109,18 @@ func (p *Projection) Stats() Stats {
 // Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when
 // another member of the group has taken over, [ErrCondition], [ErrTooManyWrites], those of the
 // codec and the reaction, and the SDK's. After an error nothing is written, unless
-// the reply was lost; that shows when the message comes again, and does no harm.
+// the reply was lost; that shows when the message comes again, and does no harm. The subscriber is told of the error,
+// see [subscriber.SetNackReason].
 func (p *Projection) Handle(msg *message.Message) error {
 	if msg == nil {
 		return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
 	}
+	err := p.handle(msg)
+	subscriber.SetNackReason(msg.Context(), err)
+	return err
+}
+
+func (p *Projection) handle(msg *message.Message) error {
 	ctx := msg.Context()
 	record, ok := subscriber.RecordFromContext(ctx)
 	position, okPosition := subscriber.PositionFromContext(ctx)

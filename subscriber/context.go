@@ -37,6 +37,7 @@ type messageContext struct {
 	ended  bool
 	inner  context.Context // nil until somebody waits for the end
 	cancel context.CancelFunc
+	reason error // of the handler, for a nack
 }
 
 type contextKey struct{}
@@ -98,7 +99,9 @@ func (c *messageContext) end() {
 
 // failed makes a failure of the delivery.
 func (c *messageContext) failed(msg *message.Message, err error) *failure {
-	return &failure{record: c.record, msg: msg, err: err, together: c.position.together.Load()}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &failure{record: c.record, msg: msg, err: err, reason: c.reason, together: c.position.together.Load()}
 }
 
 func fromContext(ctx context.Context) (*messageContext, bool) {

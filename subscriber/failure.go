@@ -23,6 +23,7 @@ type failure struct {
 	record *journal.Record  // as far as it could be read
 	msg    *message.Message // if there was one
 	err    error
+	reason error // of the handler. It may be about anything, so nothing but people go by it, and errors.Is does not see it
 
 	together bool // with other events, so it may not be this one's
 }
@@ -104,9 +105,10 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 		sh.resume(st)
 		return nil
 	}
+	cause := f.cause()
 	v := &verdict{
-		number: f.record.Number, eventType: f.record.EventType, at: sh.now(), err: f.err, attempts: st.attempts,
-		reason: fmt.Sprintf("%v, %d times", f.err, st.attempts),
+		number: f.record.Number, eventType: f.record.EventType, at: sh.now(), err: cause, attempts: st.attempts,
+		reason: fmt.Sprintf("%v, %s", cause, times(st.attempts)),
 	}
 	switch sh.config.Failures.kind {
 	case poisonQueue:

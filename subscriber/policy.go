@@ -10,6 +10,9 @@ import "github.com/ThreeDotsLabs/watermill/message"
 // from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about six. After a message that was nacked, or not acked in time, the
 // pause is [Config.NackResendSleep], 100 ms by default, and grows only if [Config.MaxNackResendSleep] is longer: by default twenty
 // attempts take 2 seconds, besides the handler's own time.
+//
+// What is given up is recorded with a reason: the error of the last attempt, and how many there were. That of a handler is known where it
+// is told ([NackReason], [SetNackReason]), as the handlers of package projection do; else the reason is that the message was nacked.
 type FailurePolicy struct {
 	kind      policyKind
 	attempts  int

@@ -53,10 +53,7 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 		}
 		byType[r.eventType] = r
 	}
-	return func(msg *message.Message) error {
-		if msg == nil {
-			return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
-		}
+	return reasoned(func(msg *message.Message) error {
 		record, ok := subscriber.RecordFromContext(msg.Context())
 		if !ok {
 			return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
@@ -89,5 +86,5 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 			}
 			return nil
 		})
-	}, nil
+	}), nil
 }
