@@ -21,6 +21,9 @@ type Part[A any] struct {
 
 // Into adds events of the type E to the sum A of a run. E is as in [On].
 func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, record *journal.Record) error) Part[A] {
+	if add == nil {
+		return Part[A]{} // which NewBatch refuses
+	}
 	return Part[A]{
 		eventType: reaction.EventType[E](),
 		add: func(codec aggregate.Codec, sum *A, r *journal.Record) error {

@@ -116,6 +116,8 @@ func TestABatchWithFaultsIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, projection.ErrInvalidConfig)
 	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Part[int]{})
 	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Into[int, Deposited](nil))
+	require.ErrorIs(t, err, projection.ErrInvalidConfig)
 }
 
 func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {

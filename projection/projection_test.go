@@ -282,6 +282,9 @@ func TestAProjectionThatCannotWorkIsRefused(t *testing.T) {
 		"empty reaction": func() (*projection.Projection, error) {
 			return projection.New(&dynamodb.Client{}, projection.Config{}, projection.Reaction{})
 		},
+		"no function": func() (*projection.Projection, error) {
+			return projection.New(&dynamodb.Client{}, projection.Config{}, projection.On[Deposited](nil))
+		},
 		"two reactions": func() (*projection.Projection, error) {
 			return projection.New(&dynamodb.Client{}, projection.Config{}, sum, sum)
 		},
