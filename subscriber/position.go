@@ -62,7 +62,8 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 //
 // run should end with its context. While it does not, the aggregate waits: nothing but run's return tells whether it has had its effects.
 //
-// Errors: [ErrNoPosition] where positions are not in the journal's own table, those of ctx and those of run.
+// Errors: [ErrNoPosition] where positions are not in the journal's own table, those of ctx, those of reading the
+// position again after a failed attempt, and those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	store, ok := p.shard.config.Positions.(transactional)
 	if !ok {
@@ -80,8 +81,8 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 // was committed: before the next attempt the subscriber claims the position again, which tells. So a Claim must wait for,
 // or prevent, what may still come of a transaction that was given up, as the lock of a row does.
 //
-// Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep the position elsewhere, and
-// those of run.
+// Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep the position elsewhere, those of
+// ctx and of store.Claim, and those of run.
 func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(context.Context, Advance) error) error {
 	if own := p.shard.config.Positions; !same(own, store) {
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
