@@ -3,7 +3,6 @@ package projection_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -154,7 +153,7 @@ func TestARunThatTakesTooLongEndsAndNoEventIsGivenUpForIt(t *testing.T) {
 	w := setup(t)
 	w.write("x", 0, deposits(20)...)
 	var added []uint64 // the first few. One run at a time holds the position
-	var first context.Context
+	ends := make(chan (<-chan struct{}), 1)
 	p, err := projection.NewBatch(w.client, projection.Config{},
 		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
@@ -164,15 +163,17 @@ func TestARunThatTakesTooLongEndsAndNoEventIsGivenUpForIt(t *testing.T) {
 				added = append(added, r.Number)
 			}
 			if len(added) == 3 {
-				<-first.Done()
+				<-<-ends
 			}
 			*sum += e.Amount
 			return nil
 		}))
 	require.NoError(t, err)
-	var once sync.Once
 	sub := w.consume(subscriber.Config{AckDeadline: time.Second, Failures: subscriber.Skip(1)}, func(msg *message.Message) error {
-		once.Do(func() { first = msg.Context() })
+		select {
+		case ends <- msg.Context().Done():
+		default:
+		}
 		return p.Handle(msg)
 	})
 	eventually(t, "all count", func() bool { return w.total("x") == 20*21/2 })

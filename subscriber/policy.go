@@ -48,7 +48,7 @@ func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempt
 // that cannot be decoded has the payload as it is stored, and that of one that cannot be read has none. When the
 // publisher fails, the event is tried again. Use the middleware for handlers that tell by the error whether to give up.
 //
-// The message is published before the position is stored, which follows within [Config.CommitInterval]. So an event may be in the poison
+// The message is published before the position is stored, which follows at once, or with the next flush if that fails. So an event may be in the poison
 // queue twice: a crash between the two has it come again, and fail again, with the next owner of the shard. Have those who read
 // the queue take the message's UUID, the event id, as its key.
 //
