@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,6 +33,9 @@ type PositionsConfig struct {
 	Group string
 	// Gaps says what becomes of an event that is not the next one. Default: [RefuseGaps].
 	Gaps Gaps
+	// RequestTimeout is how long a request may take, with the SDK's retries, also where the context has more time or no end: other
+	// events of the aggregate wait meanwhile. Default: 5 seconds.
+	RequestTimeout time.Duration
 }
 
 // Positions knows, for each aggregate, the last event that a group has handled. It is safe for concurrent use.
@@ -56,6 +60,12 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 	}
 	if config.Gaps != RefuseGaps && config.Gaps != PassGaps {
 		return nil, &ConfigError{Field: "Gaps", Reason: "is neither RefuseGaps nor PassGaps"}
+	}
+	if config.RequestTimeout < 0 {
+		return nil, &ConfigError{Field: "RequestTimeout", Reason: "is negative: leave it 0 for 5 seconds"}
+	}
+	if config.RequestTimeout == 0 {
+		config.RequestTimeout = 5 * time.Second
 	}
 	return &Positions{client: client, config: config, turns: turns{byID: map[aggregate.ID]*turn{}}}, nil
 }
@@ -105,6 +115,8 @@ func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 //
 // Errors: as [Positions.Middleware], of DynamoDB.
 func (p *Positions) Last(ctx context.Context, id aggregate.ID) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.RequestTimeout)
+	defer cancel()
 	out, err := p.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &p.config.Table, Key: itemKey(p.key(id)), ConsistentRead: aws.Bool(true),
 	})
@@ -131,6 +143,8 @@ func (p *Positions) Set(ctx context.Context, id aggregate.ID, last uint64) error
 	if err := id.Validate(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.config.RequestTimeout)
+	defer cancel()
 	item := itemKey(p.key(id))
 	item[attrNumber] = number(last)
 	if _, err := p.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &p.config.Table, Item: item}); err != nil {
@@ -142,6 +156,8 @@ func (p *Positions) Set(ctx context.Context, id aggregate.ID, last uint64) error
 // advance never moves a position back. Where it is further on, or where a repeated call finds what an earlier one did whose
 // reply was lost, there is nothing to do.
 func (p *Positions) advance(ctx context.Context, id aggregate.ID, to uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, p.config.RequestTimeout)
+	defer cancel()
 	_, err := p.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &p.config.Table,
 		Key:                       itemKey(p.key(id)),

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -245,4 +247,41 @@ func TestAnEventCostsOneReadAndOneWriteUnitAndADuplicateOneRead(t *testing.T) {
 		assert.InDelta(t, 1, read, 0)
 		assert.InDelta(t, want, write, 0)
 	}
+}
+
+// hanging is a connection on which one request gets no answer.
+type hanging struct {
+	dedup.Client
+	reads, moves sync.Once
+}
+
+func (h *hanging) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	h.reads.Do(func() { <-ctx.Done() })
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return h.Client.GetItem(ctx, in, o...)
+}
+
+func (h *hanging) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	h.moves.Do(func() { <-ctx.Done() })
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return h.Client.UpdateItem(ctx, in, o...)
+}
+
+func TestARequestThatIsNotAnsweredLetsTheEventComeAgain(t *testing.T) {
+	t.Parallel()
+	p := newPositions(t, &hanging{Client: database(t)}, dedup.PositionsConfig{RequestTimeout: 500 * time.Millisecond})
+	var got handled
+	require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
+	assert.Empty(t, got.payloads, "where it is could not be read")
+	require.ErrorIs(t, deliver(t, p, got.handle, order("1"), 1), context.DeadlineExceeded)
+	assert.Equal(t, []string{"1#1"}, got.payloads, "it could not be moved")
+	require.NoError(t, deliver(t, p, got.handle, order("1"), 1))
+	assert.EqualValues(t, 1, last(t, p, order("1")))
+
+	_, err := dedup.NewPositions(database(t), dedup.PositionsConfig{Group: "mails", RequestTimeout: -1})
+	require.ErrorIs(t, err, dedup.ErrInvalidConfig)
 }

@@ -21,6 +21,9 @@ type Part[A any] struct {
 
 // Into adds events of the type E to the sum A of a run. E is as in [On].
 func Into[A any, E interface{ EventType() string }](add func(sum *A, event E, record *journal.Record) error) Part[A] {
+	if add == nil {
+		return Part[A]{} // which NewBatch refuses
+	}
 	return Part[A]{
 		eventType: reaction.EventType[E](),
 		add: func(codec aggregate.Codec, sum *A, r *journal.Record) error {
@@ -52,7 +55,8 @@ type Run struct {
 //	)
 //
 // A run begins with a message and takes in the events of its aggregate that the subscriber has read already, up to [Config].MaxRun. So runs are long
-// where there is much to catch up with, and of one event where there is not. A run that fails is tried again at once with the first event alone, so that an event fails by itself.
+// where there is much to catch up with, and of one event where there is not. A run that fails is tried again at once with the first event alone, so that an event fails by itself,
+// and so is one that takes longer than subscriber.Config.AckDeadline; the next runs are half as long, see [subscriber.Position.CommitAhead].
 // Events without a part are passed over with the run. Without writes only the position is stored.
 //
 // Errors: [ErrInvalidConfig].
@@ -77,6 +81,9 @@ func NewBatch[A any](client Client, config Config, write func(ctx context.Contex
 		var sum A
 		run := Run{Aggregate: records[0].Aggregate, Last: records[len(records)-1]}
 		for _, stored := range records {
+			if ctx.Err() != nil { // a run that takes too long is to end, so that a shorter one can begin
+				return nil, 0, context.Cause(ctx)
+			}
 			events, err := p.history.Today(stored)
 			if err != nil {
 				return nil, 0, err

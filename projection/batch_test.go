@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -114,6 +115,8 @@ func TestABatchWithFaultsIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, projection.ErrInvalidConfig)
 	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Part[int]{})
 	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Into[int, Deposited](nil))
+	require.ErrorIs(t, err, projection.ErrInvalidConfig)
 }
 
 func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {
@@ -143,4 +146,37 @@ func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {
 	eventually(t, "all but it count", func() bool { return w.total("x") == 20*21/2-12 })
 	assert.EqualValues(t, 12, <-given)
 	assert.Empty(t, given)
+}
+
+func TestARunThatTakesTooLongEndsAndNoEventIsGivenUpForIt(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, deposits(20)...)
+	var added []uint64 // the first few. One run at a time holds the position
+	ends := make(chan (<-chan struct{}), 1)
+	p, err := projection.NewBatch(w.client, projection.Config{},
+		func(_ context.Context, sum int, run projection.Run) ([]projection.Write, error) {
+			return []projection.Write{projection.Update(add(run.Aggregate.Value, sum))}, nil
+		},
+		projection.Into(func(sum *int, e Deposited, r *journal.Record) error {
+			if len(added) < 4 {
+				added = append(added, r.Number)
+			}
+			if len(added) == 3 {
+				<-<-ends
+			}
+			*sum += e.Amount
+			return nil
+		}))
+	require.NoError(t, err)
+	sub := w.consume(subscriber.Config{AckDeadline: time.Second, Failures: subscriber.Skip(1)}, func(msg *message.Message) error {
+		select {
+		case ends <- msg.Context().Done():
+		default:
+		}
+		return p.Handle(msg)
+	})
+	eventually(t, "all count", func() bool { return w.total("x") == 20*21/2 })
+	assert.Equal(t, []uint64{1, 2, 3, 1}, added, "the run ends, and the first one comes alone")
+	assert.Zero(t, sub.Stats().Skipped)
 }

@@ -35,7 +35,8 @@ type Config struct {
 	// without one come as they are stored. Default: none.
 	Definitions []aggregate.AnyDefinition
 	// RetryBudget is how long a transaction that meets another one, or is throttled, is
-	// repeated before the message is nacked. Default: 5 seconds.
+	// repeated before the message is nacked. A request that is not answered is given up when the budget is used up, but not before a
+	// second is over. Default: 5 seconds.
 	RetryBudget time.Duration
 	// MaxRun is how many events a projection made with [NewBatch] handles at a time, at most. Default: 100.
 	MaxRun int
@@ -87,7 +88,7 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	p := &Projection{client: client, config: config, history: history, reactions: map[string]Reaction{}}
 	for i, r := range reactions {
 		if r.react == nil || r.eventType == "" {
-			return nil, &ConfigError{fmt.Sprintf("reaction %d has no event type; pass On a function of an event struct whose zero value tells its EventType", i+1)}
+			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type; pass On, or Into, a function of an event struct whose zero value tells its EventType", i+1)}
 		}
 		if _, taken := p.reactions[r.eventType]; taken {
 			return nil, &ConfigError{fmt.Sprintf("two reactions to %q; make one of them", r.eventType)}
@@ -108,11 +109,18 @@ func (p *Projection) Stats() Stats {
 // Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when
 // another member of the group has taken over, [ErrCondition], [ErrTooManyWrites], those of the
 // codec and the reaction, and the SDK's. After an error nothing is written, unless
-// the reply was lost; that shows when the message comes again, and does no harm.
+// the reply was lost; that shows when the message comes again, and does no harm. The subscriber is told of the error,
+// see [subscriber.SetNackReason].
 func (p *Projection) Handle(msg *message.Message) error {
 	if msg == nil {
 		return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
 	}
+	err := p.handle(msg)
+	subscriber.SetNackReason(msg.Context(), err)
+	return err
+}
+
+func (p *Projection) handle(msg *message.Message) error {
 	ctx := msg.Context()
 	record, ok := subscriber.RecordFromContext(ctx)
 	position, okPosition := subscriber.PositionFromContext(ctx)
@@ -172,6 +180,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 	for i := range writes {
 		left[i] = i
 	}
+	end := time.Now().Add(p.config.RetryBudget)
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMaxInterval(500*time.Millisecond),
@@ -183,7 +192,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 			for _, i := range left {
 				items = append(items, writes[i].item)
 			}
-			_, err := p.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+			err := p.attempt(ctx, items, time.Until(end))
 			var canceled *types.TransactionCanceledException
 			if err == nil {
 				return nil
@@ -222,6 +231,20 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 			left = keep
 		}
 	}, wait)
+}
+
+// minAttempt is what a request has at least, so that the last one of a budget is not in vain.
+const minAttempt = time.Second
+
+// attempt sends the transaction once. A connection that hangs must not outlast the budget: the aggregate waits meanwhile, and its lane.
+func (p *Projection) attempt(ctx context.Context, items []types.TransactWriteItem, left time.Duration) error {
+	once, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
+	_, err := p.client.TransactWriteItems(once, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	if err != nil && once.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("no answer within the RetryBudget of %v: %w", p.config.RetryBudget, err)
+	}
+	return err
 }
 
 var errMoved = errors.New("an earlier attempt was done after it had been given up; the message comes again")

@@ -282,6 +282,9 @@ func TestAProjectionThatCannotWorkIsRefused(t *testing.T) {
 		"empty reaction": func() (*projection.Projection, error) {
 			return projection.New(&dynamodb.Client{}, projection.Config{}, projection.Reaction{})
 		},
+		"no function": func() (*projection.Projection, error) {
+			return projection.New(&dynamodb.Client{}, projection.Config{}, projection.On[Deposited](nil))
+		},
 		"two reactions": func() (*projection.Projection, error) {
 			return projection.New(&dynamodb.Client{}, projection.Config{}, sum, sum)
 		},
@@ -355,4 +358,38 @@ func (c *flakyClient) TransactWriteItems(ctx context.Context, in *dynamodb.Trans
 		return nil, lost
 	}
 	return out, err
+}
+
+// hanging is a connection on which the first request gets no answer.
+type hanging struct {
+	projection.Client
+	once sync.Once
+}
+
+func (h *hanging) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	h.once.Do(func() { <-ctx.Done() })
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return h.Client.TransactWriteItems(ctx, in, o...)
+}
+
+func TestARequestThatIsNotAnsweredDoesNotOutlastTheRetryBudget(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, Deposited{1}, Deposited{2})
+	p, err := projection.New(&hanging{Client: w.client}, projection.Config{RetryBudget: 10 * time.Millisecond}, sum)
+	require.NoError(t, err)
+	failed := make(chan error, 1)
+	w.consume(subscriber.Config{}, func(msg *message.Message) error {
+		err := p.Handle(msg)
+		if err != nil {
+			failed <- err
+		}
+		return err
+	})
+	eventually(t, "both count", func() bool { return w.total("x") == 3 })
+	err = <-failed
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "no answer within the RetryBudget")
 }

@@ -22,6 +22,9 @@ type Reaction struct {
 // writes: the event is passed over. An error: the message is nacked and comes
 // again; only its aggregate waits.
 func On[E interface{ EventType() string }](react func(ctx context.Context, event E, record *journal.Record) ([]Write, error)) Reaction {
+	if react == nil {
+		return Reaction{} // which New refuses
+	}
 	return Reaction{
 		eventType: reaction.EventType[E](),
 		react: func(ctx context.Context, codec aggregate.Codec, r *journal.Record) ([]Write, error) {

@@ -12,7 +12,11 @@ import (
 // subscriber has read already, in order, up to a number of them. When run succeeds all of them count as handled: with the ack of the
 // message the subscriber goes on behind the last. Types that were not asked for are not among them, and are passed over with them.
 //
-// A message that comes again has no others with it, so that an event which cannot be handled is found out, and fails alone.
+// Any of several events may be why run fails, or they may be too many for [Config.AckDeadline]. So a delivery that fails after that is no
+// failed attempt at the event of the message ([Config.Failures]): the message comes again at once, and then, as whenever it comes again
+// and for another call with the same message, has no others with it. An event that cannot be handled is found out like this, and fails alone. The next
+// events are taken half as many at a time, and one more with each success. A run for several events that does not end with its
+// context keeps the message from coming again, as nothing tells then which of them is to blame.
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
@@ -20,21 +24,51 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 	if !ok {
 		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
 	}
-	if p.attempt > 1 {
+	if p.attempt > 1 || p.together.Load() {
 		most = 1
 	}
 	var events ahead
+	position := &p.stream.position
 	to := func() uint64 {
+		if position.longest > 0 {
+			most = min(most, position.longest)
+		}
 		events = p.shard.ahead(p.stream, p.record, most)
 		return events.to
 	}
 	err := p.commit(ctx, to, func(ctx context.Context, a Advance) error {
 		a.Item = store.AdvanceItem(a.Group, a.Aggregate, a.Epoch, a.From, a.To)
-		return run(ctx, a, events.records)
+		if len(events.records) > 1 {
+			p.together.Store(true)
+		}
+		return position.attempt(len(events.records), func() error { return run(ctx, a, events.records) })
 	})
 	if err == nil {
 		p.shard.stats.filtered.Add(events.filtered)
 		p.shard.stats.destroyed.Add(events.destroyed)
+	}
+	return err
+}
+
+// attempt runs a transaction for a number of events, and learns from it how many are good to take. The caller holds the lock.
+func (p *position) attempt(events int, run func() error) error {
+	if events == 1 {
+		err := run()
+		if err == nil && p.longest == 1 {
+			p.longest++
+		}
+		return err
+	}
+	longest := p.longest
+	p.longest = events / 2 // also if run panics
+	p.together.Store(true)
+	defer p.together.Store(false)
+	err := run()
+	if err == nil {
+		p.longest = longest
+		if events == longest {
+			p.longest++
+		}
 	}
 	return err
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
@@ -35,6 +37,7 @@ type messageContext struct {
 	ended  bool
 	inner  context.Context // nil until somebody waits for the end
 	cancel context.CancelFunc
+	reason error // of the handler, for a nack
 }
 
 type contextKey struct{}
@@ -92,6 +95,13 @@ func (c *messageContext) end() {
 	if cancel != nil {
 		cancel()
 	}
+}
+
+// failed makes a failure of the delivery.
+func (c *messageContext) failed(msg *message.Message, err error) *failure {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return &failure{record: c.record, msg: msg, err: err, reason: c.reason, together: c.position.together.Load()}
 }
 
 func fromContext(ctx context.Context) (*messageContext, bool) {

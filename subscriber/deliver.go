@@ -200,6 +200,9 @@ func (sh *shard) decode(stored *journal.Record) (*journal.Record, error) {
 
 // send hands a message out and waits for the answer.
 func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error {
+	if st.position.together.Load() {
+		return errCommitting // from before, and the message would spend its time waiting for that
+	}
 	st.deliveries++
 	attempt := st.deliveries
 	if attempt > 1 && msg.Metadata != nil {
@@ -229,10 +232,10 @@ func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error
 		return nil
 	case <-msg.Nacked():
 		sh.stats.nacked.Add(1)
-		return &failure{record: r, msg: msg, err: errNacked}
+		return ctx.failed(msg, errNacked)
 	case <-deadline:
 		sh.stats.expired.Add(1)
-		return &failure{record: r, msg: msg, err: errAckDeadline}
+		return ctx.failed(msg, errAckDeadline)
 	case <-sh.abandoned:
 		sh.mu.Lock()
 		defer sh.mu.Unlock()

@@ -23,6 +23,9 @@ type failure struct {
 	record *journal.Record  // as far as it could be read
 	msg    *message.Message // if there was one
 	err    error
+	reason error // of the handler. It may be about anything, so nothing but people go by it, and errors.Is does not see it
+
+	together bool // with other events, so it may not be this one's
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -52,6 +55,10 @@ func (sh *shard) fail(st *stream, err error) {
 	if failed == nil { // the store could not be reached, which is no fault of the event
 		st.failures++
 		sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.failures))
+		return
+	}
+	if failed.together {
+		sh.delay(st, 0) // the message comes again alone
 		return
 	}
 	if st.attempts++; st.attempts == 1 {
@@ -87,6 +94,9 @@ func (sh *shard) failureOf(st *stream, err error) *failure {
 // giveUp does what the policy says.
 func (sh *shard) giveUp(st *stream, f *failure) error {
 	stored, err := sh.committed(st)
+	if kind := sh.config.Failures.kind; errors.Is(err, errCommitting) && (kind == skip || kind == stop) {
+		err = nil // to skip waits for it, and to stop passes nothing over
+	}
 	if err != nil {
 		return err
 	}
@@ -95,9 +105,10 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 		sh.resume(st)
 		return nil
 	}
+	cause := f.cause()
 	v := &verdict{
-		number: f.record.Number, eventType: f.record.EventType, at: sh.now(), err: f.err, attempts: st.attempts,
-		reason: fmt.Sprintf("%v, %d times", f.err, st.attempts),
+		number: f.record.Number, eventType: f.record.EventType, at: sh.now(), err: cause, attempts: st.attempts,
+		reason: fmt.Sprintf("%v, %s", cause, times(st.attempts)),
 	}
 	switch sh.config.Failures.kind {
 	case poisonQueue:
@@ -120,7 +131,7 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 // committed tells where the position is stored, after all that handlers may have done.
 func (sh *shard) committed(st *stream) (uint64, error) {
 	if !st.position.mu.TryLock() {
-		return 0, nil // a handler that was given up is at it still, for as long as that may take
+		return 0, errCommitting
 	}
 	defer st.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)

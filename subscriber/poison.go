@@ -1,6 +1,7 @@
 package subscriber
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -25,7 +26,13 @@ func (sh *shard) sendPoison(st *stream, f *failure, v *verdict) error {
 	sh.stats.poisoned.Add(1)
 	sh.logger.Error("Event went to the poison queue", v.err, v.fields(st))
 	sh.ack(st, v.number)
-	sh.resume(st)
+	defer sh.resume(st)
+	// At once: until then a crash has the event published again, and a transaction that is still on its way may take effect.
+	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
+	defer cancel()
+	if err := sh.flushPosition(ctx, st); err != nil {
+		sh.failedToWrite([]error{err}) // the next flush tries again
+	}
 	return nil
 }
 

@@ -6,10 +6,13 @@ import "github.com/ThreeDotsLabs/watermill/message"
 // is nacked or not acked in time. Until then its own aggregate waits, and no other. The zero value is [Block].
 //
 // Attempts are counted by each member anew, from when it took the shard over. That the store cannot be reached is no fault of an
-// event and does not count. Pauses between attempts are of two kinds. After an event that cannot be read, decoded or unmarshaled they double,
+// event and does not count, nor does a delivery in which it was handled together with others ([Position.CommitAhead]). Pauses between attempts are of two kinds. After an event that cannot be read, decoded or unmarshaled they double,
 // from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about six. After a message that was nacked, or not acked in time, the
 // pause is [Config.NackResendSleep], 100 ms by default, and grows only if [Config.MaxNackResendSleep] is longer: by default twenty
 // attempts take 2 seconds, besides the handler's own time.
+//
+// What is given up is recorded with a reason: the error of the last attempt, and how many there were. That of a handler is known where it
+// is told ([NackReason], [SetNackReason]), as the handlers of package projection do; else the reason is that the message was nacked.
 type FailurePolicy struct {
 	kind      policyKind
 	attempts  int
@@ -35,12 +38,25 @@ func Block() FailurePolicy { return FailurePolicy{} }
 // An encoding whose keys cannot be had for a while fails too, and so does a handler whose database is down, so choose a number whose
 // pauses outlast that. Those of unreadable events grow, those of nacked messages do not by default: Park(20) gives a failing handler
 // about 2 seconds. With MaxNackResendSleep of 30 seconds beside it, it has about six minutes. See [FailurePolicy].
+//
+// While a handler has not returned from a transaction that commits the position ([Position]), its aggregate is not parked. A
+// request of a transaction that was still on its way then may take effect all the same; the aggregate goes on behind the event when it is told to.
 func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempts: attempts} }
 
 // PoisonQueue gives up a single event after a number of failed attempts: its message goes to a topic of a publisher, with the
 // metadata that Watermill's middleware of the same name sets, and the aggregate goes on with the next event. A message of an event
 // that cannot be decoded has the payload as it is stored, and that of one that cannot be read has none. When the
 // publisher fails, the event is tried again. Use the middleware for handlers that tell by the error whether to give up.
+//
+// The message is published before the position is stored, which follows at once, or with the next flush if that fails. So an event may be in the poison
+// queue twice: a crash between the two has it come again, and fail again, with the next owner of the shard. Have those who read
+// the queue take the message's UUID, the event id, as its key.
+//
+// While a handler has not returned from a transaction that commits the position ([Position]), its event is not given up. Where the handler was told of a
+// failure and DynamoDB gets to the transaction all the same, what has become of it is looked up before the message is published.
+// A request that is still on its way at that moment, as one can be whose connection was lost or that [Config.AckDeadline] has ended,
+// may take effect until the position is stored: then the event is in the queue and in the read model, too. With [Skip] either the one or the other
+// happens, so use that where a read model must not have what was given up.
 func PoisonQueue(attempts int, publisher message.Publisher, topic string) FailurePolicy {
 	return FailurePolicy{kind: poisonQueue, attempts: attempts, publisher: publisher, topic: topic}
 }

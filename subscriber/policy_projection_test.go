@@ -192,6 +192,9 @@ func TestAProjectionAppliesEachEventOnceOrItIsSkippedWithARecord(t *testing.T) {
 			eventually(t, "they come to the end", func() bool { return stored(t, m.j) == events })
 
 			assert.Equal(t, []uint64{7, 14, 21, 28, 35}, skippedNumbers(t, m.j))
+			for _, e := range skipped(t, m.j) {
+				assert.Contains(t, e.Reason, errNotProjected.Error())
+			}
 			assert.Equal(t, upTo(events, 7, 14, 21, 28, 35), m.applied(t))
 		})
 	}

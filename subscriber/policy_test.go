@@ -137,6 +137,23 @@ func TestAnEventThatKeepsFailingGoesToThePoisonQueue(t *testing.T) {
 	assert.Equal(t, expect("bad", 4, 4), receiveAll(t, messages, 1), "the aggregate goes on")
 }
 
+// Until then a crash would have it published again.
+func TestThePositionIsStoredAsSoonAsAnEventIsInThePoisonQueue(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 3)
+	config := quick(j)
+	config.CommitInterval = time.Hour
+	config.Failures = subscriber.PoisonQueue(1, gochannel.NewGoChannel(gochannel.Config{Persistent: true}, nil), "poison")
+	_, messages := subscribe(t, config)
+	receiveAll(t, messages, 1)
+	nack(t, messages, "x/2", 1)
+	last := receive(t, messages)
+	require.Equal(t, "x/3", string(last.Payload))
+	assert.EqualValues(t, 2, stored(t, j))
+	last.Ack()
+}
+
 func TestAParkedAggregateWaitsAlsoAfterARestartAndOthersFlow(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)

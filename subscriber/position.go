@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -21,6 +22,8 @@ type Position struct {
 	stream  *stream
 	record  *journal.Record
 	attempt int
+	// together: a transaction of this delivery was for several events, so any of them may be why it fails.
+	together atomic.Bool
 }
 
 // transactional is what the journal's own position store can do beyond [PositionStore].
@@ -54,9 +57,13 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 
 // Commit runs a DynamoDB transaction of the caller's that contains the Advance's Item. While it runs
 // the subscriber leaves the position alone. When run succeeds the position counts as stored, and
-// the handler acks the message. It does not run where the position is stored already: the handler acks then, too.
+// the handler acks the message. It does not run where the position is stored already: the handler acks then, too. Where an earlier
+// handler of the aggregate, whose message was given up, has not returned from its run, it waits for that as long as ctx lasts.
 //
-// Errors: [ErrNoPosition] where positions are not in the journal's own table, and those of run.
+// run should end with its context. While it does not, the aggregate waits: nothing but run's return tells whether it has had its effects.
+//
+// Errors: [ErrNoPosition] where positions are not in the journal's own table, those of ctx, those of reading the
+// position again after a failed attempt, and those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	store, ok := p.shard.config.Positions.(transactional)
 	if !ok {
@@ -74,8 +81,8 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 // was committed: before the next attempt the subscriber claims the position again, which tells. So a Claim must wait for,
 // or prevent, what may still come of a transaction that was given up, as the lock of a row does.
 //
-// Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep the position elsewhere, and
-// those of run.
+// Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep the position elsewhere, those of
+// ctx and of store.Claim, and those of run.
 func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(context.Context, Advance) error) error {
 	if own := p.shard.config.Positions; !same(own, store) {
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
@@ -89,9 +96,11 @@ func (p *Position) alone() uint64 { return p.record.Number }
 // commit moves the position to where the function to says, which is asked once it is known where the position is.
 func (p *Position) commit(ctx context.Context, to func() uint64, run func(context.Context, Advance) error) error {
 	stored := &p.stream.position
-	stored.mu.Lock()
+	if err := stored.mu.Lock(ctx); err != nil {
+		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", p.stream.id, err)
+	}
 	defer stored.mu.Unlock()
-	if err := p.shard.settlePosition(ctx, p.stream); err != nil {
+	if err := p.settle(ctx); err != nil {
 		return err
 	}
 	from := stored.stored.Load()
@@ -109,6 +118,13 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 	stored.stored.Store(advance.To)
 	p.shard.stats.positions.Add(1)
 	return nil
+}
+
+// settle bounds how long the lock is held for a request that hangs.
+func (p *Position) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	return p.shard.settlePosition(ctx, p.stream)
 }
 
 // same does not panic on stores that cannot be compared, such as a struct with a map.

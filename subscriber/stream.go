@@ -71,13 +71,16 @@ const (
 	parked              // waits until an operator lets it go on
 )
 
-// position is what is stored of a stream. Whoever writes it holds the mutex from
+// position is what is stored of a stream. Whoever writes it holds the lock from
 // before the write until the result is noted, so the flusher and a handler's own
 // transaction never compete.
 type position struct {
-	mu     sync.Mutex
+	mu     lock
 	stored atomic.Uint64 // written under mu
 	doubt  bool          // a write of it failed and may have been done all the same
+
+	together atomic.Bool // a handler is in a transaction for several events
+	longest  int         // how many events a transaction may be for, since one for several failed; 0 for any number. Under mu
 }
 
 // offer takes a record that the tail showed, or just its number.

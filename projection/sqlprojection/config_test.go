@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +45,7 @@ func TestReactionsThatCannotWorkAreRefused(t *testing.T) {
 	one := sqlprojection.On(func(context.Context, *sql.Tx, deposited, *journal.Record) error { return nil })
 	for name, reactions := range map[string][]sqlprojection.Reaction{
 		"empty":             {{}},
+		"no function":       {sqlprojection.On[deposited](nil)},
 		"two of a type":     {one, one},
 		"pointer event":     {sqlprojection.On(func(context.Context, *sql.Tx, *deposited, *journal.Record) error { return nil })},
 		"interface as type": {sqlprojection.On(func(context.Context, *sql.Tx, event, *journal.Record) error { return nil })},
@@ -51,6 +53,7 @@ func TestReactionsThatCannotWorkAreRefused(t *testing.T) {
 		_, err := store.React(reactions...)
 		require.ErrorIs(t, err, sqlprojection.ErrInvalidConfig, name)
 	}
+	require.ErrorIs(t, store.Handle(nil)(message.NewMessage("id", nil)), sqlprojection.ErrInvalidConfig)
 }
 
 func TestTheTableIsMadeInTheDialectOfTheDatabase(t *testing.T) {

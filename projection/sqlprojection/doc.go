@@ -66,6 +66,9 @@
 // Up to Config.MaxInFlight of the subscriber transactions are open at a time, so limit it, or the connections of db: who finds none
 // waits. SQLite has one writer at a time: open it with a busy timeout.
 //
+// A transaction has the time that its message has. By default that is for ever, so set Config.AckDeadline of the subscriber, whose end rolls it back
+// where a statement waits for a lock or for a database that does not answer; until then the aggregate waits.
+//
 // A PostgreSQL text has no NUL character, so an aggregate with one in its id is refused by the database and blocked.
 //
 // Package groups reads these positions where it is made with groups.WithPositions and the store: then its lag is right, and

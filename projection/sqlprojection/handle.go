@@ -15,14 +15,27 @@ import (
 // must be this store.
 //
 // Errors of the handler: subscriber.ErrNoPosition for messages of other subscribers, subscriber.ErrFenced when another
-// member of the group has taken over, those of apply, and those of the database. After an error nothing has happened in the
-// database, unless the reply to COMMIT was lost; that shows when the message comes again, and does no harm.
+// member of the group has taken over, those of apply, [ErrInvalidConfig] if there is no apply, and those of the database. After an error nothing has happened in the
+// database, unless the reply to COMMIT was lost; that shows when the message comes again, and does no harm. The subscriber is told of
+// the error, see [subscriber.SetNackReason].
 func (s *Store) Handle(apply func(ctx context.Context, tx *sql.Tx, msg *message.Message) error) message.NoPublishHandlerFunc {
+	return reasoned(func(msg *message.Message) error {
+		if apply == nil {
+			return &ConfigError{"the function given to Handle is nil"}
+		}
+		return s.once(msg, func(ctx context.Context, tx *sql.Tx) error { return apply(ctx, tx, msg) })
+	})
+}
+
+// reasoned tells the subscriber of a handler's errors.
+func reasoned(handle message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
 	return func(msg *message.Message) error {
 		if msg == nil {
 			return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
 		}
-		return s.once(msg, func(ctx context.Context, tx *sql.Tx) error { return apply(ctx, tx, msg) })
+		err := handle(msg)
+		subscriber.SetNackReason(msg.Context(), err)
+		return err
 	}
 }
 

@@ -26,6 +26,9 @@ type Reaction struct {
 // The record tells the aggregate, the sequence number, the time and the metadata. An error: nothing has happened, the message is
 // nacked and comes again; only its aggregate waits.
 func On[E interface{ EventType() string }](react func(ctx context.Context, tx *sql.Tx, event E, record *journal.Record) error) Reaction {
+	if react == nil {
+		return Reaction{} // which React refuses
+	}
 	return Reaction{
 		eventType: reaction.EventType[E](),
 		decode: func(codec aggregate.Codec, r *journal.Record) (func(context.Context, *sql.Tx) error, error) {
@@ -46,17 +49,14 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 	byType := map[string]Reaction{}
 	for i, r := range reactions {
 		if r.eventType == "" {
-			return nil, &ConfigError{fmt.Sprintf("reaction %d has no event type; pass On a function of an event struct whose zero value tells its EventType", i+1)}
+			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type; pass On a function of an event struct whose zero value tells its EventType", i+1)}
 		}
 		if _, taken := byType[r.eventType]; taken {
 			return nil, &ConfigError{fmt.Sprintf("two reactions to %q; make one of them", r.eventType)}
 		}
 		byType[r.eventType] = r
 	}
-	return func(msg *message.Message) error {
-		if msg == nil {
-			return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
-		}
+	return reasoned(func(msg *message.Message) error {
 		record, ok := subscriber.RecordFromContext(msg.Context())
 		if !ok {
 			return fmt.Errorf("message %s: %w", msg.UUID, subscriber.ErrNoPosition)
@@ -89,5 +89,5 @@ func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, erro
 			}
 			return nil
 		})
-	}, nil
+	}), nil
 }

@@ -1,0 +1,51 @@
+package subscriber
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
+
+// NackReason is a message.HandlerMiddleware that tells the subscriber why a handler fails: a nack itself has no reason. What
+// [Config.Failures] gives up is recorded, logged or poisoned with the error of the last attempt then. Put it outside of middlewares that
+// retry or that recover from panics, and inside of those that drop errors. The handlers of packages projection and projection/sqlprojection do
+// the same by themselves.
+func NackReason(h message.HandlerFunc) message.HandlerFunc {
+	return func(msg *message.Message) ([]*message.Message, error) {
+		ctx := msg.Context() // as it is before the handler, whose middlewares may change it
+		produced, err := h(msg)
+		SetNackReason(ctx, err)
+		return produced, err
+	}
+}
+
+// SetNackReason tells the subscriber why a message is going to be nacked, for handlers without [NackReason]. The last call before the
+// nack counts; nil takes a reason back. Contexts that are not of a message of this package are left alone.
+func SetNackReason(ctx context.Context, err error) {
+	if c, ok := fromContext(ctx); ok {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.reason = err
+	}
+}
+
+// cause is why an event could not be handled, as far as anybody has told.
+func (f *failure) cause() error {
+	switch {
+	case f.reason == nil:
+		return f.err
+	case f.err == errNacked: //nolint:errorlint // it is that very one
+		return f.reason
+	default:
+		return fmt.Errorf("%w: %w", f.err, f.reason)
+	}
+}
+
+// times says how often, in words.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprint(n, " times")
+}
