@@ -88,16 +88,17 @@ func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes 
 // Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep], [ErrUnknownTimeout], those of
 // repository.Repository.SaveWith, of the marshaler and the publisher, and the SDK's.
 func (m *Manager[S]) Handle(msg *message.Message) error {
-	inputs, err := m.inputs(msg)
-	if err != nil {
-		return err
+	if msg == nil {
+		return ErrNoID
 	}
+	inputs, err := m.inputs(msg)
 	for _, in := range inputs {
-		if err := m.handle(msg.Context(), in); err != nil {
-			return err
+		if err == nil {
+			err = m.handle(msg.Context(), in)
 		}
 	}
-	return nil
+	subscriber.SetNackReason(msg.Context(), err)
+	return err
 }
 
 func (m *Manager[S]) handle(ctx context.Context, in Input) error {
@@ -119,7 +120,7 @@ func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 
 // inputs gives what a message stands for: one event, but for what upcasters make of it.
 func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
-	if msg == nil || msg.UUID == "" {
+	if msg.UUID == "" {
 		return nil, ErrNoID
 	}
 	in := Input{ID: msg.UUID}

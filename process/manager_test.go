@@ -15,8 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 func TestAProcessRemembersAndCommands(t *testing.T) {
@@ -436,4 +438,27 @@ func TestEventsOfOldTypesComeAsThoseOfToday(t *testing.T) {
 	config.Definitions = []aggregate.AnyDefinition{orders, orders}
 	_, err := process.New(w.j, w.client, definition, config)
 	require.ErrorIs(t, err, process.ErrInvalidConfig)
+}
+
+func TestARecordOfASkippedEventHasTheErrorOfTheReaction(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	order := aggregate.ID{Type: "order", Value: "o1"}
+	_, err := w.j.Append(t.Context(), journal.Commit{
+		Aggregate: order, Events: []journal.Event{{Type: "order.broken", Payload: []byte(`{"Fault":"fails"}`)}},
+	})
+	require.NoError(t, err)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: "sagas", Failures: subscriber.Skip(1)}, nil)
+	require.NoError(t, err)
+	messages, err := sub.Subscribe(t.Context(), "order")
+	require.NoError(t, err)
+	msg := <-messages
+	require.ErrorIs(t, w.manager(w.client, w.config()).Handle(msg), errNotNow)
+	msg.Nack()
+	require.Eventually(t, func() bool { return sub.Stats().Skipped == 1 }, time.Minute, time.Millisecond)
+	require.NoError(t, sub.Close())
+	for skipped, err := range groups.New(w.j).Skipped(t.Context(), "sagas", "order") {
+		require.NoError(t, err)
+		assert.Contains(t, skipped.Reason, errNotNow.Error())
+	}
 }

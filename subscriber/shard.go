@@ -55,10 +55,10 @@ type shard struct {
 	unfinished map[*stream]struct{}
 	dirty      map[*stream]struct{}
 	unanswered map[*stream]struct{} // with a message that was abandoned
-	settled    int64 // trail, in milliseconds, for the flusher
-	saved      int64 // the stored cursor
-	caughtUp   bool  // the first look has reached the end of the tail
-	forgetful  bool  // streams were forgotten
+	settled    int64                // trail, in milliseconds, for the flusher
+	saved      int64                // the stored cursor
+	caughtUp   bool                 // the first look has reached the end of the tail
+	forgetful  bool                 // streams were forgotten
 	swept      time.Time
 	savedSwept time.Time
 }
