@@ -153,7 +153,7 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 		},
 		handlers: handlerPlan{
 			// Each event is a transaction of its own.
-			projection: r.IntN(3) == 0 && p.commits*p.commit < 5_000,
+			projection: (r.IntN(3) == 0 || p.sabotage == Unfence) && p.commits*p.commit < 5_000, // it shows there soonest
 			workers:    pick(r, 1, 8, 1000),
 			work:       time.Duration(pick(r, 0, 100, 2000)) * time.Microsecond,
 			slow:       pick(r, 0, 0.01),

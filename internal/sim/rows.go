@@ -18,6 +18,7 @@ const (
 	positionSuffix  = "-0"
 	attrPosition    = "position"
 	valueTo         = ":to" // what a position is set to
+	valuePut        = ":p"  // the same by an operator
 )
 
 // positionWrite is a write that moves the position of an aggregate, or one that claims it and moves nothing.
@@ -54,7 +55,7 @@ func positionOf(table *string, key, values map[string]types.AttributeValue) (w p
 	if !ok {
 		return w, false
 	}
-	to := number(values[valueTo])
+	to := max(number(values[valueTo]), number(values[valuePut]))
 	partition := text(key["pkey"])
 	s := stream{groupOf(partition), topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
 	return positionWrite{stream: s, to: to, claim: to == 0}, true
