@@ -10,12 +10,13 @@
 // dynamotest and processes around it (process.go) that have nothing in common but that database: each reaches it over a
 // wire of its own (wire.go), on which requests are slow, lost, cut and late. Processes crash, stall, close and come
 // back (trouble.go) while writers commit (writer.go), handlers are slow, fail and hang (handler.go), and groups are paused, after
-// which nothing may go out (operator.go). In each third world few events come, and groups project each in a
+// which nothing may go out (operator.go). Some events are poisoned: handlers fail on them until they are mended, and groups
+// skip them, park their aggregates or are stopped, each by its policy (failures.go), until an operator has them go on. In each third world few events come, and groups project each in a
 // transaction or have process managers (saga.go), which crash amid a step (manager.go). Then the weather calms down, a member of each
 // group crashes and must be replaced in time, and everything must arrive (settle.go).
 //
 // An oracle outside the database (oracle.go) sees each commit, each message that is handed out, each ack, each position that
-// the database has stored, and each command that arrives. It compares them as they happen, so that a finding has its time.
+// the database has stored, each command that arrives, and each record of an event that is skipped (records.go). It compares them as they happen, so that a finding has its time.
 // In the end it compares projections with the events, and follows each saga through all that it remembers (remembered.go).
 //
 // # Determinism

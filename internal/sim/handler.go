@@ -109,10 +109,15 @@ func (l *life) handle(msg *message.Message) {
 		return
 	}
 	failed := draw.nack
+	poisoned := w.isPoisoned(l.process.group, s, number)
+	if poisoned {
+		w.oracle.count("poisoned", 1)
+		failed = true
+	}
 	if l.effects != nil && !failed {
 		failed = l.effects.Handle(msg) != nil
 	}
-	if l.sagas != nil {
+	if l.sagas != nil && !poisoned {
 		if l.sagas.Handle(msg) == nil {
 			w.oracle.handles(s, number) // though it may be nacked and come again
 		} else {

@@ -11,6 +11,7 @@ type history struct {
 	acked   uint64 // up to here each event was acked by somebody
 	stored  []stored
 	members map[*member]*acquaintance
+	skipped map[uint64]record
 }
 
 // stored is a position that the database has stored, and since when.
@@ -47,7 +48,7 @@ func (a *acquaintance) answered(ctx context.Context) {
 func (o *oracle) of(m *member, s stream) (*history, *acquaintance) {
 	h := o.streams[s]
 	if h == nil {
-		h = &history{members: map[*member]*acquaintance{}}
+		h = &history{members: map[*member]*acquaintance{}, skipped: map[uint64]record{}}
 		o.streams[s] = h
 	}
 	a := h.members[m]

@@ -18,9 +18,11 @@ type oracle struct {
 	acked    int             // numbers, the first time each
 	tokens   map[string]bool // of transactions that were done
 	rosters  map[string]*owners
-	filters  map[string]bool // groups that ask for events that happened alone
-	runs     map[string]bool // groups that handle runs of events, of which one message is handed out
-	resting  map[stream]bool // groups and topics that are paused and idle
+	filters  map[string]bool          // groups that ask for events that happened alone
+	runs     map[string]bool          // groups that handle runs of events, of which one message is handed out
+	resting  map[stream]bool          // groups and topics that are paused and idle
+	stopped  map[stream]time.Duration // groups and topics that an event has stopped, since when
+	skips    map[string]bool          // groups that skip events
 	commands map[commandKey]arrived
 	// commanded counts the commands of each saga, which takes the place of an aggregate.
 	commanded map[stream]int
@@ -32,7 +34,7 @@ type oracle struct {
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
@@ -91,10 +93,14 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 		o.finding(Reordered, "%s hands out %s #%d while #%d is with its handler", m.name, s, number, a.out)
 	}
 	a.out, a.ctx = number, ctx
+	o.deliversSkipped(m, s, h, number)
+	since, stopped := o.stopped[stream{group: s.group, topic: s.topic}]
 	before := max(h.position(), a.acked)
 	switch {
 	case o.resting[stream{group: s.group, topic: s.topic}]:
 		o.finding(Restless, "%s hands out %s #%d, but the group is paused and was idle", m.name, s, number)
+	case stopped && o.trace.now() > max(since, m.born)+m.notices:
+		o.finding(Restless, "%s hands out %s #%d, but the group was stopped at %v", m.name, s, number, since)
 	case !o.wants(s.group, number):
 		o.finding(Unwanted, "%s hands out %s #%d, of a type that the group did not ask for", m.name, s, number)
 	case number > o.next(s.group, h.acked):

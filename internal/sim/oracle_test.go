@@ -18,7 +18,7 @@ type scene struct {
 
 func newScene() scene {
 	o := newOracle(newTrace(io.Discard))
-	return scene{oracle: o, s: stream{"g", "order", "1"}, a: &member{name: "a", notices: time.Hour}, b: &member{name: "b", notices: time.Hour}}
+	return scene{oracle: o, s: stream{"g", "order", "1"}, a: &member{name: "a", group: "g", notices: time.Hour}, b: &member{name: "b", group: "g", notices: time.Hour}}
 }
 
 // handle is a message from hand-out to ack.

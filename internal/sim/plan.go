@@ -24,9 +24,15 @@ type plan struct {
 	indexLag           time.Duration
 	wrongClocks        bool // of some writers, by hours
 	operators          bool // who pause groups
-	dear               bool // each event leads to a transaction in most groups, so there are few
-	sagas              sagaPlan
-	sabotage           Sabotage
+	// runsFail draws a policy for groups that handle runs of events too. Off: a run that fails for its transaction has its first event
+	// blamed, so that Skip(1) passes over events that nothing is wrong with.
+	runsFail bool
+	// operatorsLose puts operators on a wire like all others. Off: where a reply is lost, groups.Skip may return an error though it was
+	// done, and record an event that was handled.
+	operatorsLose bool
+	dear          bool // each event leads to a transaction in most groups, so there are few
+	sagas         sagaPlan
+	sabotage      Sabotage
 }
 
 // groupPlan is what a group is like. Settings that bear on each other across members are one for all of them.
@@ -35,6 +41,7 @@ type groupPlan struct {
 	members  int
 	handlers handlerPlan
 	config   subscriber.Config
+	failures failurePlan
 }
 
 // handlerPlan is what the handlers of a group are like.
@@ -108,6 +115,9 @@ func newPlan(r *rand.Rand, w World) *plan {
 	for g := range groups {
 		p.groups = append(p.groups, newGroupPlan(r, p, fmt.Sprint("g", g+1), groups))
 	}
+	if p.sabotage == Unstop {
+		p.operators = false // who would resume what is stopped
+	}
 	if p.sabotage == Forget || p.sabotage == Unfence { // so that there is something to be seen
 		p.troubles.every, p.quality.late = 4*time.Second, 0.1
 	}
@@ -143,7 +153,7 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 		},
 		handlers: handlerPlan{
 			// Each event is a transaction of its own.
-			projection: r.IntN(3) == 0 && p.commits*p.commit < 5_000,
+			projection: (r.IntN(3) == 0 || p.sabotage == Unfence) && p.commits*p.commit < 5_000, // it shows there soonest
 			workers:    pick(r, 1, 8, 1000),
 			work:       time.Duration(pick(r, 0, 100, 2000)) * time.Microsecond,
 			slow:       pick(r, 0, 0.01),
@@ -160,6 +170,8 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 	if r.IntN(3) == 0 {
 		g.config.EventTypes = []string{happened{}.EventType()}
 	}
+	g.failures = newFailurePlan(r, p, g)
+	g.config.Failures = g.failures.setting()
 	return g
 }
 
@@ -199,9 +211,9 @@ func (p *plan) String() string {
 		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas)
 	for _, g := range p.groups {
 		c := g.config
-		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v",
+		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",
 			g.name, g.members, c.MaxInFlight, c.BufferBytes, c.NackResendSleep, c.MaxNackResendSleep, c.AckDeadline, c.SweepInterval, c.EventTypes, c.PollInterval, c.MaxPollInterval,
-			c.CommitInterval, c.BehindAfter, c.LeaseDuration, c.CloseTimeout, g.handlers)
+			c.CommitInterval, c.BehindAfter, c.LeaseDuration, c.CloseTimeout, g.handlers, g.failures)
 	}
 	return s
 }

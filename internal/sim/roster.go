@@ -24,6 +24,7 @@ type rosterChange struct {
 	roster      string
 	owners      []uint64
 	joins, gone []uint64
+	stopped     bool // by an event
 }
 
 // rosterChangeOf gives the change of a roster in a request.
@@ -35,6 +36,7 @@ func rosterChangeOf(in any) (c rosterChange, ok bool) {
 			return c, false
 		}
 		c.roster, c.owners = text(in.Key["pkey"]), numbersOf(values[":owners"])
+		c.stopped = values[":stopped"] != nil
 		for name, value := range values {
 			member, err := strconv.ParseUint(strings.TrimPrefix(name, ":m"), 10, 64)
 			switch _, isCondition := value.(*types.AttributeValueMemberN); {
@@ -75,6 +77,7 @@ func (o *oracle) enrol(by *member, c rosterChange) {
 		known = &owners{last: make([]uint64, len(c.owners)), who: map[uint64]*member{}, gone: map[uint64]bool{}}
 		o.rosters[c.roster] = known
 	}
+	o.stop(by, c)
 	o.trace.seen["join"] += len(c.joins)
 	o.trace.seen["leave"] += len(c.gone)
 	for _, m := range c.joins {
@@ -95,6 +98,19 @@ func (o *oracle) enrol(by *member, c rosterChange) {
 			o.trace.seen["hand-over"]++
 		}
 		known.last[shard] = owner
+	}
+}
+
+// stop notes since when an event has a group stopped.
+func (o *oracle) stop(by *member, c rosterChange) {
+	key := stream{group: groupOf(c.roster), topic: topicOf(c.roster)}
+	_, known := o.stopped[key]
+	switch {
+	case c.stopped && !known:
+		o.trace.note("stop", by.name, stream{}, 0)
+		o.stopped[key] = o.trace.now()
+	case !c.stopped:
+		delete(o.stopped, key)
 	}
 }
 

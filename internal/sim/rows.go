@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// What the simulation knows of the rows of the checkpoint table is in this file and in roster.go. At the end of each world the positions
+// What the simulation knows of the rows of the checkpoint table is in this file, in roster.go and in records.go. At the end of each world the positions
 // that were seen on their way are compared with the rows that are there, so knowledge that is out of date is found.
 const (
 	checkpointTable = "checkpoint"
@@ -18,13 +18,14 @@ const (
 	positionSuffix  = "-0"
 	attrPosition    = "position"
 	valueTo         = ":to" // what a position is set to
+	valuePut        = ":p"  // the same by an operator
 )
 
 // positionWrite is a write that moves the position of an aggregate, or one that claims it and moves nothing.
 type positionWrite struct {
-	topic, id string
-	to        uint64
-	claim     bool
+	stream
+	to    uint64
+	claim bool
 }
 
 // positionWrites gives the writes of positions in a request.
@@ -54,8 +55,16 @@ func positionOf(table *string, key, values map[string]types.AttributeValue) (w p
 	if !ok {
 		return w, false
 	}
-	to := number(values[valueTo])
-	return positionWrite{topic: topicOf(text(key["pkey"])), id: strings.TrimSuffix(id, positionSuffix), to: to, claim: to == 0}, true
+	to := max(number(values[valueTo]), number(values[valuePut]))
+	partition := text(key["pkey"])
+	s := stream{groupOf(partition), topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
+	return positionWrite{stream: s, to: to, claim: to == 0}, true
+}
+
+// groupOf takes the group out of a partition key.
+func groupOf(partition string) string {
+	group, _, _ := strings.Cut(partition, "/")
+	return group
 }
 
 // topicOf takes the topic out of a partition key, {group}/{topic}-{shard} and perhaps more.
@@ -71,8 +80,7 @@ func storedPositions(ctx context.Context, client *dynamodb.Client) (map[stream]u
 	err := scan(ctx, client, checkpointTable, func(row map[string]types.AttributeValue) {
 		if id, ok := strings.CutPrefix(text(row["skey"]), positionPrefix); ok {
 			partition := text(row["pkey"])
-			group, _, _ := strings.Cut(partition, "/")
-			s := stream{group, topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
+			s := stream{groupOf(partition), topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
 			positions[s] = max(positions[s], number(row[attrPosition]))
 		}
 	})

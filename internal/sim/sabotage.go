@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,13 +33,24 @@ const (
 	Detach Sabotage = "detach"
 	// Strand: what a process manager has taken up and not done is not due again, as if it had been done.
 	Strand Sabotage = "strand"
+	// Unrecord: what is skipped leaves no record, as by a subscriber that only moves the position.
+	Unrecord Sabotage = "unrecord"
+	// Rehandle: what is skipped comes again though there is a record of it, as by a subscriber that writes the position later.
+	Rehandle Sabotage = "rehandle"
+	// Unstop: a group that an event has stopped is not paused, as by a subscriber that says so and goes on.
+	Unstop Sabotage = "unstop"
 )
 
 // Sabotages are all of them.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop}
 
 // ofSagas tells whether only process managers suffer.
-func (s Sabotage) ofSagas() bool { return slices.Contains(Sabotages[4:], s) }
+func (s Sabotage) ofSagas() bool {
+	return slices.Contains([]Sabotage{Reissue, Unguard, Detach, Strand}, s)
+}
+
+// ofSkips tells whether only groups that skip events suffer.
+func (s Sabotage) ofSkips() bool { return s == Unrecord || s == Rehandle }
 
 // spoil changes a request.
 func (s Sabotage) spoil(in any) any {
@@ -48,6 +60,9 @@ func (s Sabotage) spoil(in any) any {
 		s.spoilUpdate(&spoiled)
 		return &spoiled
 	case *dynamodb.TransactWriteItemsInput:
+		if len(recordWrites(in)) > 0 && s.ofSkips() {
+			return s.spoilSkip(in)
+		}
 		spoiled := *in
 		spoiled.TransactItems = slices.Clone(in.TransactItems)
 		for i := range spoiled.TransactItems {
@@ -62,9 +77,22 @@ func (s Sabotage) spoilUpdate(u *dynamodb.UpdateItemInput) {
 	switch {
 	case s == Unfence && len(positionWrites(u)) > 0:
 		u.ConditionExpression = always(u.ConditionExpression)
+	case s == Unstop && u.ExpressionAttributeValues[":stopped"] != nil:
+		u.ExpressionAttributeValues = maps.Clone(u.ExpressionAttributeValues)
+		u.ExpressionAttributeValues[":paused"] = &types.AttributeValueMemberBOOL{}
 	case s == Strand && aws.ToString(u.TableName) == pm.DefaultTable:
 		u.ExpressionAttributeValues = map[string]types.AttributeValue{":seen": u.ExpressionAttributeValues[":seen"], ":later": numberValue(farOff)}
 	}
+}
+
+// spoilSkip takes the record out of a transaction, or the position.
+func (s Sabotage) spoilSkip(in *dynamodb.TransactWriteItemsInput) *dynamodb.TransactWriteItemsInput {
+	spoiled := *in
+	spoiled.TransactItems = slices.DeleteFunc(slices.Clone(in.TransactItems), func(item types.TransactWriteItem) bool {
+		isRecord := item.Put != nil && isRecord(item.Put)
+		return isRecord == (s == Unrecord)
+	})
+	return &spoiled
 }
 
 const farOff = 1 << 50 // ms since 1970

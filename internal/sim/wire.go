@@ -137,13 +137,22 @@ func (w *wire) arrive(request *http.Request) (reply, error) {
 	if change, ok := rosterChangeOf(in); ok && !again {
 		w.oracle.enrol(w.member, change)
 	}
+	records := recordWrites(in)
+	for _, r := range records {
+		if !again {
+			w.oracle.record(w.member, r.stream, r.number)
+		}
+	}
 	for _, p := range positionWrites(in) {
-		s := stream{w.member.group, p.topic, p.id}
+		s := p.stream
 		position := p.to
 		switch {
 		case p.claim:
 			position = w.oracle.claim(w.member, s)
 		case !again:
+			if isTransaction && len(records) == 0 && !isHandling(in) {
+				w.oracle.passOver(w.member, s, p.to)
+			}
 			w.oracle.store(w.member, s, p.to, !isTransaction)
 		}
 		out.learn = append(out.learn, func() { w.oracle.learn(w.member, s, position) })

@@ -41,6 +41,7 @@ type world struct {
 	journal *journal.Journal // of the simulation itself
 	calm    atomic.Bool
 	late    sync.WaitGroup
+	mended  sync.Map // events that were poisoned
 
 	processes []*process
 	events    int // committed
@@ -77,12 +78,17 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	for _, g := range w.plan.groups {
 		w.oracle.filters[g.name] = len(g.config.EventTypes) > 0
 		w.oracle.runs[g.name] = g.handlers.runs
+		w.oracle.skips[g.name] = g.failures.policy == skips
 	}
 	w.populate(random)
+	operator, err := w.newOperator(ctx, random)
+	if err != nil {
+		return err
+	}
 	calm := startWeather(derive(random), db, w.plan)
-	w.storm(ctx, j, random)
+	w.storm(ctx, operator, random)
 	calm()
-	heads, err := w.settle(ctx, j, random)
+	heads, err := w.settle(ctx, operator, random)
 	if err != nil {
 		return err
 	}
@@ -131,7 +137,7 @@ func (w *world) skew(r *rand.Rand) time.Duration {
 }
 
 // storm lets everybody live and write until all is written.
-func (w *world) storm(ctx context.Context, j *journal.Journal, random *rand.Rand) {
+func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var living, writing sync.WaitGroup
@@ -158,12 +164,11 @@ func (w *world) storm(ctx context.Context, j *journal.Journal, random *rand.Rand
 			wr.run(ctx)
 		}()
 	}
-	if w.plan.operators {
+	if w.plan.operators || w.plan.anybodyWaits() {
 		living.Add(1)
-		r := derive(random)
 		go func() {
 			defer living.Done()
-			w.operate(ctx, j, r)
+			operator.work(ctx)
 		}()
 	}
 	writing.Wait()

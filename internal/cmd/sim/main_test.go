@@ -63,14 +63,17 @@ func TestWorlds(t *testing.T) {
 	})
 
 	for sabotage, finds := range map[string]string{
-		"skip":    `reordered|lost`,
-		"shuffle": `reordered`,
-		"forget":  `after_flush_duplicate`,
-		"unfence": `position|effect`, // a projection that is not fenced applies an event twice
-		"reissue": `effect`,
-		"unguard": `effect`,
-		"detach":  `effect`,
-		"strand":  `effect`,
+		"skip":     `reordered|lost`,
+		"shuffle":  `reordered`,
+		"forget":   `after_flush_duplicate`,
+		"unfence":  `position|effect`, // a projection that is not fenced applies an event twice
+		"reissue":  `effect`,
+		"unguard":  `effect`,
+		"detach":   `effect`,
+		"strand":   `effect`,
+		"unrecord": `passed`,
+		"rehandle": `passed`,
+		"unstop":   `restless`,
 	} {
 		t.Run("OneThatIsBrokenOnPurposeIsFoundOut/"+sabotage, func(t *testing.T) {
 			code, out, notes := sim.run(t, "-small", "-deliveries", "20000", "-parallel", "1", "-sabotage", sabotage)

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// policy is what a group does with an event that keeps failing.
+type policy string
+
+const (
+	blocks policy = "block"
+	skips  policy = "skip"
+	stops  policy = "stop"
+	parks  policy = "park"
+)
+
+// failurePlan is which events of a group are poisoned, which is that they fail until they are mended, and what becomes of them.
+type failurePlan struct {
+	policy   policy
+	attempts int
+	poison   float64 // the chance of an event
+}
+
+func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
+	f := failurePlan{policy: pick(r, blocks, blocks, blocks, skips, parks, stops), attempts: pick(r, 1, 1, 2, 3)}
+	switch {
+	case p.sabotage == Unstop:
+		f.policy = stops
+	case p.sabotage.ofSkips():
+		f.policy = skips
+	case g.handlers.runs && !p.runsFail:
+		f.policy = blocks
+	case g.handlers.sagas && f.policy == skips:
+		f.policy = parks // a step may have been taken on an event that is skipped, and the oracle knows only of all or none
+	}
+	if f.policy == blocks {
+		return failurePlan{policy: blocks}
+	}
+	// The fewer there are, the longer a group waits for each.
+	poisoned := map[policy]float64{skips: pick(r, 5.0, 20, 60), parks: pick(r, 3.0, 10), stops: pick(r, 1.0, 3)}[f.policy]
+	events := float64(p.commits*(1+p.commit)) / 2
+	f.poison = min(0.05, poisoned/events)
+	// Those that fail by chance are to be no more than that.
+	chance := g.handlers.nack
+	if g.handlers.sagas {
+		chance = 0.5 // of any of its commands
+	}
+	for events*math.Pow(chance, float64(f.attempts)) > poisoned {
+		f.attempts++
+	}
+	return f
+}
+
+// setting is the policy as the subscriber has it.
+func (f failurePlan) setting() subscriber.FailurePolicy {
+	switch f.policy {
+	case skips:
+		return subscriber.Skip(f.attempts)
+	case stops:
+		return subscriber.Stop(f.attempts)
+	case parks:
+		return subscriber.Park(f.attempts)
+	default:
+		return subscriber.Block()
+	}
+}
+
+// waits tells whether somebody has to decide before the group goes on.
+func (f failurePlan) waits() bool { return f.policy == stops || f.policy == parks }
+
+func (p *plan) anybodyWaits() bool {
+	for _, g := range p.groups {
+		if g.failures.waits() {
+			return true
+		}
+	}
+	return false
+}
+
+// isPoisoned tells whether a group's handlers fail on an event. What waits for somebody is mended when all is calm, at the latest.
+func (w *world) isPoisoned(group *groupPlan, s stream, number uint64) bool {
+	f := group.failures
+	if f.poison == 0 || f.waits() && w.isCalm() {
+		return false
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(s.String()))
+	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, number))
+	_, _ = hash.Write(binary.BigEndian.AppendUint64(nil, w.Seed^w.Number<<32))
+	if !(rand.New(rand.NewPCG(hash.Sum64(), number)).Float64() < f.poison) { //nolint:gosec // not for secrets
+		return false
+	}
+	_, mended := w.mended.Load(handledKey{s.group, source{s.topic, s.id, number}})
+	return !mended
+}
+
+// mend has an event not fail any more.
+func (w *world) mend(s stream, number uint64) {
+	w.mended.Store(handledKey{s.group, source{s.topic, s.id, number}}, true)
+}
