@@ -25,7 +25,9 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 }
 
 // Skip passes over a single event: the one with that number, which has to be the next that the group has to handle in that
-// aggregate, as [Groups.Behind] shows it; so a repeated call skips no further event. The group never sees it. It also unparks the aggregate.
+// aggregate, as [Groups.Behind] shows it; so a repeated call skips no further event. It also unparks the aggregate. Where it is not parked the
+// owner of the shard may still have the event out, or send it once more, until it notices that it has lost the shard: what it acks then does not count, and a
+// projection of it is refused.
 // A record of it stays, with the reason for which it was parked, see [Groups.Skipped].
 //
 // Errors: [ErrNotNext], [ErrNoSuchEvent], [ErrElsewhere], and those of Unpark but ErrNotParked; journal.ErrNotFound.

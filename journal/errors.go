@@ -278,7 +278,7 @@ func classify(err error, table string) error {
 	var missing *types.ResourceNotFoundException
 	switch {
 	case errors.As(err, &missing), isIndexMissing(err):
-		return fmt.Errorf("%w: %q (journal.Create makes what is missing): %w", ErrTableMissing, table, err)
+		return fmt.Errorf("%w: %q (journal.Create makes what is missing of a journal): %w", ErrTableMissing, table, err)
 	case isAccess(err):
 		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
 	case isThrottle(err):

@@ -99,7 +99,7 @@ func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(
 				ExclusiveStartKey:         start,
 			})
 			if err != nil {
-				yield(nil, err)
+				yield(nil, explain(err, m.config.Table))
 				return
 			}
 			for _, row := range out.Items {

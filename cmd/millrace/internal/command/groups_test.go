@@ -303,13 +303,28 @@ func TestWhereNothingIsBehindTheListsSaySo(t *testing.T) {
 	t.Parallel()
 	s, _ := setupGroup(t)
 	for list, nothing := range map[string]string{
-		"behind":  "Group audit on account has listed no aggregate as behind.\n",
+		"behind":  "Group audit on account has listed no aggregate as behind. One that is blocked by its newest events is not listed: see --all.\n",
 		"parked":  "Group audit on account has parked no aggregate.\n",
 		"skipped": "Group audit on account has skipped no event.\n",
 	} {
 		assert.Equal(t, outcome{err: nothing}, s.run(t, "group", list, "audit", "account"))
 		assert.Equal(t, outcome{}, s.run(t, "group", list, "audit", "account", "--json"), "a program counts lines")
 	}
+}
+
+func TestAllThatIsNotHandledIsListedWithTheFlagAll(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+	deposits(t, j, account("2"), 1, 2) // nobody is there for it
+	listed := func(flags ...string) map[string]string {
+		next := map[string]string{}
+		for _, row := range cells(t, s.ok(t, append([]string{"group", "behind", "audit", "account"}, flags...)...)) {
+			next[row["AGGREGATE"]] = row["NEXT"]
+		}
+		return next
+	}
+	assert.Equal(t, map[string]string{"1": "2"}, listed())
+	assert.Equal(t, map[string]string{"1": "2", "2": "1"}, listed("--all"))
 }
 
 func TestParkedAggregatesAreListedAndTriedAgain(t *testing.T) {

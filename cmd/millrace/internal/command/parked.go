@@ -44,16 +44,30 @@ var behindColumns = []output.Column[behindLine]{
 }
 
 func (a *app) behind() *cobra.Command {
-	return &cobra.Command{
+	var all bool
+	cmd := &cobra.Command{
 		Use:   "behind GROUP TOPIC [flags]",
 		Short: "List the aggregates that hold a group up",
 		Long: `List the aggregates that a group is not done with though it is with later events: those that are tried again and again, and those
-that are parked. One that is blocked is listed after some time (subscriber.Config.BehindAfter), once there are later events.`,
+that are parked. One that is blocked is listed after some time (subscriber.Config.BehindAfter), once there are later events; --all shows
+it at once, with all others that have events to handle.`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Behind, "Group %s on %s has listed no aggregate as behind.")
+			if all {
+				return a.runBehind(cmd.Context(), args[0], args[1], notDone, "Group %s on %s has handled all events.")
+			}
+			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Behind,
+				"Group %s on %s has listed no aggregate as behind. One that is blocked by its newest events is not listed: see --all.")
 		}),
 	}
+	cmd.Flags().BoolVar(&all, "all", false, "all aggregates that have events to handle; it compares all heads with the positions, as groups --exact does")
+	return cmd
+}
+
+// notDone gives all aggregates that have events to handle.
+func notDone(g *groups.Groups, ctx context.Context, name, topic string) (all []groups.Behind, err error) {
+	_, err = g.Lag(ctx, name, topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) { all = append(all, b) }})
+	return all, err
 }
 
 func (a *app) parked() *cobra.Command {
