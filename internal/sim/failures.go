@@ -33,8 +33,6 @@ func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
 		f.policy = stops
 	case p.sabotage.ofSkips():
 		f.policy = skips
-	case g.handlers.runs && !p.runsFail:
-		f.policy = blocks
 	case g.handlers.sagas && f.policy == skips:
 		f.policy = parks // a step may have been taken on an event that is skipped, and the oracle knows only of all or none
 	}

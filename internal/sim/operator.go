@@ -20,9 +20,6 @@ type operator struct {
 
 func (w *world) newOperator(ctx context.Context, random *rand.Rand) (*operator, error) {
 	wire := w.wire(&member{name: "operator"}, derive(random))
-	if !w.plan.operatorsLose {
-		wire.calm()
-	}
 	j, err := w.open(ctx, wire.client(w.db), 0)
 	if err != nil {
 		return nil, err

@@ -24,15 +24,9 @@ type plan struct {
 	indexLag           time.Duration
 	wrongClocks        bool // of some writers, by hours
 	operators          bool // who pause groups
-	// runsFail draws a policy for groups that handle runs of events too. Off: a run that fails for its transaction has its first event
-	// blamed, so that Skip(1) passes over events that nothing is wrong with.
-	runsFail bool
-	// operatorsLose puts operators on a wire like all others. Off: where a reply is lost, groups.Skip may return an error though it was
-	// done, and record an event that was handled.
-	operatorsLose bool
-	dear          bool // each event leads to a transaction in most groups, so there are few
-	sagas         sagaPlan
-	sabotage      Sabotage
+	dear               bool // each event leads to a transaction in most groups, so there are few
+	sagas              sagaPlan
+	sabotage           Sabotage
 }
 
 // groupPlan is what a group is like. Settings that bear on each other across members are one for all of them.
