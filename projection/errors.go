@@ -3,8 +3,15 @@ package projection
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // Errors of this package, for errors.Is. Nothing was written where one is returned.
@@ -15,6 +22,8 @@ var (
 	ErrCondition = errors.New("condition of a write is false")
 	// ErrTooManyWrites: more writes than fit one transaction beside the position.
 	ErrTooManyWrites = errors.New("too many writes for one event")
+	// ErrItemTooLarge: an item of the read model would be larger than DynamoDB's 400 KB.
+	ErrItemTooLarge = errors.New("item of a read model would be too large")
 )
 
 // MaxWrites is how many writes one event may have: DynamoDB's limit of 100 actions in
@@ -61,3 +70,47 @@ func (e *TooManyWritesError) Error() string {
 
 // Is makes errors.Is(err, ErrTooManyWrites) true.
 func (e *TooManyWritesError) Is(target error) bool { return target == ErrTooManyWrites }
+
+// ItemTooLargeError is an [ErrItemTooLarge].
+type ItemTooLargeError struct {
+	Event     aggregate.ID
+	Number    uint64
+	EventType string
+	Table     string // empty where DynamoDB does not tell which of the writes it is
+	Err       error  // DynamoDB's
+}
+
+func (e *ItemTooLargeError) Error() string {
+	return fmt.Sprintf("event %d of %s (%s): an item of table %q would exceed 400 KB: spread it over several, "+
+		"or, if it is for the record of too many source aggregates, use Update in place of IdempotentUpdate: %v",
+		e.Number, e.Event, e.EventType, e.Table, e.Err)
+}
+
+// Is makes errors.Is(err, ErrItemTooLarge) true.
+func (e *ItemTooLargeError) Is(target error) bool { return target == ErrItemTooLarge }
+
+func (e *ItemTooLargeError) Unwrap() error { return e.Err }
+
+// explain says what an error of DynamoDB means for what was to be written. Reasons are those of the writes, where there are any.
+func explain(err error, r *journal.Record, writes []Write, reasons []types.CancellationReason) error {
+	const tooLarge = "maximum allowed size"
+	for i, reason := range reasons {
+		if strings.Contains(aws.ToString(reason.Message), tooLarge) {
+			return &ItemTooLargeError{Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Table: writes[i].table(), Err: err}
+		}
+	}
+	var api smithy.APIError
+	var missing *types.ResourceNotFoundException
+	switch {
+	case errors.As(err, &missing):
+		var tables []string
+		for _, w := range writes {
+			tables = append(tables, w.table())
+		}
+		slices.Sort(tables)
+		return fmt.Errorf("%w: the checkpoint table of the journal, or one of those of the writes, %q: %w", journal.ErrTableMissing, slices.Compact(tables), err)
+	case errors.As(err, &api) && len(reasons) == 0 && strings.Contains(api.ErrorMessage(), "Item size") && strings.Contains(api.ErrorMessage(), tooLarge):
+		return &ItemTooLargeError{Event: r.Aggregate, Number: r.Number, EventType: r.EventType, Err: err}
+	}
+	return err
+}

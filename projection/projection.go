@@ -107,7 +107,7 @@ func (p *Projection) Stats() Stats {
 // [github.com/millrace-dev/millrace/subscriber].
 //
 // Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when
-// another member of the group has taken over, [ErrCondition], [ErrTooManyWrites], those of the
+// another member of the group has taken over, [ErrCondition], [ErrTooManyWrites], [ErrItemTooLarge], [journal.ErrTableMissing], those of the
 // codec and the reaction, and the SDK's. After an error nothing is written, unless
 // the reply was lost; that shows when the message comes again, and does no harm. The subscriber is told of the error,
 // see [subscriber.SetNackReason].
@@ -198,7 +198,7 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 				return nil
 			}
 			if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != len(items) {
-				return backoff.Permanent(err) // the SDK has repeated what it could
+				return backoff.Permanent(explain(err, r, writes, nil)) // the SDK has repeated what it could
 			}
 			reasons := canceled.CancellationReasons
 			if failed(reasons[0]) {
@@ -225,7 +225,11 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 				if repeatable(reasons) {
 					return err
 				}
-				return backoff.Permanent(err)
+				sent := make([]Write, len(left))
+				for n, i := range left {
+					sent[n] = writes[i]
+				}
+				return backoff.Permanent(explain(err, r, sent, reasons[1:]))
 			}
 			p.stats.dropped.Add(uint64(len(left) - len(keep)))
 			left = keep

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -43,4 +44,44 @@ func TestAnItemGrowsWithItsSourcesAndNotWithTheirEvents(t *testing.T) {
 		want[projection.SourceAttribute(account(fmt.Sprint("s", s)))] = number(each)
 	}
 	assert.Equal(t, want, last)
+}
+
+func TestAnItemThatWouldBeTooLargeIsTold(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, Deposited{1})
+	pad := func(size int) types.AttributeValue {
+		return &types.AttributeValueMemberS{Value: strings.Repeat("x", size)}
+	}
+	_, err := w.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item{"id": key("full")["id"], "pad": pad(400<<10 - 30)}})
+	require.NoError(t, err)
+	for name, write := range map[string]func(r *journal.Record) projection.Write{
+		"update": func(r *journal.Record) projection.Write { return projection.IdempotentUpdate(add("full", 1), r) },
+		"put": func(*journal.Record) projection.Write {
+			return projection.Put(types.Put{TableName: aws.String(table), Item: item{"id": key("other")["id"], "pad": pad(400 << 10)}})
+		},
+	} {
+		p := newProjection(t, w.client, projection.On(func(_ context.Context, _ Deposited, r *journal.Record) ([]projection.Write, error) {
+			return []projection.Write{write(r)}, nil
+		}))
+		err := w.handleNext(p.Handle)
+		require.ErrorIs(t, err, projection.ErrItemTooLarge, name)
+		var large *projection.ItemTooLargeError
+		require.ErrorAs(t, err, &large)
+		assert.EqualValues(t, 1, large.Number)
+	}
+}
+
+func TestATableThatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.write("x", 0, Deposited{1})
+	p := newProjection(t, w.client, projection.On(func(context.Context, Deposited, *journal.Record) ([]projection.Write, error) {
+		u := add("x", 1)
+		u.TableName = aws.String("nowhere")
+		return []projection.Write{projection.Update(u)}, nil
+	}))
+	err := w.handleNext(p.Handle)
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+	assert.ErrorContains(t, err, "nowhere")
 }
