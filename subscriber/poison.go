@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -16,6 +17,12 @@ const (
 	metadataTopic      = "topic_poisoned"
 	metadataHandler    = "handler_poisoned"
 	metadataSubscriber = "subscriber_poisoned"
+)
+
+// And where the event is in the journal: a queue that is in a journal as well gives a message a place of its own, under the usual names.
+const (
+	metadataAggregateID    = "aggregate_id_poisoned"
+	metadataSequenceNumber = "sequence_number_poisoned"
 )
 
 // sendPoison hands an event to the poison queue and goes on behind it.
@@ -64,5 +71,7 @@ func (sh *shard) poison(f *failure, reason string) *message.Message {
 	msg.Metadata.Set(metadataTopic, sh.topic)
 	msg.Metadata.Set(metadataHandler, "")
 	msg.Metadata.Set(metadataSubscriber, "subscriber.Subscriber")
+	msg.Metadata.Set(metadataAggregateID, f.record.Aggregate.Value)
+	msg.Metadata.Set(metadataSequenceNumber, strconv.FormatUint(f.record.Number, 10))
 	return msg
 }

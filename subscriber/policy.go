@@ -44,7 +44,7 @@ func Block() FailurePolicy { return FailurePolicy{} }
 func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempts: attempts} }
 
 // PoisonQueue gives up a single event after a number of failed attempts: its message goes to a topic of a publisher, with the
-// metadata that Watermill's middleware of the same name sets, and the aggregate goes on with the next event. A message of an event
+// metadata that Watermill's middleware of the same name sets, aggregate_id_poisoned and sequence_number_poisoned, and the aggregate goes on with the next event. A message of an event
 // that cannot be decoded has the payload as it is stored, and that of one that cannot be read has none. When the
 // publisher fails, the event is tried again. Use the middleware for handlers that tell by the error whether to give up.
 //

@@ -3,6 +3,7 @@ package subscriber_test
 import (
 	"errors"
 	"strings"
+	"strconv"
 	"testing"
 	"time"
 
@@ -130,6 +131,8 @@ func TestAnEventThatKeepsFailingGoesToThePoisonQueue(t *testing.T) {
 		assert.Contains(t, msg.Metadata.Get("reason_poisoned"), want.reason)
 		assert.Equal(t, topic, msg.Metadata.Get("topic_poisoned"))
 		assert.NotEmpty(t, msg.Metadata.Get("subscriber_poisoned"))
+		assert.Equal(t, "bad", msg.Metadata.Get("aggregate_id_poisoned"))
+		assert.Equal(t, strconv.Itoa(i+2), msg.Metadata.Get("sequence_number_poisoned"))
 	}
 	assert.Equal(t, 3, nacks)
 	eventually(t, "both are counted", func() bool { return sub.Stats().Poisoned == 2 })
