@@ -2,8 +2,8 @@ package subscriber_test
 
 import (
 	"errors"
-	"strings"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
