@@ -76,6 +76,7 @@ soak: ## Commit a million times and deliver ten million times amid faults, rebui
 	@go build -o bin/ ./internal/cmd/soak ./internal/cmd/sim
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
 	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)
+	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestWorlds ./internal/cmd/sim -sim.all
 	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestAReadModelIsBuiltAnew -v ./readmodel -rebuild.events=$(SOAK_EVENTS)
 
 .PHONY: chaos
