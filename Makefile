@@ -44,15 +44,18 @@ ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscr
 # the detector. Ours are not.
 RACE := -race -gcflags=github.com/ThreeDotsLabs/watermill/pubsub/tests=-race=false
 
-# Those that take longest begin first, so that they do not run alone at the end.
-LONGEST := ./internal/suite/... ./internal/cmd/sim/... ./dynamotest/internal/compare
+# Those that take longest begin first, so that they do not run alone at the end. DynamoDB Local keeps threads for each database that it has ever
+# had, and is too slow for the rest after some thousand tests, so that has one of its own.
+FIRST := ./internal/suite/... ./internal/cmd/sim/... ./dynamotest/internal/compare ./journal/... ./archive/... ./repository/...
+REST   = $(shell go list $(PACKAGES) | grep -vE '/(internal/suite|internal/cmd/sim|dynamotest/internal/compare|journal|archive|repository)(/|$$)')
 
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.
 .PHONY: test
 test: $(EMULATOR) ## Run all tests with the race detector, on dynamotest and on DynamoDB Local
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) ./internal/suite/... $(ON_BOTH)
-	$(EMULATOR) -- go test $(RACE) -p 2 -timeout $(TEST_TIMEOUT) $(LONGEST) $(PACKAGES)
+	$(EMULATOR) -- go test $(RACE) -p 2 -timeout $(TEST_TIMEOUT) $(FIRST)
+	$(EMULATOR) -- go test $(RACE) -p 2 -timeout $(TEST_TIMEOUT) $(REST)
 
 .PHONY: test-short
 test-short: ## Run the tests that need no DynamoDB Local, on dynamotest
