@@ -90,6 +90,11 @@ func setupParked(t *testing.T) (*shell, *journal.Journal) {
 	m.handle(t, 1)
 	m.next(t).Nack()
 	require.Eventually(t, func() bool {
+		select {
+		case msg := <-m.messages: // again, where the lease was lost on the way
+			msg.Nack()
+		default:
+		}
 		parked, err := groups.New(j).Parked(t.Context(), "audit", "account")
 		return err == nil && len(parked) == 1
 	}, patience, 5*time.Millisecond, "the account must be parked")
