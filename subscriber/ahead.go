@@ -83,10 +83,18 @@ type ahead struct {
 // ahead gives an event with those behind it that are in the buffer, as far as they can be decoded.
 func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
-	for _, stored := range sh.behind(st, first.Number) {
-		if len(a.records) >= most {
+	for len(a.records) < most {
+		next := sh.behind(st, a.to, most-len(a.records))
+		if len(next) == 0 || !sh.takeIn(&a, next) {
 			break
 		}
+	}
+	return a
+}
+
+// takeIn adds events that follow, and tells whether all could be decoded.
+func (sh *shard) takeIn(a *ahead, next []*journal.Record) bool {
+	for _, stored := range next {
 		r, err := stored, error(nil)
 		if stored.EventType == "" || sh.config.wants(stored.EventType) {
 			r, err = sh.decode(stored)
@@ -95,7 +103,7 @@ func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 		case errors.Is(err, journal.ErrKeyDestroyed):
 			a.destroyed++
 		case err != nil:
-			return a // its own turn will tell
+			return false // its own turn will tell
 		case !sh.config.wants(r.EventType):
 			a.filtered++
 		default:
@@ -103,21 +111,20 @@ func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 		}
 		a.to = stored.Number
 	}
-	return a
+	return true
 }
 
-// behind gives the events in the buffer that follow one without a gap.
-func (sh *shard) behind(st *stream, number uint64) (records []*journal.Record) {
+// behind gives the events in the buffer that follow one without a gap, up to a number of them.
+func (sh *shard) behind(st *stream, number uint64, most int) (records []*journal.Record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, r := range st.buffer {
-		switch {
-		case r.Number == number+1:
-			records = append(records, r)
-			number++
-		case r.Number > number:
-			return records
+	at, _ := st.find(number + 1)
+	for _, r := range st.buffer[at:] {
+		if len(records) == most || r.Number != number+1 {
+			break
 		}
+		records = append(records, r)
+		number++
 	}
 	return records
 }

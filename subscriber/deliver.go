@@ -237,9 +237,6 @@ func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error
 		sh.stats.expired.Add(1)
 		return ctx.failed(msg, errAckDeadline)
 	case <-sh.abandoned:
-		sh.mu.Lock()
-		defer sh.mu.Unlock()
-		sh.unanswered[st] = struct{}{}
 		return errStopped
 	}
 }

@@ -59,6 +59,10 @@ func (sh *shard) flush(ctx context.Context, cursor bool) {
 
 // failedToWrite logs the first error for all, which mostly have one cause.
 func (sh *shard) failedToWrite(errs []error) {
+	sh.failed("Cannot write a checkpoint, will try again", errs)
+}
+
+func (sh *shard) failed(what string, errs []error) {
 	var first error
 	rows := 0
 	for _, err := range errs {
@@ -73,7 +77,7 @@ func (sh *shard) failedToWrite(errs []error) {
 		}
 	}
 	if first != nil {
-		sh.logger.Error("Cannot write a checkpoint, will try again", first, watermill.LogFields{"shard": sh.number, "rows": rows})
+		sh.logger.Error(what, first, watermill.LogFields{"shard": sh.number, "rows": rows})
 	}
 }
 

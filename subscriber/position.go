@@ -62,7 +62,7 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 //
 // run should end with its context. While it does not, the aggregate waits: nothing but run's return tells whether it has had its effects.
 //
-// Errors: [ErrNoPosition] where positions are not in the journal's own table, those of ctx, those of reading the
+// Errors: [ErrNoPosition] where positions are not in the journal's own table, [ErrFenced] once the shard was given up, those of ctx, those of reading the
 // position again after a failed attempt, and those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	store, ok := p.shard.config.Positions.(transactional)
@@ -100,6 +100,9 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", p.stream.id, err)
 	}
 	defer stored.mu.Unlock()
+	if p.shard.isAbandoned() {
+		return fmt.Errorf("%w: the message was not answered before the shard was given up", ErrFenced)
+	}
 	if err := p.settle(ctx); err != nil {
 		return err
 	}
@@ -118,6 +121,15 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 	stored.stored.Store(advance.To)
 	p.shard.stats.positions.Add(1)
 	return nil
+}
+
+// settled tells that no write of the position is under way, as far as known.
+func (p *position) settled() bool {
+	if !p.mu.TryLock() {
+		return false
+	}
+	defer p.mu.Unlock()
+	return !p.doubt
 }
 
 // settle bounds how long the lock is held for a request that hangs.

@@ -54,11 +54,10 @@ type shard struct {
 	// left to do, and with a position that is not stored yet.
 	unfinished map[*stream]struct{}
 	dirty      map[*stream]struct{}
-	unanswered map[*stream]struct{} // with a message that was abandoned
-	settled    int64                // trail, in milliseconds, for the flusher
-	saved      int64                // the stored cursor
-	caughtUp   bool                 // the first look has reached the end of the tail
-	forgetful  bool                 // streams were forgotten
+	settled    int64 // trail, in milliseconds, for the flusher
+	saved      int64 // the stored cursor
+	caughtUp   bool  // the first look has reached the end of the tail
+	forgetful  bool  // streams were forgotten
 	swept      time.Time
 	savedSwept time.Time
 }
@@ -70,7 +69,7 @@ func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 			Group: checkpoint.Group{Name: m.key.Group, Generation: r.Generation}, Topic: m.topic, Number: number,
 		},
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
-		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{}, unanswered: map[*stream]struct{}{},
+		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}
 	sh.resumed.Store(r.Resumed)
 	_, own := m.config.Positions.(*checkpoint.Store)
@@ -106,26 +105,30 @@ func (sh *shard) run(ctx context.Context) {
 	workers.Wait()
 	if !sh.isLost() {
 		sh.flush(ctx, true)
+		sh.abandon()
 		sh.shutOut(ctx)
 	}
 	sh.forgetAll()
 }
 
-// shutOut keeps handlers that did not answer in time, and what they have sent already, from moving the positions once the shard is free:
-// whoever waits for that, to clear a read model say, relies on it. The epoch is the next owner's, who claims positions itself.
+// shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits for that, to clear a read model say, relies
+// on it. The epoch is the next owner's, who claims positions itself. That a handler begins nothing more is seen to by [Position].
 func (sh *shard) shutOut(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	sh.mu.Lock()
 	var rows []func() error
-	for st := range sh.unanswered {
+	for _, st := range sh.streams {
+		if st.position.settled() {
+			continue
+		}
 		rows = append(rows, func() error {
 			_, _, err := sh.config.Positions.Claim(ctx, sh.key.Group, st.id, sh.epoch+1)
 			return err
 		})
 	}
 	sh.mu.Unlock()
-	sh.failedToWrite(sh.inParallel(rows))
+	sh.failed("Cannot shut out what handlers have sent: their transactions may still move positions", sh.inParallel(rows))
 }
 
 // stop ends the work gracefully.
@@ -152,6 +155,15 @@ func (sh *shard) fenced(err error) bool {
 func (sh *shard) abandon() {
 	sh.abandonOnce.Do(func() { close(sh.abandoned) })
 	sh.cancelMessage()
+}
+
+func (sh *shard) isAbandoned() bool {
+	select {
+	case <-sh.abandoned:
+		return true
+	default:
+		return false
+	}
 }
 
 func (sh *shard) isLost() bool { return sh.lost.Load() }

@@ -93,7 +93,7 @@ func (s *stream) offer(r *journal.Record, keep bool) {
 		return
 	}
 	// Most come in order. But the tail has the events of one commit in any order, and a page of it may end among them.
-	at, found := slices.BinarySearchFunc(s.buffer, r.Number, func(r *journal.Record, number uint64) int { return cmp.Compare(r.Number, number) })
+	at, found := s.find(r.Number)
 	if found {
 		return
 	}
@@ -106,6 +106,11 @@ func (s *stream) offer(r *journal.Record, keep bool) {
 	}
 	s.buffer = slices.Insert(s.buffer, at, r)
 	s.bufferBytes += size
+}
+
+// find gives the place of an event in the buffer, and whether it is there.
+func (s *stream) find(number uint64) (at int, found bool) {
+	return slices.BinarySearchFunc(s.buffer, number, func(r *journal.Record, number uint64) int { return cmp.Compare(r.Number, number) })
 }
 
 // hear notes that an event exists.
