@@ -1,0 +1,83 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// problem is a document of RFC 9457. Its type is about:blank, so the title is that of the status.
+type problem struct {
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// WriteProblem replies with a problem.
+func WriteProblem(w http.ResponseWriter, status int, detail string) {
+	writeJSON(w, "application/problem+json", status, problem{Title: http.StatusText(status), Status: status, Detail: detail})
+}
+
+// BadRequest is an error for a request that cannot be read.
+func BadRequest(format string, args ...any) error { return &badRequest{fmt.Errorf(format, args...)} }
+
+type badRequest struct{ error }
+
+func (e *badRequest) Unwrap() error { return errors.Unwrap(e.error) }
+
+// Problem replies with the problem that an error is.
+func (m *Mux) Problem(w http.ResponseWriter, r *http.Request, err error) {
+	status, detail, explained := m.config.Explain(err)
+	if !explained {
+		status, detail = explain(err)
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	if status >= http.StatusInternalServerError && !errors.Is(r.Context().Err(), context.Canceled) { // the client is there
+		m.config.Logger.Error("Request failed", "method", r.Method, "path", r.URL.Path, "status", status, "error", err)
+	}
+	WriteProblem(w, status, detail)
+}
+
+func explain(err error) (status int, detail string) {
+	var request *badRequest
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return http.StatusRequestEntityTooLarge, err.Error()
+	case errors.As(err, &request), errors.Is(err, aggregate.ErrInvalidID):
+		return http.StatusBadRequest, err.Error()
+	case errors.Is(err, journal.ErrConflict):
+		return http.StatusConflict, "others are changing the same all the time, try again"
+	case errors.Is(err, journal.ErrThrottled):
+		return http.StatusServiceUnavailable, "the database is busy, try again"
+	case errors.Is(err, journal.ErrOutcomeUnknown):
+		return http.StatusGatewayTimeout, "the command may or may not have been carried out, look before you send it again"
+	case errors.Is(err, context.DeadlineExceeded):
+		return http.StatusGatewayTimeout, "the database did not answer in time, try again"
+	default:
+		return http.StatusInternalServerError, "the server has failed, its log says how"
+	}
+}
+
+// Decode reads the JSON document that is a request's body, and refuses what it does not know. Errors: io.EOF for no body; those that are
+// problems of the request.
+func Decode(r *http.Request, body any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(body)
+	if err == nil && decoder.More() {
+		err = errors.New("there is more after the JSON document")
+	}
+	var tooLarge *http.MaxBytesError
+	if err == nil || errors.As(err, &tooLarge) {
+		return err
+	}
+	return BadRequest("the body is not what this request takes: %w", err)
+}
