@@ -2,6 +2,7 @@
 // aggregates that take commands, and a view in DynamoDB that follows the events of all three answers queries.
 //
 //	go run ./examples/orderhistory [serve]    serve the page and the REST API, with some sample orders
+//	go run ./examples/orderhistory story      run the whole once, with faults, and check every order
 package main
 
 import (
@@ -10,11 +11,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/examples/orderhistory/story"
 )
 
 func main() {
@@ -47,8 +50,22 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		}
 		fmt.Fprintln(out, "On", dynamo.Where())
 		return serve(ctx, client, *address, *withSample, out, log)
+	case "story":
+		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
+		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "decides what happens")
+		flags.IntVar(&config.Orders, "orders", 300, "how many orders are placed")
+		if err := parse(flags, args); err != nil {
+			return err
+		}
+		client, err := dynamo.Client(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "On", dynamo.Where())
+		_, err = story.Run(ctx, client, config)
+		return err
 	default:
-		return fmt.Errorf("there is no command %q, only serve", command)
+		return fmt.Errorf("there is no command %q, only serve and story", command)
 	}
 }
 

@@ -45,7 +45,7 @@ func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 	defer interrupt()
 	var out, log terminal
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, client, "127.0.0.1:0", false, &out, &log) }()
+	go func() { ended <- serve(ctx, client, "127.0.0.1:0", true, &out, &log) }()
 
 	var base string
 	require.Eventually(t, func() bool {
@@ -88,6 +88,7 @@ func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 func TestAnUnknownCommandIsRefused(t *testing.T) {
 	t.Parallel()
 	err := run(t.Context(), []string{"sing"}, io.Discard, io.Discard)
-	assert.EqualError(t, err, `there is no command "sing", only serve`)
+	assert.EqualError(t, err, `there is no command "sing", only serve and story`)
+	assert.Error(t, run(t.Context(), []string{"story", "-orders", "many"}, io.Discard, io.Discard))
 	assert.Error(t, run(t.Context(), []string{"serve", "dinner"}, io.Discard, io.Discard))
 }

@@ -1,0 +1,160 @@
+package story
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// leaseDuration is how long the successor of a consumer that crashed waits before it takes the shards over. It is short so that
+// the story is.
+const leaseDuration = 2 * time.Second
+
+// consumers run one after the other, each like a process of its own, with a connection to the database
+// that can be cut off.
+type consumers struct {
+	client *dynamodb.Client
+	config service.Config
+	log    io.Writer
+	sky    *sky
+	lag    lag
+	echo   echo
+
+	all []*consumer
+}
+
+type consumer struct {
+	*service.Consumer
+	connection *connection
+	ended      chan error
+}
+
+// start begins the next consumer.
+func (c *consumers) start(ctx context.Context) error {
+	client, wire := c.sky.connect(c.client)
+	s, err := service.Open(ctx, client, c.config)
+	if err != nil {
+		return fmt.Errorf("start a consumer: %w", err)
+	}
+	logger := watermill.NewSlogLogger(slog.New(slog.NewTextHandler(
+		&whileAlive{c.log, wire}, &slog.HandlerOptions{Level: slog.LevelWarn})))
+	next, err := s.NewConsumer(subscriber.Config{
+		MaxInFlight:   16, // as much as an emulator on a small machine has use for
+		LeaseDuration: leaseDuration,
+		TrailingDelay: 2 * time.Second,
+	}, logger, c.lag.measure, c.echo.repeat)
+	if err != nil {
+		return fmt.Errorf("start a consumer: %w", err)
+	}
+	started := &consumer{Consumer: next, connection: wire, ended: make(chan error, 1)}
+	c.all = append(c.all, started)
+	go func() { started.ended <- started.Run(ctx) }()
+	select {
+	case <-started.Running():
+		return nil
+	case err := <-started.ended:
+		started.ended <- err
+		return fmt.Errorf("start a consumer: %w", err)
+	}
+}
+
+// interrupt restarts the consumer after a third of the orders, has it crash after another.
+func (c *consumers) interrupt(work, ctx context.Context, progress <-chan struct{}, orders int) error {
+	for n := 1; n <= orders; n++ {
+		select {
+		case <-progress:
+		case <-work.Done():
+			return nil // the actors say why
+		}
+		var err error
+		switch n {
+		case orders / 3:
+			err = c.afterSome(ctx, orders/2, c.restart)
+		case 2 * orders / 3:
+			err = c.afterSome(ctx, orders/2, c.crash)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// afterSome interrupts the consumer in the middle of its work: once it has had some messages.
+func (c *consumers) afterSome(ctx context.Context, messages int, interrupt func(context.Context) error) error {
+	err := wait(ctx, func(context.Context) (bool, error) {
+		sub, _ := c.current().Stats()
+		return sub.Delivered >= uint64(messages), nil
+	})
+	if err != nil {
+		return fmt.Errorf("consumer %d does not get its messages: %w", len(c.all), err)
+	}
+	return interrupt(ctx)
+}
+
+func (c *consumers) current() *consumer { return c.all[len(c.all)-1] }
+
+// restart closes the consumer as a deployment does, and starts the next.
+func (c *consumers) restart(ctx context.Context) error {
+	if err := c.current().Close(); err != nil {
+		return fmt.Errorf("close the consumer: %w", err)
+	}
+	return c.start(ctx)
+}
+
+// crash cuts the consumer off in the middle of what it does: it can neither finish nor release anything. The
+// next one starts at once, and gets the shards when the one before has given no sign of life for leaseDuration.
+func (c *consumers) crash(ctx context.Context) error {
+	c.current().connection.cut.Store(true)
+	return c.start(ctx)
+}
+
+// close ends all consumers, also what is left of one that crashed.
+func (c *consumers) close() error {
+	var failures []error
+	for _, each := range c.all {
+		err := each.Close()
+		if !each.connection.cut.Load() {
+			failures = append(failures, err, <-each.ended)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// totals are the counts of all consumers.
+type totals struct {
+	delivered           []uint64 // by consumer
+	applied, duplicates uint64
+}
+
+func (c *consumers) totals() (t totals) {
+	for _, each := range c.all {
+		sub, view := each.Stats()
+		t.delivered = append(t.delivered, sub.Delivered)
+		t.applied += view.Applied
+		t.duplicates += sub.Duplicates + view.Dropped
+	}
+	return t
+}
+
+// whileAlive writes the log of a consumer until it crashes.
+type whileAlive struct {
+	log        io.Writer
+	connection *connection
+}
+
+func (w *whileAlive) Write(line []byte) (int, error) {
+	if w.connection.cut.Load() {
+		return len(line), nil
+	}
+	return w.log.Write(line)
+}

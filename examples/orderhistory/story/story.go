@@ -1,0 +1,184 @@
+// Package story runs the whole example once, under conditions that it should stand. Consumers, the kitchen and the courier act over the REST API,
+// some on the same order at once, and send some commands twice. DynamoDB throttles now and then. The consumer of the events is restarted, and
+// crashes, in the middle of it; policies handle messages again, out of turn; and the history is told the beginning of everything a second time, late.
+//
+// Then it compares what the API shows with what a replay of the journal says, and whether the three services agree on each order.
+package story
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/examples/orderhistory/history"
+	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+)
+
+// ErrWrong says that the history differs from the truth. The report says where.
+var ErrWrong = errors.New("the order history is wrong")
+
+// patience bounds each wait of a story that goes wrong.
+const patience = time.Minute
+
+// minOrders is enough for the restarts to come in the middle of the story.
+const minOrders = 20
+
+// Config configures a story.
+type Config struct {
+	Seed      uint64    // decides who orders what, and what happens to it
+	Orders    int       // at least 20
+	Consumers int       // who place them
+	Writers   int       // at a time
+	Out       io.Writer // for the report
+	Log       io.Writer // for errors on the way
+}
+
+// Run tells the story on tables of its own, which it deletes in the end, and prints the report. Errors:
+// [ErrWrong].
+func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *Report, err error) {
+	if config.Orders < minOrders {
+		return nil, fmt.Errorf("a story of %d orders is too short, take %d or more", config.Orders, minOrders)
+	}
+	fmt.Fprintf(config.Out, "Order history with seed %d\n", config.Seed)
+	began := time.Now()
+	names := service.Config{Prefix: "ftgo-story-" + uuid.NewString()[:8] + "-"}
+	s, err := service.Open(ctx, client, names)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		err = errors.Join(err, s.DropTables(ctx))
+	}()
+
+	above := newSky(config.Seed)
+	history := &consumers{client: client, config: names, log: config.Log, sky: above}
+	report, err = tell(ctx, s, history, config)
+	above.storm.Store(false)
+	err = errors.Join(err, history.close())
+	if report == nil {
+		return nil, err
+	}
+	report.Took = time.Since(began)
+	report.print(config.Out)
+	if err == nil && len(report.Differences) > 0 {
+		err = ErrWrong
+	}
+	return report, err
+}
+
+func tell(ctx context.Context, s *service.Service, history *consumers, config Config) (report *Report, err error) {
+	plans := plan(config.Seed, config.Orders, config.Consumers)
+	api, stop, err := history.serve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	left, err := act(ctx, s, api, history, config, plans)
+	if err != nil {
+		return nil, err
+	}
+	acted := time.Now()
+	truth, err := settle(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	report = &Report{
+		Orders: len(plans), Contended: (len(plans) + contendedEvery - 1) / contendedEvery,
+		Accepted: api.accepted.Load(), Refused: api.refused.Load(), SentAgain: api.again.Load(),
+		Committed: truth.events, CaughtUp: time.Since(acted),
+		Repeated: history.echo.repeated.Load(), Late: left,
+	}
+	report.LagMedian, report.LagMax = history.lag.summary()
+	v := &verifier{api: api, truth: truth}
+	if err := v.verify(ctx, config.Consumers); err != nil {
+		return nil, err
+	}
+	report.Throttled = history.sky.throttled.Load()
+	report.count(history.totals())
+	report.Pages, report.Questions = v.pages, v.asked
+	report.Differences = append(report.Differences, v.differences...)
+	return report, nil
+}
+
+// act lets the actors carry out the plans while the history follows, through a restart, a crash and a second telling.
+func act(
+	ctx context.Context, s *service.Service, api *apiClient, history *consumers, config Config, plans []planned,
+) (left uint64, err error) {
+	if err := history.start(ctx); err != nil {
+		return 0, err
+	}
+	history.sky.storm.Store(true)
+	progress := make(chan struct{}, len(plans))
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	interrupted, late := make(chan error, 1), make(chan error, 1)
+	go func() { interrupted <- history.interrupt(work, ctx, progress, len(plans)) }()
+
+	a := &actors{api: api, progress: progress}
+	half := len(plans) / 2
+	err = a.run(work, config.Writers, plans[:half])
+	go func() {
+		var err error
+		left, err = tellLate(ctx, history.client, s, watermill.NopLogger{})
+		late <- err
+	}()
+	if err == nil {
+		err = a.run(work, config.Writers, plans[half:])
+	}
+	if err != nil {
+		stop()
+	}
+	err = errors.Join(err, <-interrupted, <-late)
+	return left, err
+}
+
+// settle waits until the policies have done all that follows, and the history has been told all of it, and gives the truth then.
+func settle(ctx context.Context, s *service.Service) (truth, error) {
+	// In this order: what a ticket's event leads to is an event of an order, whose policies only make events that have none.
+	err := caughtUp(ctx, s, service.PoliciesGroup, ticket.Definition.Type(), order.Definition.Type())
+	if err == nil {
+		err = caughtUp(ctx, s, service.HistoryGroup, service.Topics()...)
+	}
+	if err != nil {
+		return truth{}, err
+	}
+	t, err := loadTruth(ctx, s.Journal)
+	if err != nil {
+		return t, err
+	}
+	for _, o := range t.orders {
+		if err := inIndex(ctx, s.History, o); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// inIndex waits until the index of the history, which in DynamoDB follows the table, shows an order as new as it is.
+func inIndex(ctx context.Context, dao *history.OrderHistoryDao, want history.Order) error {
+	err := wait(ctx, func(ctx context.Context) (bool, error) {
+		page, err := dao.FindOrderHistory(ctx, want.ConsumerID, history.Filter{
+			Since: want.CreationTime, Until: want.CreationTime.Add(time.Millisecond), PageSize: history.MaxPageSize,
+		})
+		for _, got := range page.Orders {
+			if got.OrderID == want.OrderID && got.Versions == want.Versions {
+				return true, nil
+			}
+		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("order %s in the index at %+v: %w", want.OrderID, want.Versions, err)
+	}
+	return nil
+}
