@@ -45,7 +45,7 @@ func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 	defer interrupt()
 	var out, log terminal
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, client, "127.0.0.1:0", &out, &log) }()
+	go func() { ended <- serve(ctx, client, "127.0.0.1:0", true, &out, &log) }()
 
 	var base string
 	require.Eventually(t, func() bool {
@@ -81,7 +81,7 @@ func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 	t.Parallel()
-	err := serve(t.Context(), testdb.Client(t), "127.0.0.1:-1", io.Discard, io.Discard)
+	err := serve(t.Context(), testdb.Client(t), "127.0.0.1:-1", false, io.Discard, io.Discard)
 	assert.Error(t, err)
 }
 
