@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -124,8 +123,11 @@ func TestDaysOfTheFilterAreTheVisitorsAndBothAreShown(t *testing.T) {
 	t.Parallel()
 	s := start(t, testdb.Client(t), anyAddress, false)
 	s.order("first", "Ajanta", "Naan")
-	day := func(days int) string { return time.Now().AddDate(0, 0, days).Format(time.DateOnly) }
 	ada := chromium.User(t, "Ada")
+	ada.Open(s.url)
+	day := func(days int) string { // where the browser is
+		return browsertest.Evaluate[string](ada, fmt.Sprintf(`new Date(Date.now() + %d * 86400e3).toLocaleDateString("sv")`, days))
+	}
 	for _, c := range []struct {
 		from, to int
 		shown    bool

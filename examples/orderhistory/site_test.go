@@ -76,8 +76,10 @@ func (s *site) order(id, restaurant, dish string) {
 }
 
 // What the page says of an order, apart from the words of the filter.
-func orderIs(status string) string    { return "Order\n" + status }
-func kitchenIs(status string) string  { return "Kitchen\n" + status }
-func courierIs(status string) string  { return "Courier\n" + status }
-func isFocused(id string) string      { return fmt.Sprintf("document.activeElement.id === %q", id) }
-func isOrderFocused(id string) string { return fmt.Sprintf("document.activeElement.dataset.order === %q", id) }
+func orderIs(status string) string   { return "Order\n" + status }
+func kitchenIs(status string) string { return "Kitchen\n" + status }
+func courierIs(status string) string { return "Courier\n" + status }
+func isFocused(id string) string     { return fmt.Sprintf("document.activeElement.id === %q", id) }
+func isOrderFocused(id string) string {
+	return fmt.Sprintf("document.activeElement.dataset.order === %q", id)
+}

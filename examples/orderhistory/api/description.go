@@ -75,7 +75,7 @@ func check(r *http.Request, route *routers.Route) error {
 	if err != nil {
 		return rest.BadRequest("the query cannot be read: %w", err)
 	}
-	path, known, any := map[string]string{}, []string{}, false
+	path, known, free := map[string]string{}, []string{}, false
 	for _, of := range []openapi3.Parameters{route.PathItem.Parameters, route.Operation.Parameters} {
 		for _, p := range of {
 			switch p.Value.In {
@@ -83,12 +83,12 @@ func check(r *http.Request, route *routers.Route) error {
 				path[p.Value.Name] = r.PathValue(p.Value.Name)
 			case openapi3.ParameterInQuery:
 				known = append(known, p.Value.Name)
-				any = any || p.Value.Schema.Value.Type.Is(openapi3.TypeObject) // whose properties are the parameters
+				free = free || p.Value.Schema.Value.Type.Is(openapi3.TypeObject) // whose properties are the parameters
 			}
 		}
 	}
 	for name, values := range query {
-		if any {
+		if free {
 			break
 		}
 		// OpenAPI lets others pass, but a misspelt filter would show too much.
