@@ -1,5 +1,5 @@
 // Package order is the service that takes orders: what a consumer wants of a restaurant, until the kitchen agrees to it.
-package order
+package order //nolint:revive // names that say it all have no comment, so that the whole fits on a few screens
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ const (
 	StatusRejected, StatusCancelled       Status = "REJECTED", "CANCELLED"
 )
 
-// The names under which events are stored stay the same for good.
+// Event is anything that happens. The names under which events are stored stay the same for good.
 type (
 	Event    = aggregate.Event[Order]
 	Decision = aggregate.Decision[Order]
@@ -67,7 +67,7 @@ func (e Rejected) Apply(o *Order)   { o.Status, o.Reason = StatusRejected, e.Rea
 func (e Cancelled) Apply(o *Order)  { o.Status, o.Reason = StatusCancelled, e.Reason }
 
 // Refused is why an order does not take a command: for its status, which is empty for one that is not there.
-type Refused struct{ Status Status }
+type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the order's status is '" + string(e.Status) + "'" }
 
