@@ -1,5 +1,5 @@
 // Package delivery is the courier's service: the way of an order from the counter to the consumer. A delivery has the id of its order.
-package delivery //nolint:revive // names that say it all have no comment, so that the whole fits on a few screens
+package delivery
 
 import "github.com/millrace-dev/millrace/aggregate"
 

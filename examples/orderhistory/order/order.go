@@ -1,5 +1,5 @@
 // Package order is the service that takes orders: what a consumer wants of a restaurant, until the kitchen agrees to it.
-package order //nolint:revive // names that say it all have no comment, so that the whole fits on a few screens
+package order
 
 import (
 	"errors"

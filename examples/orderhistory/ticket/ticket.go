@@ -1,5 +1,5 @@
 // Package ticket is the kitchen's service: what is to be cooked, and how far that has got. A ticket has the id of its order.
-package ticket //nolint:revive // names that say it all have no comment, so that the whole fits on a few screens
+package ticket
 
 import "github.com/millrace-dev/millrace/aggregate"
 
