@@ -146,8 +146,12 @@ func (s *server) start(ctx context.Context) {
 func (s *server) stop(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	<-s.consumer.Running()
-	<-s.feed.Running()
+	for _, running := range []<-chan struct{}{s.consumer.Running(), s.feed.Running()} {
+		select { // a router that is closed before it runs would run after that
+		case <-running:
+		case <-ctx.Done():
+		}
+	}
 	err := errors.Join(s.feed.Close(), s.http.Shutdown(ctx), s.consumer.Close())
 	for range parts {
 		if end := <-s.ended; end != nil && !errors.Is(why, end) {

@@ -14,7 +14,7 @@ type Status string
 
 const StatusScheduled, StatusPickedUp, StatusDelivered Status = "SCHEDULED", "PICKED_UP", "DELIVERED"
 
-// The names under which events are stored stay the same for good.
+// Event is anything that happens. The names under which events are stored stay the same for good.
 type (
 	Event     = aggregate.Event[Delivery]
 	Scheduled struct{}
@@ -30,7 +30,7 @@ func (PickedUp) Apply(d *Delivery)  { d.Status = StatusPickedUp }
 func (Delivered) Apply(d *Delivery) { d.Status = StatusDelivered }
 
 // Refused is why a delivery does not take a command: for its status, which is empty for one that is not there.
-type Refused struct{ Status Status }
+type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the delivery's status is '" + string(e.Status) + "'" }
 

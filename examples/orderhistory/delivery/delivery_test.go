@@ -30,7 +30,7 @@ func TestADeliveryRefusesWhatItsStatusDoesNotAllow(t *testing.T) {
 	for n, status := range statuses {
 		for m, command := range commands {
 			if n != m {
-				given(t, stages[:n]...).When(command).ThenError(delivery.Refused{Status: status})
+				given(t, stages[:n]...).When(command).ThenError(delivery.Refused{status})
 			}
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -55,6 +56,13 @@ func TestNeitherTheOrderOfServicesNorOldEventsSetAnAttributeBack(t *testing.T) {
 		topics[0]: len(orderStatuses) - 1, topics[1]: len(ticketStatuses) - 1, topics[2]: len(deliveryStatuses) - 1,
 	})
 	require.Len(t, scripts, 210)
+	if testdb.IsLocal() { // which takes half a minute for all of them
+		all := scripts
+		scripts = nil
+		for n := 0; n < len(all); n += 7 {
+			scripts = append(scripts, all[n])
+		}
+	}
 	for n := range scripts {
 		f.commitAll(orderID(n))
 	}

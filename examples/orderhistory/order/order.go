@@ -41,7 +41,7 @@ const (
 	StatusRejected, StatusCancelled       Status = "REJECTED", "CANCELLED"
 )
 
-// The names under which events are stored stay the same for good.
+// Event is anything that happens. The names under which events are stored stay the same for good.
 type (
 	Event    = aggregate.Event[Order]
 	Decision = aggregate.Decision[Order]
@@ -67,7 +67,7 @@ func (e Rejected) Apply(o *Order)   { o.Status, o.Reason = StatusRejected, e.Rea
 func (e Cancelled) Apply(o *Order)  { o.Status, o.Reason = StatusCancelled, e.Reason }
 
 // Refused is why an order does not take a command: for its status, which is empty for one that is not there.
-type Refused struct{ Status Status }
+type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the order's status is '" + string(e.Status) + "'" }
 

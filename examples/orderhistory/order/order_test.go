@@ -79,7 +79,7 @@ func TestAnOrderRefusesWhatItsStatusDoesNotAllow(t *testing.T) {
 			}
 			t.Run(name+" "+string(status), func(t *testing.T) {
 				t.Parallel()
-				given(t, events...).When(command).ThenError(order.Refused{Status: status})
+				given(t, events...).When(command).ThenError(order.Refused{status})
 			})
 		}
 	}
@@ -115,5 +115,5 @@ func TestAnOrderOfInvalidLinesIsRefused(t *testing.T) {
 
 func TestARefusalSaysTheStatus(t *testing.T) {
 	t.Parallel()
-	assert.EqualError(t, order.Refused{Status: order.StatusApproved}, "the order's status is 'APPROVED'")
+	assert.EqualError(t, order.Refused{order.StatusApproved}, "the order's status is 'APPROVED'")
 }

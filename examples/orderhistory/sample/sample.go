@@ -27,7 +27,7 @@ const (
 	orders  = 60
 	writers = 8
 	// patience bounds how long one service may take to follow another.
-	patience = 30 * time.Second
+	patience = time.Minute
 )
 
 // Add makes the orders and gives their number. A consumer must be running, for the services wait for one another.

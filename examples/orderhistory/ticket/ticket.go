@@ -21,7 +21,7 @@ const (
 	StatusDeclined, StatusCancelled          Status = "DECLINED", "CANCELLED"
 )
 
-// The names under which events are stored stay the same for good.
+// Event is anything that happens. The names under which events are stored stay the same for good.
 type (
 	Event     = aggregate.Event[Ticket]
 	Requested struct {
@@ -49,7 +49,7 @@ func (Ready) Apply(t *Ticket)       { t.Status = StatusReady }
 func (Cancelled) Apply(t *Ticket)   { t.Status = StatusCancelled }
 
 // Refused is why a ticket does not take a command: for its status, which is empty for one that is not there.
-type Refused struct{ Status Status }
+type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the ticket's status is '" + string(e.Status) + "'" }
 

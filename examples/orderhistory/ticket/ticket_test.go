@@ -70,7 +70,7 @@ func TestATicketRefusesWhatItsStatusDoesNotAllow(t *testing.T) {
 	} {
 		for name, command := range commands {
 			if from[name] != status {
-				given(t, event).When(command).ThenError(ticket.Refused{Status: status})
+				given(t, event).When(command).ThenError(ticket.Refused{status})
 			}
 		}
 	}
