@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -202,7 +204,6 @@ func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
 
 	nowJournal := open(t, client)
 	now, fromNow := subscribe(t, with(quick(nowJournal), "now", subscriber.Now()))
-	eventually(t, "the group exists", func() bool { return len(now.Shards()) == 2 })
 	write(t, nowJournal, "x", 6, 1)
 	write(t, nowJournal, "new", 0, 1)
 	write(t, nowJournal, "done", 2, 1)
@@ -215,6 +216,22 @@ func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
 	write(t, nowJournal, "done", 3, 1)
 	_, fromNow = subscribe(t, with(quick(open(t, client)), "now", subscriber.Beginning()))
 	assert.Equal(t, expect("done", 4, 4), receiveAll(t, fromNow, 1))
+}
+
+func TestAGroupThatBeginsNowMissesNothingOnceSubscribeHasReturned(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	begin := time.Now().Add(-time.Minute)
+	var clock atomic.Int64
+	clock.Store(begin.UnixMilli())
+	faulty := faults.New(client)
+	j := at(t, faulty, func() time.Time { return time.UnixMilli(clock.Load()) })
+	faulty.Inject(faults.GetItem, faults.Before(func() { clock.Store(time.Now().UnixMilli()) })) // it takes a minute to join
+
+	_, messages := subscribe(t, with(quick(j), "now", subscriber.Now()))
+	write(t, at(t, client, func() time.Time { return begin.Add(time.Second) }), "x", 0, 1)
+
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
 }
 
 func with(config subscriber.Config, group string, start subscriber.Start) subscriber.Config {
