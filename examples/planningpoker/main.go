@@ -1,0 +1,62 @@
+// Command planningpoker serves planning poker: commands go to event sourced rooms, a view in DynamoDB follows their events, and
+// browsers see it change.
+//
+//	go run ./examples/planningpoker [serve]    serve the page and the REST API
+//	go run ./examples/planningpoker load       measure commands per second, and the time from a commit to the page
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "planningpoker:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	command := "serve"
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		command, args = args[0], args[1:]
+	}
+	flags := flag.NewFlagSet("planningpoker "+command, flag.ContinueOnError)
+	flags.SetOutput(log)
+	switch command {
+	case "serve":
+		address := flags.String("listen", "127.0.0.1:8080", "address of the page and the REST API")
+		instance := flags.String("instance", "", "name of this process among those on the same tables, the same after a restart (default host and port)")
+		if err := parse(flags, args); err != nil {
+			return err
+		}
+		client, err := dynamo.Client(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "On", dynamo.Where())
+		return serve(ctx, client, *address, *instance, out, log)
+	default:
+		return fmt.Errorf("there is no command %q, only serve and load", command)
+	}
+}
+
+func parse(flags *flag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("%s takes no argument %q", flags.Name(), flags.Arg(0))
+	}
+	return err
+}
