@@ -30,10 +30,10 @@ func Join(userID, name string, now time.Time) Decision {
 			return nil, err
 		case slices.Contains(r.Kicked, userID):
 			return nil, ErrKicked
-		case len(r.Members) >= MaxMembers:
+		case len(r.Members) >= maxMembers:
 			return nil, ErrFull
 		}
-		return []Event{Joined{userID, name, r.ExpiresAt}}, legible(name, MaxUserName)
+		return []Event{Joined{userID, name, r.ExpiresAt}}, legible(name, maxUserName)
 	}
 }
 
@@ -89,7 +89,7 @@ func Kick(userID, by string, now time.Time) Decision {
 
 // reveal adds that the cards are turned over if what happened leaves nobody without one.
 func (r Room) reveal(happened Event) []Event {
-	r.Members, r.Names, r.Cards = slices.Clone(r.Members), maps.Clone(r.Names), maps.Clone(r.Cards)
+	r.Members, r.Cards = slices.Clone(r.Members), maps.Clone(r.Cards)
 	happened.Apply(&r)
 	if n := len(r.Members); r.Revealed || n == 0 || len(r.Cards) < n {
 		return []Event{happened}
@@ -111,13 +111,13 @@ func (r Room) admit(now time.Time, members ...string) error {
 }
 
 func (e Opened) validate(lifetime time.Duration) error {
-	faults := []error{legible(e.Name, MaxRoomName)}
+	faults := []error{legible(e.Name, maxRoomName)}
 	n := len(slices.Compact(slices.Sorted(slices.Values(e.Deck))))
-	if lifetime < MinLifetime || lifetime > MaxLifetime || n < len(e.Deck) || n < MinDeck || n > MaxDeck {
-		faults = append(faults, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, MinLifetime, MaxLifetime, MinDeck, MaxDeck))
+	if lifetime < minLifetime || lifetime > maxLifetime || n < len(e.Deck) || n < minDeck || n > maxDeck {
+		faults = append(faults, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck))
 	}
 	for _, card := range e.Deck {
-		faults = append(faults, legible(card, MaxCard))
+		faults = append(faults, legible(card, maxCard))
 	}
 	return errors.Join(faults...)
 }

@@ -51,15 +51,16 @@ func (TableRefreshed) EventType() string { return "room.table-refreshed.v1" }
 func (Kicked) EventType() string         { return "room.kicked.v1" }
 
 func (e Opened) Apply(r *Room) {
-	*r = Room{Name: e.Name, Deck: e.Deck, ExpiresAt: e.ExpiresAt, Round: 1, Names: map[string]string{}, Cards: map[string]string{}}
+	*r = Room{Name: e.Name, Deck: e.Deck, ExpiresAt: e.ExpiresAt, Round: 1, Cards: map[string]string{}}
 }
-func (e Joined) Apply(r *Room)       { r.Members = append(r.Members, e.UserID); r.Names[e.UserID] = e.Name }
+
+func (e Joined) Apply(r *Room)       { r.Members = append(r.Members, e.UserID) }
 func (e Picked) Apply(r *Room)       { r.Cards[e.UserID] = e.Card }
 func (Revealed) Apply(r *Room)       { r.Revealed = true }
 func (TableRefreshed) Apply(r *Room) { r.Round++; r.Revealed = false; clear(r.Cards) }
 func (e Kicked) Apply(r *Room)       { Left{e.UserID}.Apply(r); r.Kicked = append(r.Kicked, e.UserID) }
+
 func (e Left) Apply(r *Room) {
 	r.Members = slices.DeleteFunc(r.Members, func(id string) bool { return id == e.UserID })
-	delete(r.Names, e.UserID)
 	delete(r.Cards, e.UserID)
 }

@@ -27,16 +27,15 @@ type Room struct {
 	Round     int               `json:"round"`     // from 1
 	Revealed  bool              `json:"revealed"`
 	Members   []string          `json:"members"` // user ids of those who are there now, in the order in which they joined
-	Names     map[string]string `json:"names"`   // of members
 	Cards     map[string]string `json:"cards"`   // that members have picked
 	Kicked    []string          `json:"kicked"`  // user ids of those who may not return
 }
 
 // Limits of a room: members at once, cards, and bytes of names and cards. A character has up to four.
 const (
-	MaxMembers, MinDeck, MaxDeck      = 30, 2, 20
-	MaxRoomName, MaxUserName, MaxCard = 240, 120, 8
-	MinLifetime, MaxLifetime          = time.Minute, 7 * 24 * time.Hour
+	maxMembers, minDeck, maxDeck      = 30, 2, 20
+	maxRoomName, maxUserName, maxCard = 240, 120, 8
+	minLifetime, maxLifetime          = time.Minute, 7 * 24 * time.Hour
 )
 
 // Why a command is refused, for errors.Is.

@@ -24,17 +24,21 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 		if err != nil {
 			return false, d.explain("get room "+roomID, err)
 		}
-		found := false
-		if r, found = assemble(items); !found {
+		seen, found := assemble(items)
+		switch {
+		case !found:
 			return false, room.ErrNotFound
+		case d.past(seen.ExpiresAt):
+			return false, expired(seen.ExpiresAt)
 		}
-		if d.past(r.ExpiresAt) {
-			return false, expired(r.ExpiresAt)
-		}
+		r = seen
 		return !r.torn(), nil
 	})
+	if err != nil {
+		return Room{}, err
+	}
 	r.Users = active(r.Users)
-	return r, err
+	return r, nil
 }
 
 // Settle waits until queries show an event of a room that the projection has applied: the position, which a transaction

@@ -27,31 +27,36 @@ const patience = 5 * time.Second
 // errNotJSON also keeps the forms of other sites out: a browser asks before it sends JSON to another site.
 var errNotJSON = errors.New("the body is not JSON, by its Content-Type: send application/json")
 
-// nothing is the body of a command that needs no more than its path.
-type nothing struct{}
+// The bodies of commands. Some need no more than their path.
+type (
+	joining struct {
+		Name string `json:"name"`
+	}
+	picking struct {
+		Card string `json:"card"`
+	}
+	kicking struct {
+		UserID string `json:"userId"`
+	}
+	nothing struct{}
+)
 
 func (a *api) commands() {
 	a.mux.Handle("POST /rooms", a.open)
-	a.mux.Handle("POST /rooms/{id}/join", command(a, func(user string, body struct {
-		Name string `json:"name"`
-	}, now time.Time) room.Decision {
-		return room.Join(user, strings.TrimSpace(body.Name), now)
+	a.mux.Handle("POST /rooms/{id}/join", command(a, func(user string, b joining, now time.Time) room.Decision {
+		return room.Join(user, strings.TrimSpace(b.Name), now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/leave", command(a, func(user string, _ nothing, now time.Time) room.Decision {
 		return room.Leave(user, now)
 	}))
-	a.mux.Handle("POST /rooms/{id}/pick", command(a, func(user string, body struct {
-		Card string `json:"card"`
-	}, now time.Time) room.Decision {
-		return room.Pick(user, body.Card, now)
+	a.mux.Handle("POST /rooms/{id}/pick", command(a, func(user string, b picking, now time.Time) room.Decision {
+		return room.Pick(user, b.Card, now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, _ nothing, now time.Time) room.Decision {
 		return room.Refresh(user, now)
 	}))
-	a.mux.Handle("POST /rooms/{id}/kick", command(a, func(user string, body struct {
-		UserID string `json:"userId"`
-	}, now time.Time) room.Decision {
-		return room.Kick(body.UserID, user, now)
+	a.mux.Handle("POST /rooms/{id}/kick", command(a, func(user string, b kicking, now time.Time) room.Decision {
+		return room.Kick(b.UserID, user, now)
 	}))
 }
 
