@@ -10,21 +10,22 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 )
 
-// roomDocument is a room as a visitor sees it.
-type roomDocument struct {
-	RoomID    string         `json:"roomId"`
-	Name      string         `json:"name"`
-	Deck      []string       `json:"deck"`
-	Round     int            `json:"round"`
-	Revealed  bool           `json:"revealed"`
-	ExpiresAt time.Time      `json:"expiresAt"`
-	Version   uint64         `json:"version"`
-	You       string         `json:"you"`    // the visitor's user id
-	Joined    bool           `json:"joined"` // whether the visitor is in the room
-	Users     []userDocument `json:"users"`
+// Room is a room as a visitor sees it.
+type Room struct {
+	RoomID    string    `json:"roomId"`
+	Name      string    `json:"name"`
+	Deck      []string  `json:"deck"`
+	Round     int       `json:"round"`
+	Revealed  bool      `json:"revealed"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	Version   uint64    `json:"version"`
+	You       string    `json:"you"`    // the visitor's user id
+	Joined    bool      `json:"joined"` // whether the visitor is in the room
+	Users     []User    `json:"users"`
 }
 
-type userDocument struct {
+// User is somebody who is in the room.
+type User struct {
 	UserID string `json:"userId"`
 	Name   string `json:"name"`
 	Picked bool   `json:"picked"`
@@ -47,12 +48,12 @@ func (a *api) getRoom(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: document}, err
 }
 
-func (a *api) document(ctx context.Context, id, you string) (roomDocument, error) {
+func (a *api) document(ctx context.Context, id, you string) (Room, error) {
 	r, err := a.View.GetRoom(ctx, id)
 	if err != nil {
-		return roomDocument{}, err
+		return Room{}, err
 	}
-	document := roomDocument{
+	document := Room{
 		RoomID: r.RoomID, Name: r.Name, Deck: r.Deck, Round: r.Round, Revealed: r.Revealed, ExpiresAt: r.ExpiresAt,
 		Version: r.Version, You: you, Users: users(r.Users, you, r.Revealed),
 	}
@@ -106,10 +107,10 @@ func (a *api) getUser(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: users([]view.User{u}, you(r), now.Revealed)[0]}, nil
 }
 
-func users(all []view.User, you string, revealed bool) []userDocument {
-	documents := make([]userDocument, len(all))
+func users(all []view.User, you string, revealed bool) []User {
+	documents := make([]User, len(all))
 	for i, u := range all {
-		documents[i] = userDocument{UserID: u.UserID, Name: u.Name, Picked: u.Card != ""}
+		documents[i] = User{UserID: u.UserID, Name: u.Name, Picked: u.Card != ""}
 		if revealed || u.UserID == you {
 			documents[i].Card = u.Card
 		}
