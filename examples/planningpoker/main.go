@@ -11,11 +11,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/examples/planningpoker/load"
 )
 
 func main() {
@@ -48,9 +51,34 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		}
 		fmt.Fprintln(out, "On", dynamo.Where())
 		return serve(ctx, client, *address, *instance, out, log)
+	case "load":
+		config := load.Config{Logger: quiet(log)}
+		flags.IntVar(&config.Rooms, "rooms", 50, "how many rooms")
+		flags.IntVar(&config.Users, "users", 10, "how many users in each, at most 30")
+		seconds := flags.Int("seconds", 10, "how long they play")
+		flags.DurationVar(&config.Think, "think", time.Second, "how long a user takes to pick, on average; 0 for as fast as it goes")
+		if err := parse(flags, args); err != nil {
+			return err
+		}
+		config.Duration = time.Duration(*seconds) * time.Second
+		client, err := dynamo.Client(ctx)
+		if err != nil {
+			return err
+		}
+		report, err := load.Run(ctx, client, config)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, report)
+		return nil
 	default:
 		return fmt.Errorf("there is no command %q, only serve and load", command)
 	}
+}
+
+// quiet logs what goes wrong.
+func quiet(log io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 func parse(flags *flag.FlagSet, args []string) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/oklog/ulid/v2"
@@ -17,7 +16,7 @@ import (
 func serve(ctx context.Context, client *dynamodb.Client, address, instance string, out, log io.Writer) error {
 	server, err := service.Start(ctx, client, service.ServerConfig{
 		Address: address, Instance: instance,
-		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Logger: quiet(log),
 	})
 	if err != nil {
 		return err
