@@ -50,7 +50,8 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 		Tables: journal.Tables{
 			Journal: config.Prefix + "Operation", Snapshot: config.Prefix + "OperationSnapshot", Checkpoint: config.Prefix + "OperationCheckpoint",
 		},
-		Shards: 4, // of about 1,000 write units a second each; fixed once the tables are made
+		Shards:      4, // of about 1,000 write units a second each; fixed once the tables are made
+		RetryBudget: trailingDelay / 2,
 	}
 	rooms := config.Prefix + "Room"
 	s := &Service{
@@ -79,7 +80,8 @@ func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*liv
 	return live.New(live.Config{
 		Journal: s.Journal, Group: ViewGroup, Topics: []string{room.Definition.Type()}, Instance: instance, Logger: logger,
 		Key: func(ctx context.Context, r *journal.Record) (string, error) {
-			return r.Aggregate.Value, s.View.Settle(ctx, r.Aggregate.Value, r.Number)
+			_ = s.View.Settle(ctx, r.Aggregate.Value, r.Number) // who is told too early looks again after a while
+			return r.Aggregate.Value, nil
 		},
 	})
 }
