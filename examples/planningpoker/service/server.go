@@ -102,6 +102,7 @@ func (s *Server) assemble(config ServerConfig) (err error) {
 			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn),
 	}
 	return nil

@@ -201,7 +201,7 @@ func TestHeadSaysWhatGetWould(t *testing.T) {
 	path := "/rooms/" + roomID
 	assert.Equal(t, http.StatusNotFound, ada.do(http.MethodHead, path, "").status)
 	ada.open(opening)
-	for _, found := range []string{path, path + "/users", "/", "/r/" + roomID, "/healthz"} {
+	for _, found := range []string{path, path + "/users", path + "/events", "/", "/r/" + roomID, "/healthz"} {
 		got := ada.do(http.MethodHead, found, "")
 		assert.Equal(t, http.StatusOK, got.status, found)
 		assert.Empty(t, got.body)

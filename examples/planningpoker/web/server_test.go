@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -87,19 +88,21 @@ func TestAStreamEndsWhenItsRoomExpires(t *testing.T) {
 
 func TestWhoWaitsInVainLearnsThatTheCommandWasAccepted(t *testing.T) {
 	t.Parallel()
-	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
-	handler := web.New(web.Config{
-		Rooms: s.Rooms, View: s.View, Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Now: time.Now,
-		Wait: func(context.Context, string, uint64) error { return groups.ErrNotApplied },
-	})
-	request := httptest.NewRequest(http.MethodPost, "/rooms?wait=true", strings.NewReader(opening))
-	request.Header.Set("Content-Type", "application/json")
-	recorder := httptest.NewRecorder()
+	for _, reason := range []error{groups.ErrNotApplied, errors.New("no answer")} {
+		s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+		handler := web.New(web.Config{
+			Rooms: s.Rooms, View: s.View, Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Now: time.Now,
+			Wait: func(context.Context, string, uint64) error { return reason }, Logger: slog.New(slog.DiscardHandler),
+		})
+		request := httptest.NewRequest(http.MethodPost, "/rooms?wait=true", strings.NewReader(opening))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
 
-	handler.ServeHTTP(recorder, request)
+		handler.ServeHTTP(recorder, request)
 
-	assert.Equal(t, http.StatusAccepted, recorder.Code)
-	assert.JSONEq(t, `{"roomId": "`+roomID+`", "version": 1}`, recorder.Body.String())
+		assert.Equal(t, http.StatusAccepted, recorder.Code)
+		assert.JSONEq(t, `{"roomId": "`+roomID+`", "version": 1}`, recorder.Body.String())
+	}
 }
 
 func TestThePageIsServedForEachRoomAndLoadsNothingFromElsewhere(t *testing.T) {

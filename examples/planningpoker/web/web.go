@@ -59,10 +59,14 @@ type api struct {
 
 // New makes a handler for all of it.
 func New(config Config) http.Handler {
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
 	a := &api{Config: config, mux: rest.New(rest.Config{Explain: explain, Logger: config.Logger})}
 	a.commands()
 	a.queries()
 	a.mux.Raw("GET /rooms/{id}/events", http.HandlerFunc(a.stream))
+	a.mux.Handle("HEAD /rooms/{id}/events", a.existRoom) // a stream without content would not end
 	a.operations()
 	page(a.mux)
 	return secure(visit(a.mux))
