@@ -33,7 +33,7 @@ type Consumer struct {
 const (
 	pollInterval    = 50 * time.Millisecond
 	maxPollInterval = 200 * time.Millisecond
-	trailingDelay   = 2 * time.Second
+	trailingDelay   = 4 * time.Second
 )
 
 // NewConsumer makes a consumer. Journal is filled in, and so are ConsumerGroup and intervals that are not set.
