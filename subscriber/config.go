@@ -80,7 +80,7 @@ type Start struct {
 // Beginning starts with the first event of every aggregate.
 func Beginning() Start { return Start{} }
 
-// Now starts with the events that occur after the group was made, by their occurred_at and the clock of the member that makes it. An
+// Now starts with the events that occur after the call of Subscribe that makes the group, by their occurred_at and the clock of its process. An
 // aggregate that is imported later with older events is taken as earlier: the group begins after them. So use [Beginning] where they count.
 func Now() Start { return Start{now: true} }
 

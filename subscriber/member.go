@@ -24,7 +24,8 @@ type member struct {
 	rested chan *shard
 
 	// What follows is for the goroutine of run alone.
-	number    uint64 // in the roster; 0 when it has not joined
+	since     time.Time // it asks to be a member
+	number    uint64    // in the roster; 0 when it has not joined
 	beat      uint64
 	roster    checkpoint.Roster
 	sightings map[uint64]sighting
@@ -46,13 +47,13 @@ const maxDead = 50
 // beats is how often a member shows in the time of a lease that it lives.
 const beats = 4
 
-func (sub *Subscriber) newMember(ctx context.Context, topic string) *member {
+func (sub *Subscriber) newMember(ctx context.Context, topic string, since time.Time) *member {
 	shards := sub.config.Journal.Shards()
 	return &member{
 		subscription: sub.newSubscription(ctx, topic),
 		key:          checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic},
 		held:         make([]atomic.Pointer[shard], shards), rested: make(chan *shard),
-		shunned: map[int]time.Time{},
+		since: since, shunned: map[int]time.Time{},
 	}
 }
 
@@ -69,7 +70,7 @@ func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 
 	for m.join(ctx, seen) {
 		m.work(ctx)
-		seen = checkpoint.Roster{}
+		m.since, seen = m.now(), checkpoint.Roster{}
 	}
 }
 
@@ -87,7 +88,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 		if err == nil {
 			next := seen
 			if !next.Exists() {
-				next = checkpoint.NewRoster(len(m.held), m.config.Start.time(m.now()))
+				next = checkpoint.NewRoster(len(m.held), m.config.Start.time(m.since))
 			}
 			var number uint64
 			next, number = next.Join(checkpoint.Member{Lease: m.config.LeaseDuration})

@@ -1,9 +1,11 @@
 package subscriber_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -181,6 +185,44 @@ func TestAParkedAggregateWaitsAlsoAfterARestartAndOthersFlow(t *testing.T) {
 	assert.EqualValues(t, 0, sub.Stats().Parked, "it is parked once")
 }
 
+func TestAnEventIsNotTriedAgainBecauseTheOneBeforeItIsBeingStored(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty, j := faults.New(client), open(t, client)
+	write(t, j, "x", 0, 2)
+	storing, stored := make(chan struct{}), make(chan struct{})
+	faulty.Inject(faults.UpdateItem, onRow("position/x-0", faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+		close(storing)
+		<-stored
+		return call.Send(ctx)
+	})))
+	config := quick(open(t, faulty))
+	config.Failures = subscriber.Park(2)
+	_, messages := subscribe(t, config)
+	receiveAll(t, messages, 1)
+	<-storing
+	nack(t, messages, "x/2", 2)
+
+	comesAgain := func() bool {
+		select {
+		case <-messages:
+			return true
+		default:
+			return false
+		}
+	}
+	require.Never(t, comesAgain, 300*time.Millisecond, 10*time.Millisecond, "it had its attempts")
+	close(stored)
+
+	list := func() []groups.Behind {
+		parked, err := groups.New(j).Parked(t.Context(), "group", topic)
+		require.NoError(t, err)
+		return parked
+	}
+	eventually(t, "it is parked", func() bool { return len(list()) == 1 })
+	assert.Equal(t, "the message was nacked, 2 times", list()[0].Parked.Reason)
+}
+
 func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
 	t.Parallel()
 	client := create(t, 2)
@@ -202,7 +244,6 @@ func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
 
 	nowJournal := open(t, client)
 	now, fromNow := subscribe(t, with(quick(nowJournal), "now", subscriber.Now()))
-	eventually(t, "the group exists", func() bool { return len(now.Shards()) == 2 })
 	write(t, nowJournal, "x", 6, 1)
 	write(t, nowJournal, "new", 0, 1)
 	write(t, nowJournal, "done", 2, 1)
@@ -215,6 +256,22 @@ func TestAGroupCanBeginNowOrAtATime(t *testing.T) {
 	write(t, nowJournal, "done", 3, 1)
 	_, fromNow = subscribe(t, with(quick(open(t, client)), "now", subscriber.Beginning()))
 	assert.Equal(t, expect("done", 4, 4), receiveAll(t, fromNow, 1))
+}
+
+func TestAGroupThatBeginsNowMissesNothingOnceSubscribeHasReturned(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	begin := time.Now().Add(-time.Minute)
+	var clock atomic.Int64
+	clock.Store(begin.UnixMilli())
+	faulty := faults.New(client)
+	j := at(t, faulty, func() time.Time { return time.UnixMilli(clock.Load()) })
+	faulty.Inject(faults.GetItem, faults.Before(func() { clock.Store(time.Now().UnixMilli()) })) // it takes a minute to join
+
+	_, messages := subscribe(t, with(quick(j), "now", subscriber.Now()))
+	write(t, at(t, client, func() time.Time { return begin.Add(time.Second) }), "x", 0, 1)
+
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
 }
 
 func with(config subscriber.Config, group string, start subscriber.Start) subscriber.Config {

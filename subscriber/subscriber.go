@@ -71,6 +71,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	if sub.isClosed() {
 		return nil, ErrSubscriberClosed
 	}
+	since := sub.config.Journal.Config().Now()
 	seen, err := sub.check(ctx, topic)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %q: %w", topic, err)
@@ -81,7 +82,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		return nil, ErrSubscriberClosed
 	}
 	work, cancel := context.WithCancel(ctx)
-	m := sub.newMember(ctx, topic)
+	m := sub.newMember(ctx, topic, since)
 	sub.members[m] = struct{}{}
 	sub.running.Add(2)
 	go func() {

@@ -1,0 +1,185 @@
+// Package live tells the browsers that one process serves what has changed in a read model, by server-sent events.
+//
+//	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}, Instance: "host:8080", Key: roomOf})
+//	go feed.Run(ctx)
+//	...
+//	err := feed.Serve(w, r, roomID, func(ctx context.Context) (live.Event, error) { ... query the room })
+//
+// One consumer group keeps the read model, and each event is handled in one of its processes. So each process has a group of its own here, which
+// hears of all events, waits until the read model's group has applied them, and tells whoever watches. It holds nothing back: an event that it
+// cannot wait for is told all the same, and watchers look again after a while in any case.
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Config configures a [Feed]. All but Logger is required.
+type Config struct {
+	Journal *journal.Journal
+	Group   string   // the consumer group that keeps the read model
+	Topics  []string // of its events
+	// Instance names this process among those that serve the read model. With the same name after a crash it goes on with the same group,
+	// and leaves none behind.
+	Instance string
+	// Key gives what those watch whom an event concerns, "" for nobody. The read model has the event by then.
+	Key    func(context.Context, *journal.Record) (string, error)
+	Logger watermill.LoggerAdapter
+}
+
+// Feed hears of changes and tells those in its process who watch.
+type Feed struct {
+	config Config
+	groups *groups.Groups
+	router *message.Router
+
+	mu       sync.Mutex
+	watchers map[string]map[chan struct{}]struct{}
+	closed   bool
+}
+
+// New makes a feed that hears nothing until Run.
+func New(config Config) (*Feed, error) {
+	if config.Journal == nil || config.Key == nil || config.Group == "" || config.Instance == "" || len(config.Topics) == 0 {
+		return nil, errors.New("live: Journal, Group, Topics, Instance and Key are required")
+	}
+	if config.Logger == nil {
+		config.Logger = watermill.NopLogger{}
+	}
+	router, err := message.NewRouter(message.RouterConfig{}, config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	f := &Feed{
+		config: config, groups: groups.New(config.Journal), router: router,
+		watchers: map[string]map[chan struct{}]struct{}{},
+	}
+	for _, topic := range config.Topics {
+		sub, err := subscriber.NewSubscriber(subscriber.Config{
+			Journal: config.Journal, ConsumerGroup: f.group(), Start: subscriber.Now(),
+			CommitInterval: 10 * time.Second, // what comes again after a crash does no harm
+		}, config.Logger)
+		if err != nil {
+			return nil, err
+		}
+		router.AddConsumerHandler("live/"+topic, topic, sub, f.handle)
+	}
+	return f, nil
+}
+
+func (f *Feed) group() string { return f.config.Group + "-live-" + f.config.Instance }
+
+// Run hears of changes until the context ends or Close is called.
+func (f *Feed) Run(ctx context.Context) error { return f.router.Run(ctx) }
+
+// Running is closed once Run hears.
+func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
+
+// removal bounds how long Close takes to remove the group.
+const removal = 5 * time.Second
+
+// Close ends Run and all streams, and removes the group.
+func (f *Feed) Close() error {
+	f.mu.Lock()
+	again := f.closed
+	f.closed = true
+	for _, watching := range f.watchers {
+		for watcher := range watching {
+			close(watcher)
+		}
+	}
+	f.watchers = nil
+	f.mu.Unlock()
+	if again {
+		return nil
+	}
+	if err := f.router.Close(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), removal)
+	defer cancel()
+	for _, topic := range f.config.Topics {
+		if err := f.groups.Remove(ctx, f.group(), topic, groups.Removal{}); err != nil && !errors.Is(err, groups.ErrNoGroup) {
+			return fmt.Errorf("live: %w", err)
+		}
+	}
+	return nil
+}
+
+// Watch gives a signal after changes, one for several that come at once. The channel is closed with the feed. Stop frees it.
+func (f *Feed) Watch(key string) (changed <-chan struct{}, stop func()) {
+	watcher := make(chan struct{}, 1)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		close(watcher)
+		return watcher, func() {}
+	}
+	if f.watchers[key] == nil {
+		f.watchers[key] = map[chan struct{}]struct{}{}
+	}
+	f.watchers[key][watcher] = struct{}{}
+	return watcher, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.watchers[key], watcher)
+		if len(f.watchers[key]) == 0 {
+			delete(f.watchers, key)
+		}
+	}
+}
+
+func (f *Feed) tell(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for watcher := range f.watchers[key] {
+		select {
+		case watcher <- struct{}{}:
+		default: // it has not looked since the last one
+		}
+	}
+}
+
+func (f *Feed) isWatched() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.watchers) > 0
+}
+
+// patience is how long the read model has to apply an event.
+const patience = 5 * time.Second
+
+func (f *Feed) handle(msg *message.Message) error {
+	record, ok := subscriber.RecordFromContext(msg.Context())
+	if !ok || !f.isWatched() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(msg.Context(), patience)
+	defer cancel()
+	fields := watermill.LogFields{"event": record.Aggregate.String(), "number": record.Number}
+	if err := f.groups.WaitApplied(ctx, f.config.Group, record.Aggregate, record.Number); err != nil && msg.Context().Err() == nil {
+		f.config.Logger.Error("The read model is late, its watchers may be told too early", err, fields)
+	}
+	key, err := f.config.Key(msg.Context(), record)
+	if err != nil {
+		if msg.Context().Err() == nil {
+			f.config.Logger.Error("Nobody is told of a change", err, fields)
+		}
+		return nil // who watches looks again
+	}
+	if key != "" {
+		f.tell(key)
+	}
+	return nil
+}
