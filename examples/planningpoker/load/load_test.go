@@ -1,0 +1,30 @@
+package load_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/load"
+)
+
+func TestEveryCommandOfALoadShowsOnItsPage(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+
+	report, err := load.Run(t.Context(), client, load.Config{Rooms: 4, Users: 3, Duration: 300 * time.Millisecond, Think: 20 * time.Millisecond})
+
+	require.NoError(t, err)
+	assert.Zero(t, report.Failed)
+	assert.Greater(t, report.Commands, 4*4, "each room must play a round")
+	assert.Len(t, report.Latencies, report.Commands)
+	assert.LessOrEqual(t, report.Quantile(0.5), report.Quantile(0.99))
+	assert.Regexp(t, `^planningpoker 4 rooms of 3 users: \d+ commands a second, commit to page \d+ ms in the median, \d+ ms at 99%, 0 failed$`, fmt.Sprint(report))
+	tables, err := client.ListTables(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Empty(t, tables.TableNames, "a load must clean up")
+}
