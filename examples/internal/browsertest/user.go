@@ -84,7 +84,7 @@ func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 		}),
 		emulation.SetEmulatedMedia().WithFeatures(s.media),
 		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
-		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite}).
+		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
 			WithBrowserContextID(jar),
 	); err != nil {
 		t.Fatalf("%s opens a window: %v", name, err)
