@@ -65,7 +65,7 @@ func TestARunOfEventsIsOneTransaction(t *testing.T) {
 	again := newTotals(t, w.client, projection.Config{})
 	w.consume(subscriber.Config{}, again.Handle)
 	eventually(t, "what is new counts", func() bool { return w.total("x") == 90*91/2+5 })
-	assert.EqualValues(t, 1, again.Stats().Applied)
+	eventually(t, "it is counted, after the transaction", func() bool { return again.Stats().Applied == 1 })
 }
 
 func TestRunsLeaveOutTypesThatWereNotAskedFor(t *testing.T) {

@@ -217,6 +217,8 @@ func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	busy(t, j, &ys, "it cannot be taken off", func() bool { return refused.Load() >= 3 })
 	write(t, j, "x", 1, 1)
 	receive(t, xs) // never answered
+	cursor := progress(t, j).Cursor
+	busy(t, j, &ys, "the attempt that was under way is over", func() bool { return progress(t, j).Cursor.After(cursor) })
 	var unlisted sync.Once
 	gone := make(chan struct{})
 	faulty.Inject(faults.DeleteItem, func(ctx context.Context, call faults.Call) (any, error) {
@@ -224,7 +226,7 @@ func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 		return call.Send(ctx)
 	})
 	mend()
-	cursor := progress(t, j).Cursor
+	cursor = progress(t, j).Cursor
 	busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(cursor.Add(100 * time.Millisecond)) })
 
 	assert.True(t, isBehind(t, j), "x/2 is not handled")

@@ -130,8 +130,8 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 
 // committed tells where the position is stored, after all that handlers may have done.
 func (sh *shard) committed(st *stream) (uint64, error) {
-	if !st.position.mu.TryLock() {
-		return 0, errCommitting
+	if err := st.position.own(sh.messageCtx); err != nil {
+		return 0, err
 	}
 	defer st.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)

@@ -1,6 +1,7 @@
 package subscriber_test
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -181,6 +183,44 @@ func TestAParkedAggregateWaitsAlsoAfterARestartAndOthersFlow(t *testing.T) {
 		sub, messages = subscribe(t, config)
 	}
 	assert.EqualValues(t, 0, sub.Stats().Parked, "it is parked once")
+}
+
+func TestAnEventIsNotTriedAgainBecauseTheOneBeforeItIsBeingStored(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty, j := faults.New(client), open(t, client)
+	write(t, j, "x", 0, 2)
+	storing, stored := make(chan struct{}), make(chan struct{})
+	faulty.Inject(faults.UpdateItem, onRow("position/x-0", faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+		close(storing)
+		<-stored
+		return call.Send(ctx)
+	})))
+	config := quick(open(t, faulty))
+	config.Failures = subscriber.Park(2)
+	_, messages := subscribe(t, config)
+	receiveAll(t, messages, 1)
+	<-storing
+	nack(t, messages, "x/2", 2)
+
+	comesAgain := func() bool {
+		select {
+		case <-messages:
+			return true
+		default:
+			return false
+		}
+	}
+	require.Never(t, comesAgain, 300*time.Millisecond, 10*time.Millisecond, "it had its attempts")
+	close(stored)
+
+	list := func() []groups.Behind {
+		parked, err := groups.New(j).Parked(t.Context(), "group", topic)
+		require.NoError(t, err)
+		return parked
+	}
+	eventually(t, "it is parked", func() bool { return len(list()) == 1 })
+	assert.Equal(t, "the message was nacked, 2 times", list()[0].Parked.Reason)
 }
 
 func TestAGroupCanBeginNowOrAtATime(t *testing.T) {

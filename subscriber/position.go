@@ -100,6 +100,8 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", p.stream.id, err)
 	}
 	defer stored.mu.Unlock()
+	stored.handling.Store(true)
+	defer stored.handling.Store(false)
 	if p.shard.isAbandoned() {
 		return fmt.Errorf("%w: the message was not answered before the shard was given up", ErrFenced)
 	}
@@ -120,6 +122,16 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 	stored.doubt = false
 	stored.stored.Store(advance.To)
 	p.shard.stats.positions.Add(1)
+	return nil
+}
+
+// own waits for a write of the position, and gives errCommitting for that of a handler, which may take for ever.
+func (p *position) own(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if p.handling.Load() || p.mu.Lock(ctx) != nil {
+		return errCommitting
+	}
 	return nil
 }
 

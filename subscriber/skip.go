@@ -12,8 +12,8 @@ var errCommitting = errors.New("the handler of the event has not returned from i
 
 // skip passes over an event and keeps a record of it.
 func (sh *shard) skip(ctx context.Context, st *stream) error {
-	if !st.position.mu.TryLock() {
-		return errCommitting // and a lane must not wait for it, or Close would
+	if err := st.position.own(ctx); err != nil {
+		return err
 	}
 	defer st.position.mu.Unlock()
 	_, together := sh.config.Positions.(transactional)

@@ -79,7 +79,8 @@ type position struct {
 	stored atomic.Uint64 // written under mu
 	doubt  bool          // a write of it failed and may have been done all the same
 
-	together atomic.Bool // a handler is in a transaction for several events
+	handling atomic.Bool // a handler has mu
+	together atomic.Bool // it is in a transaction for several events
 	longest  int         // how many events a transaction may be for, since one for several failed; 0 for any number. Under mu
 }
 

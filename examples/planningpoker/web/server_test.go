@@ -112,7 +112,7 @@ func TestThePageIsServedForEachRoomAndLoadsNothingFromElsewhere(t *testing.T) {
 	for _, path := range []string{"/", "/r/" + roomID} {
 		got := ada.do(http.MethodGet, path, "")
 		assert.Equal(t, http.StatusOK, got.status)
-		assert.Contains(t, got.body, "<!doctype html>")
+		assert.Contains(t, got.body, "<!DOCTYPE html>")
 		assert.Contains(t, got.header.Get("Content-Security-Policy"), "default-src 'self'")
 		assert.Equal(t, "nosniff", got.header.Get("X-Content-Type-Options"))
 	}

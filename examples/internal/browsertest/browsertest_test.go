@@ -1,0 +1,158 @@
+package browsertest_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/examples/internal/browsertest"
+)
+
+var chromium browsertest.Chromium // one for all tests
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	chromium.Close()
+	os.Exit(code)
+}
+
+// serve gives the URL of a page whose body and script are these.
+func serve(t *testing.T, body, script string) string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Security-Policy", "default-src 'self'")
+		greeting := ""
+		if _, err := r.Cookie("known"); err != nil {
+			http.SetCookie(w, &http.Cookie{Name: "known", Value: "yes"})
+			greeting = "<p>You are new here"
+		}
+		fmt.Fprintf(w, `<!DOCTYPE html><link rel="icon" href="/icon"><title>Page</title><body>%s%s<script src="script.js"></script>`, body, greeting)
+	})
+	mux.HandleFunc("GET /script.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		fmt.Fprint(w, script)
+	})
+	mux.HandleFunc("GET /icon", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Type", "image/svg+xml") })
+	mux.HandleFunc("GET /broken", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: news\ndata: {\"it\": \"works\"}\n\n")
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestControlsAreFoundByTheirNamesAndReachedByTheKeyboard(t *testing.T) {
+	t.Parallel()
+	url := serve(t, `<label>Name <input id="name"></label> <label>Size <select><option>S<option>L</select></label>
+		<button aria-label="Greet">!</button><button hidden>Greet</button><p id="out">`, `
+		document.querySelector("button").onclick = () => setTimeout(() => {
+			document.querySelector("#out").textContent = "Hello " + document.querySelector("#name").value +
+				", size " + document.querySelector("select").value
+		}, 50)`)
+	ada := chromium.User(t, "Ada")
+	ada.Open(url)
+
+	ada.Type("Name", "somebody")
+	ada.Type("Name", "Ada")
+	ada.Choose("Size", "L")
+	ada.Press("Greet")
+	ada.Sees("Hello Ada, size L")
+	ada.SeesNo("somebody")
+
+	ada.Open(url)
+	ada.TabTo("Name")
+	ada.Keys("Eve")
+	ada.TabTo("Greet")
+	assert.Equal(t, "Greet", ada.Focus())
+	ada.Keys(kb.Enter)
+	ada.Sees("Hello Eve")
+}
+
+func TestUsersHaveCookiesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	url := serve(t, "<p>Welcome", "")
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	ada.Open(url)
+	ada.Sees("You are new here")
+	ada.Reload()
+	ada.SeesNo("You are new here")
+	ben.Open(url)
+	ben.Sees("You are new here")
+}
+
+func TestPreferencesAndSizesAreThoseOfTheUser(t *testing.T) {
+	t.Parallel()
+	url := serve(t, "", "")
+	ada, ben := chromium.User(t, "Ada", browsertest.Phone, browsertest.Dark, browsertest.Still), chromium.User(t, "Ben")
+	ada.Open(url)
+	ben.Open(url)
+	for _, media := range []string{"(prefers-color-scheme: dark)", "(prefers-reduced-motion: reduce)"} {
+		query := fmt.Sprintf("matchMedia(%q).matches", media)
+		assert.True(t, browsertest.Evaluate[bool](ada, query), media)
+		assert.False(t, browsertest.Evaluate[bool](ben, query), media)
+	}
+	assert.Equal(t, 360, browsertest.Evaluate[int](ada, "screen.width"))
+}
+
+func TestEventsOfTheServerAreKept(t *testing.T) {
+	t.Parallel()
+	ada := chromium.User(t, "Ada")
+	ada.Open(serve(t, `<p id="out">`, `
+		const source = new EventSource("/events");
+		source.addEventListener("news", (e) => { document.querySelector("#out").textContent = "heard"; source.close() })`))
+	ada.Sees("heard")
+	assert.Equal(t, []string{`{"it": "works"}`}, ada.Received())
+}
+
+// recorder takes the failures of a page instead of the test.
+type recorder struct {
+	*testing.T
+	failures []string
+}
+
+func (r *recorder) Errorf(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
+}
+
+func TestATestFailsOnTroubleThatItDoesNotExpect(t *testing.T) {
+	t.Parallel()
+	for trouble, page := range map[string]struct{ body, script string }{
+		"uncaught exception":      {script: `throw new Error("oops")`},
+		"in promise":              {script: `Promise.reject(new Error("oops"))`},
+		`console.error: "oops"`:   {script: `console.error("oops")`},
+		"Content Security Policy": {body: `<script>document.title = "never"</script>`},
+		"status 404 of":           {script: `fetch("/nothing")`},
+		"net::ERR_EMPTY_RESPONSE": {script: `fetch("/broken").catch(() => {})`},
+	} {
+		t.Run(trouble, func(t *testing.T) {
+			t.Parallel()
+			url := serve(t, page.body, "setTimeout(() => { document.body.append('loaded') }, 100);"+page.script)
+			for _, expected := range []bool{false, true} {
+				recorded := &recorder{T: t}
+				t.Cleanup(func() { // after the user's own
+					if expected {
+						assert.Empty(t, recorded.failures)
+						return
+					}
+					if assert.NotEmpty(t, recorded.failures) {
+						assert.Contains(t, recorded.failures[0], trouble)
+					}
+				})
+				ada := chromium.User(recorded, "Ada")
+				if expected {
+					ada.Expects(trouble)
+				}
+				ada.Open(url)
+				ada.Sees("loaded")
+			}
+		})
+	}
+}

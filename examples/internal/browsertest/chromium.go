@@ -1,0 +1,78 @@
+package browsertest
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+)
+
+// patience bounds a failing test and is no claim about speed.
+const patience = 20 * time.Second
+
+// startPatience is for machines that are busy compiling the next tests.
+const startPatience = time.Minute
+
+var errMissing = errors.New("browser tests need Chromium: install it (Debian: apt-get install chromium), or run the tests with -short")
+
+// Chromium is a browser. The zero value is ready to use, the first user starts it.
+type Chromium struct {
+	start  sync.Once
+	ctx    context.Context // of chromedp, which keeps the browser there
+	cancel context.CancelFunc
+	err    error
+}
+
+// Close ends the browser.
+func (c *Chromium) Close() {
+	c.start.Do(func() {})
+	if c.cancel != nil {
+		c.cancel()
+	}
+}
+
+// running gives the context of the running browser.
+func (c *Chromium) running(t testing.TB) context.Context {
+	t.Helper()
+	path, err := find()
+	if err != nil {
+		if testing.Short() {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	c.start.Do(func() { c.err = c.run(path) })
+	if c.err != nil {
+		t.Fatalf("start %s: %v", path, c.err)
+	}
+	return c.ctx
+}
+
+func (c *Chromium) run(path string) error {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], // headless, no use of /dev/shm, no sandbox for root
+		chromedp.ExecPath(path),
+		chromedp.WSURLReadTimeout(startPatience),
+		chromedp.DisableGPU,
+		chromedp.Flag("lang", "en-GB"),
+	)
+	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
+	browser, _ := chromedp.NewContext(allocator,
+		// It complains of what is newer in Chromium than in itself.
+		chromedp.WithErrorf(func(string, ...any) {}),
+	)
+	c.ctx, c.cancel = browser, end
+	return chromedp.Run(browser)
+}
+
+func find() (path string, err error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errMissing
+}

@@ -1,0 +1,202 @@
+package browsertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// Press clicks the one button, link or the like of that name, once it is there and nothing covers it.
+func (u *User) Press(name string) {
+	u.t.Helper()
+	u.eventually(fmt.Sprintf("to press %q", name), func(ctx context.Context) error {
+		control, err := find1(ctx, name)
+		if err != nil {
+			return err
+		}
+		var at struct {
+			X, Y float64
+			Free bool
+		}
+		if err := control.call(ctx, `function() {
+			this.scrollIntoView({block: "center", inline: "nearest", behavior: "instant"});
+			const box = this.getBoundingClientRect();
+			const [X, Y] = [box.x + box.width / 2, box.y + box.height / 2];
+			const top = document.elementFromPoint(X, Y);
+			return {X, Y, Free: this.contains(top) && !this.disabled};
+		}`, &at); err != nil {
+			return err
+		}
+		if !at.Free {
+			return errors.New("it is covered or disabled")
+		}
+		return chromedp.MouseClickXY(at.X, at.Y).Do(ctx)
+	})
+}
+
+// Type replaces what is in the field of that name.
+func (u *User) Type(name, text string) {
+	u.t.Helper()
+	u.eventually(fmt.Sprintf("to type in %q", name), func(ctx context.Context) error {
+		control, err := find1(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := control.call(ctx, `function() { this.focus(); this.select?.(); return document.activeElement === this }`, new(bool)); err != nil {
+			return err
+		}
+		if text == "" {
+			return chromedp.KeyEvent(kb.Backspace).Do(ctx)
+		}
+		return input.InsertText(text).Do(ctx)
+	})
+}
+
+// Choose chooses an option of the list of that name by its value.
+func (u *User) Choose(name, value string) {
+	u.t.Helper()
+	u.eventually(fmt.Sprintf("to choose in %q", name), func(ctx context.Context) error {
+		control, err := find1(ctx, name)
+		if err != nil {
+			return err
+		}
+		var chosen bool
+		if err := control.call(ctx, fmt.Sprintf(`function() {
+			this.value = %q;
+			for (const event of ["input", "change"]) this.dispatchEvent(new Event(event, {bubbles: true}));
+			return this.value === %[1]q;
+		}`, value), &chosen); err != nil {
+			return err
+		}
+		if !chosen {
+			return fmt.Errorf("there is no option %q", value)
+		}
+		return nil
+	})
+}
+
+// Keys types keys, those of package kb as well, wherever the focus is.
+func (u *User) Keys(keys string) {
+	u.t.Helper()
+	u.do("type", chromedp.KeyEvent(keys))
+}
+
+// TabTo moves on by the tabulator until the control of that name has the focus, and fails if it never does or if the focus cannot be
+// seen.
+func (u *User) TabTo(name string) {
+	u.t.Helper()
+	const tooMany = 60
+	var passed []string
+	for range tooMany {
+		u.Keys(kb.Tab)
+		focus, visible := u.focus()
+		if focus != "" && !visible {
+			u.t.Fatalf("%s cannot see that the focus is on %q", u.name, focus)
+		}
+		if focus == name {
+			return
+		}
+		passed = append(passed, focus)
+	}
+	u.t.Fatalf("%s never comes to %q, only to %s", u.name, name, quoted(passed))
+}
+
+// Focus is the name of the control that has the focus, "" if none has.
+func (u *User) Focus() string {
+	u.t.Helper()
+	name, _ := u.focus()
+	return name
+}
+
+func (u *User) focus() (name string, visible bool) {
+	u.t.Helper()
+	u.do("tell where the focus is", chromedp.ActionFunc(func(ctx context.Context) error {
+		object, thrown, err := runtime.Evaluate("document.activeElement").Do(ctx)
+		if err != nil || thrown != nil {
+			return errors.Join(err, thrown)
+		}
+		element := control{object: object.ObjectID}
+		if err := element.call(ctx, `function() {
+			const style = getComputedStyle(this);
+			return this !== document.body && this.matches(":focus-visible") &&
+				style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+		}`, &visible); err != nil {
+			return err
+		}
+		var tree struct {
+			Nodes []axNode `json:"nodes"`
+		}
+		err = cdp.Execute(ctx, "Accessibility.getPartialAXTree",
+			map[string]any{"objectId": object.ObjectID, "fetchRelatives": false}, &tree)
+		if err == nil && len(tree.Nodes) > 0 && tree.Nodes[0].control() {
+			name = tree.Nodes[0].Name.Value
+		}
+		return err
+	}))
+	return name, visible
+}
+
+// axNode is a node of the accessibility tree. The library's own type fails on what it does not know.
+type axNode struct {
+	Ignored bool `json:"ignored"`
+	Role    struct {
+		Value string `json:"value"`
+	} `json:"role"`
+	Name struct {
+		Value string `json:"value"`
+	} `json:"name"`
+	BackendDOMNodeID cdp.BackendNodeID `json:"backendDOMNodeId"`
+}
+
+func (n axNode) control() bool {
+	switch n.Role.Value {
+	case "button", "link", "textbox", "searchbox", "spinbutton", "combobox", "checkbox", "radio", "Date", "DisclosureTriangle", "listbox":
+		return !n.Ignored
+	}
+	return false
+}
+
+// control is an element of the page.
+type control struct{ object runtime.RemoteObjectID }
+
+// find1 finds the one control that has the name.
+func find1(ctx context.Context, name string) (control, error) {
+	document, thrown, err := runtime.Evaluate("document").Do(ctx)
+	if err != nil || thrown != nil {
+		return control{}, errors.Join(err, thrown)
+	}
+	var found struct {
+		Nodes []axNode `json:"nodes"`
+	}
+	if err := cdp.Execute(ctx, "Accessibility.queryAXTree",
+		map[string]any{"objectId": document.ObjectID, "accessibleName": name}, &found); err != nil {
+		return control{}, err
+	}
+	var controls []axNode
+	for _, node := range found.Nodes {
+		if node.control() {
+			controls = append(controls, node)
+		}
+	}
+	if len(controls) != 1 {
+		return control{}, fmt.Errorf("%d controls are named %q", len(controls), name)
+	}
+	object, err := dom.ResolveNode().WithBackendNodeID(controls[0].BackendDOMNodeID).Do(ctx)
+	if err != nil {
+		return control{}, err
+	}
+	return control{object: object.ObjectID}, nil
+}
+
+func (c control) call(ctx context.Context, function string, result any) error {
+	return chromedp.CallFunctionOn(function, result, func(p *runtime.CallFunctionOnParams) *runtime.CallFunctionOnParams {
+		return p.WithObjectID(c.object)
+	}).Do(ctx)
+}

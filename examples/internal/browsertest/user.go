@@ -1,0 +1,194 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// User is somebody with a browser window and cookies of their own. Whatever they cannot do fails the test.
+type User struct {
+	t    testing.TB
+	name string
+	ctx  context.Context // of chromedp, the window
+
+	mu       sync.Mutex
+	expected []string
+	received []string
+	troubles []string
+}
+
+// Option chooses how a user comes to the page.
+type Option func(*settings)
+
+type settings struct {
+	width, height int64
+	scale         float64
+	phone         bool
+	media         []*emulation.MediaFeature
+}
+
+// Phone is a small one, of 360 by 740 pixels.
+func Phone(s *settings) { s.width, s.height, s.phone = 360, 740, true }
+
+// Window has that many CSS pixels, scale device pixels each. Default: 1100 by 800, one each.
+func Window(width, height int64, scale float64) Option {
+	return func(s *settings) { s.width, s.height, s.scale = width, height, scale }
+}
+
+// Dark is for who prefers dark colours.
+func Dark(s *settings) {
+	s.media = append(s.media, &emulation.MediaFeature{Name: "prefers-color-scheme", Value: "dark"})
+}
+
+// Still is for who prefers that nothing moves.
+func Still(s *settings) {
+	s.media = append(s.media, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
+}
+
+// User gives a new user, whose troubles are the test's.
+func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
+	t.Helper()
+	s := settings{width: 1100, height: 800, scale: 1}
+	for _, option := range options {
+		option(&s)
+	}
+	u := &User{t: t, name: name}
+	jar, window, err := newWindow(c.running(t))
+	if err != nil {
+		t.Fatalf("%s opens a window: %v", name, err)
+	}
+	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithTargetID(window))
+	u.ctx = ctx
+	chromedp.ListenTarget(ctx, u.watch)
+	t.Cleanup(func() {
+		u.report()
+		cancel()
+		if err := target.DisposeBrowserContext(jar).Do(inBrowser(c.ctx)); err != nil {
+			t.Errorf("%s closes the window: %v", name, err)
+		}
+	})
+	// The first run must not have a deadline, as the window would go with it.
+	if err := chromedp.Run(ctx,
+		chromedp.EmulateViewport(s.width, s.height, func(p *emulation.SetDeviceMetricsOverrideParams, touch *emulation.SetTouchEmulationEnabledParams) {
+			p.DeviceScaleFactor, p.Mobile, touch.Enabled = s.scale, s.phone, s.phone
+		}),
+		emulation.SetEmulatedMedia().WithFeatures(s.media),
+		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
+		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
+			WithBrowserContextID(jar),
+	); err != nil {
+		t.Fatalf("%s opens a window: %v", name, err)
+	}
+	return u
+}
+
+// newWindow opens a window with cookies of its own. The library would open a tab, and Chromium has no window to add it to.
+func newWindow(ctx context.Context) (jar cdp.BrowserContextID, id target.ID, err error) {
+	ctx = inBrowser(ctx)
+	jar, err = target.CreateBrowserContext().Do(ctx)
+	if err != nil {
+		return jar, id, err
+	}
+	var window target.CreateTargetReturns
+	err = cdp.Execute(ctx, target.CommandCreateTarget,
+		map[string]any{"url": "about:blank", "browserContextId": jar, "newWindow": true}, &window)
+	return jar, window.TargetID, err
+}
+
+func inBrowser(ctx context.Context) context.Context {
+	return cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
+}
+
+// Open goes to a page, and returns when it and its scripts are loaded.
+func (u *User) Open(url string) {
+	u.t.Helper()
+	u.do("open "+url, chromedp.Navigate(url))
+}
+
+// Reload loads the page again.
+func (u *User) Reload() {
+	u.t.Helper()
+	u.do("reload", chromedp.Reload())
+}
+
+// URL is the address of the page.
+func (u *User) URL() string {
+	u.t.Helper()
+	return Evaluate[string](u, "location.href")
+}
+
+// Evaluate gives the value of a JavaScript expression, or what it promises.
+func Evaluate[T any](u *User, expression string) T {
+	u.t.Helper()
+	var value T
+	u.do("evaluate "+expression, chromedp.Evaluate(expression, &value, chromedp.EvalAsValue, awaitPromise))
+	return value
+}
+
+// Together lets several users act at the same time.
+func Together(t testing.TB, acts ...func()) {
+	t.Helper()
+	var acting sync.WaitGroup
+	for _, act := range acts {
+		acting.Add(1)
+		go func() { // not WaitGroup.Go, as a test that fails ends the goroutine
+			defer acting.Done()
+			act()
+		}()
+	}
+	acting.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+}
+
+func (u *User) do(what string, actions ...chromedp.Action) {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.ctx, patience)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		u.t.Fatalf("%s cannot %s: %v", u.name, what, err)
+	}
+}
+
+// eventually waits until a condition of the page holds. An error means that it does not, as while the page is loading.
+func (u *User) eventually(what string, holds func(ctx context.Context) error) {
+	u.t.Helper()
+	ctx, cancel := context.WithTimeout(u.ctx, patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	var last error
+	for {
+		err := chromedp.Run(ctx, chromedp.ActionFunc(holds))
+		if err == nil {
+			return
+		}
+		if ctx.Err() == nil {
+			last = err
+		}
+		select {
+		case <-ctx.Done():
+			u.t.Fatalf("%s waits in vain: %s: %v", u.name, what, last)
+		case <-again.C:
+		}
+	}
+}
+
+func quoted(texts []string) string {
+	var all []string
+	for _, text := range texts {
+		all = append(all, fmt.Sprintf("%q", text))
+	}
+	return strings.Join(all, ", ")
+}
