@@ -83,6 +83,8 @@ func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 			p.DeviceScaleFactor, p.Mobile, touch.Enabled = s.scale, s.phone, s.phone
 		}),
 		emulation.SetEmulatedMedia().WithFeatures(s.media),
+		emulation.SetLocaleOverride().WithLocale("en-GB"),
+		emulation.SetTimezoneOverride("UTC"),
 		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
 		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
 			WithBrowserContextID(jar),
