@@ -1,4 +1,4 @@
-import { listen, request } from "./server.js";
+import { listen, request, sentence } from "./server.js";
 import { moveInHand, show, stopAt } from "./room.js";
 
 const $ = (id) => document.getElementById(id);
@@ -8,15 +8,16 @@ function say(text) {
   $("message").hidden = !text;
 }
 
-// act does what a control asks for, once at a time, and says what went wrong.
-async function act(control, what) {
+// act does what a control asks for, once at a time, and says what went wrong. gone takes the reason
+// where there is nothing any more to act on.
+async function act(control, what, gone = say) {
   if (control.getAttribute("aria-busy") === "true") return;
   control.setAttribute("aria-busy", "true");
   say();
   try {
-    return await what();
+    await what();
   } catch (problem) {
-    say(problem.message);
+    (problem.status === 410 ? gone : say)(problem.message);
   } finally {
     control.removeAttribute("aria-busy");
   }
@@ -44,6 +45,8 @@ function lobby() {
 function room(id) {
   const path = `/rooms/${id}`;
   const command = (name, body = {}) => request("POST", `${path}/${name}`, body);
+  const closed = (reason) => over("This room is closed", reason);
+  const attempt = (control, what) => act(control, what, closed);
   const { name } = $("join").elements;
   let view; // the newest that came
   let pending; // the card that was clicked: {card, version}, with the version that shows it once it is known
@@ -82,11 +85,11 @@ function room(id) {
 
   const end = listen(`${path}/events`, {
     why: path,
-    handlers: { room: update, gone: ({ detail }) => over("This room is closed", detail) },
+    handlers: { room: update, gone: ({ detail }) => closed(sentence(detail)) },
     connected: (there) => {
       $("connection").textContent = there ? "" : "Connection lost, trying again …";
     },
-    refused: ({ status, message }) => over(status === 410 ? "This room is closed" : "There is no such room", message),
+    refused: ({ status, message }) => (status === 410 ? closed(message) : over("There is no such room", message)),
   });
 
   $("link").value = location.href;
@@ -104,7 +107,7 @@ function room(id) {
   name.value = localStorage.getItem("name") ?? "";
   $("join").onsubmit = (event) => {
     event.preventDefault();
-    act($("join"), async () => {
+    attempt($("join"), async () => {
       await command("join", { name: name.value.trim() });
       localStorage.setItem("name", name.value.trim());
     });
@@ -115,20 +118,27 @@ function room(id) {
     const card = target.closest("button");
     if (!card || view.revealed) return;
     stopAt($("hand").children, card);
-    act($("hand"), async () => {
-      const mine = (pending = { card: card.value });
-      show(view, card.value);
-      try {
-        ({ version: mine.version } = await command("pick", { card: card.value }));
-      } finally {
-        if (mine.version === undefined || mine.version <= view.version) pending = undefined;
-        show(view, pending?.card);
-      }
-    });
+    pending = { card: card.value };
+    show(view, pending.card);
+    attempt($("hand"), pick);
   };
 
-  $("refresh").onclick = () => act($("refresh"), () => command("refresh"));
-  $("leave").onclick = () => act($("leave"), async () => {
+  // pick sends the card that was clicked last, also if that was while the one before was on its way.
+  async function pick() {
+    let sent;
+    try {
+      while (pending && pending !== sent) {
+        sent = pending;
+        sent.version = (await command("pick", { card: sent.card })).version;
+      }
+    } finally {
+      if (!(pending?.version > view.version)) pending = undefined;
+      show(view, pending?.card);
+    }
+  }
+
+  $("refresh").onclick = () => attempt($("refresh"), () => command("refresh"));
+  $("leave").onclick = () => attempt($("leave"), async () => {
     leaving = true;
     await command("leave").catch((problem) => {
       leaving = false;
@@ -146,7 +156,7 @@ function room(id) {
     $("kick").showModal();
   };
   $("kick").onclose = () => {
-    if ($("kick").returnValue === "kick") act($("seats"), () => command("kick", { userId: kicked.userId }));
+    if ($("kick").returnValue === "kick") attempt($("seats"), () => command("kick", { userId: kicked.userId }));
   };
 }
 

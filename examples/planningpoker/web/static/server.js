@@ -1,7 +1,7 @@
 // Talking to the server: requests, and the events that it sends.
 
 const patience = 30_000; // ms for a reply; the server gives up by itself at about that time
-const silence = 75_000; // ms; the server sends something every half a minute
+const silence = 120_000; // ms without an event, until a stream is opened anew
 const again = 2_000; // ms until a stream that was refused is tried again
 
 // Problem is what the server refuses, in its own words. Its status is 0 where there is no answer.
@@ -29,7 +29,8 @@ export async function request(method, path, body) {
   return reply;
 }
 
-function sentence(text) {
+// sentence makes one of a reason.
+export function sentence(text) {
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
 
@@ -56,7 +57,8 @@ export function listen(path, { handlers, connected, refused, why = path }) {
 
   function alive() {
     connected(true);
-    // A connection that has gone without a word, as when a phone slept, is no error to the browser.
+    // A connection that has gone without a word, as when a phone slept, is no error to the browser, and what the server sends to keep
+    // one alive is not seen here.
     clearTimeout(watchdog);
     watchdog = setTimeout(open, silence);
   }
