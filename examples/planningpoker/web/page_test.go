@@ -65,6 +65,10 @@ func TestATeamPlaysInThreeBrowsersOnTwoServers(t *testing.T) {
 	for _, seen := range append(ben.Received(), cleo.Received()...) {
 		assert.NotContains(t, seen, `"card":"5"`, "only Ada knows her card, and not even the page of others")
 	}
+	for _, path := range []string{"", "/users"} {
+		answer := browsertest.Evaluate[string](ben, `fetch(location.pathname.replace("/r/", "/rooms/") + "`+path+`").then((reply) => reply.text())`)
+		assert.Equal(t, 1, strings.Count(answer, `"card"`), "Ben is told of none but his own: %s", answer)
+	}
 	cleo.Press("8")
 	for _, u := range []*browsertest.User{ada, ben, cleo} {
 		u.Sees("Average 8.7, from 5 to 13", "Refresh the table to pick again")
@@ -114,6 +118,22 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 	}
 }
 
+func TestTheCardThatWasClickedLastCounts(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	enter(ben, s.URL()+path, "Ben")
+	ada.Sees("0 of 2 have picked")
+
+	// While the first is on its way.
+	browsertest.Evaluate[any](ada, `document.querySelectorAll("#hand .card").forEach((card) => ["1", "2"].includes(card.value) && card.click())`)
+	ada.Waits(`performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/pick")).length === 2`)
+	ben.Press("8")
+	ada.Sees("Average 5, from 2 to 8")
+}
+
 func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
@@ -131,38 +151,77 @@ func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 
 	ada.Keys(kb.ArrowRight + kb.ArrowRight)
 	require.Equal(t, "3", ada.Focus())
+	ben := chromium.User(t, "Ben")
+	enter(ben, ada.URL(), "Ben")
+	ada.Sees("0 of 2 have picked")
+	require.Equal(t, "3", ada.Focus(), "what others do does not take the focus away")
 	ada.Keys(kb.Enter)
-	ada.Sees("Average 3, from 3 to 3")
-	require.Equal(t, "3", ada.Focus(), "what changes does not take the focus away")
+	ada.Sees("1 of 2 have picked")
+	ada.Keys(kb.End + kb.ArrowRight + " ")
+	ben.Press("1")
+	ada.Sees("All picked 1")
+	require.Equal(t, "1", ada.Focus(), "nor does the reveal")
 	ada.TabTo("Refresh the table")
 	ada.Keys(kb.Enter)
-	ada.Sees("Round 2", "0 of 1 have picked")
+	ada.Sees("Round 2", "0 of 2 have picked")
+	require.Equal(t, "Refresh the table", ada.Focus())
+
+	ada.Keys(kb.Shift + kb.Tab)
+	ada.TabTo("Kick Ben")
+	ada.Keys(kb.Enter)
+	ada.Sees("Kick Ben?")
+	require.Equal(t, "Cancel", ada.Focus())
+	ada.Keys(kb.Escape)
+	ada.SeesNo("Kick Ben?")
+	require.Equal(t, "Kick Ben", ada.Focus(), "back where it was")
+	ada.Keys(kb.Enter)
+	ada.Sees("Kick Ben?")
+	ada.TabTo("Kick out")
+	ada.Keys(kb.Enter)
+	ada.Sees("0 of 1 have picked")
 	ada.TabTo("Leave")
 	ada.Keys(kb.Enter)
 	ada.Sees("Your name")
 	ada.Waits(`document.activeElement.name === "name"`)
 }
 
-// It is wide if it scrolls sideways.
-const isWide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
-
-func TestARoomFitsAPhoneInTheDark(t *testing.T) {
+func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
 	const long = "Dmitri-Konstantinowitsch-Überlang-Namen"
-	ada := chromium.User(t, "Ada", browsertest.Phone, browsertest.Dark)
-	ada.Open(s.URL())
-	ada.Sees("Open the room")
-	assert.False(t, browsertest.Evaluate[bool](ada, isWide), "the lobby")
-	path := open(ada, s.URL(), "A-room-with-a-name-that-has-no-place-to-break-in-it-at-all")
-	assert.False(t, browsertest.Evaluate[bool](ada, isWide), "the room before one joins")
-	enter(ada, s.URL()+path, long)
-	for _, name := range []string{"Ben", long, "Cleo", "Dora"} {
-		enter(chromium.User(t, name), s.URL()+path, name)
+	light := chromium.User(t, "Ada", browsertest.Phone, browsertest.Still)
+	dark := chromium.User(t, "Ben", browsertest.Phone, browsertest.Still, browsertest.Dark)
+	readable := func() {
+		t.Helper()
+		light.Readable()
+		dark.Readable()
 	}
-	ada.Sees("0 of 5 have picked")
-	assert.False(t, browsertest.Evaluate[bool](ada, isWide), "the table")
-	assert.True(t, browsertest.Evaluate[bool](ada,
+	for _, u := range []*browsertest.User{light, dark} {
+		u.Open(s.URL())
+		u.Sees("Open the room")
+		u.Choose("Deck", "own")
+	}
+	readable()
+	light.Type("Your cards, with spaces between", "XXS XS S M L XL XXL XXXL ½ 100000 ☕ ?")
+	light.Type("Room name", "A-room-with-a-name-that-has-no-place-to-break-in-it-at-all")
+	light.Press("Open the room")
+	light.Sees("Nobody is at the table yet")
+	path := strings.TrimPrefix(light.URL(), s.URL())
+	dark.Open(s.URL() + path)
+	dark.Sees("Nobody is at the table yet")
+	readable()
+	enter(light, s.URL()+path, long)
+	enter(dark, s.URL()+path, "Ben")
+	light.Press("XXXL")
+	light.Press("Kick Ben")
+	dark.Sees("1 of 2 have picked")
+	readable()
+	light.Press("Cancel")
+	dark.Press("100000")
+	light.Sees("Average 100000")
+	dark.Sees("Average 100000")
+	readable()
+	assert.True(t, browsertest.Evaluate[bool](dark,
 		`getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every((part) => part < 64)`), "the page is dark")
 }
 
@@ -216,7 +275,8 @@ func TestThePageSaysThatARoomHasExpiredAndThatThereIsNone(t *testing.T) {
 
 	db.Clock().Advance(24 * time.Hour)
 	ada.Press("5")
-	ada.Sees("The room has expired", "open a new one")
+	ada.Sees("This room is closed", "The room has expired", "Open a new room")
+	ada.SeesNo("Your card")
 	ben.Open(s.URL() + path)
 	ben.Sees("This room is closed", "Open a new room")
 	db.Clock().Advance(time.Hour)

@@ -30,7 +30,9 @@ function showSeats(view) {
     const seat = seats.get(user.userId) ?? addSeat(user);
     const you = user.userId === view.you;
     // One's own card lies face down like the others, as the screen may be shared.
-    seat.querySelector(".face").textContent = view.revealed ? user.card ?? "" : "";
+    const face = view.revealed ? user.card ?? "" : "";
+    seat.querySelector(".face").textContent = face;
+    seat.querySelector(".face").className = `face ${size(face)}`;
     seat.querySelector(".card").classList.toggle("picked", user.picked);
     seat.querySelector(".card").classList.toggle("revealed", view.revealed && user.picked);
     seat.querySelector(".who").textContent = user.name + (you ? " (you)" : "");
@@ -47,6 +49,9 @@ function showSeats(view) {
     seats.delete(id);
   }
 }
+
+// size is the class of what is written on a card.
+const size = (card) => (card.length > 4 ? "long" : "");
 
 function addSeat(user) {
   const seat = $("seat").content.firstElementChild.cloneNode(true);
@@ -89,7 +94,7 @@ function showHand(view, pending) {
     for (const card of view.deck) {
       const button = document.createElement("button");
       button.type = "button";
-      button.className = "card";
+      button.className = `card ${size(card)}`;
       button.textContent = button.value = card;
       button.tabIndex = hand.childElementCount === 0 ? 0 : -1;
       hand.append(button);
