@@ -121,7 +121,7 @@ interop: $(EMULATOR) ## Share tables with event-store-adapter-js, both ways (nee
 	MILLRACE_INTEROP=1 $(EMULATOR) -- go test -count=1 -timeout 5m -v ./internal/interop
 
 .PHONY: demo
-demo: ## Run the order history from order to query, and check every order
+demo: ## Run the order history over its REST API, with faults, and check every order
 	go run ./examples/orderhistory story
 
 .PHONY: dynamodb-local

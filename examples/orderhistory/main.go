@@ -1,8 +1,8 @@
-// Command orderhistory is an order service with a CQRS view: commands go to event sourced aggregates, and a view in
-// DynamoDB that follows their events answers queries.
+// Command orderhistory is three services and a CQRS view: orders, the kitchen's tickets and the courier's deliveries are event sourced
+// aggregates that take commands, and a view in DynamoDB that follows the events of all three answers queries.
 //
-//	go run ./examples/orderhistory [serve]    serve the REST API
-//	go run ./examples/orderhistory story      run the whole once and check every order
+//	go run ./examples/orderhistory [serve]    serve the page and the REST API, with some sample orders
+//	go run ./examples/orderhistory story      run the whole once, with faults, and check every order
 package main
 
 import (
@@ -39,7 +39,8 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	switch command {
 	case "serve":
-		address := flags.String("listen", "127.0.0.1:8080", "address of the REST API")
+		address := flags.String("listen", "127.0.0.1:8080", "address of the page and the REST API")
+		withSample := flags.Bool("sample", true, "add sample orders where there is none yet")
 		if err := parse(flags, args); err != nil {
 			return err
 		}
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(out, "On", dynamo.Where())
-		return serve(ctx, client, *address, out, log)
+		return serve(ctx, client, *address, *withSample, out, log)
 	case "story":
 		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
 		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "decides what happens")

@@ -13,8 +13,13 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
+	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -26,58 +31,160 @@ const tokenKeyEnv = "ORDERHISTORY_TOKEN_KEY"
 // shutdownTimeout is how long requests have to come to their end.
 const shutdownTimeout = 10 * time.Second
 
-// serve runs the REST API and the consumer until the context ends.
-func serve(ctx context.Context, client *dynamodb.Client, address string, out, log io.Writer) error {
+// server is the parts of one process.
+type server struct {
+	service  *service.Service
+	consumer *service.Consumer
+	feed     *live.Feed
+	http     *http.Server
+	listener net.Listener
+	ended    chan error // one for each part that runs
+}
+
+// parts is how many run.
+const parts = 3
+
+// serve runs the REST API, the consumer and the feed until the context ends.
+func serve(ctx context.Context, client *dynamodb.Client, address string, withSample bool, out, log io.Writer) error {
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := service.Open(ctx, client, service.Config{TokenKey: []byte(os.Getenv(tokenKeyEnv))})
+	s, err := assemble(ctx, client, address, logger)
 	if err != nil {
 		return err
 	}
-	consumer, err := s.NewConsumer(subscriber.Config{}, watermill.NewSlogLogger(logger))
+	s.start(ctx)
+	select {
+	case <-s.consumer.Running():
+		if withSample {
+			err = addSample(ctx, s.service, out)
+		}
+	case err = <-s.ended:
+		s.ended <- err
+	}
+	if err == nil {
+		usage(out, s.listener.Addr().String())
+		select {
+		case <-ctx.Done():
+		case err = <-s.ended: // one of the parts cannot go on
+			s.ended <- err
+		}
+	} else if ctx.Err() != nil {
+		err = nil // interrupted
+	}
+	return s.stop(ctx, err)
+}
+
+func assemble(ctx context.Context, client *dynamodb.Client, address string, logger *slog.Logger) (*server, error) {
+	open, err := service.Open(ctx, client, service.Config{TokenKey: []byte(os.Getenv(tokenKeyEnv))})
+	if err != nil {
+		return nil, err
+	}
+	s := &server{service: open, ended: make(chan error, parts)}
+	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err != nil {
+		return nil, err
+	}
+	if err := s.connect(logger); err != nil {
+		return nil, errors.Join(err, s.listener.Close())
+	}
+	return s, nil
+}
+
+// connect makes the parts that need no more than the service.
+func (s *server) connect(logger *slog.Logger) (err error) {
+	toSlog := watermill.NewSlogLogger(logger)
+	if s.consumer, err = s.service.NewConsumer(subscriber.Config{}, toSlog); err != nil {
+		return err
+	}
+	host, err := os.Hostname()
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
+	// Host and port are the same after a restart.
+	if s.feed, err = s.service.NewFeed(fmt.Sprintf("%s:%d", host, s.listener.Addr().(*net.TCPAddr).Port), toSlog); err != nil {
 		return err
 	}
-	server := &http.Server{
-		Handler:           api.New(api.Config{Orders: s.Orders, History: s.History, Logger: logger}),
+	registry := prometheus.NewRegistry()
+	for _, c := range append(s.consumer.Metrics(),
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})) {
+		if err := registry.Register(c); err != nil {
+			return err
+		}
+	}
+	handler, err := api.New(api.Config{
+		Orders: s.service.Orders, Tickets: s.service.Tickets, Deliveries: s.service.Deliveries,
+		History: s.service.History, Feed: s.feed, WaitShown: s.service.WaitShown,
+		Ready: s.ready, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Logger: logger,
+	})
+	s.http = &http.Server{
+		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
-
-	ended := make(chan error, 2)
-	go func() { ended <- consumer.Run(context.WithoutCancel(ctx)) }()
-	go func() { ended <- server.Serve(listener) }()
-	usage(out, listener.Addr().String())
-
-	select {
-	case <-ctx.Done():
-		err = nil
-	case err = <-ended: // one of the two cannot go on
-		ended <- nil
-	}
-	// Requests first: what they commit, the consumer can still see.
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer cancel()
-	err = errors.Join(err, server.Shutdown(stop), consumer.Close())
-	for range cap(ended) {
-		if end := <-ended; !errors.Is(end, http.ErrServerClosed) {
-			err = errors.Join(err, end)
-		}
 	}
 	return err
 }
 
-func usage(out io.Writer, address string) {
-	fmt.Fprintf(out, `Serving orders on http://%[1]s until interrupted. Try
+func (s *server) ready(ctx context.Context) error {
+	if err := s.consumer.Runs(); err != nil {
+		return err
+	}
+	return s.service.Answers(ctx)
+}
 
-  curl -i http://%[1]s/orders -d '{"orderId": "first", "consumerId": "ada", "restaurant": "Ajanta",
-    "lines": [{"name": "Chicken Vindaloo", "quantity": 2, "priceCents": 1250}]}'
-  curl -X POST http://%[1]s/orders/first/approve
-  curl -X POST http://%[1]s/orders/first/pick-up
-  curl http://%[1]s/orders/first
+func (s *server) start(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx) // they are stopped in order
+	go func() { s.ended <- s.consumer.Run(ctx) }()
+	go func() { s.ended <- s.feed.Run(ctx) }()
+	go func() {
+		err := s.http.Serve(s.listener)
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		s.ended <- err
+	}()
+}
+
+// stop ends streams, which would not end by themselves, then requests, and then the consumer, which can still see what they commit.
+func (s *server) stop(ctx context.Context, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	for _, running := range []<-chan struct{}{s.consumer.Running(), s.feed.Running()} {
+		select { // a router that is closed before it runs would run after that
+		case <-running:
+		case <-ctx.Done():
+		}
+	}
+	err := errors.Join(s.feed.Close(), s.http.Shutdown(ctx), s.consumer.Close())
+	for range parts {
+		if end := <-s.ended; end != nil && !errors.Is(why, end) {
+			err = errors.Join(err, end)
+		}
+	}
+	return errors.Join(why, err)
+}
+
+func addSample(ctx context.Context, s *service.Service, out io.Writer) error {
+	empty, err := s.IsEmpty(ctx)
+	if err != nil || !empty {
+		return err
+	}
+	added, err := sample.Add(ctx, s, time.Now())
+	if err != nil {
+		return fmt.Errorf("add sample orders: %w", err)
+	}
+	fmt.Fprintf(out, "Added %d sample orders of %s, %s and %s\n", added, sample.Consumers[0], sample.Consumers[1], sample.Consumers[2])
+	return nil
+}
+
+func usage(out io.Writer, address string) {
+	fmt.Fprintf(out, `Serving orders on http://%[1]s until interrupted. Open that in a browser, or try
+
   curl 'http://%[1]s/consumers/ada/orders?status=APPROVED&keyword=vindaloo&pageSize=10'
+  curl -N http://%[1]s/consumers/ada/events &
+  curl -i --json '{"orderId": "first", "consumerId": "ada", "restaurant": "Ajanta",
+    "lines": [{"name": "Chicken Vindaloo", "quantity": 2, "priceCents": 1250}]}' http://%[1]s/orders
+  curl -X POST http://%[1]s/tickets/first/accept
+  curl -X POST http://%[1]s/deliveries/first/pick-up?wait=2
+  curl http://%[1]s/orders/first
+
+http://%[1]s/openapi.yaml describes all of it; /healthz, /readyz and /metrics are for operators.
 `, address)
 }

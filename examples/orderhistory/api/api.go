@@ -1,13 +1,20 @@
-// Package api serves orders over HTTP: commands go to the aggregates, queries to the order history.
+// Package api serves the order history example over HTTP: commands go to the aggregates of the three services, queries to the order history.
 //
-//	POST /orders                      place an order
-//	POST /orders/{id}/approve         and revise, cancel, pick-up, deliver
-//	GET  /orders/{id}                 an order in the history
-//	GET  /consumers/{id}/orders       a consumer's orders, newest first, by page
+//	POST /orders                                      a consumer places an order
+//	POST /orders/{orderId}/revise                     and cancel
+//	POST /tickets/{orderId}/accept                    the kitchen; decline, prepare, ready
+//	POST /deliveries/{orderId}/pick-up                the courier; deliver
+//	GET  /orders/{orderId}                            an order in the history
+//	GET  /consumers/{consumerId}/orders               a consumer's orders, newest first, by page
+//	GET  /consumers/{consumerId}/events               says when they have changed, as server-sent events
+//	GET  /healthz, /readyz, /metrics                  for those who operate it
+//	GET  /, /openapi.yaml                             the page for people, and the description of all this for programs
 //
-// Every error is an application/problem+json document. The history follows the commands within
-// moments; the version in the reply to a command tells when it has: an order in the history has the version of the
-// last event that it was told.
+// openapi.yaml is more than a description: a request is checked against it before anything else looks at it, and a route that it lacks cannot be
+// made. Every error is an application/problem+json document.
+//
+// The history follows the commands within moments. The version in the reply to a command tells when it has: an order in the history has the
+// version of the last event of each service that it was told. With ?wait a command is answered once the history shows it.
 package api
 
 import (
@@ -18,38 +25,53 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/internal/rest"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
-	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/examples/orderhistory/web"
 )
 
-// Orders takes commands. A repository of orders is one.
-type Orders interface {
-	Execute(ctx context.Context, id string, decide order.Decision, options ...repository.Option) (repository.Aggregate[order.Order], error)
-}
-
-// History answers queries. A history.DAO is one.
+// History answers queries. A history.OrderHistoryDao is one.
 type History interface {
 	FindOrder(ctx context.Context, orderID string) (history.Order, error)
 	FindOrderHistory(ctx context.Context, consumerID string, filter history.Filter) (history.Page, error)
 }
 
-// Config configures the API. Orders and History are required.
+// Feed tells when the orders of a consumer have changed. A live.Feed is one.
+type Feed interface {
+	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
+}
+
+// Config configures the API. All but the last three are required.
 type Config struct {
-	Orders  Orders
-	History History
-	Logger  *slog.Logger     // of errors that a client can do nothing about; default: slog.Default()
-	Now     func() time.Time // default: time.Now
-	NewID   func() string    // of orders; default: random UUIDs
+	Orders     policies.Service[order.Order]
+	Tickets    policies.Service[ticket.Ticket]
+	Deliveries policies.Service[delivery.Delivery]
+	History    History
+	Feed       Feed
+	// WaitShown waits until the history shows an event, see service.Service.
+	WaitShown func(ctx context.Context, id aggregate.ID, version uint64) error
+	Ready     func(context.Context) error // why the process cannot serve, nil if it can
+	Metrics   http.Handler
+
+	Logger *slog.Logger     // of errors that a client can do nothing about; default: slog.Default()
+	Now    func() time.Time // default: time.Now
+	NewID  func() string    // of orders; default: random UUIDs
 }
 
 type server struct {
 	Config
-	mux *http.ServeMux
+	mux         *rest.Mux
+	description *description
 }
 
-// New gives the handler.
-func New(config Config) http.Handler {
+// New gives the handler. An error is a fault in the description.
+func New(config Config) (http.Handler, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
@@ -59,54 +81,94 @@ func New(config Config) http.Handler {
 	if config.NewID == nil {
 		config.NewID = uuid.NewString
 	}
-	s := &server{Config: config, mux: http.NewServeMux()}
-	s.handle("POST /orders", s.create)
-	s.handle("POST /orders/{id}/approve", s.command(decision(order.Approve())))
-	s.handle("POST /orders/{id}/revise", s.command(revise))
-	s.handle("POST /orders/{id}/cancel", s.command(cancel))
-	s.handle("POST /orders/{id}/pick-up", s.command(decision(order.PickUp())))
-	s.handle("POST /orders/{id}/deliver", s.command(decision(order.Deliver())))
-	s.handle("GET /orders/{id}", s.findOrder)
-	s.handle("GET /consumers/{id}/orders", s.findOrders)
-	return s
+	d, err := describe()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Config: config, mux: rest.New(rest.Config{Explain: explain, Logger: config.Logger}), description: d}
+	for pattern, reply := range map[string]func(*http.Request) (rest.Reply, error){
+		"POST /orders":                       s.create,
+		"POST /orders/{orderId}/revise":      command(s, s.Orders, order.Definition, revise),
+		"POST /orders/{orderId}/cancel":      command(s, s.Orders, order.Definition, withReason(order.Cancel)),
+		"POST /tickets/{orderId}/accept":     command(s, s.Tickets, ticket.Definition, always(ticket.Accept)),
+		"POST /tickets/{orderId}/decline":    command(s, s.Tickets, ticket.Definition, withReason(ticket.Decline)),
+		"POST /tickets/{orderId}/prepare":    command(s, s.Tickets, ticket.Definition, always(ticket.Prepare)),
+		"POST /tickets/{orderId}/ready":      command(s, s.Tickets, ticket.Definition, always(ticket.Finish)),
+		"POST /deliveries/{orderId}/pick-up": command(s, s.Deliveries, delivery.Definition, always(delivery.PickUp)),
+		"POST /deliveries/{orderId}/deliver": command(s, s.Deliveries, delivery.Definition, always(delivery.Deliver)),
+		"GET /orders/{orderId}":              s.findOrder,
+		"GET /consumers/{consumerId}/orders": s.findOrderHistory,
+		"GET /healthz":                       s.health,
+		"GET /readyz":                        s.readiness,
+	} {
+		if err := s.handle(pattern, reply); err != nil {
+			return nil, err
+		}
+	}
+	for pattern, handler := range map[string]http.Handler{
+		"GET /consumers/{consumerId}/events": s.problems(s.events),
+		"GET /metrics":                       config.Metrics,
+		"GET /openapi.yaml":                  http.HandlerFunc(serveDescription),
+		"GET /{$}":                           web.Page(),
+		"GET /static/{file}":                 web.Files(),
+	} {
+		if err := s.raw(pattern, handler); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.complete(); err != nil {
+		return nil, err
+	}
+	return secure(s.mux), nil
 }
 
-// requestTimeout bounds what one request does. It is longer than the journal tries again when it is throttled.
-const requestTimeout = 30 * time.Second
-
-// handle serves what a function replies, or the problem that it has.
-func (s *server) handle(pattern string, reply func(*http.Request) (reply, error)) {
-	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
-		defer cancel()
-		r = r.WithContext(ctx)
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		answer, err := reply(r)
-		if err != nil {
-			s.problem(w, r, err)
-			return
+// handle serves the requests that the description allows.
+func (s *server) handle(pattern string, reply func(*http.Request) (rest.Reply, error)) error {
+	check, err := s.description.operation(pattern)
+	if err != nil {
+		return err
+	}
+	s.mux.Handle(pattern, func(r *http.Request) (rest.Reply, error) {
+		if err := check(r); err != nil {
+			return rest.Reply{}, err
 		}
-		answer.write(w)
+		return reply(r)
+	})
+	return nil
+}
+
+func (s *server) raw(pattern string, handler http.Handler) error {
+	check, err := s.description.operation(pattern)
+	if err != nil {
+		return err
+	}
+	s.mux.Raw(pattern, s.problems(func(w http.ResponseWriter, r *http.Request) error {
+		if err := check(r); err != nil {
+			return err
+		}
+		handler.ServeHTTP(w, r)
+		return nil
+	}))
+	return nil
+}
+
+// problems replies with the problem that a handler has.
+func (s *server) problems(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := serve(w, r); err != nil {
+			s.mux.Problem(w, r, err)
+		}
 	})
 }
 
-// ServeHTTP makes the mux's own refusals problems too.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	handler, pattern := s.mux.Handler(r)
-	if pattern != "" {
-		s.mux.ServeHTTP(w, r) // which fills in the path values
-		return
-	}
-	refusal := &statusOnly{ResponseWriter: w}
-	handler.ServeHTTP(refusal, r)
-	writeProblem(w, refusal.status, "there is nothing at "+r.Method+" "+r.URL.Path)
+// secure lets the page load nothing that is not of this server, and nobody frame it.
+func secure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		next.ServeHTTP(w, r)
+	})
 }
-
-// statusOnly lets headers through and keeps the status from being written.
-type statusOnly struct {
-	http.ResponseWriter
-	status int
-}
-
-func (w *statusOnly) WriteHeader(status int)      { w.status = status }
-func (w *statusOnly) Write(b []byte) (int, error) { return len(b), nil }

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,135 +14,198 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/orderhistory/api"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 const curry = `{"orderId": %q, "consumerId": "ada", "restaurant": "Ajanta", "lines": [{"name": "Vindaloo", "quantity": 2, "priceCents": 1250}]}`
 
-func TestAnOrderThatIsPlacedAndDeliveredShowsInTheHistory(t *testing.T) {
+// await sends a command until the aggregate is there that a policy makes.
+func (c client) await(path string) answer {
+	c.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		a := c.post(path, "")
+		if a.StatusCode != http.StatusNotFound || time.Now().After(deadline) {
+			return a
+		}
+	}
+}
+
+// awaitVersions waits until the history has been told.
+func (c client) awaitVersions(id string, want history.Versions) history.Order {
+	c.t.Helper()
+	var last history.Order
+	require.Eventually(c.t, func() bool {
+		a := c.get("/orders/" + id)
+		if a.StatusCode == http.StatusOK {
+			last = decode[history.Order](c.t, a)
+		}
+		return last.Versions == want
+	}, patience, 10*time.Millisecond, "the history must show versions %v of %s", want, id)
+	return last
+}
+
+func TestAnOrderGoesThroughAllServicesAndShowsInTheHistory(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 
 	created := c.post("/orders", fmt.Sprintf(curry, "first"))
 	assert.Equal(t, http.StatusCreated, created.StatusCode)
 	assert.Equal(t, "/orders/first", created.Header.Get("Location"))
-	assert.JSONEq(t, `{"orderId": "first", "version": 1, "consumerId": "ada", "restaurant": "Ajanta", "createdAt": "2024-05-01T12:01:00Z",
-		"lines": [{"name": "Vindaloo", "quantity": 2, "priceCents": 1250}], "status": "APPROVAL_PENDING"}`, string(created.body))
-	for _, command := range []struct{ path, body string }{
-		{"approve", ""},
-		{"revise", `{"lines": [{"name": "Korma", "quantity": 1, "priceCents": 1100}]}`},
-		{"pick-up", ""},
-		{"deliver", ""},
-	} {
-		require.Equal(t, http.StatusOK, c.post("/orders/first/"+command.path, command.body).StatusCode, command.path)
+	assert.JSONEq(t, `{"orderId": "first", "service": "order", "version": 1, "status": "APPROVAL_PENDING"}`, string(created.body))
+	revised := c.post("/orders/first/revise", `{"lines": [{"name": "Korma", "quantity": 1, "priceCents": 1100}]}`)
+	assert.Equal(t, uint64(2), decode[api.Accepted](t, revised).Version)
+	c.awaitVersions("first", history.Versions{Order: 2, Ticket: 2})
+	accepted := decode[api.Accepted](t, c.post("/tickets/first/accept", ""))
+	assert.Equal(t, api.Accepted{OrderID: "first", Service: "ticket", Version: 3, Status: "ACCEPTED"}, accepted)
+	for _, command := range []string{"/deliveries/first/pick-up", "/deliveries/first/deliver", "/tickets/first/prepare", "/tickets/first/ready"} {
+		require.Equal(t, http.StatusOK, c.await(command).StatusCode, command)
 	}
 
 	want := history.Order{
-		OrderID: "first", ConsumerID: "ada", Restaurant: "Ajanta", Lines: order.Lines{{Name: "Korma", Quantity: 1, PriceCents: 1100}},
-		TotalCents: 1100, CreationTime: noon.Add(time.Minute), Status: order.StatusApproved, DeliveryStatus: order.DeliveryDelivered, Version: 5,
+		OrderID: "first", ConsumerID: "ada", Restaurant: "Ajanta", Lines: []order.Line{{Name: "Korma", Quantity: 1, PriceCents: 1100}},
+		TotalCents: 1100, CreationTime: noon.Add(time.Minute), Status: order.StatusApproved, TicketStatus: ticket.StatusReady,
+		DeliveryStatus: delivery.StatusDelivered, Versions: history.Versions{Order: 3, Ticket: 5, Delivery: 3},
 	}
-	c.awaitVersion("first", 5)
-	assert.Equal(t, want, decode[history.Order](t, c.get("/orders/first")))
+	assert.Equal(t, want, c.awaitVersions("first", want.Versions))
 	assert.Equal(t, history.Page{Orders: []history.Order{want}}, decode[history.Page](t, c.get("/consumers/ada/orders")))
+}
+
+func TestTheKitchenAndTheConsumerCanEndAnOrder(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	c.post("/orders", fmt.Sprintf(curry, "declined"))
+	c.post("/orders", fmt.Sprintf(curry, "cancelled"))
+	require.Equal(t, http.StatusOK, c.post("/orders/cancelled/cancel", `{"reason": "too slow"}`).StatusCode)
+	c.awaitVersions("declined", history.Versions{Order: 1, Ticket: 1})
+	require.Equal(t, http.StatusOK, c.post("/tickets/declined/decline", `{"reason": "sold out"}`).StatusCode)
+
+	declined := c.awaitVersions("declined", history.Versions{Order: 2, Ticket: 2})
+	assert.Equal(t, order.StatusRejected, declined.Status)
+	assert.Equal(t, "sold out", declined.Reason)
+	cancelled := c.awaitVersions("cancelled", history.Versions{Order: 2, Ticket: 2})
+	assert.Equal(t, ticket.StatusCancelled, cancelled.TicketStatus)
+	assert.Equal(t, "too slow", cancelled.Reason)
+	assert.Equal(t, "the ticket is CANCELLED, which does not allow this", problem(t, c.post("/tickets/cancelled/accept", ""), http.StatusConflict))
 }
 
 func TestPagesAreFollowedByTheirToken(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	for _, id := range []string{"one", "two", "three"} {
-		c.post("/orders", fmt.Sprintf(curry, id))
-		c.awaitVersion(id, 1)
+		c.post("/orders?wait=10", fmt.Sprintf(curry, id))
 	}
-	c.post("/orders/two/cancel", `{"reason": "too slow"}`)
-	c.awaitVersion("two", 2)
+	c.post("/orders/two/cancel?wait=10", "")
 
 	const first = "/consumers/ada/orders?pageSize=2&status=APPROVAL_PENDING&keyword=vind&since=2024-05-01&until=2024-05-01T12:30:00Z"
-	page := decode[history.Page](t, c.get(strings.Replace(first, "pageSize=2", "pageSize=1", 1)))
-	require.Len(t, page.Orders, 1)
-	assert.Equal(t, "three", page.Orders[0].OrderID)
-	page = decode[history.Page](t, c.get(first+"&pageToken="+page.NextToken))
-	require.Len(t, page.Orders, 1)
-	assert.Equal(t, "one", page.Orders[0].OrderID)
+	page := decode[history.Page](t, c.get(first))
+	require.Len(t, page.Orders, 2)
+	assert.Equal(t, []string{"three", "one"}, []string{page.Orders[0].OrderID, page.Orders[1].OrderID})
 	assert.Empty(t, page.NextToken)
 
-	assert.JSONEq(t, `{"orders": []}`, string(c.get("/consumers/nobody/orders").body))
+	page = decode[history.Page](t, c.get("/consumers/ada/orders?pageSize=2"))
+	require.NotEmpty(t, page.NextToken)
+	page = decode[history.Page](t, c.get("/consumers/ada/orders?pageSize=2&pageToken="+page.NextToken))
+	require.Len(t, page.Orders, 1)
+	assert.Equal(t, "one", page.Orders[0].OrderID)
 }
 
-// awaitVersion waits until the history has been told so many events of an order.
-func (c client) awaitVersion(id string, version uint64) {
-	c.t.Helper()
-	require.Eventually(c.t, func() bool {
-		a := c.get("/orders/" + id)
-		return a.StatusCode == http.StatusOK && decode[history.Order](c.t, a).Version >= version
-	}, patience, 10*time.Millisecond, "the history must show version %d of %s", version, id)
+func TestACommandThatIsSentAgainWithItsKeyTakesEffectOnce(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	body := strings.Replace(curry, `"orderId": %q, `, "", 1)
+	first := decode[api.Accepted](t, c.send(http.MethodPost, "/orders", body, "Idempotency-Key", "one"))
+	again := decode[api.Accepted](t, c.send(http.MethodPost, "/orders", body, "Idempotency-Key", "one"))
+	other := decode[api.Accepted](t, c.send(http.MethodPost, "/orders", body, "Idempotency-Key", "two"))
+	assert.Equal(t, first, again, "the id must follow from the key")
+	assert.NotEqual(t, first.OrderID, other.OrderID)
+
+	cancel := "/orders/" + first.OrderID + "/cancel"
+	for range 2 {
+		a := decode[api.Accepted](t, c.send(http.MethodPost, cancel, "", "Idempotency-Key", "three"))
+		assert.Equal(t, api.Accepted{OrderID: first.OrderID, Service: "order", Version: 2, Status: "CANCELLED"}, a)
+	}
+	problem(t, c.send(http.MethodPost, cancel, "", "Idempotency-Key", "four"), http.StatusConflict)
+}
+
+func TestACommandWaitsUntilTheHistoryShowsIt(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	a := decode[api.Accepted](t, c.post("/orders?wait=10", fmt.Sprintf(curry, "first")))
+	require.NotNil(t, a.Shown)
+	assert.True(t, *a.Shown)
+	assert.Equal(t, uint64(1), decode[history.Order](t, c.get("/orders/first")).Versions.Order)
+}
+
+func TestACommandDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, api.Config{
+		Orders:    stub[order.Order]{},
+		WaitShown: func(context.Context, aggregate.ID, uint64) error { return groups.ErrNotApplied },
+	})
+	assert.JSONEq(t, `{"orderId": "made.up", "service": "order", "version": 1, "status": "", "shown": false}`,
+		string(c.post("/orders?wait=1", strings.Replace(curry, `"orderId": %q, `, "", 1)).body))
+}
+
+func TestTheStreamSaysWhenAConsumersOrdersHaveChanged(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.base+"/consumers/ada/events", nil)
+	require.NoError(t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	events := make(chan string)
+	go func() {
+		defer close(events)
+		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				events <- data
+			}
+		}
+	}()
+	next := func(when string) {
+		t.Helper()
+		select {
+		case data, open := <-events:
+			require.True(t, open, when)
+			assert.JSONEq(t, `{"consumerId": "ada"}`, data)
+		case <-time.After(patience):
+			require.Fail(t, "an event must come "+when)
+		}
+	}
+	next("at once")
+	c.post("/orders", fmt.Sprintf(curry, "first"))
+	next("for the order")
+	shown := decode[history.Order](t, c.get("/orders/first"))
+	assert.Equal(t, order.StatusApprovalPending, shown.Status, "the history must have it by then")
+	c.await("/tickets/first/accept")
+	next("for the ticket")
 }
 
 func TestACommandThatIsNotAllowedIsAConflictWithTheReason(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
 	require.Equal(t, http.StatusCreated, c.post("/orders", fmt.Sprintf(curry, "first")).StatusCode)
+	c.await("/tickets/first/accept")
+	c.await("/deliveries/first/pick-up")
 
-	assert.Equal(t, "order exists already", problem(t, c.post("/orders", fmt.Sprintf(curry, "first")), http.StatusConflict))
-	assert.Equal(t, "not allowed: cannot deliver an order that is APPROVAL_PENDING", problem(t, c.post("/orders/first/deliver", ""), http.StatusConflict))
-	assert.Equal(t, "order not found", problem(t, c.post("/orders/second/approve", ""), http.StatusNotFound))
-	assert.Contains(t, problem(t, c.get("/orders/second"), http.StatusNotFound), "order not found")
-	assert.Contains(t, problem(t, c.post("/orders/"+strings.Repeat("x", 1100)+"/approve", ""), http.StatusBadRequest), "the limit is")
-}
-
-func TestAnOrderWithoutAnIDGetsOne(t *testing.T) {
-	t.Parallel()
-	c := serveWith(t, stub{}, stub{})
-	created := c.post("/orders", fmt.Sprintf(curry, ""))
-	assert.Equal(t, http.StatusCreated, created.StatusCode)
-	assert.Equal(t, "/orders/made%20up", created.Header.Get("Location"))
-}
-
-func TestABodyThatCannotBeReadIsABadRequest(t *testing.T) {
-	t.Parallel()
-	c := serveWith(t, stub{}, stub{})
-	for name, body := range map[string]string{
-		"nothing":          "",
-		"no JSON":          "{not json}",
-		"a part":           `{"consumerId": "ada"`,
-		"an unknown field": `{"price": 1}`,
-		"a wrong type":     `{"consumerId": 1}`,
-		"an array":         `[]`,
-		"two documents":    `{} {}`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			detail := problem(t, c.post("/orders", body), http.StatusBadRequest)
-			assert.Contains(t, detail, "the body is not what this command takes: ")
-		})
-	}
-	problem(t, c.post("/orders/first/revise", ""), http.StatusBadRequest)
-	problem(t, c.post("/orders", `{"consumerId": "`+strings.Repeat("x", 300<<10)+`"}`), http.StatusRequestEntityTooLarge)
-	assert.Equal(t, http.StatusOK, c.post("/orders/first/cancel", "").StatusCode, "a reason can be left out")
-}
-
-func TestABadFilterIsABadRequestWithTheReason(t *testing.T) {
-	t.Parallel()
-	c := serveWith(t, stub{}, history.NewDAO(nil, history.Config{})) // no request is made
-	for query, reason := range map[string]string{
-		"status=EATEN":                      `status is "EATEN"`,
-		"pageSize=0":                        `pageSize is "0"`,
-		"pageSize=many":                     `pageSize is "many"`,
-		"pageSize=1000":                     "pageSize is 1000",
-		"since=yesterday":                   `since is "yesterday"`,
-		"until=2024-13-01":                  `until is "2024-13-01"`,
-		"since=2024-05-02&until=2024-05-01": "until is not after since",
-		"pagesize=1":                        "pagesize is not one of",
-		"status=APPROVED&status=CANCELLED":  "status is given more than once",
-		"pageToken=tomorrow":                "invalid page token",
-		"keyword=%zz":                       "the query cannot be read",
-	} {
-		t.Run(query, func(t *testing.T) {
-			t.Parallel()
-			assert.Contains(t, problem(t, c.get("/consumers/ada/orders?"+query), http.StatusBadRequest), reason)
-		})
-	}
+	assert.Equal(t, "there is an order with this id already", problem(t, c.post("/orders", fmt.Sprintf(curry, "first")), http.StatusConflict))
+	assert.Equal(t, "the order is APPROVED, which does not allow this", problem(t, c.post("/orders/first/cancel", ""), http.StatusConflict))
+	assert.Equal(t, "the ticket is ACCEPTED, which does not allow this", problem(t, c.post("/tickets/first/ready", ""), http.StatusConflict))
+	assert.Equal(t, "the delivery is PICKED_UP, which does not allow this", problem(t, c.post("/deliveries/first/pick-up", ""), http.StatusConflict))
+	assert.Equal(t, "there is no such order, or not yet", problem(t, c.post("/orders/second/cancel", ""), http.StatusNotFound))
+	assert.Equal(t, "there is no such ticket, or not yet", problem(t, c.post("/tickets/second/accept", ""), http.StatusNotFound))
+	assert.Equal(t, "there is no such delivery, or not yet", problem(t, c.post("/deliveries/second/deliver", ""), http.StatusNotFound))
+	assert.Equal(t, "the history has no such order, or not yet", problem(t, c.get("/orders/second"), http.StatusNotFound))
 }
 
 func TestWhatGoesWrongBehindTheAPIHasAStatusOfItsOwn(t *testing.T) {
@@ -151,13 +215,16 @@ func TestWhatGoesWrongBehindTheAPIHasAStatusOfItsOwn(t *testing.T) {
 		&journal.OutcomeUnknownError{Err: errors.New("connection reset")}: http.StatusGatewayTimeout,
 		fmt.Errorf("find: %w", context.DeadlineExceeded):                  http.StatusGatewayTimeout,
 		&journal.ConflictError{}:                                          http.StatusConflict,
-		&aggregate.InvalidIDError{}:                                       http.StatusBadRequest,
+		order.ErrInvalid:                                                  http.StatusBadRequest,
 		errors.New("secret"):                                              http.StatusInternalServerError,
 	} {
 		t.Run(err.Error(), func(t *testing.T) {
 			t.Parallel()
-			c := serveWith(t, stub{err}, stub{err})
-			for _, a := range []answer{c.post("/orders/first/approve", ""), c.get("/orders/first"), c.get("/consumers/ada/orders")} {
+			c := stubbed(t, err)
+			for _, a := range []answer{
+				c.post("/orders", fmt.Sprintf(curry, "first")), c.post("/orders/first/cancel", ""), c.post("/tickets/first/accept", ""),
+				c.post("/deliveries/first/deliver", ""), c.get("/orders/first"), c.get("/consumers/ada/orders"), c.get("/consumers/ada/events"),
+			} {
 				assert.NotContains(t, problem(t, a, status), "secret")
 				assert.Equal(t, status == http.StatusServiceUnavailable, a.Header.Get("Retry-After") != "")
 			}
@@ -165,9 +232,33 @@ func TestWhatGoesWrongBehindTheAPIHasAStatusOfItsOwn(t *testing.T) {
 	}
 }
 
+func TestHealthAndReadiness(t *testing.T) {
+	t.Parallel()
+	well, ill := serve(t), stubbed(t, errors.New("the consumer does not run"))
+	assert.JSONEq(t, `{"status": "alive"}`, string(well.get("/healthz").body))
+	assert.JSONEq(t, `{"status": "ready"}`, string(well.get("/readyz").body))
+	assert.JSONEq(t, `{"status": "alive"}`, string(ill.get("/healthz").body))
+	notReady := ill.get("/readyz")
+	assert.Equal(t, "not ready: the consumer does not run", problem(t, notReady, http.StatusServiceUnavailable))
+	assert.NotEmpty(t, notReady.Header.Get("Retry-After"))
+	assert.Equal(t, "up 1\n", string(ill.get("/metrics").body))
+}
+
+func TestThePageIsServedSafely(t *testing.T) {
+	t.Parallel()
+	c := stubbed(t, nil)
+	page := c.get("/")
+	require.Equal(t, http.StatusOK, page.StatusCode)
+	assert.Contains(t, string(page.body), "<!doctype html>")
+	assert.Contains(t, page.Header.Get("Content-Security-Policy"), "default-src 'self'")
+	assert.Equal(t, "nosniff", page.Header.Get("X-Content-Type-Options"))
+	assert.Equal(t, api.Description, c.get("/openapi.yaml").body)
+	assert.Equal(t, http.StatusNotFound, c.get("/static/nothing.js").StatusCode)
+}
+
 func TestWhatIsNotThereIsAProblemToo(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, stub{}, stub{})
+	c := stubbed(t, nil)
 	problem(t, c.get("/nothing"), http.StatusNotFound)
 	refused := c.send(http.MethodDelete, "/orders/first", "")
 	problem(t, refused, http.StatusMethodNotAllowed)

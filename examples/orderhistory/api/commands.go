@@ -1,102 +1,155 @@
 package api
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
+	"time"
 
+	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/internal/rest"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/repository"
 )
 
-// maxBody is more than the largest order takes, in bytes.
-const maxBody = 256 << 10
-
-// accepted is the reply to a command: the order as it is now.
-type accepted struct {
+// Accepted is the reply to a command: the aggregate as it is now.
+type Accepted struct {
 	OrderID string `json:"orderId"`
+	Service string `json:"service"` // order, ticket or delivery, as in the versions of an order
 	Version uint64 `json:"version"`
-	order.Order
+	Status  string `json:"status"`
+	Shown   *bool  `json:"shown,omitempty"` // by the history, where the request has waited for that
 }
 
-// create places an order. A client that may have to send the request again chooses the id itself: the
-// second time it is told that the order exists.
-func (s *server) create(r *http.Request) (reply, error) {
+// create places an order. A client that may have to send the request again chooses the id itself, or sends an Idempotency-Key.
+func (s *server) create(r *http.Request) (rest.Reply, error) {
 	var body struct {
-		OrderID    string      `json:"orderId"`
-		ConsumerID string      `json:"consumerId"`
-		Restaurant string      `json:"restaurant"`
-		Lines      order.Lines `json:"lines"`
+		OrderID    string       `json:"orderId"`
+		ConsumerID string       `json:"consumerId"`
+		Restaurant string       `json:"restaurant"`
+		Lines      []order.Line `json:"lines"`
 	}
-	if err := decode(r, &body); err != nil {
-		return reply{}, err
+	if err := rest.Decode(r, &body); err != nil {
+		return rest.Reply{}, err
 	}
-	if body.OrderID == "" {
+	switch key := r.Header.Get(idempotencyKey); {
+	case body.OrderID != "":
+	case key != "":
+		body.OrderID = uuid.NewSHA1(ordersByKey, []byte(key)).String()
+	default:
 		body.OrderID = s.NewID()
 	}
-	answer, err := s.execute(r, body.OrderID, order.Create(order.Details{
+	reply, err := execute(s, s.Orders, order.Definition, r, body.OrderID, order.Create(order.Details{
 		ConsumerID: body.ConsumerID, Restaurant: body.Restaurant, Lines: body.Lines, CreatedAt: s.Now(),
 	}))
-	answer.status, answer.location = http.StatusCreated, "/orders/"+url.PathEscape(body.OrderID)
-	return answer, err
+	if refused := (order.Refused{}); errors.As(err, &refused) {
+		return reply, errExists
+	}
+	reply.Status, reply.Location = http.StatusCreated, "/orders/"+url.PathEscape(body.OrderID)
+	return reply, err
 }
 
-// command makes a decision about an order from a request.
-func (s *server) command(decide func(*http.Request) (order.Decision, error)) func(*http.Request) (reply, error) {
-	return func(r *http.Request) (reply, error) {
-		d, err := decide(r)
+var (
+	errExists   = errors.New("there is an order with this id already")
+	ordersByKey = uuid.MustParse("7f0a3a4e-6a0c-4a43-9c0e-6d7a0e3b1f52") // a namespace, see RFC 9562
+)
+
+// command makes a decision about an aggregate from a request.
+func command[S any](
+	s *server, to policies.Service[S], definition aggregate.Definition[S], decide func(*http.Request) (aggregate.Decision[S], error),
+) func(*http.Request) (rest.Reply, error) {
+	return func(r *http.Request) (rest.Reply, error) {
+		decision, err := decide(r)
 		if err != nil {
-			return reply{}, err
+			return rest.Reply{}, err
 		}
-		return s.execute(r, r.PathValue("id"), d)
+		return execute(s, to, definition, r, r.PathValue("orderId"), decision)
 	}
 }
 
-func (s *server) execute(r *http.Request, id string, d order.Decision) (reply, error) {
-	o, err := s.Orders.Execute(r.Context(), id, d)
+const idempotencyKey = "Idempotency-Key"
+
+func execute[S any](
+	s *server, to policies.Service[S], definition aggregate.Definition[S], r *http.Request, id string, decide aggregate.Decision[S],
+) (rest.Reply, error) {
+	var once repository.Option
+	if key := r.Header.Get(idempotencyKey); key != "" {
+		once = repository.CommandID("client/" + key) // those of the policies have no slash
+	}
+	done, err := to.Execute(r.Context(), id, decide, once)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	return reply{status: http.StatusOK, body: accepted{OrderID: id, Version: o.Version, Order: o.State}}, nil
+	accepted := Accepted{OrderID: id, Service: definition.Type(), Version: done.Version, Status: statusOf(done.State)}
+	if seconds := r.URL.Query().Get("wait"); seconds != "" {
+		shown, err := s.awaitShown(r.Context(), seconds, aggregate.ID{Type: definition.Type(), Value: id}, done.Version)
+		if err != nil {
+			return rest.Reply{}, err
+		}
+		accepted.Shown = &shown
+	}
+	return rest.Reply{Body: accepted}, nil
 }
 
-// decision is for commands without a body.
-func decision(d order.Decision) func(*http.Request) (order.Decision, error) {
-	return func(*http.Request) (order.Decision, error) { return d, nil }
+// awaitShown gives false where the history takes longer.
+func (s *server) awaitShown(ctx context.Context, seconds string, id aggregate.ID, version uint64) (bool, error) {
+	n, err := strconv.Atoi(seconds)
+	if err != nil {
+		return false, rest.BadRequest("wait: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(n)*time.Second)
+	defer cancel()
+	err = s.WaitShown(ctx, id, version)
+	if errors.Is(err, groups.ErrNotApplied) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func statusOf(state any) string {
+	switch state := state.(type) {
+	case order.Order:
+		return string(state.Status)
+	case ticket.Ticket:
+		return string(state.Status)
+	case delivery.Delivery:
+		return string(state.Status)
+	}
+	return ""
+}
+
+// always is for commands without a body.
+func always[S any](decide aggregate.Decision[S]) func(*http.Request) (aggregate.Decision[S], error) {
+	return func(*http.Request) (aggregate.Decision[S], error) { return decide, nil }
+}
+
+// withReason is for commands that may have a body with a reason.
+func withReason[S any](decide func(reason string) aggregate.Decision[S]) func(*http.Request) (aggregate.Decision[S], error) {
+	return func(r *http.Request) (aggregate.Decision[S], error) {
+		var body struct {
+			Reason string `json:"reason"`
+		}
+		err := rest.Decode(r, &body)
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return decide(body.Reason), err
+	}
 }
 
 func revise(r *http.Request) (order.Decision, error) {
 	var body struct {
-		Lines order.Lines `json:"lines"`
+		Lines []order.Line `json:"lines"`
 	}
-	err := decode(r, &body)
+	err := rest.Decode(r, &body)
 	return order.Revise(body.Lines), err
-}
-
-// cancel may have a body with a reason.
-func cancel(r *http.Request) (order.Decision, error) {
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	err := decode(r, &body)
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return order.Cancel(body.Reason), err
-}
-
-func decode(r *http.Request, body any) error {
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(body)
-	if err == nil && decoder.More() {
-		err = errors.New("there is more after the JSON document")
-	}
-	var tooLarge *http.MaxBytesError
-	if err == nil || errors.As(err, &tooLarge) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", &requestError{"the body is not what this command takes"}, err)
 }

@@ -1,49 +1,41 @@
 package api
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
+	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/internal/rest"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
-func (s *server) findOrder(r *http.Request) (reply, error) {
-	found, err := s.History.FindOrder(r.Context(), r.PathValue("id"))
-	return reply{status: http.StatusOK, body: found}, err
+func (s *server) findOrder(r *http.Request) (rest.Reply, error) {
+	found, err := s.History.FindOrder(r.Context(), r.PathValue("orderId"))
+	return rest.Reply{Body: found}, err
 }
 
-func (s *server) findOrders(r *http.Request) (reply, error) {
+func (s *server) findOrderHistory(r *http.Request) (rest.Reply, error) {
 	filter, err := filterOf(r)
 	if err != nil {
-		return reply{}, err
+		return rest.Reply{}, err
 	}
-	page, err := s.History.FindOrderHistory(r.Context(), r.PathValue("id"), filter)
-	return reply{status: http.StatusOK, body: page}, err
+	page, err := s.History.FindOrderHistory(r.Context(), r.PathValue("consumerId"), filter)
+	return rest.Reply{Body: page}, err
 }
 
-var parameters = []string{"status", "keyword", "since", "until", "pageSize", "pageToken"}
-
-// filterOf refuses what it does not know: a misspelt filter would show too much.
 func filterOf(r *http.Request) (filter history.Filter, err error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return filter, &requestError{"the query cannot be read: " + err.Error()}
-	}
-	for name, values := range query {
-		if !slices.Contains(parameters, name) {
-			return filter, &history.FilterError{Field: name, Reason: fmt.Sprintf("is not one of %q", parameters)}
-		}
-		if len(values) > 1 {
-			return filter, &history.FilterError{Field: name, Reason: "is given more than once"}
-		}
-	}
+	query := r.URL.Query()
 	filter = history.Filter{
-		Status: order.Status(query.Get("status")), Keyword: query.Get("keyword"), PageToken: query.Get("pageToken"),
+		Status: order.Status(query.Get("status")), TicketStatus: ticket.Status(query.Get("ticketStatus")),
+		DeliveryStatus: delivery.Status(query.Get("deliveryStatus")),
+		Keyword:        query.Get("keyword"), PageToken: query.Get("pageToken"),
 	}
 	if filter.Since, err = timeOf("since", query.Get("since")); err != nil {
 		return filter, err
@@ -52,14 +44,14 @@ func filterOf(r *http.Request) (filter history.Filter, err error) {
 		return filter, err
 	}
 	if size := query.Get("pageSize"); size != "" {
-		if filter.PageSize, err = strconv.Atoi(size); err != nil || filter.PageSize == 0 {
-			return filter, &history.FilterError{Field: "pageSize", Reason: fmt.Sprintf("is %q, not a number from 1 to %d", size, history.MaxPageSize)}
+		if filter.PageSize, err = strconv.Atoi(size); err != nil {
+			return filter, rest.BadRequest("pageSize: %w", err)
 		}
 	}
 	return filter, nil
 }
 
-// timeOf reads a day, which begins at midnight UTC, or a time.
+// timeOf reads a day, which begins at midnight UTC, or a time. The description lets days pass that no month has.
 func timeOf(field, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
@@ -69,5 +61,67 @@ func timeOf(field, value string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, &history.FilterError{Field: field, Reason: fmt.Sprintf("is %q, neither a day (2006-01-02) nor a time (2006-01-02T15:04:05Z)", value)}
+	return time.Time{}, &history.FilterError{Field: field, Reason: fmt.Sprintf("is %q, which no calendar has", value)}
+}
+
+// change is the data of an event. It does not say what has changed: who shows a page asks for that page again, filter and all.
+type change struct {
+	ConsumerID string `json:"consumerId"`
+}
+
+func (s *server) events(w http.ResponseWriter, r *http.Request) error {
+	consumerID := r.PathValue("consumerId")
+	return s.Feed.Serve(w, r, consumerID, func(context.Context) (live.Event, error) {
+		return live.Event{Name: "orders", Data: change{consumerID}}, nil
+	})
+}
+
+// explain tells what the errors of the example are to a client.
+func explain(err error) (status int, detail string, ok bool) {
+	var ofOrder order.Refused
+	var ofTicket ticket.Refused
+	var ofDelivery delivery.Refused
+	switch {
+	case errors.Is(err, order.ErrInvalid), errors.Is(err, history.ErrInvalidFilter), errors.Is(err, history.ErrInvalidPageToken):
+		return http.StatusBadRequest, err.Error(), true
+	case errors.Is(err, errMediaType):
+		return http.StatusUnsupportedMediaType, err.Error(), true
+	case errors.Is(err, errExists):
+		return http.StatusConflict, err.Error(), true
+	case errors.Is(err, history.ErrNotFound):
+		return http.StatusNotFound, "the history has no such order, or not yet", true
+	case errors.Is(err, errNotReady):
+		return http.StatusServiceUnavailable, err.Error(), true
+	case errors.As(err, &ofOrder):
+		return refusal("order", string(ofOrder.Status))
+	case errors.As(err, &ofTicket):
+		return refusal("ticket", string(ofTicket.Status))
+	case errors.As(err, &ofDelivery):
+		return refusal("delivery", string(ofDelivery.Status))
+	}
+	return 0, "", false
+}
+
+func refusal(what, status string) (int, string, bool) {
+	if status == "" {
+		return http.StatusNotFound, "there is no such " + what + ", or not yet", true
+	}
+	return http.StatusConflict, "the " + what + " is " + status + ", which does not allow this", true
+}
+
+var errNotReady = errors.New("not ready")
+
+// health says that the process answers.
+func (s *server) health(*http.Request) (rest.Reply, error) {
+	return rest.Reply{Body: map[string]string{"status": "alive"}}, nil
+}
+
+// readiness says that it can do its work.
+func (s *server) readiness(r *http.Request) (rest.Reply, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.Ready(ctx); err != nil {
+		return rest.Reply{}, fmt.Errorf("%w: %w", errNotReady, err)
+	}
+	return rest.Reply{Body: map[string]string{"status": "ready"}}, nil
 }

@@ -8,15 +8,25 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -27,43 +37,74 @@ const patience = 30 * time.Second
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// client talks to an API.
+// client talks to an API, and holds every answer against the description.
 type client struct {
-	t    *testing.T
-	base string
+	t      *testing.T
+	base   string
+	routes routers.Router
 }
 
-// serve gives the API of a service on a database of its own, whose history follows the orders.
+// serve gives the API of a service on a database of its own, whose policies and history follow the events.
 func serve(t *testing.T) client {
 	t.Helper()
 	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})
 	require.NoError(t, err)
 	consumer, err := s.NewConsumer(subscriber.Config{}, nil)
 	require.NoError(t, err)
-	ended := make(chan error, 1)
+	feed, err := s.NewFeed("test", nil)
+	require.NoError(t, err)
+	ended := make(chan error, 2)
 	go func() { ended <- consumer.Run(context.WithoutCancel(t.Context())) }()
+	go func() { ended <- feed.Run(context.WithoutCancel(t.Context())) }()
 	<-consumer.Running()
+	<-feed.Running()
 	t.Cleanup(func() {
+		require.NoError(t, feed.Close())
 		require.NoError(t, consumer.Close())
 		require.NoError(t, <-ended)
+		require.NoError(t, <-ended)
 	})
-	return serveWith(t, s.Orders, s.History)
+	return serveWith(t, api.Config{
+		Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries, History: s.History, Feed: feed, WaitShown: s.WaitShown,
+		Ready: s.Answers,
+	})
 }
 
-func serveWith(t *testing.T, orders api.Orders, view api.History) client {
+// stubbed is an API all of whose parts fail with an error, or do nothing.
+func stubbed(t *testing.T, err error) client {
+	t.Helper()
+	return serveWith(t, api.Config{
+		Orders: stub[order.Order]{err}, Tickets: stub[ticket.Ticket]{err}, Deliveries: stub[delivery.Delivery]{err},
+		History: stub[any]{err}, Feed: stub[any]{err}, Ready: func(context.Context) error { return err },
+		WaitShown: func(context.Context, aggregate.ID, uint64) error { return err },
+	})
+}
+
+func serveWith(t *testing.T, config api.Config) client {
 	t.Helper()
 	placed := 0
-	server := httptest.NewServer(api.New(api.Config{
-		Orders: orders, History: view,
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		NewID:  func() string { return "made up" },
-		Now: func() time.Time { // later each time
-			placed++
-			return noon.Add(time.Duration(placed) * time.Minute)
-		},
-	}))
+	config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	config.NewID = func() string { return "made.up" }
+	config.Now = func() time.Time { // later each time
+		placed++
+		return noon.Add(time.Duration(placed) * time.Minute)
+	}
+	config.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })
+	handler, err := api.New(config)
+	require.NoError(t, err)
+	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return client{t, server.URL}
+	return client{t, server.URL, routes(t)}
+}
+
+func routes(t *testing.T) routers.Router {
+	t.Helper()
+	document, err := openapi3.NewLoader().LoadFromData(api.Description)
+	require.NoError(t, err)
+	document.Servers = nil // wherever it is served
+	router, err := legacy.NewRouter(document)
+	require.NoError(t, err)
+	return router
 }
 
 // answer is what came back.
@@ -72,16 +113,40 @@ type answer struct {
 	body []byte
 }
 
-func (c client) send(method, path, body string) answer {
+func (c client) send(method, path, body string, header ...string) answer {
 	c.t.Helper()
 	request, err := http.NewRequestWithContext(c.t.Context(), method, c.base+path, bytes.NewBufferString(body))
 	require.NoError(c.t, err)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(c.t, err)
 	defer func() { _ = response.Body.Close() }()
 	data, err := io.ReadAll(response.Body)
 	require.NoError(c.t, err)
-	return answer{response, data}
+	a := answer{response, data}
+	c.check(a)
+	return a
+}
+
+// check holds an answer against the description.
+func (c client) check(a answer) {
+	c.t.Helper()
+	route, values, err := c.routes.FindRoute(a.Request)
+	if err != nil { // an answer to what is not there
+		assert.Contains(c.t, []int{http.StatusNotFound, http.StatusMethodNotAllowed}, a.StatusCode)
+		return
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: a.Request, PathParams: values, Route: route},
+		Status:                 a.StatusCode, Header: a.Header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: !strings.Contains(a.Header.Get("Content-Type"), "json")},
+	}
+	assert.NoError(c.t, openapi3filter.ValidateResponse(c.t.Context(), input.SetBodyBytes(a.body)), "%s %s", a.Request.Method, a.Request.URL)
 }
 
 func (c client) get(path string) answer { c.t.Helper(); return c.send(http.MethodGet, path, "") }
@@ -116,14 +181,18 @@ func problem(t *testing.T, a answer, status int) (detail string) {
 }
 
 // stub answers every command and query with an error.
-type stub struct{ err error }
+type stub[S any] struct{ err error }
 
-func (s stub) Execute(context.Context, string, order.Decision, ...repository.Option) (a repository.Aggregate[order.Order], err error) {
-	return a, s.err
+func (s stub[S]) Execute(context.Context, string, aggregate.Decision[S], ...repository.Option) (a repository.Aggregate[S], err error) {
+	return repository.Aggregate[S]{Version: 1}, s.err
 }
 
-func (s stub) FindOrder(context.Context, string) (o history.Order, err error) { return o, s.err }
+func (s stub[S]) FindOrder(context.Context, string) (o history.Order, err error) { return o, s.err }
 
-func (s stub) FindOrderHistory(context.Context, string, history.Filter) (p history.Page, err error) {
-	return p, s.err
+func (s stub[S]) FindOrderHistory(context.Context, string, history.Filter) (history.Page, error) {
+	return history.Page{Orders: []history.Order{}}, s.err
+}
+
+func (s stub[S]) Serve(http.ResponseWriter, *http.Request, string, func(context.Context) (live.Event, error)) error {
+	return s.err
 }

@@ -1,8 +1,8 @@
 // Package history is the query side of the example: a view of all orders by consumer, newest first, in a
 // DynamoDB table of its own, kept up to date by the events of the orders.
 //
-// [DAO.Reactions] says what each event changes, and a projection commits that together with its position.
-// [DAO.FindOrderHistory] and [DAO.FindOrder] read.
+// [OrderHistoryDao.EventHandlers] says what each event changes, and a projection commits that together with its position.
+// [OrderHistoryDao.FindOrderHistory] and [OrderHistoryDao.FindOrder] read.
 package history
 
 import (
@@ -23,7 +23,7 @@ const (
 	Index        = "ftgo-order-history-by-consumer-id-and-creation-time"
 )
 
-// Client is what a DAO needs of a *dynamodb.Client.
+// Client is what an OrderHistoryDao needs of a *dynamodb.Client.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
@@ -31,23 +31,27 @@ type Client interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 }
 
-// Config configures a [DAO].
+// Config configures an [OrderHistoryDao].
 type Config struct {
 	Table string // default: DefaultTable
 	// TokenKey signs page tokens, so that nobody makes one up. Servers that stand in for one
 	// another share it. Default: random, so that the tokens of one process are good for that process only.
 	TokenKey []byte
+	// MaxRead is how many orders one query reads at most, matching or not. Default: DefaultMaxRead.
+	MaxRead int
 }
 
-// DAO reads and writes the order history. It is safe for concurrent use.
-type DAO struct {
+// DefaultMaxRead bounds what one query costs: about 250 read units for orders of 1 KB, and some tenths of a second.
+const DefaultMaxRead = 2_000
+
+// OrderHistoryDao reads and writes the order history. It is safe for concurrent use.
+type OrderHistoryDao struct {
 	client Client
-	table  string
-	key    []byte
+	config Config
 }
 
-// NewDAO makes a DAO. It makes no round trip.
-func NewDAO(client Client, config Config) *DAO {
+// NewOrderHistoryDao makes one. It makes no round trip.
+func NewOrderHistoryDao(client Client, config Config) *OrderHistoryDao {
 	if config.Table == "" {
 		config.Table = DefaultTable
 	}
@@ -55,7 +59,10 @@ func NewDAO(client Client, config Config) *DAO {
 		config.TokenKey = make([]byte, 32)
 		_, _ = rand.Read(config.TokenKey) // never fails
 	}
-	return &DAO{client: client, table: config.Table, key: config.TokenKey}
+	if config.MaxRead == 0 {
+		config.MaxRead = DefaultMaxRead
+	}
+	return &OrderHistoryDao{client, config}
 }
 
 // ErrNotFound says that the history has no such order, or not yet.
@@ -63,12 +70,12 @@ var ErrNotFound = errors.New("order not found in the history")
 
 // FindOrder gives an order, strongly consistent. What the history has not been told yet is not there.
 // Errors: [ErrNotFound], journal.ErrThrottled.
-func (d *DAO) FindOrder(ctx context.Context, orderID string) (Order, error) {
+func (d *OrderHistoryDao) FindOrder(ctx context.Context, orderID string) (Order, error) {
 	if n := len(orderID); n == 0 || n > maxKey {
 		return Order{}, ErrNotFound
 	}
 	consistent := true
-	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &d.table, Key: key(orderID), ConsistentRead: &consistent})
+	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &d.config.Table, Key: key(orderID), ConsistentRead: &consistent})
 	if err != nil {
 		return Order{}, d.explain("find order "+orderID, err)
 	}
@@ -79,8 +86,8 @@ func (d *DAO) FindOrder(ctx context.Context, orderID string) (Order, error) {
 	return orderOf(out.Item), nil
 }
 
-func (d *DAO) explain(doing string, err error) error {
-	return fmt.Errorf("%s: %w", doing, journal.Explain(err, d.table))
+func (d *OrderHistoryDao) explain(doing string, err error) error {
+	return fmt.Errorf("%s: %w", doing, journal.Explain(err, d.config.Table))
 }
 
 func key(orderID string) attributes {

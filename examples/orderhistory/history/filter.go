@@ -7,7 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
 // DefaultPageSize and MaxPageSize bound a page, in orders.
@@ -20,8 +22,10 @@ const (
 type Filter struct {
 	Since time.Time // not older than this; zero for no limit
 	Until time.Time // older than this; zero for no limit
-	// Status shows only orders in this status.
-	Status order.Status
+	// Each status shows only orders that have it.
+	Status         order.Status
+	TicketStatus   ticket.Status
+	DeliveryStatus delivery.Status
 	// Keyword shows only orders that have each of its words in the name of the restaurant or of a line,
 	// regardless of case.
 	Keyword string
@@ -43,7 +47,11 @@ func (e *FilterError) Is(target error) bool { return target == ErrInvalidFilter 
 // maxKeyword is in bytes, and bounds the words.
 const maxKeyword = 100
 
-var statuses = []order.Status{order.StatusApprovalPending, order.StatusApproved, order.StatusCancelled}
+var (
+	statuses         = []order.Status{order.StatusApprovalPending, order.StatusApproved, order.StatusRejected, order.StatusCancelled}
+	ticketStatuses   = []ticket.Status{ticket.StatusAwaitingAcceptance, ticket.StatusAccepted, ticket.StatusPreparing, ticket.StatusReady, ticket.StatusDeclined, ticket.StatusCancelled}
+	deliveryStatuses = []delivery.Status{delivery.StatusScheduled, delivery.StatusPickedUp, delivery.StatusDelivered}
+)
 
 // checked is a filter with defaults filled in.
 func (f Filter) checked() (Filter, error) {
@@ -55,6 +63,10 @@ func (f Filter) checked() (Filter, error) {
 		return f, &FilterError{"pageSize", fmt.Sprintf("is %d, not 1 to %d", f.PageSize, MaxPageSize)}
 	case f.Status != "" && !slices.Contains(statuses, f.Status):
 		return f, &FilterError{"status", fmt.Sprintf("is %q, not one of %q", f.Status, statuses)}
+	case f.TicketStatus != "" && !slices.Contains(ticketStatuses, f.TicketStatus):
+		return f, &FilterError{"ticketStatus", fmt.Sprintf("is %q, not one of %q", f.TicketStatus, ticketStatuses)}
+	case f.DeliveryStatus != "" && !slices.Contains(deliveryStatuses, f.DeliveryStatus):
+		return f, &FilterError{"deliveryStatus", fmt.Sprintf("is %q, not one of %q", f.DeliveryStatus, deliveryStatuses)}
 	case len(f.Keyword) > maxKeyword:
 		return f, &FilterError{"keyword", fmt.Sprintf("has %d bytes, at most %d", len(f.Keyword), maxKeyword)}
 	case f.Since.UnixMilli() < 0 && !f.Since.IsZero(), f.Until.UnixMilli() < 0 && !f.Until.IsZero():

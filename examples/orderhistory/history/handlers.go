@@ -9,25 +9,36 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Reactions are what the events do to the history: for each event one update of one item, idempotent, so
-// that an event that comes again, or late, never sets an attribute back to a past value.
-func (d *DAO) Reactions() []projection.Reaction {
+// EventHandlers are the reactions to the events of the three services: for each one update of one item, idempotent, so that an event that comes
+// again, or late, never sets an attribute back to a past value. Events of different services come in any order, so each service has attributes of
+// its own; what a ticket or a delivery notes before its order was added makes an item that no query shows yet.
+func (d *OrderHistoryDao) EventHandlers() []projection.Reaction {
 	return []projection.Reaction{
 		on(d.addOrder),
-		on(d.noteApproved),
 		on(d.noteRevised),
+		on(d.noteApproved),
+		on(d.noteRejected),
 		on(d.noteCancelled),
+		on(d.noteTicketRequested),
+		on(d.noteTicketAccepted),
+		on(d.noteTicketDeclined),
+		on(d.noteTicketPreparing),
+		on(d.noteTicketReady),
+		on(d.noteTicketCancelled),
+		on(d.noteDeliveryScheduled),
 		on(d.notePickedUp),
 		on(d.noteDelivered),
 	}
 }
 
-func (d *DAO) addOrder(e order.Created, source *journal.Record) projection.Write {
+func (d *OrderHistoryDao) addOrder(e order.Created, source *journal.Record) projection.Write {
 	return d.idempotentUpdate(source, attributes{
 		attrConsumerID:         text(e.ConsumerID),
 		attrCreationTime:       number(e.CreatedAt.UnixMilli()),
@@ -37,35 +48,68 @@ func (d *DAO) addOrder(e order.Created, source *journal.Record) projection.Write
 	}, menu(e.Lines))
 }
 
-func (d *DAO) noteApproved(_ order.Approved, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrStatus: text(order.StatusApproved)})
-}
-
-func (d *DAO) noteRevised(e order.Revised, source *journal.Record) projection.Write {
+func (d *OrderHistoryDao) noteRevised(e order.Revised, source *journal.Record) projection.Write {
 	return d.idempotentUpdate(source, menu(e.Lines))
 }
 
-func (d *DAO) noteCancelled(e order.Cancelled, source *journal.Record) projection.Write {
+func (d *OrderHistoryDao) noteApproved(_ order.Approved, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrStatus: text(order.StatusApproved)})
+}
+
+func (d *OrderHistoryDao) noteRejected(e order.Rejected, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrStatus: text(order.StatusRejected), attrReason: text(e.Reason)})
+}
+
+func (d *OrderHistoryDao) noteCancelled(e order.Cancelled, source *journal.Record) projection.Write {
 	return d.idempotentUpdate(source, attributes{attrStatus: text(order.StatusCancelled), attrReason: text(e.Reason)})
 }
 
-func (d *DAO) notePickedUp(_ order.PickedUp, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(order.DeliveryPickedUp)})
+func (d *OrderHistoryDao) noteTicketRequested(_ ticket.Requested, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusAwaitingAcceptance)})
 }
 
-func (d *DAO) noteDelivered(_ order.Delivered, source *journal.Record) projection.Write {
-	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(order.DeliveryDelivered)})
+func (d *OrderHistoryDao) noteTicketAccepted(_ ticket.Accepted, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusAccepted)})
+}
+
+func (d *OrderHistoryDao) noteTicketDeclined(_ ticket.Declined, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusDeclined)})
+}
+
+func (d *OrderHistoryDao) noteTicketPreparing(_ ticket.Preparing, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusPreparing)})
+}
+
+func (d *OrderHistoryDao) noteTicketReady(_ ticket.Ready, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusReady)})
+}
+
+func (d *OrderHistoryDao) noteTicketCancelled(_ ticket.Cancelled, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrTicketStatus: text(ticket.StatusCancelled)})
+}
+
+func (d *OrderHistoryDao) noteDeliveryScheduled(_ delivery.Scheduled, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(delivery.StatusScheduled)})
+}
+
+func (d *OrderHistoryDao) notePickedUp(_ delivery.PickedUp, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(delivery.StatusPickedUp)})
+}
+
+func (d *OrderHistoryDao) noteDelivered(_ delivery.Delivered, source *journal.Record) projection.Write {
+	return d.idempotentUpdate(source, attributes{attrDeliveryStatus: text(delivery.StatusDelivered)})
 }
 
 // menu is what depends on the lines of an order.
-func menu(lines order.Lines) attributes {
-	names := make([]string, len(lines))
+func menu(lines []order.Line) attributes {
+	names, total := make([]string, len(lines)), int64(0)
 	for i, line := range lines {
 		names[i] = strings.ToLower(line.Name)
+		total += line.Quantity * line.PriceCents
 	}
 	return attributes{
 		attrLines:        lineList(lines),
-		attrTotal:        number(lines.TotalCents()),
+		attrTotal:        number(total),
 		attrLineKeywords: text(strings.Join(names, "\n")),
 	}
 }
@@ -79,14 +123,14 @@ func on[E interface{ EventType() string }](note func(E, *journal.Record) project
 
 // idempotentUpdate sets attributes of the order that the event belongs to, unless the item has seen this
 // event or a later one of the same aggregate.
-func (d *DAO) idempotentUpdate(source *journal.Record, parts ...attributes) projection.Write {
+func (d *OrderHistoryDao) idempotentUpdate(source *journal.Record, parts ...attributes) projection.Write {
 	set := attributes{}
 	for _, part := range parts {
 		maps.Copy(set, part)
 	}
 	// Every name has a placeholder: "status" is only one of DynamoDB's reserved words.
 	update := types.Update{
-		TableName: &d.table, Key: key(source.Aggregate.Value),
+		TableName: &d.config.Table, Key: key(source.Aggregate.Value),
 		ExpressionAttributeNames: map[string]string{}, ExpressionAttributeValues: attributes{},
 	}
 	var assignments []string

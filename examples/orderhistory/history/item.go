@@ -7,7 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/projection"
 )
 
@@ -20,8 +22,9 @@ const (
 	attrLines          = "lines"
 	attrTotal          = "totalCents"
 	attrStatus         = "status"
+	attrReason         = "reason"
+	attrTicketStatus   = "ticketStatus"
 	attrDeliveryStatus = "deliveryStatus"
-	attrReason         = "cancelReason"
 	// Lower-case copies to search in, as DynamoDB compares bytes. The lines have one of their own because a
 	// revision does not know the restaurant.
 	attrRestaurantKeywords = "restaurantKeywords"
@@ -30,17 +33,25 @@ const (
 
 // Order is an order as the history shows it.
 type Order struct {
-	OrderID        string               `json:"orderId"`
-	ConsumerID     string               `json:"consumerId"`
-	Restaurant     string               `json:"restaurant"`
-	Lines          order.Lines          `json:"lines"`
-	TotalCents     int64                `json:"totalCents"`
-	CreationTime   time.Time            `json:"creationTime"`
-	Status         order.Status         `json:"status"`
-	DeliveryStatus order.DeliveryStatus `json:"deliveryStatus,omitempty"`
-	CancelReason   string               `json:"cancelReason,omitempty"`
-	// Version is the number of the order's last event that the history has been told.
-	Version uint64 `json:"version"`
+	OrderID        string          `json:"orderId"`
+	ConsumerID     string          `json:"consumerId"`
+	Restaurant     string          `json:"restaurant"`
+	Lines          []order.Line    `json:"lines"`
+	TotalCents     int64           `json:"totalCents"`
+	CreationTime   time.Time       `json:"creationTime"`
+	Status         order.Status    `json:"status"`
+	Reason         string          `json:"reason,omitempty"`         // why it was rejected or cancelled
+	TicketStatus   ticket.Status   `json:"ticketStatus,omitempty"`   // empty until the kitchen has been asked
+	DeliveryStatus delivery.Status `json:"deliveryStatus,omitempty"` // empty until the courier has been asked
+	// Versions tell what the history has been told: the number of each service's last event about the order, 0 for none.
+	Versions Versions `json:"versions"`
+}
+
+// Versions are the versions of the aggregates of one order.
+type Versions struct {
+	Order    uint64 `json:"order"`
+	Ticket   uint64 `json:"ticket"`
+	Delivery uint64 `json:"delivery"`
 }
 
 type attributes = map[string]types.AttributeValue
@@ -53,7 +64,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-func lineList(lines order.Lines) types.AttributeValue {
+func lineList(lines []order.Line) types.AttributeValue {
 	list := make([]types.AttributeValue, len(lines))
 	for i, line := range lines {
 		list[i] = &types.AttributeValueMemberM{Value: attributes{
@@ -71,11 +82,15 @@ func orderOf(item attributes) Order {
 		TotalCents:     numberOf(item[attrTotal]),
 		CreationTime:   time.UnixMilli(numberOf(item[attrCreationTime])).UTC(),
 		Status:         order.Status(textOf(item[attrStatus])),
-		DeliveryStatus: order.DeliveryStatus(textOf(item[attrDeliveryStatus])),
-		CancelReason:   textOf(item[attrReason]),
+		Reason:         textOf(item[attrReason]),
+		TicketStatus:   ticket.Status(textOf(item[attrTicketStatus])),
+		DeliveryStatus: delivery.Status(textOf(item[attrDeliveryStatus])),
 	}
-	id := aggregate.ID{Type: order.Definition.Type(), Value: o.OrderID}
-	o.Version = uint64(numberOf(item[projection.SourceAttribute(id)]))
+	version := func(aggregateType string) uint64 {
+		id := aggregate.ID{Type: aggregateType, Value: o.OrderID}
+		return uint64(numberOf(item[projection.SourceAttribute(id)]))
+	}
+	o.Versions = Versions{version(order.Definition.Type()), version(ticket.Definition.Type()), version(delivery.Definition.Type())}
 	if list, ok := item[attrLines].(*types.AttributeValueMemberL); ok {
 		for _, v := range list.Value {
 			if m, ok := v.(*types.AttributeValueMemberM); ok {

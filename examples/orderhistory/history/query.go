@@ -12,7 +12,8 @@ import (
 // Page is a part of a consumer's order history, newest first.
 type Page struct {
 	Orders []Order `json:"orders"`
-	// NextToken leads to the next page, empty on the last.
+	// NextToken leads to the next page. Only where it is empty is this the last: a page may have few orders, or none, where a filter
+	// matches few.
 	NextToken string `json:"nextPageToken,omitempty"`
 }
 
@@ -24,11 +25,12 @@ const minRead = 100
 
 // FindOrderHistory gives a page of the orders of a consumer, from the index, which is eventually
 // consistent. DynamoDB counts what it reads before it filters; so that a page is full as long as there are orders
-// for it, this reads on until it has them. A page that is not the last costs a read of one order
+// for it, this reads on until it has them, or has read Config.MaxRead orders: a filter that matches nothing must not read for minutes. The
+// page is then short, and its token goes on behind what was read. A page that is not the last costs a read of one order
 // more, which tells that there is one.
 //
 // Errors: [ErrInvalidFilter], [ErrInvalidPageToken], journal.ErrThrottled.
-func (d *DAO) FindOrderHistory(ctx context.Context, consumerID string, filter Filter) (Page, error) {
+func (d *OrderHistoryDao) FindOrderHistory(ctx context.Context, consumerID string, filter Filter) (Page, error) {
 	if n := len(consumerID); n == 0 || n > maxKey {
 		return Page{}, &FilterError{"consumer", fmt.Sprintf("has %d bytes, not 1 to %d", n, maxKey)}
 	}
@@ -45,7 +47,8 @@ func (d *DAO) FindOrderHistory(ctx context.Context, consumerID string, filter Fi
 		query.ExclusiveStartKey = last.item(consumerID)
 	}
 	page := Page{Orders: []Order{}} // not null in JSON
-	for {
+	for left := d.config.MaxRead; ; {
+		query.Limit = aws.Int32(min(*query.Limit, int32(left)))
 		out, err := d.client.Query(ctx, query)
 		if err != nil {
 			return Page{}, d.explain("find orders of "+consumerID, err)
@@ -61,13 +64,17 @@ func (d *DAO) FindOrderHistory(ctx context.Context, consumerID string, filter Fi
 		if out.LastEvaluatedKey == nil {
 			return page, nil
 		}
+		if left -= int(out.ScannedCount); left <= 0 {
+			page.NextToken = d.pageToken(consumerID, f, lastKeyOf(out.LastEvaluatedKey))
+			return page, nil
+		}
 		query.ExclusiveStartKey = out.LastEvaluatedKey
 	}
 }
 
-func (d *DAO) query(consumerID string, f Filter) *dynamodb.QueryInput {
+func (d *OrderHistoryDao) query(consumerID string, f Filter) *dynamodb.QueryInput {
 	q := &dynamodb.QueryInput{
-		TableName:              &d.table,
+		TableName:              &d.config.Table,
 		IndexName:              aws.String(Index),
 		ScanIndexForward:       aws.Bool(false),
 		Limit:                  aws.Int32(int32(f.PageSize + 1)),
@@ -80,11 +87,16 @@ func (d *DAO) query(consumerID string, f Filter) *dynamodb.QueryInput {
 		},
 	}
 	var conditions []string
-	if f.Status != "" {
-		conditions = append(conditions, "#status = :status")
-		q.ExpressionAttributeNames["#status"] = attrStatus
-		q.ExpressionAttributeValues[":status"] = text(f.Status)
+	equal := func(attribute, value string) {
+		if value != "" {
+			conditions = append(conditions, fmt.Sprintf("#%s = :%[1]s", attribute))
+			q.ExpressionAttributeNames["#"+attribute] = attribute
+			q.ExpressionAttributeValues[":"+attribute] = text(value)
+		}
 	}
+	equal(attrStatus, string(f.Status))
+	equal(attrTicketStatus, string(f.TicketStatus))
+	equal(attrDeliveryStatus, string(f.DeliveryStatus))
 	for i, word := range f.words() {
 		conditions = append(conditions, fmt.Sprintf("(contains(#restaurant, :w%d) OR contains(#lines, :w%d))", i, i))
 		q.ExpressionAttributeNames["#restaurant"] = attrRestaurantKeywords

@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -52,8 +54,11 @@ func TestAFilterShowsWhatMatches(t *testing.T) {
 	first := f.place("ada", "Ajanta", "Chicken Vindaloo")
 	second := f.place("ada", "Chez Vin", "Steak Frites", "Mousse")
 	third := f.place("ada", "Ajanta", "Naan")
-	f.execute(second, order.Approve())
-	f.execute(third, order.Cancel(""))
+	execute(f, f.orders, second, order.Approve(0))
+	execute(f, f.orders, third, order.Cancel(""))
+	execute(f, f.tickets, second, ticket.Request(0, nil), ticket.Accept)
+	execute(f, f.tickets, third, ticket.Request(0, nil))
+	execute(f, f.deliveries, second, delivery.Schedule, delivery.PickUp)
 	f.project("history")
 	minute := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 
@@ -63,6 +68,10 @@ func TestAFilterShowsWhatMatches(t *testing.T) {
 	}{
 		"no filter":                        {history.Filter{}, []string{third, second, first}},
 		"status":                           {history.Filter{Status: order.StatusApproved}, []string{second}},
+		"status of the ticket":             {history.Filter{TicketStatus: ticket.StatusAwaitingAcceptance}, []string{third}},
+		"status of the delivery":           {history.Filter{DeliveryStatus: delivery.StatusPickedUp}, []string{second}},
+		"all three statuses":               {history.Filter{Status: order.StatusApproved, TicketStatus: ticket.StatusAccepted, DeliveryStatus: delivery.StatusPickedUp}, []string{second}},
+		"statuses of two orders":           {history.Filter{Status: order.StatusApproved, TicketStatus: ticket.StatusAwaitingAcceptance}, []string{}},
 		"restaurant":                       {history.Filter{Keyword: "ajanta"}, []string{third, first}},
 		"line or restaurant":               {history.Filter{Keyword: "VIN"}, []string{second, first}},
 		"every word of the keyword":        {history.Filter{Keyword: " mousse  chez "}, []string{second}},
@@ -88,7 +97,7 @@ func TestARevisionChangesWhatAKeywordFinds(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	id := f.place("ada", "Ajanta", "Vindaloo")
-	f.execute(id, order.Revise(menu("Korma")))
+	execute(f, f.orders, id, order.Revise(menu("Korma")))
 	f.project("history")
 
 	assert.Empty(t, ids(f.find("ada", history.Filter{Keyword: "vindaloo"})))
@@ -117,13 +126,33 @@ func TestAFilterThatMatchesLittleStillFillsItsPages(t *testing.T) {
 	assert.Equal(t, [][]string{rare}, f.findAll("ada", history.Filter{Keyword: "truffles", PageSize: 5}))
 }
 
+func TestAFilterThatMatchesNothingReadsABoundedNumberOfOrdersForEachPage(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for range 25 {
+		f.place("ada", "Ajanta", "Vindaloo")
+	}
+	oldest := f.place("bob", "Chez Vin", "Mousse")
+	for range 24 {
+		f.place("bob", "Ajanta", "Vindaloo")
+	}
+	f.project("history")
+	f.dao = history.NewOrderHistoryDao(f.client, history.Config{MaxRead: 10})
+
+	assert.Equal(t, [][]string{{}, {}, {}}, f.findAll("ada", history.Filter{Keyword: "mousse"}), "25 orders, 10 at a time")
+	assert.Equal(t, [][]string{{}, {}, {oldest}}, f.findAll("bob", history.Filter{Keyword: "mousse"}), "and what there is comes")
+	assert.Len(t, f.find("ada", history.Filter{PageSize: 20}).Orders, 10, "the bound is for every query")
+}
+
 func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
-	dao := history.NewDAO(nil, history.Config{}) // no request is made
+	dao := history.NewOrderHistoryDao(nil, history.Config{}) // no request is made
 	for reason, filter := range map[string]history.Filter{
 		`pageSize is -1, not 1 to 100`:  {PageSize: -1},
 		`pageSize is 101, not 1 to 100`: {PageSize: 101},
 		`status is "EATEN", not one of`: {Status: "EATEN"},
+		`ticketStatus is "EATEN"`:       {TicketStatus: "EATEN"},
+		`deliveryStatus is "LOST"`:      {DeliveryStatus: "LOST"},
 		`keyword has 101 bytes`:         {Keyword: string(make([]byte, 101))},
 		`until is not after since`:      {Since: noon, Until: noon},
 		`is before 1970`:                {Since: time.Unix(-1, 0)},
@@ -152,7 +181,7 @@ func (throttled) GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynam
 
 func TestAThrottledQueryIsToldAsSuch(t *testing.T) {
 	t.Parallel()
-	dao := history.NewDAO(throttled{}, history.Config{})
+	dao := history.NewOrderHistoryDao(throttled{}, history.Config{})
 	_, err := dao.FindOrderHistory(t.Context(), "ada", history.Filter{})
 	require.ErrorIs(t, err, journal.ErrThrottled)
 	_, err = dao.FindOrder(t.Context(), "1")

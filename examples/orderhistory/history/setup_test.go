@@ -1,15 +1,20 @@
 package history_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -27,17 +32,20 @@ var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 type fixture struct {
 	t       *testing.T
 	client  *dynamodb.Client
-	dao     *history.DAO
+	dao     *history.OrderHistoryDao
 	journal *journal.Journal
-	orders  *repository.Repository[order.Order]
 	placed  int
 	events  int
+
+	orders     *repository.Repository[order.Order]
+	tickets    *repository.Repository[ticket.Ticket]
+	deliveries *repository.Repository[delivery.Delivery]
 }
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{t: t, client: testdb.Client(t)}
-	f.dao = history.NewDAO(f.client, history.Config{})
+	f.dao = history.NewOrderHistoryDao(f.client, history.Config{})
 	require.NoError(t, f.dao.CreateTable(t.Context()))
 	config := journal.Config{Shards: 2}
 	require.NoError(t, journal.Create(t.Context(), f.client, config))
@@ -46,14 +54,18 @@ func setup(t *testing.T) *fixture {
 	require.NoError(t, err)
 	f.orders, err = repository.New(f.journal, order.Definition, repository.Config{})
 	require.NoError(t, err)
+	f.tickets, err = repository.New(f.journal, ticket.Definition, repository.Config{})
+	require.NoError(t, err)
+	f.deliveries, err = repository.New(f.journal, delivery.Definition, repository.Config{})
+	require.NoError(t, err)
 	return f
 }
 
-// execute carries out commands on an order, of which each makes an event.
-func (f *fixture) execute(id string, commands ...order.Decision) {
+// execute carries out commands on an aggregate, of which each makes an event.
+func execute[S any](f *fixture, on *repository.Repository[S], id string, commands ...aggregate.Decision[S]) {
 	f.t.Helper()
 	for _, command := range commands {
-		_, err := f.orders.Execute(f.t.Context(), id, command)
+		_, err := on.Execute(f.t.Context(), id, command)
 		require.NoError(f.t, err)
 		f.events++
 	}
@@ -64,40 +76,56 @@ func (f *fixture) place(consumer, restaurant string, lines ...string) string {
 	f.t.Helper()
 	f.placed++
 	id := fmt.Sprintf("%s-%03d", consumer, f.placed)
-	f.execute(id, order.Create(order.Details{
+	execute(f, f.orders, id, order.Create(order.Details{
 		ConsumerID: consumer, Restaurant: restaurant, Lines: menu(lines...), CreatedAt: noon.Add(time.Duration(f.placed) * time.Minute),
 	}))
 	return id
 }
 
-func menu(names ...string) (lines order.Lines) {
+func menu(names ...string) (lines []order.Line) {
 	for i, name := range names {
 		lines = append(lines, order.Line{Name: name, Quantity: int64(i + 1), PriceCents: 500})
 	}
 	return lines
 }
 
+// topics are those of the three services.
+var topics = []string{order.Definition.Type(), ticket.Definition.Type(), delivery.Definition.Type()}
+
 // project brings a consumer group that starts at the beginning up to date.
 func (f *fixture) project(group string) projection.Stats {
 	f.t.Helper()
-	p, err := projection.New(f.client, projection.Config{}, f.dao.Reactions()...)
-	require.NoError(f.t, err)
-	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: f.journal, ConsumerGroup: group}, nil)
-	require.NoError(f.t, err)
-	defer func() { require.NoError(f.t, sub.Close()) }()
-	messages, err := sub.Subscribe(f.t.Context(), order.Definition.Type())
-	require.NoError(f.t, err)
+	p, messages := f.subscribe(group)
 	deadline := time.After(patience)
 	for n := range f.events {
+		var msg *message.Message
 		select {
-		case msg := <-messages:
-			require.NoError(f.t, p.Handle(msg))
-			msg.Ack()
+		case msg = <-messages[topics[0]]:
+		case msg = <-messages[topics[1]]:
+		case msg = <-messages[topics[2]]:
 		case <-deadline:
 			require.FailNow(f.t, "an event did not come", "%d of %d came", n, f.events)
 		}
+		require.NoError(f.t, p.Handle(msg))
+		msg.Ack()
 	}
 	return p.Stats()
+}
+
+// subscribe gives what a group does with messages, and its messages by topic.
+func (f *fixture) subscribe(group string) (*projection.Projection, map[string]<-chan *message.Message) {
+	f.t.Helper()
+	p, err := projection.New(f.client, projection.Config{}, f.dao.EventHandlers()...)
+	require.NoError(f.t, err)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: f.journal, ConsumerGroup: group, MaxInFlight: 1_000}, nil)
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() { require.NoError(f.t, sub.Close()) })
+	messages := map[string]<-chan *message.Message{}
+	for _, topic := range topics {
+		messages[topic], err = sub.Subscribe(context.WithoutCancel(f.t.Context()), topic)
+		require.NoError(f.t, err)
+	}
+	return p, messages
 }
 
 // find gives the page of a consumer.

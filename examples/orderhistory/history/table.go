@@ -14,9 +14,9 @@ import (
 
 // CreateTable makes the table and its index where they are missing, and waits until they are active. It
 // may be called again, and by several processes at once.
-func (d *DAO) CreateTable(ctx context.Context) error {
+func (d *OrderHistoryDao) CreateTable(ctx context.Context) error {
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:   &d.table,
+		TableName:   &d.config.Table,
 		BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
 			{AttributeName: aws.String(attrOrderID), AttributeType: types.ScalarAttributeTypeS},
@@ -40,14 +40,14 @@ func (d *DAO) CreateTable(ctx context.Context) error {
 	active := dynamodb.NewTableExistsWaiter(d.client, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 50*time.Millisecond, 2*time.Second
 	})
-	out, err := active.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: &d.table}, 5*time.Minute)
+	out, err := active.WaitForOutput(ctx, &dynamodb.DescribeTableInput{TableName: &d.config.Table}, 5*time.Minute)
 	if err != nil {
 		return d.explain("wait for table", err)
 	}
 	if !slices.ContainsFunc(out.Table.GlobalSecondaryIndexes, func(index types.GlobalSecondaryIndexDescription) bool {
 		return aws.ToString(index.IndexName) == Index
 	}) {
-		return fmt.Errorf("table %q has no index %q: it was made for something else, use another name", d.table, Index)
+		return fmt.Errorf("table %q has no index %q: it was made for something else, use another name", d.config.Table, Index)
 	}
 	return nil
 }

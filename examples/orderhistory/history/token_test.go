@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
 func TestAPageTokenThatWasNotGivenOutIsRefused(t *testing.T) {
@@ -43,10 +45,12 @@ func TestAPageTokenThatWasNotGivenOutIsRefused(t *testing.T) {
 	refused("a long one", "ada", strings.Repeat("A", 10_000), given)
 	refused("another consumer", "bob", token, given)
 	for why, other := range map[string]history.Filter{
-		"another status":  {Status: order.StatusApproved, Keyword: given.Keyword, Since: noon},
-		"another keyword": {Status: given.Status, Keyword: "Ajanta", Since: noon},
-		"another start":   {Status: given.Status, Keyword: given.Keyword},
-		"an end":          {Status: given.Status, Keyword: given.Keyword, Since: noon, Until: noon.AddDate(1, 0, 0)},
+		"another status":      {Status: order.StatusApproved, Keyword: given.Keyword, Since: noon},
+		"a ticket's status":   {Status: given.Status, TicketStatus: ticket.StatusAccepted, Keyword: given.Keyword, Since: noon},
+		"a delivery's status": {Status: given.Status, DeliveryStatus: delivery.StatusPickedUp, Keyword: given.Keyword, Since: noon},
+		"another keyword":     {Status: given.Status, Keyword: "Ajanta", Since: noon},
+		"another start":       {Status: given.Status, Keyword: given.Keyword},
+		"an end":              {Status: given.Status, Keyword: given.Keyword, Since: noon, Until: noon.AddDate(1, 0, 0)},
 	} {
 		refused(why, "ada", token, other)
 	}
@@ -61,12 +65,12 @@ func TestServersThatShareAKeyTakeEachOthersTokens(t *testing.T) {
 	f.place("ada", "Ajanta", "Vindaloo")
 	f.place("ada", "Ajanta", "Vindaloo")
 	f.project("history")
-	one := history.NewDAO(f.client, history.Config{TokenKey: []byte("shared")})
+	one := history.NewOrderHistoryDao(f.client, history.Config{TokenKey: []byte("shared")})
 	page, err := one.FindOrderHistory(t.Context(), "ada", history.Filter{PageSize: 1})
 	require.NoError(t, err)
 	next := history.Filter{PageToken: page.NextToken}
 
-	two := history.NewDAO(f.client, history.Config{TokenKey: []byte("shared")})
+	two := history.NewOrderHistoryDao(f.client, history.Config{TokenKey: []byte("shared")})
 	page, err = two.FindOrderHistory(t.Context(), "ada", next)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"ada-001"}, ids(page))

@@ -1,7 +1,6 @@
 package order_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -12,8 +11,8 @@ import (
 )
 
 var (
-	curry   = order.Lines{{Name: "Chicken Vindaloo", Quantity: 2, PriceCents: 1250}, {Name: "Naan", Quantity: 3, PriceCents: 300}}
-	samosas = order.Lines{{Name: "Samosa", Quantity: 4, PriceCents: 450}}
+	curry   = []order.Line{{Name: "Chicken Vindaloo", Quantity: 2, PriceCents: 1250}, {Name: "Naan", Quantity: 3, PriceCents: 300}}
+	samosas = []order.Line{{Name: "Samosa", Quantity: 4, PriceCents: 450}}
 	details = order.Details{
 		ConsumerID: "ada", Restaurant: "Ajanta", Lines: curry, CreatedAt: time.Date(2024, 5, 1, 18, 30, 0, 250_000_000, time.UTC),
 	}
@@ -25,21 +24,15 @@ func given(t *testing.T, events ...order.Event) *aggregatetest.Scenario[order.Or
 	return aggregatetest.Given(t, order.Definition, events...)
 }
 
-func TestAnOrderIsCreatedApprovedPickedUpAndDelivered(t *testing.T) {
+func TestAnOrderIsCreatedRevisedAndApproved(t *testing.T) {
 	t.Parallel()
+	revised := details
+	revised.Lines = samosas
 	given(t).
 		When(order.Create(details)).Then(created).
-		When(order.Approve()).Then(order.Approved{}).
-		When(order.PickUp()).Then(order.PickedUp{}).
-		When(order.Deliver()).Then(order.Delivered{}).
-		ThenState(order.Order{Details: details, Status: order.StatusApproved, Delivery: order.DeliveryDelivered})
-}
-
-func TestACreatedOrderWaitsForApproval(t *testing.T) {
-	t.Parallel()
-	given(t, created).
-		ThenState(order.Order{Details: details, Status: order.StatusApprovalPending}).
-		When(order.PickUp()).ThenError(order.ErrNotAllowed)
+		When(order.Revise(samosas)).Then(order.Revised{Revision: 1, Lines: samosas}).
+		When(order.Approve(1)).Then(order.Approved{}).
+		ThenState(order.Order{Details: revised, Revision: 1, Status: order.StatusApproved})
 }
 
 func TestTheCreationTimeIsKeptInUTCWithMilliseconds(t *testing.T) {
@@ -49,109 +42,78 @@ func TestTheCreationTimeIsKeptInUTCWithMilliseconds(t *testing.T) {
 	given(t).When(order.Create(local)).Then(created)
 }
 
-func TestAnOrderIsCreatedOnce(t *testing.T) {
+func TestAnApprovalOfAnEarlierRevisionDoesNotCount(t *testing.T) {
 	t.Parallel()
-	given(t, created).When(order.Create(details)).ThenError(order.ErrExists)
+	given(t, created, order.Revised{Revision: 1, Lines: samosas}).
+		When(order.Approve(0)).ThenNothing().
+		When(order.Approve(1)).Then(order.Approved{})
 }
 
-func TestALaterRevisionReplacesTheLines(t *testing.T) {
+func TestAPendingOrderIsRejectedOrCancelledWithTheReason(t *testing.T) {
 	t.Parallel()
-	revised := details
-	revised.Lines = samosas
-	given(t, created, order.Approved{}).
-		When(order.Revise(samosas)).Then(order.Revised{Lines: samosas}).
-		ThenState(order.Order{Details: revised, Status: order.StatusApproved})
-}
-
-func TestAnOrderIsCancelledBeforeItIsPickedUpAndNotAfter(t *testing.T) {
-	t.Parallel()
+	given(t, created).When(order.Reject("sold out")).Then(order.Rejected{Reason: "sold out"}).
+		ThenState(order.Order{Details: details, Status: order.StatusRejected, Reason: "sold out"})
 	given(t, created).When(order.Cancel("too late")).Then(order.Cancelled{Reason: "too late"}).
-		ThenState(order.Order{Details: details, Status: order.StatusCancelled, CancelReason: "too late"})
-	given(t, created, order.Approved{}).When(order.Cancel("")).Then(order.Cancelled{})
-	given(t, created, order.Approved{}, order.PickedUp{}).When(order.Cancel("")).ThenError(order.ErrNotAllowed)
+		ThenState(order.Order{Details: details, Status: order.StatusCancelled, Reason: "too late"})
 }
 
-func TestACancelledOrderStaysAsItIs(t *testing.T) {
+func TestAnOrderRefusesWhatItsStatusDoesNotAllow(t *testing.T) {
 	t.Parallel()
-	for name, command := range map[string]order.Decision{
-		"approve": order.Approve(), "revise": order.Revise(samosas), "pick up": order.PickUp(), "deliver": order.Deliver(),
+	commands := map[string]order.Decision{
+		"create": order.Create(details), "revise": order.Revise(samosas), "approve": order.Approve(0), "reject": order.Reject(""), "cancel": order.Cancel(""),
+	}
+	for status, events := range map[order.Status][]order.Event{
+		"":                          nil,
+		order.StatusApprovalPending: {created},
+		order.StatusApproved:        {created, order.Approved{}},
+		order.StatusRejected:        {created, order.Rejected{}},
+		order.StatusCancelled:       {created, order.Cancelled{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			given(t, created, order.Cancelled{}).When(command).ThenErrorFunc(func(t testing.TB, err error) {
-				assert.ErrorIs(t, err, order.ErrNotAllowed)
-				assert.EqualError(t, err, "not allowed: cannot "+name+" an order that is CANCELLED")
+		for name, command := range commands {
+			allowed := order.StatusApprovalPending
+			if name == "create" {
+				allowed = ""
+			}
+			if status == allowed {
+				continue
+			}
+			t.Run(name+" "+string(status), func(t *testing.T) {
+				t.Parallel()
+				given(t, events...).When(command).ThenError(order.Refused{status})
 			})
-		})
+		}
 	}
 }
 
-func TestAnOrderThatIsPickedUpIsNotRevised(t *testing.T) {
+func TestAnOrderOfInvalidLinesIsRefused(t *testing.T) {
 	t.Parallel()
-	given(t, created, order.Approved{}, order.PickedUp{}).When(order.Revise(samosas)).ThenErrorFunc(func(t testing.TB, err error) {
-		assert.EqualError(t, err, "not allowed: cannot revise an order that is APPROVED PICKED_UP")
-	})
-}
-
-func TestACommandThatIsSentAgainChangesNothing(t *testing.T) {
-	t.Parallel()
-	given(t, created, order.Approved{}).When(order.Approve()).ThenNothing()
-	given(t, created).When(order.Revise(curry)).ThenNothing()
-	given(t, created, order.Cancelled{}).When(order.Cancel("again")).ThenNothing()
-	given(t, created, order.Approved{}, order.PickedUp{}).When(order.PickUp()).ThenNothing()
-	given(t, created, order.Approved{}, order.PickedUp{}, order.Delivered{}).When(order.Deliver()).ThenNothing()
-}
-
-func TestAnOrderThatWasNeverCreatedIsNotFound(t *testing.T) {
-	t.Parallel()
-	for name, command := range map[string]order.Decision{
-		"approve": order.Approve(), "revise": order.Revise(curry), "cancel": order.Cancel(""),
-		"pick up": order.PickUp(), "deliver": order.Deliver(),
+	line := func(change func(*order.Line)) []order.Line {
+		l := curry[0]
+		change(&l)
+		return []order.Line{l}
+	}
+	for why, lines := range map[string][]order.Line{
+		"none":       nil,
+		"too many":   make([]order.Line, 101),
+		"no name":    line(func(l *order.Line) { l.Name = "" }),
+		"no dish":    line(func(l *order.Line) { l.Quantity = 0 }),
+		"all dishes": line(func(l *order.Line) { l.Quantity = 1_001 }),
+		"negative":   line(func(l *order.Line) { l.PriceCents = -1 }),
+		"overflow":   line(func(l *order.Line) { l.PriceCents = 100_000_001 }),
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(why, func(t *testing.T) {
 			t.Parallel()
-			given(t).When(command).ThenError(order.ErrNotFound)
+			d := details
+			d.Lines = lines
+			given(t).When(order.Create(d)).ThenError(order.ErrInvalid)
+			given(t, created).When(order.Revise(lines)).ThenError(order.ErrInvalid)
 		})
 	}
+	most := line(func(l *order.Line) { l.Quantity, l.PriceCents = 1_000, 100_000_000 })
+	given(t, created).When(order.Revise(most)).Then(order.Revised{Revision: 1, Lines: most})
 }
 
-func TestAnInvalidOrderIsRefusedWithTheReason(t *testing.T) {
+func TestARefusalSaysTheStatus(t *testing.T) {
 	t.Parallel()
-	for reason, spoil := range map[string]func(*order.Details){
-		"consumerId has 0 bytes":            func(d *order.Details) { d.ConsumerID = "" },
-		"restaurant has 0 bytes":            func(d *order.Details) { d.Restaurant = "" },
-		"restaurant has 201 bytes":          func(d *order.Details) { d.Restaurant = strings.Repeat("x", 201) },
-		"lines has 0 lines":                 func(d *order.Details) { d.Lines = nil },
-		"lines has 101 lines":               func(d *order.Details) { d.Lines = make(order.Lines, 101) },
-		"lines[0].name has 0 bytes":         func(d *order.Details) { d.Lines = order.Lines{{Quantity: 1}} },
-		"lines[0].quantity has 0 pieces":    func(d *order.Details) { d.Lines = order.Lines{{Name: "x"}} },
-		"lines[0].quantity has 1001 pieces": func(d *order.Details) { d.Lines = order.Lines{{Name: "x", Quantity: 1001}} },
-		"lines[0].priceCents has -1 cents":  func(d *order.Details) { d.Lines = order.Lines{{Name: "x", Quantity: 1, PriceCents: -1}} },
-	} {
-		t.Run(reason, func(t *testing.T) {
-			t.Parallel()
-			spoiled := details
-			spoil(&spoiled)
-			given(t).When(order.Create(spoiled)).ThenErrorFunc(func(t testing.TB, err error) {
-				assert.ErrorIs(t, err, order.ErrInvalid)
-				assert.ErrorContains(t, err, reason)
-			})
-		})
-	}
-}
-
-func TestARevisionIsValidatedLikeANewOrder(t *testing.T) {
-	t.Parallel()
-	given(t, created).When(order.Revise(nil)).ThenError(order.ErrInvalid)
-}
-
-func TestTheReasonOfACancellationIsShort(t *testing.T) {
-	t.Parallel()
-	given(t, created).When(order.Cancel(strings.Repeat("x", 201))).ThenError(order.ErrInvalid)
-}
-
-func TestTheTotalIsTheSumOfTheLines(t *testing.T) {
-	t.Parallel()
-	assert.EqualValues(t, 2*1250+3*300, curry.TotalCents())
-	assert.Zero(t, order.Lines(nil).TotalCents())
+	assert.EqualError(t, order.Refused{order.StatusApproved}, "the order's status is 'APPROVED'")
 }

@@ -2,47 +2,72 @@ package service
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// consumerGroup names what the positions in the journal belong to. A group with another name would be a new one, and
+// The consumer groups, which name what the positions in the journal belong to. A group with another name would be a new one, and
 // start at the beginning unless the config says otherwise.
-const consumerGroup = "order-history"
+const (
+	HistoryGroup  = "order-history"
+	PoliciesGroup = "policies"
+)
 
-// Consumer brings the history up to date with the events of the orders, as long as it runs. Several
-// consumers share the logical shards of the journal.
+// Consumer handles the events of the services, as long as it runs: the policies react to them, and the history is brought up to date.
+// Several consumers share the logical shards of the journal.
 type Consumer struct {
 	router     *message.Router
-	subscriber *subscriber.Subscriber
+	history    *subscriber.Subscriber
+	policies   *subscriber.Subscriber
 	projection *projection.Projection
 }
 
-// NewConsumer makes a consumer. Journal and ConsumerGroup of the config are filled in.
+// NewConsumer makes a consumer. Journal and ConsumerGroup of the config are filled in, and the middleware is around all handlers.
 func (s *Service) NewConsumer(
 	config subscriber.Config, logger watermill.LoggerAdapter, middleware ...message.HandlerMiddleware,
 ) (*Consumer, error) {
-	config.Journal, config.ConsumerGroup = s.Journal, consumerGroup
-	sub, err := subscriber.NewSubscriber(config, logger)
-	if err != nil {
-		return nil, err
-	}
-	view, err := projection.New(s.client, projection.Config{}, s.History.Reactions()...)
-	if err != nil {
-		return nil, err
-	}
 	router, err := message.NewRouter(message.RouterConfig{}, logger)
 	if err != nil {
 		return nil, err
 	}
 	router.AddMiddleware(middleware...)
-	router.AddConsumerHandler("order-history", order.Definition.Type(), sub, view.Handle)
-	return &Consumer{router: router, subscriber: sub, projection: view}, nil
+	c := &Consumer{router: router}
+
+	config.Journal, config.ConsumerGroup = s.Journal, HistoryGroup
+	if c.history, err = subscriber.NewSubscriber(config, logger); err != nil {
+		return nil, err
+	}
+	if c.projection, err = projection.New(s.client, projection.Config{}, s.History.EventHandlers()...); err != nil {
+		return nil, err
+	}
+	for _, topic := range Topics() {
+		router.AddConsumerHandler(HistoryGroup+"/"+topic, topic, c.history, c.projection.Handle)
+	}
+
+	config.ConsumerGroup = PoliciesGroup
+	if c.policies, err = subscriber.NewSubscriber(config, logger); err != nil {
+		return nil, err
+	}
+	react := policies.Policies{Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries}
+	router.AddConsumerHandler(PoliciesGroup+"/order", order.Definition.Type(), c.policies, react.OnOrder)
+	router.AddConsumerHandler(PoliciesGroup+"/ticket", ticket.Definition.Type(), c.policies, react.OnTicket)
+	return c, nil
+}
+
+// Topics are those of the three services.
+func Topics() []string {
+	return []string{order.Definition.Type(), ticket.Definition.Type(), delivery.Definition.Type()}
 }
 
 // Run consumes until the context ends or Close is called.
@@ -51,11 +76,35 @@ func (c *Consumer) Run(ctx context.Context) error { return c.router.Run(ctx) }
 // Running is closed once Run has begun to consume.
 func (c *Consumer) Running() <-chan struct{} { return c.router.Running() }
 
+// ErrNotRunning says that the consumer has not begun, or has ended.
+var ErrNotRunning = errors.New("the consumer does not run")
+
+// Runs tells whether it consumes. Errors: [ErrNotRunning].
+func (c *Consumer) Runs() error {
+	select {
+	case <-c.Running():
+		if !c.router.IsClosed() {
+			return nil
+		}
+	default:
+	}
+	return ErrNotRunning
+}
+
 // Close ends Run. It returns when the handlers have finished what they are at, positions are stored and its
 // shards are released, so other consumers go on at once.
 func (c *Consumer) Close() error { return c.router.Close() }
 
-// Stats tells what the consumer has done so far.
+// Stats tells what the consumer has done for the history so far.
 func (c *Consumer) Stats() (subscriber.Stats, projection.Stats) {
-	return c.subscriber.Stats(), c.projection.Stats()
+	return c.history.Stats(), c.projection.Stats()
+}
+
+// Metrics are its collectors for a Prometheus registry.
+func (c *Consumer) Metrics() []prometheus.Collector {
+	return []prometheus.Collector{
+		metrics.NewSubscriberCollector(c.history, metrics.SubscriberConfig{ConsumerGroup: HistoryGroup}),
+		metrics.NewSubscriberCollector(c.policies, metrics.SubscriberConfig{ConsumerGroup: PoliciesGroup}),
+		metrics.NewProjectionCollector(c.projection, metrics.ProjectionConfig{Name: HistoryGroup}),
+	}
 }

@@ -1,16 +1,21 @@
-// Package service puts the example together: orders that take commands, a consumer that tells the history
-// what has happened to them, and the history that answers queries. Any number of processes may run
-// it on the same tables.
+// Package service puts the example together: three services that take commands, the policies by which they go on with one another's work, a
+// consumer that tells the order history what has happened, and the history that answers queries. Any number of processes may run it on the
+// same tables.
 package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -24,13 +29,16 @@ type Config struct {
 	TokenKey []byte // see history.Config
 }
 
-// Service is one process's part of the application.
+// Service is one process's part of the application. In production each of the three would be a program of its own, with a journal of its own
+// or the same.
 type Service struct {
-	Orders  *repository.Repository[order.Order]
-	History *history.DAO
-	Journal *journal.Journal
-	client  *dynamodb.Client
-	tables  []string
+	Orders     *repository.Repository[order.Order]
+	Tickets    *repository.Repository[ticket.Ticket]
+	Deliveries *repository.Repository[delivery.Delivery]
+	History    *history.OrderHistoryDao
+	Journal    *journal.Journal
+	client     *dynamodb.Client
+	tables     []string
 }
 
 // Open makes the tables where they are missing, and opens them.
@@ -47,7 +55,7 @@ func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service
 	view := history.Config{Table: config.Prefix + "order-history", TokenKey: config.TokenKey}
 	s := &Service{
 		client:  client,
-		History: history.NewDAO(client, view),
+		History: history.NewOrderHistoryDao(client, view),
 		tables:  []string{store.Tables.Journal, store.Tables.Snapshot, store.Tables.Checkpoint, view.Table},
 	}
 	if err := journal.Create(ctx, client, store); err != nil {
@@ -63,7 +71,39 @@ func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service
 	if s.Orders, err = repository.New(s.Journal, order.Definition, repository.Config{}); err != nil {
 		return nil, err
 	}
+	if s.Tickets, err = repository.New(s.Journal, ticket.Definition, repository.Config{}); err != nil {
+		return nil, err
+	}
+	if s.Deliveries, err = repository.New(s.Journal, delivery.Definition, repository.Config{}); err != nil {
+		return nil, err
+	}
 	return s, nil
+}
+
+// WaitShown waits until the history shows an event of one of the aggregates, as long as the context lasts. Errors: groups.ErrNotApplied.
+func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64) error {
+	return groups.New(s.Journal).WaitApplied(ctx, HistoryGroup, id, version)
+}
+
+// IsEmpty tells that there is no order.
+func (s *Service) IsEmpty(ctx context.Context) (bool, error) {
+	for _, err := range s.Journal.Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
+		return false, err
+	}
+	return true, nil
+}
+
+// Answers tells whether the tables of journal and history can be read. It costs two read units.
+func (s *Service) Answers(ctx context.Context) error {
+	const nobody = "readiness" // no order has this id, and it would do no harm
+	_, err := s.Journal.Version(ctx, aggregate.ID{Type: order.Definition.Type(), Value: nobody})
+	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+		return err
+	}
+	if _, err = s.History.FindOrder(ctx, nobody); errors.Is(err, history.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // DropTables deletes the tables and all that is in them.

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
@@ -29,7 +25,9 @@ type consumers struct {
 	client *dynamodb.Client
 	config service.Config
 	log    io.Writer
+	sky    *sky
 	lag    lag
+	echo   echo
 
 	all []*consumer
 }
@@ -42,10 +40,7 @@ type consumer struct {
 
 // start begins the next consumer.
 func (c *consumers) start(ctx context.Context) error {
-	options := c.client.Options()
-	wire := &connection{client: options.HTTPClient}
-	options.HTTPClient = wire
-	client := dynamodb.New(options)
+	client, wire := c.sky.connect(c.client)
 	s, err := service.Open(ctx, client, c.config)
 	if err != nil {
 		return fmt.Errorf("start a consumer: %w", err)
@@ -56,7 +51,7 @@ func (c *consumers) start(ctx context.Context) error {
 		MaxInFlight:   16, // as much as an emulator on a small machine has use for
 		LeaseDuration: leaseDuration,
 		TrailingDelay: 2 * time.Second,
-	}, logger, c.lag.measure)
+	}, logger, c.lag.measure, c.echo.repeat)
 	if err != nil {
 		return fmt.Errorf("start a consumer: %w", err)
 	}
@@ -72,20 +67,20 @@ func (c *consumers) start(ctx context.Context) error {
 	}
 }
 
-// interrupt restarts the consumer after a third of the commands, and has it crash after another.
-func (c *consumers) interrupt(work, ctx context.Context, progress <-chan struct{}, commands int) error {
-	for n := 1; n <= commands; n++ {
+// interrupt restarts the consumer after a third of the orders, has it crash after another.
+func (c *consumers) interrupt(work, ctx context.Context, progress <-chan struct{}, orders int) error {
+	for n := 1; n <= orders; n++ {
 		select {
 		case <-progress:
 		case <-work.Done():
-			return nil // the writers say why
+			return nil // the actors say why
 		}
 		var err error
 		switch n {
-		case commands / 3:
-			err = c.afterSome(ctx, commands/10, c.restart)
-		case 2 * commands / 3:
-			err = c.afterSome(ctx, commands/10, c.crash)
+		case orders / 3:
+			err = c.afterSome(ctx, orders/2, c.restart)
+		case 2 * orders / 3:
+			err = c.afterSome(ctx, orders/2, c.crash)
 		}
 		if err != nil {
 			return err
@@ -96,18 +91,14 @@ func (c *consumers) interrupt(work, ctx context.Context, progress <-chan struct{
 
 // afterSome interrupts the consumer in the middle of its work: once it has had some messages.
 func (c *consumers) afterSome(ctx context.Context, messages int, interrupt func(context.Context) error) error {
-	waiting, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	for {
-		if sub, _ := c.current().Stats(); sub.Delivered >= uint64(messages) {
-			return interrupt(ctx)
-		}
-		select {
-		case <-waiting.Done():
-			return fmt.Errorf("%w: consumer %d does not get its messages", ErrWrong, len(c.all))
-		case <-time.After(time.Millisecond):
-		}
+	err := wait(ctx, func(context.Context) (bool, error) {
+		sub, _ := c.current().Stats()
+		return sub.Delivered >= uint64(messages), nil
+	})
+	if err != nil {
+		return fmt.Errorf("consumer %d does not get its messages: %w", len(c.all), err)
 	}
+	return interrupt(ctx)
 }
 
 func (c *consumers) current() *consumer { return c.all[len(c.all)-1] }
@@ -155,29 +146,6 @@ func (c *consumers) totals() (t totals) {
 	return t
 }
 
-// connection is an HTTP client that can be cut off. What is under way then may still have an effect, but no
-// reply comes back: that is how a crash looks to the database.
-type connection struct {
-	client dynamodb.HTTPClient
-	cut    atomic.Bool
-}
-
-var errCut = errors.New("the process has crashed")
-
-func (c *connection) Do(r *http.Request) (*http.Response, error) {
-	if c.cut.Load() {
-		return nil, errCut
-	}
-	response, err := c.client.Do(r)
-	if c.cut.Load() {
-		if err == nil {
-			_ = response.Body.Close()
-		}
-		return nil, errCut
-	}
-	return response, err
-}
-
 // whileAlive writes the log of a consumer until it crashes.
 type whileAlive struct {
 	log        io.Writer
@@ -189,22 +157,4 @@ func (w *whileAlive) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	return w.log.Write(line)
-}
-
-// lag collects how long after it was committed each event was applied.
-type lag struct {
-	mu  sync.Mutex
-	all []time.Duration
-}
-
-func (l *lag) measure(next message.HandlerFunc) message.HandlerFunc {
-	return func(msg *message.Message) ([]*message.Message, error) {
-		produced, err := next(msg)
-		if record, ok := subscriber.RecordFromContext(msg.Context()); ok && err == nil {
-			l.mu.Lock()
-			l.all = append(l.all, time.Since(record.OccurredAt))
-			l.mu.Unlock()
-		}
-		return produced, err
-	}
 }

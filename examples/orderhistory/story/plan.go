@@ -3,58 +3,51 @@ package story
 import (
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 )
 
-// planned is what happens to one order: it is created, and then each writer carries out commands of its
-// own, several writers at once.
-type planned struct {
-	id      string
-	details order.Details
-	writers [][]order.Decision
+// step is a command as the API takes it.
+type step struct {
+	path string
+	body any
+	// tries is how often it is sent while what it is for is not there; 0 for as long as it takes.
+	tries int
 }
 
-func (p planned) commands() int {
-	n := 1
-	for _, commands := range p.writers {
-		n += len(commands)
-	}
-	return n
+// planned is what happens to one order: it is placed, and then each actor sends commands, several actors at once. What comes last is for
+// when they are done.
+type planned struct {
+	id     string
+	create step
+	actors [][]step
+	last   []step
 }
 
 var (
 	restaurants = []string{"Ajanta", "Chez Vin", "Green Garden", "Noodle Bar", "Pizza Vesuvio"}
 	dishes      = []string{"Chicken Vindaloo", "Garlic Naan", "Green Curry", "Lasagne", "Miso Soup", "Pizza Bianca", "Steak Frites", "Tiramisu"}
-	opening     = time.Date(2024, 5, 1, 11, 0, 0, 0, time.UTC)
 )
 
-// contendedEvery is how many orders there are for each one that two writers change at once.
+// contendedEvery is how many orders there are for each one that consumer and kitchen change at once.
 const contendedEvery = 5
 
-// plan is the same for the same seed, whatever the writers make of it.
+// plan is the same for the same seed, whatever the actors make of it.
 func plan(seed uint64, orders, consumers int) []planned {
 	random := rand.New(rand.NewPCG(seed, 0))
 	plans := make([]planned, orders)
-	placed := opening
 	for n := range plans {
-		if n%7 > 0 { // some orders are placed in the same millisecond
-			placed = placed.Add(time.Duration(1+random.IntN(600_000)) * time.Millisecond)
-		}
+		id := fmt.Sprintf("order-%04d", n+1)
 		plans[n] = planned{
-			id: fmt.Sprintf("order-%04d", n+1),
-			details: order.Details{
-				ConsumerID: consumerID(random.IntN(consumers)), Restaurant: pick(random, restaurants),
-				Lines: lines(random), CreatedAt: placed,
-			},
-			writers: [][]order.Decision{lifecycle(random)},
+			id: id,
+			create: step{path: "/orders", body: map[string]any{
+				"orderId": id, "consumerId": consumerID(random.IntN(consumers)), "restaurant": pick(random, restaurants), "lines": lines(random),
+			}},
 		}
 		if n%contendedEvery == 0 {
-			plans[n].writers = [][]order.Decision{
-				{order.Approve(), order.PickUp(), order.Deliver()},
-				{revise(random), revise(random), order.Cancel("waited too long")},
-			}
+			plans[n].contended(random)
+		} else {
+			plans[n].lifecycle(random)
 		}
 	}
 	return plans
@@ -62,25 +55,60 @@ func plan(seed uint64, orders, consumers int) []planned {
 
 func consumerID(n int) string { return fmt.Sprintf("consumer-%d", n+1) }
 
-// lifecycle is one of the ways an order can go, with revisions on it.
-func lifecycle(random *rand.Rand) (commands []order.Decision) {
-	steps := []order.Decision{order.Approve(), order.PickUp(), order.Deliver()}
-	for _, step := range steps[:random.IntN(len(steps)+1)] {
-		if random.IntN(4) == 0 {
-			commands = append(commands, revise(random)) // refused once the order is picked up
-		}
-		commands = append(commands, step)
+// contended has the consumer change an order while the kitchen works on it. Who comes first depends.
+func (p *planned) contended(random *rand.Rand) {
+	consumer := []step{p.revise(random), p.revise(random)}
+	if random.IntN(2) == 0 {
+		consumer = append(consumer, p.cancel())
 	}
-	if random.IntN(5) == 0 {
-		commands = append(commands, order.Cancel("changed my mind")) // likewise
-	}
-	return commands
+	p.actors = [][]step{consumer, p.kitchen("accept", "prepare", "accept", "ready")}
+	// The kitchen has to accept what was revised since, if the order was not cancelled.
+	p.last = p.kitchen("accept")
+	p.last = append(p.last, step{path: p.courier("pick-up"), tries: 50})
 }
 
-func revise(random *rand.Rand) order.Decision { return order.Revise(lines(random)) }
+// lifecycle is one of the ways an order can go.
+func (p *planned) lifecycle(random *rand.Rand) {
+	var steps []step
+	for range random.IntN(3) {
+		steps = append(steps, p.revise(random))
+	}
+	switch random.IntN(8) {
+	case 0:
+		steps = append(steps, p.cancel())
+	case 1:
+		steps = append(steps, step{path: "/tickets/" + p.id + "/decline", body: map[string]string{"reason": "sold out"}})
+	default:
+		// The kitchen accepts what it has been told of by then. Each time it may have been told of another revision, and accepts again.
+		steps = append(steps, p.kitchen("accept")...)
+		for _, then := range [][]step{
+			p.kitchen("prepare"), p.kitchen("ready"), {{path: p.courier("pick-up"), tries: 50}}, {{path: p.courier("deliver"), tries: 1}}, {p.cancel()},
+		}[:random.IntN(6)] {
+			steps = append(steps, then...)
+		}
+	}
+	p.actors = [][]step{steps}
+}
 
-func lines(random *rand.Rand) order.Lines {
-	lines := make(order.Lines, 1+random.IntN(4))
+func (p *planned) kitchen(commands ...string) (steps []step) {
+	for _, command := range commands {
+		steps = append(steps, step{path: "/tickets/" + p.id + "/" + command})
+	}
+	return steps
+}
+
+func (p *planned) courier(command string) string { return "/deliveries/" + p.id + "/" + command }
+
+func (p *planned) revise(random *rand.Rand) step {
+	return step{path: "/orders/" + p.id + "/revise", body: map[string]any{"lines": lines(random)}}
+}
+
+func (p *planned) cancel() step {
+	return step{path: "/orders/" + p.id + "/cancel", body: map[string]string{"reason": "changed my mind"}}
+}
+
+func lines(random *rand.Rand) []order.Line {
+	lines := make([]order.Line, 1+random.IntN(4))
 	for i := range lines {
 		lines[i] = order.Line{Name: pick(random, dishes), Quantity: 1 + random.Int64N(4), PriceCents: 200 + 5*random.Int64N(400)}
 	}

@@ -3,7 +3,6 @@ package story
 import (
 	"fmt"
 	"io"
-	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -11,9 +10,12 @@ import (
 // Report is what a story has come to.
 type Report struct {
 	Orders, Contended int
-	Accepted          int64 // commands
-	Refused           int64 // commands that were not allowed in the order's status
-	Conflicts         int64 // decisions that were made again on a newer state
+	Accepted          int64  // commands
+	Refused           int64  // commands that a status did not allow
+	SentAgain         int64  // commands, for want of a good answer or for no reason
+	Throttled         int64  // calls of the database
+	Repeated          int64  // messages that policies handled again, out of turn
+	Late              uint64 // events that were old when the history was told once more
 	Committed         uint64
 	Delivered         []uint64 // messages, to one consumer after the other
 	Applied           uint64   // events whose effect a consumer saw committed
@@ -48,9 +50,9 @@ func (r *Report) print(out io.Writer) {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(table, "  %s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
-	row("orders", "%d, %d of them changed by two writers at once", r.Orders, r.Contended)
-	row("commands", "%d accepted, %d refused by the order's status", r.Accepted, r.Refused)
-	row("conflicts", "%d, decided again", r.Conflicts)
+	row("orders", "%d, %d of them changed by two people at once", r.Orders, r.Contended)
+	row("commands", "%d accepted, %d refused for a status, %d sent again", r.Accepted, r.Refused, r.SentAgain)
+	row("throttled", "%d calls of the database", r.Throttled)
 	row("committed", "%d events", r.Committed)
 	row("delivered", "%d messages: %d, %d after a restart, %d after a crash",
 		r.delivered(), r.Delivered[0], r.Delivered[1], r.Delivered[2])
@@ -60,6 +62,7 @@ func (r *Report) print(out io.Writer) {
 		row("applied", "%d", r.Applied)
 	}
 	row("duplicates", "%d dropped", r.Duplicates)
+	row("late", "%d messages handled again out of turn, %d old events told again", r.Repeated, r.Late)
 	row("lag", "%s in the median, %s at most, caught up %s after the last command",
 		round(r.LagMedian), round(r.LagMax), round(r.CaughtUp))
 	row("queried", "%d orders, and %d pages for %d questions", r.Orders, r.Pages, r.Questions)
@@ -83,14 +86,4 @@ func round(d time.Duration) time.Duration {
 		return d.Round(time.Millisecond)
 	}
 	return d.Round(10 * time.Millisecond)
-}
-
-func (l *lag) summary() (median, most time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.all) == 0 {
-		return 0, 0
-	}
-	slices.Sort(l.all)
-	return l.all[len(l.all)/2], l.all[len(l.all)-1]
 }

@@ -1,6 +1,8 @@
-// Package story runs the whole example once, under conditions that it should stand: concurrent writers
-// that get in each other's way, and a consumer that is restarted and that crashes in the middle of it. Then
-// it compares what the REST API shows with what the orders say of themselves.
+// Package story runs the whole example once, under conditions that it should stand. Consumers, the kitchen and the courier act over the REST API,
+// some on the same order at once, and send some commands twice. DynamoDB throttles now and then. The consumer of the events is restarted, and
+// crashes, in the middle of it; policies handle messages again, out of turn; and the history is told the beginning of everything a second time, late.
+//
+// Then it compares what the API shows with what a replay of the journal says, and whether the three services agree on each order.
 package story
 
 import (
@@ -8,15 +10,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
 
-	"github.com/millrace-dev/millrace/examples/orderhistory/api"
+	"github.com/millrace-dev/millrace/examples/orderhistory/history"
+	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
 // ErrWrong says that the history differs from the truth. The report says where.
@@ -57,8 +60,10 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 		err = errors.Join(err, s.DropTables(ctx))
 	}()
 
-	history := &consumers{client: client, config: names, log: config.Log}
+	above := newSky(config.Seed)
+	history := &consumers{client: client, config: names, log: config.Log, sky: above}
 	report, err = tell(ctx, s, history, config)
+	above.storm.Store(false)
 	err = errors.Join(err, history.close())
 	if report == nil {
 		return nil, err
@@ -71,75 +76,109 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 	return report, err
 }
 
-func tell(ctx context.Context, s *service.Service, history *consumers, config Config) (*Report, error) {
+func tell(ctx context.Context, s *service.Service, history *consumers, config Config) (report *Report, err error) {
 	plans := plan(config.Seed, config.Orders, config.Consumers)
-	w, err := write(ctx, s, history, config, plans)
+	api, stop, err := history.serve(ctx)
 	if err != nil {
 		return nil, err
 	}
-	written := time.Now()
-	truth, err := loadTruth(ctx, s.Orders, config.Writers, plans)
+	defer func() { err = errors.Join(err, stop()) }()
+	left, err := act(ctx, s, api, history, config, plans)
 	if err != nil {
 		return nil, err
 	}
-	if err := catchUp(ctx, s.History, truth); err != nil {
+	acted := time.Now()
+	truth, err := settle(ctx, s)
+	if err != nil {
 		return nil, err
 	}
-	report := &Report{
+	report = &Report{
 		Orders: len(plans), Contended: (len(plans) + contendedEvery - 1) / contendedEvery,
-		Accepted: w.accepted.Load(), Refused: w.refused.Load(), Conflicts: w.conflicts.Load(),
-		Committed: truth.events(), CaughtUp: time.Since(written),
+		Accepted: api.accepted.Load(), Refused: api.refused.Load(), SentAgain: api.again.Load(),
+		Committed: truth.events, CaughtUp: time.Since(acted),
+		Repeated: history.echo.repeated.Load(), Late: left,
 	}
 	report.LagMedian, report.LagMax = history.lag.summary()
-	v := &verifier{truth: truth}
-	if err := v.overHTTP(ctx, s, config.Consumers); err != nil {
+	v := &verifier{api: api, truth: truth}
+	if err := v.verify(ctx, config.Consumers); err != nil {
 		return nil, err
 	}
+	report.Throttled = history.sky.throttled.Load()
 	report.count(history.totals())
 	report.Pages, report.Questions = v.pages, v.asked
 	report.Differences = append(report.Differences, v.differences...)
 	return report, nil
 }
 
-// write lets the writers carry out the plans while the history follows, through a restart and a crash.
-func write(ctx context.Context, s *service.Service, history *consumers, config Config, plans []planned) (*writers, error) {
+// act lets the actors carry out the plans while the history follows, through a restart, a crash and a second telling.
+func act(
+	ctx context.Context, s *service.Service, api *apiClient, history *consumers, config Config, plans []planned,
+) (left uint64, err error) {
 	if err := history.start(ctx); err != nil {
-		return nil, err
+		return 0, err
 	}
-	commands := 0
-	for _, p := range plans {
-		commands += p.commands()
-	}
-	progress := make(chan struct{}, commands)
+	history.sky.storm.Store(true)
+	progress := make(chan struct{}, len(plans))
 	work, stop := context.WithCancel(ctx)
 	defer stop()
-	interrupted := make(chan error, 1)
-	go func() { interrupted <- history.interrupt(work, ctx, progress, commands) }()
+	interrupted, late := make(chan error, 1), make(chan error, 1)
+	go func() { interrupted <- history.interrupt(work, ctx, progress, len(plans)) }()
 
-	w := &writers{orders: s.Orders, progress: progress}
-	err := w.run(work, config.Writers, plans)
+	a := &actors{api: api, progress: progress}
+	half := len(plans) / 2
+	err = a.run(work, config.Writers, plans[:half])
+	go func() {
+		var err error
+		left, err = tellLate(ctx, history.client, s, watermill.NopLogger{})
+		late <- err
+	}()
+	if err == nil {
+		err = a.run(work, config.Writers, plans[half:])
+	}
 	if err != nil {
 		stop()
 	}
-	return w, errors.Join(err, <-interrupted)
+	err = errors.Join(err, <-interrupted, <-late)
+	return left, err
 }
 
-// overHTTP serves the REST API on this machine, and verifies what it shows.
-func (v *verifier) overHTTP(ctx context.Context, s *service.Service, consumers int) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+// settle waits until the policies have done all that follows, and the history has been told all of it, and gives the truth then.
+func settle(ctx context.Context, s *service.Service) (truth, error) {
+	// In this order: what a ticket's event leads to is an event of an order, whose policies only make events that have none.
+	err := caughtUp(ctx, s, service.PoliciesGroup, ticket.Definition.Type(), order.Definition.Type())
+	if err == nil {
+		err = caughtUp(ctx, s, service.HistoryGroup, service.Topics()...)
+	}
 	if err != nil {
-		return err
+		return truth{}, err
 	}
-	server := &http.Server{Handler: api.New(api.Config{Orders: s.Orders, History: s.History}), ReadHeaderTimeout: patience}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	client := &http.Client{Transport: &http.Transport{}}
-	v.api = &apiClient{http: client, base: "http://" + listener.Addr().String()}
-	err = v.verify(ctx, consumers)
-	client.CloseIdleConnections()
-	err = errors.Join(err, server.Shutdown(ctx))
-	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, end)
+	t, err := loadTruth(ctx, s.Journal)
+	if err != nil {
+		return t, err
 	}
-	return err
+	for _, o := range t.orders {
+		if err := inIndex(ctx, s.History, o); err != nil {
+			return t, err
+		}
+	}
+	return t, nil
+}
+
+// inIndex waits until the index of the history, which in DynamoDB follows the table, shows an order as new as it is.
+func inIndex(ctx context.Context, dao *history.OrderHistoryDao, want history.Order) error {
+	err := wait(ctx, func(ctx context.Context) (bool, error) {
+		page, err := dao.FindOrderHistory(ctx, want.ConsumerID, history.Filter{
+			Since: want.CreationTime, Until: want.CreationTime.Add(time.Millisecond), PageSize: history.MaxPageSize,
+		})
+		for _, got := range page.Orders {
+			if got.OrderID == want.OrderID && got.Versions == want.Versions {
+				return true, nil
+			}
+		}
+		return false, err
+	})
+	if err != nil {
+		return fmt.Errorf("order %s in the index at %+v: %w", want.OrderID, want.Versions, err)
+	}
+	return nil
 }

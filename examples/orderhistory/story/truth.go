@@ -2,50 +2,114 @@ package story
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"slices"
 
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
-	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/journal"
 )
 
-// truth is what the history should show: made of the orders themselves, by the repository.
-type truth map[string]history.Order
-
-func loadTruth(ctx context.Context, orders *repository.Repository[order.Order], parallel int, plans []planned) (truth, error) {
-	var mu sync.Mutex
-	t := truth{}
-	err := inParallel(ctx, parallel, plans, func(ctx context.Context, p planned) error {
-		o, err := orders.Load(ctx, p.id)
-		if err != nil {
-			return fmt.Errorf("load the truth about %s: %w", p.id, err)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		t[p.id] = history.Order{
-			OrderID: p.id, ConsumerID: o.State.ConsumerID, Restaurant: o.State.Restaurant,
-			Lines: o.State.Lines, TotalCents: o.State.Lines.TotalCents(), CreationTime: o.State.CreatedAt,
-			Status: o.State.Status, DeliveryStatus: o.State.Delivery, CancelReason: o.State.CancelReason,
-			Version: o.Version,
-		}
-		return nil
-	})
-	return t, err
+// truth is what the history should show: made of the events in the journal, of which each is applied to its aggregate.
+type truth struct {
+	orders map[string]history.Order
+	events uint64
+	// torn are the orders on which the services do not agree, and doubled the events that have led to a command twice.
+	torn, doubled []string
 }
 
-// events is how many there are: the version of an order is the number of its last event.
-func (t truth) events() (n uint64) {
-	for _, o := range t {
-		n += o.Version
+func loadTruth(ctx context.Context, j *journal.Journal) (truth, error) {
+	t := truth{orders: map[string]history.Order{}}
+	orders, errOrders := replay(ctx, j, order.Definition)
+	tickets, errTickets := replay(ctx, j, ticket.Definition)
+	deliveries, errDeliveries := replay(ctx, j, delivery.Definition)
+	if err := errors.Join(errOrders, errTickets, errDeliveries); err != nil {
+		return t, fmt.Errorf("replay the journal: %w", err)
 	}
-	return n
+	t.doubled = slices.Concat(doubled(orders), doubled(tickets), doubled(deliveries))
+	for id, o := range orders {
+		total := int64(0)
+		for _, line := range o.state.Lines {
+			total += line.Quantity * line.PriceCents
+		}
+		t.orders[id] = history.Order{
+			OrderID: id, ConsumerID: o.state.ConsumerID, Restaurant: o.state.Restaurant, Lines: o.state.Lines, TotalCents: total,
+			CreationTime: o.state.CreatedAt, Status: o.state.Status, Reason: o.state.Reason,
+			TicketStatus: tickets[id].state.Status, DeliveryStatus: deliveries[id].state.Status,
+			Versions: history.Versions{Order: o.version, Ticket: tickets[id].version, Delivery: deliveries[id].version},
+		}
+		t.events += o.version + tickets[id].version + deliveries[id].version
+		if !agree(o.state, tickets[id].state, deliveries[id].state) {
+			t.torn = append(t.torn, fmt.Sprintf("%s: the order is %+v, the ticket %+v, the delivery %+v", id, o.state, tickets[id].state, deliveries[id].state))
+		}
+	}
+	return t, nil
+}
+
+// agree tells whether the services are where the policies should have brought them.
+func agree(o order.Order, t ticket.Ticket, d delivery.Delivery) bool {
+	switch o.Status {
+	case order.StatusApprovalPending:
+		return t == ticket.Ticket{Status: ticket.StatusAwaitingAcceptance, Revision: o.Revision} && d.Status == ""
+	case order.StatusApproved:
+		cooks := t.Status == ticket.StatusAccepted || t.Status == ticket.StatusPreparing || t.Status == ticket.StatusReady
+		return cooks && t.Revision == o.Revision && d.Status != ""
+	case order.StatusRejected:
+		return t.Status == ticket.StatusDeclined && d.Status == ""
+	case order.StatusCancelled:
+		return t.Status == ticket.StatusCancelled && d.Status == ""
+	}
+	return false
+}
+
+type replayed[S any] struct {
+	state   S
+	version uint64
+	doubled []string
+}
+
+func doubled[S any](all map[string]replayed[S]) (doubled []string) {
+	for _, each := range all {
+		doubled = append(doubled, each.doubled...)
+	}
+	return doubled
+}
+
+// replay applies all events of a type of aggregates, and uses no snapshot.
+func replay[S any](ctx context.Context, j *journal.Journal, definition aggregate.Definition[S]) (map[string]replayed[S], error) {
+	all := map[string]replayed[S]{}
+	for head, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: definition.Type()}) {
+		if err != nil {
+			return nil, err
+		}
+		r, causes := replayed[S]{version: head.Version}, map[string]string{}
+		for event, err := range j.Events(ctx, head.Aggregate, 1, head.Version) {
+			if err == nil {
+				err = definition.Replay(&r.state, event.EventType, event.Payload)
+			}
+			if err != nil {
+				return nil, err
+			}
+			if cause := event.Metadata[aggregate.CausationIDKey]; cause != "" {
+				if commit, known := causes[cause]; known && commit != event.CommitID {
+					r.doubled = append(r.doubled, fmt.Sprintf("%s, event %d: %s", event.Aggregate, event.Number, event.EventType))
+				}
+				causes[cause] = event.CommitID
+			}
+		}
+		all[head.Aggregate.Value] = r
+	}
+	return all, nil
 }
 
 // of gives the orders of a consumer that match.
 func (t truth) of(consumer string, matches func(history.Order) bool) map[string]history.Order {
 	orders := map[string]history.Order{}
-	for id, o := range t {
+	for id, o := range t.orders {
 		if o.ConsumerID == consumer && matches(o) {
 			orders[id] = o
 		}

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
 // pageSize is small, so that there are many pages.
@@ -60,9 +62,19 @@ func questions(from, to time.Time) []question {
 			func(o history.Order) bool { return between(o) && o.Status == order.StatusApproved && has("curry")(o) },
 		},
 	}
-	for _, status := range []order.Status{order.StatusApprovalPending, order.StatusApproved, order.StatusCancelled} {
+	for _, status := range []order.Status{order.StatusApprovalPending, order.StatusApproved, order.StatusRejected, order.StatusCancelled} {
 		all = append(all, question{
 			url.Values{"status": {string(status)}}, func(o history.Order) bool { return o.Status == status },
+		})
+	}
+	for _, status := range []ticket.Status{ticket.StatusAwaitingAcceptance, ticket.StatusReady, ticket.StatusDeclined} {
+		all = append(all, question{
+			url.Values{"ticketStatus": {string(status)}}, func(o history.Order) bool { return o.TicketStatus == status },
+		})
+	}
+	for _, status := range []delivery.Status{delivery.StatusScheduled, delivery.StatusDelivered} {
+		all = append(all, question{
+			url.Values{"deliveryStatus": {string(status)}}, func(o history.Order) bool { return o.DeliveryStatus == status },
 		})
 	}
 	return all
@@ -70,8 +82,14 @@ func questions(from, to time.Time) []question {
 
 // verify asks for every order, and every question about every consumer, page by page.
 func (v *verifier) verify(ctx context.Context, consumers int) error {
+	for _, torn := range v.truth.torn {
+		v.differ("the services do not agree on %s", torn)
+	}
+	for _, doubled := range v.truth.doubled {
+		v.differ("a policy has commanded twice, of %s", doubled)
+	}
 	var from, to time.Time
-	for _, o := range v.truth {
+	for _, o := range v.truth.orders {
 		if from.IsZero() || o.CreationTime.Before(from) {
 			from = o.CreationTime
 		}
@@ -79,7 +97,7 @@ func (v *verifier) verify(ctx context.Context, consumers int) error {
 			to = o.CreationTime
 		}
 	}
-	for id, want := range v.truth {
+	for id, want := range v.truth.orders {
 		if err := v.askOne(ctx, id, want); err != nil {
 			return err
 		}

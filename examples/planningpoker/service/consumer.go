@@ -28,7 +28,7 @@ type Consumer struct {
 }
 
 // A page is live, so what other processes commit is looked for more often than by default, which costs some 40 read units a second at most
-// for each process and four shards. An event that the first look misses, since it was dated a little before others that were there already, is
+// for each process, group and four shards. An event that the first look misses, since it was dated a little before others that were there already, is
 // found by the second one after trailingDelay, unless the room moves before; it has to be longer than clocks differ and indexes lag.
 const (
 	pollInterval    = 50 * time.Millisecond
@@ -36,13 +36,18 @@ const (
 	trailingDelay   = 4 * time.Second
 )
 
-// NewConsumer makes a consumer. Journal is filled in, and so are ConsumerGroup and intervals that are not set.
-func (s *Service) NewConsumer(config subscriber.Config, logger watermill.LoggerAdapter) (*Consumer, error) {
-	config.Journal = s.Journal
-	config.ConsumerGroup = cmp.Or(config.ConsumerGroup, ViewGroup)
+func prompt(config subscriber.Config) subscriber.Config {
 	config.PollInterval = cmp.Or(config.PollInterval, pollInterval)
 	config.MaxPollInterval = cmp.Or(config.MaxPollInterval, maxPollInterval)
 	config.TrailingDelay = cmp.Or(config.TrailingDelay, trailingDelay)
+	return config
+}
+
+// NewConsumer makes a consumer. Journal is filled in, and so are ConsumerGroup and intervals that are not set.
+func (s *Service) NewConsumer(config subscriber.Config, logger watermill.LoggerAdapter) (*Consumer, error) {
+	config = prompt(config)
+	config.Journal = s.Journal
+	config.ConsumerGroup = cmp.Or(config.ConsumerGroup, ViewGroup)
 	sub, err := subscriber.NewSubscriber(config, logger)
 	if err != nil {
 		return nil, err

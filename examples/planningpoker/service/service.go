@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // cached is how many rooms a process remembers, so that a command takes one round trip while no other process writes.
@@ -83,6 +84,8 @@ func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*liv
 			_ = s.View.Settle(ctx, r.Aggregate.Value, r.Number) // who is told too early looks again after a while
 			return r.Aggregate.Value, nil
 		},
+		Hint:       func(r *journal.Record) string { return r.Aggregate.Value },
+		Subscriber: prompt(subscriber.Config{}),
 	})
 }
 

@@ -167,7 +167,7 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 		{ada, "GET", "/rooms/" + roomID + "/users/x", ``, 404, "no such user"},
 		{ada, "GET", "/static/nothing.js", ``, 404, "nothing"},
 		{ada, "GET", "/static/", ``, 404, "nothing"},
-		{ada, "DELETE", "/rooms/" + roomID, ``, 405, "nothing"},
+		{ada, "DELETE", "/rooms/" + roomID, ``, 405, "not DELETE"},
 		{stranger(t, s.URL()), "POST", "/rooms/" + roomID + "/join", `{"name": "x"}`, 400, "poker_user"},
 	} {
 		got := c.who.do(c.method, c.path, c.body)

@@ -1,0 +1,78 @@
+package api_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/examples/orderhistory/api"
+	"github.com/millrace-dev/millrace/examples/orderhistory/history"
+)
+
+func TestABodyThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {
+	t.Parallel()
+	c := stubbed(t, nil)
+	line := func(line string) string {
+		return fmt.Sprintf(`{"consumerId": "ada", "restaurant": "Ajanta", "lines": [%s]}`, line)
+	}
+	for name, body := range map[string]struct{ text, reason string }{
+		"nothing":           {"", "the body: it is required"},
+		"no JSON":           {"{not json}", "the body: it must be a JSON document"},
+		"a part":            {`{"consumerId": "ada"`, "the body: it must be a JSON document"},
+		"an array":          {`[]`, "the body: value must be an object"},
+		"an unknown field":  {`{"price": 1}`, `the body: property "price" is unsupported`},
+		"a field missing":   {`{"consumerId": "ada", "restaurant": "Ajanta"}`, `the body: lines: property "lines" is missing`},
+		"a wrong type":      {`{"consumerId": 1}`, "the body: consumerId: value must be a string"},
+		"a wrong id":        {`{"orderId": "a/b"}`, "the body: orderId: it must be letters, digits and"},
+		"no line":           {line(""), "the body: lines: minimum number of items is 1"},
+		"a line of nothing": {line(`{"name": "Naan", "quantity": 0, "priceCents": 1}`), "the body: lines.0.quantity: number must be at least 1"},
+		"half a dish":       {line(`{"name": "Naan", "quantity": 0.5, "priceCents": 1}`), "the body: lines.0.quantity: value must be an integer"},
+		"no price":          {line(`{"name": "Naan", "quantity": 1}`), `the body: lines.0.priceCents: property "priceCents" is missing`},
+		"two documents":     {line(`{"name": "Naan", "quantity": 1, "priceCents": 1}`) + "{}", "more after the JSON document"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Contains(t, problem(t, c.post("/orders", body.text), http.StatusBadRequest), body.reason)
+		})
+	}
+	assert.Contains(t, problem(t, c.post("/orders/first/revise", ""), http.StatusBadRequest), "it is required")
+	assert.Contains(t, problem(t, c.post("/orders/first/cancel", `{"why": ""}`), http.StatusBadRequest), `"why" is unsupported`)
+	assert.Equal(t, http.StatusOK, c.post("/orders/first/cancel", "").StatusCode, "a reason can be left out")
+	problem(t, c.post("/orders", `{"consumerId": "`+strings.Repeat("x", 300<<10)+`"}`), http.StatusRequestEntityTooLarge)
+	form := c.send(http.MethodPost, "/orders", "{}", "Content-Type", "application/x-www-form-urlencoded")
+	assert.Contains(t, problem(t, form, http.StatusUnsupportedMediaType), "the body must be application/json")
+}
+
+func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {
+	t.Parallel()
+	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(nil, history.Config{})}) // no query is made
+	for query, reason := range map[string]string{
+		"status=EATEN":                        "status: value is not one of the allowed values",
+		"ticketStatus=EATEN":                  "ticketStatus: value is not one of the allowed values",
+		"deliveryStatus=LOST":                 "deliveryStatus: value is not one of the allowed values",
+		"pageSize=0":                          "pageSize: number must be at least 1",
+		"pageSize=many":                       "pageSize: it must be of type [integer]",
+		"pageSize=1000":                       "pageSize: number must be at most 100",
+		"keyword=" + strings.Repeat("x", 101): "keyword: maximum string length is 100",
+		"since=yesterday":                     "since: it must be a day (2006-01-02) or a time of RFC 3339",
+		"until=2024-13-01":                    `until is "2024-13-01", which no calendar has`,
+		"since=2024-05-02&until=2024-05-01":   "until is not after since",
+		"pagesize=1":                          "pagesize is not a parameter here",
+		"status=APPROVED&status=CANCELLED":    "status is given more than once",
+		"pageToken=tomorrow":                  "invalid page token",
+		"keyword=%zz":                         "the query cannot be read",
+	} {
+		t.Run(query, func(t *testing.T) {
+			t.Parallel()
+			assert.Contains(t, problem(t, c.get("/consumers/ada/orders?"+query), http.StatusBadRequest), reason)
+		})
+	}
+	assert.Contains(t, problem(t, c.get("/consumers/-/orders"), http.StatusBadRequest), "consumerId: it must be letters, digits and")
+	assert.Contains(t, problem(t, c.get("/consumers/a%20b/events"), http.StatusBadRequest), "consumerId: it must be letters, digits and")
+	assert.Contains(t, problem(t, c.post("/tickets/first/accept?wait=11", ""), http.StatusBadRequest), "wait: number must be at most 10")
+	long := c.send(http.MethodPost, "/tickets/first/accept", "", "Idempotency-Key", strings.Repeat("x", 201))
+	assert.Contains(t, problem(t, long, http.StatusBadRequest), "Idempotency-Key: maximum string length is 200")
+}

@@ -1,0 +1,47 @@
+// Package delivery is the courier's service: the way of an order from the counter to the consumer. A delivery has the id of its order.
+package delivery
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// Definition makes deliveries an aggregate type. Its name is also the topic of its events.
+var Definition = aggregate.Define[Delivery]("delivery", Scheduled{}, PickedUp{}, Delivered{})
+
+// Delivery is the state of a delivery; the zero value is that before it is scheduled.
+type Delivery struct{ Status Status }
+
+// Status is how far a delivery has got.
+type Status string
+
+const StatusScheduled, StatusPickedUp, StatusDelivered Status = "SCHEDULED", "PICKED_UP", "DELIVERED"
+
+// Event is anything that happens. The names under which events are stored stay the same for good.
+type (
+	Event     = aggregate.Event[Delivery]
+	Scheduled struct{}
+	PickedUp  struct{}
+	Delivered struct{}
+)
+
+func (Scheduled) EventType() string { return "delivery.scheduled.v1" }
+func (PickedUp) EventType() string  { return "delivery.picked-up.v1" }
+func (Delivered) EventType() string { return "delivery.delivered.v1" }
+func (Scheduled) Apply(d *Delivery) { d.Status = StatusScheduled }
+func (PickedUp) Apply(d *Delivery)  { d.Status = StatusPickedUp }
+func (Delivered) Apply(d *Delivery) { d.Status = StatusDelivered }
+
+// Refused is why a delivery does not take a command: for its status, which is empty for one that is not there.
+type Refused struct{ Status }
+
+func (e Refused) Error() string { return "the delivery's status is '" + string(e.Status) + "'" }
+
+// Schedule asks the courier, who goes to PickUp the order from the counter, and to Deliver it.
+func Schedule(d Delivery) ([]Event, error) { return d.from("", Scheduled{}) }
+func PickUp(d Delivery) ([]Event, error)   { return d.from(StatusScheduled, PickedUp{}) }
+func Deliver(d Delivery) ([]Event, error)  { return d.from(StatusPickedUp, Delivered{}) }
+
+func (d Delivery) from(status Status, event Event) ([]Event, error) {
+	if d.Status != status {
+		return nil, Refused{d.Status}
+	}
+	return []Event{event}, nil
+}

@@ -1,0 +1,159 @@
+// Package sample fills an empty order history, so that there is something to see: the orders of three consumers in the last weeks, at all
+// stages. They are made as any other: by commands to the three services, whose events the policies and the history follow.
+package sample
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
+	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
+	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+)
+
+// Consumers have placed the orders.
+var Consumers = []string{"ada", "bob", "carol"}
+
+const (
+	orders  = 60
+	writers = 8
+	// patience bounds how long one service may take to follow another.
+	patience = time.Minute
+)
+
+// Add makes the orders and gives their number. A consumer must be running, for the services wait for one another.
+func Add(ctx context.Context, s *service.Service, now time.Time) (int, error) {
+	random := rand.New(rand.NewPCG(1, 1)) // the same orders each time
+	work := make(chan func(context.Context) error)
+	failed := make(chan error, writers)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var working sync.WaitGroup
+	for range writers {
+		working.Add(1)
+		go func() {
+			defer working.Done()
+			for do := range work {
+				if err := do(ctx); err != nil {
+					failed <- err
+					cancel()
+					return
+				}
+			}
+		}()
+	}
+	placed := now
+feed:
+	for n := orders; n > 0; n-- { // the newest first, so that a page fills from its top
+		placed = placed.Add(-time.Duration(5+random.IntN(1200)) * time.Minute)
+		p := plan(random, n, placed)
+		select {
+		case work <- func(ctx context.Context) error { return p.carryOut(ctx, s) }:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(work)
+	working.Wait()
+	select {
+	case err := <-failed:
+		return 0, err
+	default:
+		return orders, ctx.Err()
+	}
+}
+
+// stages are how far an order can get.
+const (
+	pending = iota
+	accepted
+	preparing
+	ready
+	pickedUp
+	delivered
+	revised
+	cancelled
+	declined
+	stages
+)
+
+type planned struct {
+	id      string
+	details order.Details
+	stage   int
+}
+
+// plan leaves only the latest orders unfinished.
+func plan(random *rand.Rand, n int, placed time.Time) planned {
+	menu := menus[random.IntN(len(menus))]
+	p := planned{
+		id:      fmt.Sprintf("sample-%03d", n),
+		details: order.Details{ConsumerID: Consumers[n%len(Consumers)], Restaurant: menu.restaurant, CreatedAt: placed},
+		stage:   delivered,
+	}
+	for _, dish := range random.Perm(len(menu.dishes))[:1+random.IntN(3)] {
+		line := menu.dishes[dish]
+		line.Quantity = 1 + random.Int64N(3)
+		p.details.Lines = append(p.details.Lines, line)
+	}
+	switch {
+	case n > orders-2*stages:
+		p.stage = n % stages
+	case n%9 == 0:
+		p.stage = cancelled
+	case n%11 == 0:
+		p.stage = declined
+	}
+	return p
+}
+
+func (p planned) carryOut(ctx context.Context, s *service.Service) error {
+	steps := []func() error{func() error { return execute(ctx, s.Orders, p.id, order.Create(p.details)) }}
+	add := func(step func() error) { steps = append(steps, step) }
+	switch p.stage {
+	case cancelled:
+		add(func() error { return execute(ctx, s.Orders, p.id, order.Cancel("changed my mind")) })
+	case declined:
+		add(func() error { return execute(ctx, s.Tickets, p.id, ticket.Decline("sold out")) })
+	case revised:
+		again := append([]order.Line{{Name: "Mango Lassi", Quantity: 2, PriceCents: 390}}, p.details.Lines...)
+		add(func() error { return execute(ctx, s.Orders, p.id, order.Revise(again)) })
+	default:
+		onTheWay := []func() error{
+			func() error { return execute(ctx, s.Tickets, p.id, ticket.Accept) },
+			func() error { return execute(ctx, s.Tickets, p.id, ticket.Prepare) },
+			func() error { return execute(ctx, s.Tickets, p.id, ticket.Finish) },
+			func() error { return execute(ctx, s.Deliveries, p.id, delivery.PickUp) },
+			func() error { return execute(ctx, s.Deliveries, p.id, delivery.Deliver) },
+		}
+		steps = append(steps, onTheWay[:p.stage]...)
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return fmt.Errorf("%s: %w", p.id, err)
+		}
+	}
+	return nil
+}
+
+// execute waits for an aggregate that a policy has yet to make.
+func execute[S any](ctx context.Context, to policies.Service[S], id string, decide aggregate.Decision[S]) error {
+	pause := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(patience))
+	return backoff.Retry(func() error {
+		_, err := to.Execute(ctx, id, decide)
+		if err == nil || errors.Is(err, ticket.Refused{}) || errors.Is(err, delivery.Refused{}) {
+			return err
+		}
+		return backoff.Permanent(err)
+	}, backoff.WithContext(pause, ctx))
+}

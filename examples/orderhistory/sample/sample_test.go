@@ -1,0 +1,67 @@
+package sample_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/examples/orderhistory/history"
+	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
+	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// patience bounds a failing test and is no claim about speed.
+const patience = 2 * time.Minute
+
+func TestTheSampleHasOrdersAtAllStages(t *testing.T) {
+	t.Parallel()
+	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})
+	require.NoError(t, err)
+	consumer, err := s.NewConsumer(subscriber.Config{}, nil)
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- consumer.Run(context.WithoutCancel(t.Context())) }()
+	<-consumer.Running()
+	t.Cleanup(func() {
+		require.NoError(t, consumer.Close())
+		require.NoError(t, <-ended)
+	})
+	empty, err := s.IsEmpty(t.Context())
+	require.NoError(t, err)
+	require.True(t, empty)
+	now := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
+
+	added, err := sample.Add(t.Context(), s, now)
+	require.NoError(t, err)
+	empty, err = s.IsEmpty(t.Context())
+	require.NoError(t, err)
+	assert.False(t, empty)
+
+	// The statuses of order, ticket and delivery, as far as each has got.
+	stages := []string{
+		"APPROVAL_PENDING AWAITING_ACCEPTANCE ", "APPROVED ACCEPTED SCHEDULED", "APPROVED PREPARING SCHEDULED", "APPROVED READY_FOR_PICKUP SCHEDULED",
+		"APPROVED READY_FOR_PICKUP PICKED_UP", "APPROVED READY_FOR_PICKUP DELIVERED", "CANCELLED CANCELLED ", "REJECTED DECLINED ",
+	}
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		seen, orders := map[string]bool{}, 0
+		for _, who := range sample.Consumers {
+			page, err := s.History.FindOrderHistory(context.Background(), who, history.Filter{PageSize: history.MaxPageSize})
+			require.NoError(t, err)
+			require.NotEmpty(t, page.Orders)
+			orders += len(page.Orders)
+			for _, o := range page.Orders {
+				seen[string(o.Status)+" "+string(o.TicketStatus)+" "+string(o.DeliveryStatus)] = true
+				assert.True(t, o.CreationTime.Before(now) && o.CreationTime.After(now.AddDate(0, 0, -60)), o.CreationTime)
+			}
+		}
+		assert.Equal(t, added, orders)
+		for _, stage := range stages {
+			assert.True(t, seen[stage], stage)
+		}
+	}, patience, 50*time.Millisecond)
+}

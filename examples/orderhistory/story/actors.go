@@ -1,0 +1,35 @@
+package story
+
+import (
+	"context"
+)
+
+// actors carry out plans over the REST API.
+type actors struct {
+	api *apiClient
+	// progress gets a value for each order.
+	progress chan<- struct{}
+}
+
+func (a *actors) run(ctx context.Context, parallel int, plans []planned) error {
+	return inParallel(ctx, parallel, plans, func(ctx context.Context, p planned) error {
+		if err := a.api.command(ctx, p.create); err != nil {
+			return err
+		}
+		err := inParallel(ctx, len(p.actors), p.actors, func(ctx context.Context, steps []step) error { return a.carryOut(ctx, steps) })
+		if err == nil {
+			err = a.carryOut(ctx, p.last)
+		}
+		a.progress <- struct{}{}
+		return err
+	})
+}
+
+func (a *actors) carryOut(ctx context.Context, steps []step) error {
+	for _, step := range steps {
+		if err := a.api.command(ctx, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}

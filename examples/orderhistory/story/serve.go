@@ -1,0 +1,64 @@
+package story
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/orderhistory/api"
+	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+)
+
+// serve runs the REST API on this machine, on a connection of its own, and gives a client of it.
+func (c *consumers) serve(ctx context.Context) (client *apiClient, stop func() error, err error) {
+	stormy, _ := c.sky.connect(c.client)
+	s, err := service.Open(ctx, stormy, c.config)
+	if err != nil {
+		return nil, nil, err
+	}
+	handler, err := api.New(api.Config{
+		Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries, History: s.History, WaitShown: s.WaitShown,
+		Feed: noFeed{}, Ready: s.Answers, Metrics: http.NotFoundHandler(), Now: placing(),
+		Logger: slog.New(slog.DiscardHandler), // the actors see what goes wrong
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: patience}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	client = &apiClient{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, base: "http://" + listener.Addr().String()}
+	return client, func() error {
+		client.http.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		defer cancel()
+		err := server.Shutdown(ctx)
+		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+			err = errors.Join(err, end)
+		}
+		return err
+	}, nil
+}
+
+// placing is the clock by which orders are placed: minutes apart, though some in the same millisecond.
+func placing() func() time.Time {
+	opening := time.Date(2024, 5, 1, 11, 0, 0, 0, time.UTC)
+	var placed atomic.Int64
+	return func() time.Time { return opening.Add(time.Duration(placed.Add(1)/3) * 7 * time.Minute) }
+}
+
+// noFeed is for an API that nobody watches.
+type noFeed struct{}
+
+func (noFeed) Serve(http.ResponseWriter, *http.Request, string, func(context.Context) (live.Event, error)) error {
+	return errors.New("there are no events")
+}
