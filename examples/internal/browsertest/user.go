@@ -84,7 +84,6 @@ func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 		}),
 		emulation.SetEmulatedMedia().WithFeatures(s.media),
 		emulation.SetLocaleOverride().WithLocale("en-GB"),
-		emulation.SetTimezoneOverride("UTC"),
 		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
 		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
 			WithBrowserContextID(jar),
