@@ -52,10 +52,15 @@ SUITE := ./internal/suite/...
 FIRST := ./internal/cmd/sim/... ./dynamotest/internal/compare ./journal/... ./archive/... ./repository/...
 REST   = $(shell go list $(PACKAGES) | grep -vE '/(internal/suite|internal/cmd/sim|dynamotest/internal/compare|journal|archive|repository)(/|$$)')
 
+.PHONY: chromium
+chromium:
+	@command -v chromium chromium-browser google-chrome >/dev/null || { \
+		echo "The tests of the examples' pages need Chromium: install it (Debian: apt-get install chromium). make test-short does without." >&2; exit 1; }
+
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.
 .PHONY: test
-test: $(EMULATOR) ## Run all tests with the race detector, on dynamotest and on DynamoDB Local
+test: chromium $(EMULATOR) ## Run all tests with the race detector, on dynamotest and on DynamoDB Local
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) $(SUITE)
 	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) $(ON_BOTH)
 	$(EMULATOR) -- go test $(RACE) -timeout $(TEST_TIMEOUT) $(SUITE)
@@ -101,6 +106,12 @@ lint: ## Check style, common mistakes and formatting of all modules
 .PHONY: bench
 bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio NAME VALUE` a line
 	$(EMULATOR) -- go run ./internal/bench
+	env -u MILLRACE_DYNAMODB_ENDPOINT go run ./examples/planningpoker load
+
+.PHONY: pictures
+pictures: chromium ## Take the pictures of the examples' pages for the README
+	go test -count=1 -run TestPicture ./examples/planningpoker/web -picture $(CURDIR)/docs/images/planningpoker.png
+	go test -count=1 -run TestPicture ./examples/orderhistory/... -picture $(CURDIR)/docs/images/orderhistory.png
 
 # Fetches event-store-adapter-js by its lock file, from whichever registry npm is configured for.
 .PHONY: interop

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
@@ -110,6 +111,30 @@ func TestEventsOfTheServerAreKept(t *testing.T) {
 		source.addEventListener("news", (e) => { document.querySelector("#out").textContent = "heard"; source.close() })`))
 	ada.Sees("heard")
 	assert.Equal(t, []string{`{"it": "works"}`}, ada.Received())
+}
+
+func TestAPageThatCannotBeReadFails(t *testing.T) {
+	t.Parallel()
+	for failure, body := range map[string]string{
+		`sideways to see all of "DIV#wide.`: `<div id="wide">` + strings.Repeat("wide", 100) + `</div>`,
+		`hardly read "faint (4.4)"`:         `<font color="#787878">faint</font> <font color="#767676">clear</font>`,
+		"":                                  `<h1><font color="#787878">large</font></h1><p hidden><font color="white">hidden</font>`,
+	} {
+		t.Run(failure, func(t *testing.T) {
+			t.Parallel()
+			recorded := &recorder{T: t}
+			ada := chromium.User(recorded, "Ada", browsertest.Phone)
+			ada.Open(serve(t, `<meta name="viewport" content="width=device-width">`+body, ""))
+			ada.Readable()
+			if failure == "" {
+				assert.Empty(t, recorded.failures)
+				return
+			}
+			if assert.Len(t, recorded.failures, 1) {
+				assert.Contains(t, recorded.failures[0], failure)
+			}
+		})
+	}
 }
 
 // recorder takes the failures of a page instead of the test.

@@ -57,7 +57,6 @@ func (c *Chromium) run(path string) error {
 		chromedp.ExecPath(path),
 		chromedp.WSURLReadTimeout(startPatience),
 		chromedp.DisableGPU,
-		chromedp.Flag("lang", "en-GB"),
 	)
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	browser, _ := chromedp.NewContext(allocator,

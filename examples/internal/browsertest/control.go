@@ -125,8 +125,7 @@ func (u *User) focus() (name string, visible bool) {
 		element := control{object: object.ObjectID}
 		if err := element.call(ctx, `function() {
 			const style = getComputedStyle(this);
-			return this !== document.body && this.matches(":focus-visible") &&
-				style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+			return this !== document.body && style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
 		}`, &visible); err != nil {
 			return err
 		}

@@ -83,8 +83,9 @@ func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 			p.DeviceScaleFactor, p.Mobile, touch.Enabled = s.scale, s.phone, s.phone
 		}),
 		emulation.SetEmulatedMedia().WithFeatures(s.media),
+		emulation.SetLocaleOverride().WithLocale("en-GB"),
 		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
-		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite}).
+		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
 			WithBrowserContextID(jar),
 	); err != nil {
 		t.Fatalf("%s opens a window: %v", name, err)

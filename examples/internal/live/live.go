@@ -11,6 +11,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,7 +26,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Config configures a [Feed]. All but Logger is required.
+// Config configures a [Feed]. Journal, Group, Topics, Instance and Key are required.
 type Config struct {
 	Journal *journal.Journal
 	Group   string   // the consumer group that keeps the read model
@@ -34,8 +35,12 @@ type Config struct {
 	// and leaves none behind.
 	Instance string
 	// Key gives what those watch whom an event concerns, "" for nobody. The read model has the event by then.
-	Key    func(context.Context, *journal.Record) (string, error)
-	Logger watermill.LoggerAdapter
+	Key func(context.Context, *journal.Record) (string, error)
+	// Hint gives the same where the record alone tells it. Then nothing is read for events that nobody watches. Default: none.
+	Hint func(*journal.Record) string
+	// Subscriber says how often it looks for events of other processes, and the like. Journal, ConsumerGroup and Start are filled in.
+	Subscriber subscriber.Config
+	Logger     watermill.LoggerAdapter
 }
 
 // Feed hears of changes and tells those in its process who watch.
@@ -65,11 +70,11 @@ func New(config Config) (*Feed, error) {
 		config: config, groups: groups.New(config.Journal), router: router,
 		watchers: map[string]map[chan struct{}]struct{}{},
 	}
+	consume := config.Subscriber
+	consume.Journal, consume.ConsumerGroup, consume.Start = config.Journal, f.group(), subscriber.Now()
+	consume.CommitInterval = cmp.Or(consume.CommitInterval, 10*time.Second) // what comes again after a crash does no harm
 	for _, topic := range config.Topics {
-		sub, err := subscriber.NewSubscriber(subscriber.Config{
-			Journal: config.Journal, ConsumerGroup: f.group(), Start: subscriber.Now(),
-			CommitInterval: 10 * time.Second, // what comes again after a crash does no harm
-		}, config.Logger)
+		sub, err := subscriber.NewSubscriber(consume, config.Logger)
 		if err != nil {
 			return nil, err
 		}
@@ -110,7 +115,14 @@ func (f *Feed) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removal)
 	defer cancel()
 	for _, topic := range f.config.Topics {
-		if err := f.groups.Remove(ctx, f.group(), topic, groups.Removal{}); err != nil && !errors.Is(err, groups.ErrNoGroup) {
+		err := insist(ctx, func() error {
+			err := f.groups.Remove(ctx, f.group(), topic, groups.Removal{})
+			if errors.Is(err, groups.ErrNoGroup) {
+				return nil
+			}
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("live: %w", err)
 		}
 	}
@@ -151,24 +163,32 @@ func (f *Feed) tell(key string) {
 	}
 }
 
-func (f *Feed) isWatched() bool {
+// concernsSomebody tells whether anybody may watch what an event concerns.
+func (f *Feed) concernsSomebody(r *journal.Record) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.config.Hint != nil {
+		return len(f.watchers[f.config.Hint(r)]) > 0
+	}
 	return len(f.watchers) > 0
 }
 
-// patience is how long the read model has to apply an event.
-const patience = 5 * time.Second
+// patience is how long the read model has to apply an event, and again is when it is asked once more after an error.
+const (
+	patience = 5 * time.Second
+	again    = 100 * time.Millisecond
+)
 
 func (f *Feed) handle(msg *message.Message) error {
 	record, ok := subscriber.RecordFromContext(msg.Context())
-	if !ok || !f.isWatched() {
+	if !ok || !f.concernsSomebody(record) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(msg.Context(), patience)
 	defer cancel()
+	err := insist(ctx, func() error { return f.groups.WaitApplied(ctx, f.config.Group, record.Aggregate, record.Number) })
 	fields := watermill.LogFields{"event": record.Aggregate.String(), "number": record.Number}
-	if err := f.groups.WaitApplied(ctx, f.config.Group, record.Aggregate, record.Number); err != nil && msg.Context().Err() == nil {
+	if err != nil && msg.Context().Err() == nil {
 		f.config.Logger.Error("The read model is late, its watchers may be told too early", err, fields)
 	}
 	key, err := f.config.Key(msg.Context(), record)
@@ -182,4 +202,19 @@ func (f *Feed) handle(msg *message.Message) error {
 		f.tell(key)
 	}
 	return nil
+}
+
+// insist does something again after errors, as long as the context lasts.
+func insist(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(again):
+		}
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -44,11 +47,14 @@ type fixture struct {
 	client  journal.Client
 	journal *journal.Journal
 	repo    *repository.Repository[counter]
+	hint    func(*journal.Record) string
+	mu      sync.Mutex
+	asked   map[string]int // by aggregate, how often its key was asked for
 }
 
 func setup(t *testing.T) *fixture {
 	t.Helper()
-	f := &fixture{t: t, client: testdb.Client(t)}
+	f := &fixture{t: t, client: testdb.Client(t), asked: map[string]int{}}
 	require.NoError(t, journal.Create(t.Context(), f.client, journal.Config{Shards: 2}))
 	f.journal = f.open()
 	var err error
@@ -103,11 +109,15 @@ func (f *fixture) feed(j *journal.Journal, instance string) *live.Feed {
 	feed, err := live.New(live.Config{
 		Journal: j, Group: "model", Topics: []string{"counter"}, Instance: instance,
 		Key: func(_ context.Context, r *journal.Record) (string, error) {
+			f.mu.Lock()
+			f.asked[r.Aggregate.Value]++
+			f.mu.Unlock()
 			if r.Aggregate.Value == "broken" {
 				return "", errors.New("the read model cannot be read")
 			}
 			return r.Aggregate.Value, nil
 		},
+		Hint: f.hint,
 	})
 	require.NoError(f.t, err)
 	ended := make(chan error, 1)
@@ -263,6 +273,68 @@ func TestAStreamShowsWhatIsSoAndThenEachChangeUpToTheLast(t *testing.T) {
 	assert.Equal(t, []string{"event: count", "id: xx", `data: {"N":2}`}, third)
 	_, more := b.next()
 	assert.False(t, more, "that was the last")
+}
+
+func TestAStreamDoesNotShowTheSameTwice(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	apply := f.model()
+	shown := "1"
+	b := f.browse(f.feed(f.journal, "one"), func(context.Context) (live.Event, error) {
+		defer func() { shown = "2" }()
+		return live.Event{Name: "state", ID: shown}, nil
+	})
+	b.next() // retry
+	first, _ := b.next()
+	assert.Contains(t, first, "id: 1")
+	f.add("a")
+	apply <- struct{}{}
+	second, _ := b.next()
+	assert.Contains(t, second, "id: 2")
+	f.add("a")
+	apply <- struct{}{}
+	third, _ := b.next()
+	assert.Equal(t, []string{": still there"}, third)
+}
+
+func TestNothingIsReadForAnEventThatNobodyWatches(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.hint = func(r *journal.Record) string { return r.Aggregate.Value }
+	changed, stop := f.feed(f.journal, "one").Watch("a")
+	defer stop()
+	f.add("b") // for which the read model, which is not there, would be waited for
+	apply := f.model()
+	for range 2 {
+		apply <- struct{}{}
+	}
+	f.add("a")
+	await(t, changed, "of a")
+	assert.Zero(t, f.asked["b"])
+	assert.Equal(t, 1, f.asked["a"])
+}
+
+func TestAReadModelThatCannotBeReadForAMomentIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	apply := f.model()
+	faulty := faults.New(f.client)
+	j, err := journal.Open(t.Context(), faulty, journal.Config{})
+	require.NoError(t, err)
+	changed, stop := f.feed(j, "one").Watch("a")
+	defer stop()
+	var refused atomic.Int64
+	faulty.Inject(faults.GetItem, faults.Times(2, func(context.Context, faults.Call) (any, error) {
+		refused.Add(1)
+		return nil, errors.New("connection refused")
+	}))
+	f.add("a")
+	apply <- struct{}{}
+	await(t, changed, "all the same")
+	applied, err := groups.New(f.journal).Applied(t.Context(), "model", aggregate.ID{Type: "counter", Value: "a"})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, applied)
+	assert.EqualValues(t, 2, refused.Load())
 }
 
 func TestAStreamThatCannotBeginIsTheCallersProblem(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // Event is one of a stream.
 type Event struct {
 	Name string
-	ID   string // without line ends
+	ID   string // of what is shown, without line ends: the same is not sent again. Default: none
 	Data any    // as JSON
 	Last bool   // ends the stream
 }
@@ -75,7 +75,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show fu
 		switch {
 		case err != nil:
 			return nil // the reply has begun
-		case ticked && bytes.Equal(next, shown):
+		case bytes.Equal(next, shown) && (ticked || event.ID != ""):
 			next = []byte(": still there\n\n")
 		default:
 			shown = next

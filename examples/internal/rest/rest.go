@@ -104,7 +104,11 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(refusal.status) // the mux cleans paths
 		return
 	}
-	WriteProblem(w, refusal.status, "there is nothing at "+r.Method+" "+r.URL.Path)
+	detail := "there is nothing at " + r.URL.Path
+	if refusal.status == http.StatusMethodNotAllowed {
+		detail = r.URL.Path + " takes " + w.Header().Get("Allow") + ", not " + r.Method
+	}
+	WriteProblem(w, refusal.status, detail)
 }
 
 // statusOnly lets headers through and keeps the status from being written.

@@ -71,8 +71,8 @@ func TestEveryErrorIsAProblemDocument(t *testing.T) {
 		detail             string
 		logged             bool
 	}{
-		"nothing there":      {"GET", "/drinks", "", nil, 404, "there is nothing at GET /drinks", false},
-		"another method":     {"DELETE", dishes, "", nil, 405, "there is nothing at DELETE /dishes", false},
+		"nothing there":      {"GET", "/drinks", "", nil, 404, "there is nothing at /drinks", false},
+		"another method":     {"DELETE", dishes, "", nil, 405, "/dishes takes GET, HEAD, POST, not DELETE", false},
 		"no JSON":            {"POST", dishes, "Naan", nil, 400, "invalid character", false},
 		"an unknown field":   {"POST", dishes, `{"nam": 1}`, nil, 400, `unknown field "nam"`, false},
 		"two documents":      {"POST", dishes, `{} {}`, nil, 400, "there is more after the JSON document", false},

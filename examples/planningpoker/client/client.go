@@ -1,0 +1,144 @@
+// Package client plays planning poker by the REST API, as a browser would: for load runs and tests.
+//
+//	ada := client.New(server.URL, http.DefaultTransport)
+//	id, err := ada.Open(ctx, client.Body{"name": "Sprint 12"})
+//	version, err := ada.Do(ctx, id, "join", client.Body{"name": "Ada"})
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"strings"
+
+	"github.com/millrace-dev/millrace/examples/planningpoker/web"
+)
+
+// Visitor is somebody with a browser of their own.
+type Visitor struct {
+	server func() string
+	http   *http.Client
+}
+
+// Body is what a POST sends.
+type Body map[string]any
+
+// New makes a visitor. Server gives the URL of a server for each request, and transport is shared by visitors.
+func New(server func() string, transport http.RoundTripper) *Visitor {
+	jar, _ := cookiejar.New(nil) // never fails
+	return &Visitor{server: server, http: &http.Client{Transport: transport, Jar: jar}}
+}
+
+// Problem is an error that the API reports.
+type Problem struct {
+	Status int
+	Title  string
+	Detail string
+}
+
+func (e *Problem) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.Title, e.Detail) }
+
+// Visit fetches the page, which makes the visitor known. Errors: [*Problem].
+func (v *Visitor) Visit(ctx context.Context) error {
+	response, err := v.send(ctx, http.MethodGet, "/", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
+// Open opens a room, by a body as the API takes it. Errors: [*Problem].
+func (v *Visitor) Open(ctx context.Context, body Body) (roomID string, err error) {
+	var opened struct{ RoomID string }
+	err = v.decode(ctx, http.MethodPost, "/rooms", body, &opened)
+	return opened.RoomID, err
+}
+
+// Do carries out a command, such as "pick" or "pick?wait=true", and gives the version of the room. Errors: [*Problem].
+func (v *Visitor) Do(ctx context.Context, roomID, command string, body Body) (version uint64, err error) {
+	if body == nil {
+		body = Body{}
+	}
+	var done struct{ Version uint64 }
+	err = v.decode(ctx, http.MethodPost, "/rooms/"+roomID+"/"+command, body, &done)
+	return done.Version, err
+}
+
+// Room gives a room as the visitor sees it. Errors: [*Problem].
+func (v *Visitor) Room(ctx context.Context, roomID string) (r web.Room, err error) {
+	err = v.decode(ctx, http.MethodGet, "/rooms/"+roomID, nil, &r)
+	return r, err
+}
+
+// Watch calls show with each state of a room that the server sends, until that says that it has seen enough, the room is
+// gone, or the stream ends, which is no error. Errors: [*Problem], those of the connection, the context's.
+func (v *Visitor) Watch(ctx context.Context, roomID string, show func(web.Room) (enough bool)) error {
+	response, err := v.send(ctx, http.MethodGet, "/rooms/"+roomID+"/events", nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	lines, name := bufio.NewScanner(response.Body), ""
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if event, found := strings.CutPrefix(lines.Text(), "event: "); found {
+			name = event
+		}
+		data, found := strings.CutPrefix(lines.Text(), "data: ")
+		if !found || name != "room" {
+			continue
+		}
+		var r web.Room
+		if err := json.Unmarshal([]byte(data), &r); err != nil {
+			return fmt.Errorf("watch %s: %w", roomID, err)
+		}
+		if show(r) {
+			return nil
+		}
+	}
+	return lines.Err()
+}
+
+func (v *Visitor) decode(ctx context.Context, method, path string, body, into any) error {
+	response, err := v.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+// send gives a reply of success, whose body is to be closed.
+func (v *Visitor) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
+	var content bytes.Buffer
+	if body != nil {
+		if err := json.NewEncoder(&content).Encode(body); err != nil {
+			return nil, err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, v.server()+path, &content)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := v.http.Do(request)
+	if err != nil || response.StatusCode < http.StatusBadRequest {
+		return response, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	problem := &Problem{}
+	if err := json.NewDecoder(response.Body).Decode(problem); err != nil {
+		return nil, fmt.Errorf("%s %s: %s without a problem document: %w", method, path, response.Status, err)
+	}
+	return nil, problem
+}

@@ -1,0 +1,90 @@
+// Command planningpoker serves planning poker: commands go to event sourced rooms, a view in DynamoDB follows their events, and
+// browsers see it change.
+//
+//	go run ./examples/planningpoker [serve]    serve the page and the REST API
+//	go run ./examples/planningpoker load       measure commands per second, and the time from a commit to the page
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/examples/planningpoker/load"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "planningpoker:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	command := "serve"
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		command, args = args[0], args[1:]
+	}
+	flags := flag.NewFlagSet("planningpoker "+command, flag.ContinueOnError)
+	flags.SetOutput(log)
+	switch command {
+	case "serve":
+		address := flags.String("listen", "127.0.0.1:8080", "address of the page and the REST API")
+		instance := flags.String("instance", "", "name of this process among those on the same tables, the same after a restart (default host and port)")
+		if err := parse(flags, args); err != nil {
+			return err
+		}
+		client, err := dynamo.Client(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, "On", dynamo.Where())
+		return serve(ctx, client, *address, *instance, out, log)
+	case "load":
+		config := load.Config{Logger: quiet(log)}
+		flags.IntVar(&config.Rooms, "rooms", 50, "how many rooms")
+		flags.IntVar(&config.Users, "users", 10, "how many users in each, at most 30")
+		seconds := flags.Int("seconds", 10, "how long they play")
+		flags.DurationVar(&config.Think, "think", time.Second, "how long a user takes to pick, on average; 0 for as fast as it goes")
+		if err := parse(flags, args); err != nil {
+			return err
+		}
+		config.Duration = time.Duration(*seconds) * time.Second
+		client, err := dynamo.Client(ctx)
+		if err != nil {
+			return err
+		}
+		report, err := load.Run(ctx, client, config)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(out, report)
+		return nil
+	default:
+		return fmt.Errorf("there is no command %q, only serve and load", command)
+	}
+}
+
+// quiet logs what goes wrong.
+func quiet(log io.Writer) *slog.Logger {
+	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+func parse(flags *flag.FlagSet, args []string) error {
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("%s takes no argument %q", flags.Name(), flags.Arg(0))
+	}
+	return err
+}

@@ -1,0 +1,131 @@
+package room
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Open opens a room for some time. Errors: [ErrInvalid], [ErrExists], [ErrExpired].
+func Open(name string, deck []string, lifetime time.Duration, now time.Time) Decision {
+	opened := Opened{name, deck, now.Add(lifetime).UTC().Truncate(time.Second)}
+	return func(r Room) ([]Event, error) {
+		if r.Round > 0 {
+			return nil, cmp.Or(r.admit(now), ErrExists)
+		}
+		return []Event{opened}, opened.validate(lifetime)
+	}
+}
+
+// Join lets somebody in. Who is there already keeps the name they have. Errors: [ErrInvalid], [ErrKicked], [ErrFull].
+func Join(userID, name string, now time.Time) Decision {
+	return func(r Room) ([]Event, error) {
+		switch err := r.admit(now); {
+		case err != nil || slices.Contains(r.Members, userID):
+			return nil, err
+		case slices.Contains(r.Kicked, userID):
+			return nil, ErrKicked
+		case len(r.Members) >= maxMembers:
+			return nil, ErrFull
+		}
+		return []Event{Joined{userID, name, r.ExpiresAt}}, legible(name, maxUserName)
+	}
+}
+
+// Leave lets somebody go. They may join again.
+func Leave(userID string, now time.Time) Decision {
+	return func(r Room) ([]Event, error) {
+		if err := r.admit(now); err != nil || !slices.Contains(r.Members, userID) {
+			return nil, err
+		}
+		return r.reveal(Left{userID}), nil
+	}
+}
+
+// Pick picks a card, or another one instead. Errors: [ErrNotMember], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
+func Pick(userID, card string, now time.Time) Decision {
+	return func(r Room) ([]Event, error) {
+		switch err := r.admit(now, userID); {
+		case err != nil:
+			return nil, err
+		case !slices.Contains(r.Deck, card):
+			return nil, fmt.Errorf("%w: there is no card %q in the deck", ErrInvalid, card)
+		case r.Cards[userID] == card:
+			return nil, nil
+		case r.Revealed:
+			return nil, ErrRevealed
+		}
+		return r.reveal(Picked{userID, card}), nil
+	}
+}
+
+// Refresh takes the cards back for the next round, revealed or not. Errors: [ErrNotMember].
+func Refresh(userID string, now time.Time) Decision {
+	return func(r Room) ([]Event, error) {
+		if err := r.admit(now, userID); err != nil || len(r.Cards) == 0 && !r.Revealed {
+			return nil, err
+		}
+		return []Event{TableRefreshed{slices.Clone(r.Members)}}, nil
+	}
+}
+
+// Kick sends a member out for good. Errors: [ErrNotMember] for by, [ErrNotThere] for the user.
+func Kick(userID, by string, now time.Time) Decision {
+	return func(r Room) ([]Event, error) {
+		switch err := r.admit(now, by); {
+		case err != nil || slices.Contains(r.Kicked, userID):
+			return nil, err
+		case !slices.Contains(r.Members, userID):
+			return nil, ErrNotThere
+		}
+		return r.reveal(Kicked{userID, by}), nil
+	}
+}
+
+// reveal adds that the cards are turned over if what happened leaves nobody without one.
+func (r Room) reveal(happened Event) []Event {
+	r.Members, r.Cards = slices.Clone(r.Members), maps.Clone(r.Cards)
+	happened.Apply(&r)
+	if n := len(r.Members); r.Revealed || n == 0 || len(r.Cards) < n {
+		return []Event{happened}
+	}
+	return []Event{happened, Revealed{}}
+}
+
+// admit tells why nothing can happen in the room, or not by somebody.
+func (r Room) admit(now time.Time, members ...string) error {
+	switch {
+	case r.Round == 0:
+		return ErrNotFound
+	case !now.Before(r.ExpiresAt):
+		return fmt.Errorf("%w, at %s: its history stays in the journal, open a new one", ErrExpired, r.ExpiresAt.Format(time.RFC3339))
+	case slices.ContainsFunc(members, func(userID string) bool { return !slices.Contains(r.Members, userID) }):
+		return ErrNotMember
+	}
+	return nil
+}
+
+func (e Opened) validate(lifetime time.Duration) error {
+	faults := []error{legible(e.Name, maxRoomName)}
+	n := len(slices.Compact(slices.Sorted(slices.Values(e.Deck))))
+	if lifetime < minLifetime || lifetime > maxLifetime || n < len(e.Deck) || n < minDeck || n > maxDeck {
+		faults = append(faults, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck))
+	}
+	for _, card := range e.Deck {
+		faults = append(faults, legible(card, maxCard))
+	}
+	return errors.Join(faults...)
+}
+
+// legible texts can be seen, and are on one line.
+func legible(s string, most int) error {
+	if len(s) > most || strings.TrimSpace(s) == "" || strings.ContainsFunc(s, unicode.IsControl) {
+		return fmt.Errorf("%w: %.20q is not a text of 1 to %d bytes", ErrInvalid, s, most)
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package room
+
+import (
+	"slices"
+	"time"
+)
+
+type (
+	// Opened is a room's beginning.
+	Opened struct {
+		Name      string    `json:"name"`
+		Deck      []string  `json:"deck"`
+		ExpiresAt time.Time `json:"expiresAt"`
+	}
+	// Joined means that somebody has come in. What is known of them expires with the room, hence the time.
+	Joined struct {
+		UserID    string    `json:"userId"`
+		Name      string    `json:"name"`
+		ExpiresAt time.Time `json:"expiresAt"`
+	}
+	// Left means that somebody has gone by themselves.
+	Left struct {
+		UserID string `json:"userId"`
+	}
+	// Picked means that somebody has picked a card, perhaps in place of another.
+	Picked struct {
+		UserID string `json:"userId"`
+		Card   string `json:"card"`
+	}
+	// Revealed turns the cards over, as everybody has picked.
+	Revealed struct{}
+	// TableRefreshed takes the cards of those who are there back for the next round.
+	TableRefreshed struct {
+		UserIDs []string `json:"userIds"`
+	}
+	// Kicked means that another member has sent somebody out, who may not return.
+	Kicked struct {
+		UserID string `json:"userId"`
+		By     string `json:"by"`
+	}
+)
+
+// The names under which events are stored stay the same for good.
+
+func (Opened) EventType() string         { return "room.opened.v1" }
+func (Joined) EventType() string         { return "room.joined.v1" }
+func (Left) EventType() string           { return "room.left.v1" }
+func (Picked) EventType() string         { return "room.picked.v1" }
+func (Revealed) EventType() string       { return "room.revealed.v1" }
+func (TableRefreshed) EventType() string { return "room.table-refreshed.v1" }
+func (Kicked) EventType() string         { return "room.kicked.v1" }
+
+func (e Opened) Apply(r *Room) {
+	*r = Room{Name: e.Name, Deck: e.Deck, ExpiresAt: e.ExpiresAt, Round: 1, Cards: map[string]string{}}
+}
+
+func (e Joined) Apply(r *Room)       { r.Members = append(r.Members, e.UserID) }
+func (e Picked) Apply(r *Room)       { r.Cards[e.UserID] = e.Card }
+func (Revealed) Apply(r *Room)       { r.Revealed = true }
+func (TableRefreshed) Apply(r *Room) { r.Round++; r.Revealed = false; clear(r.Cards) }
+func (e Kicked) Apply(r *Room)       { Left{e.UserID}.Apply(r); r.Kicked = append(r.Kicked, e.UserID) }
+
+func (e Left) Apply(r *Room) {
+	r.Members = slices.DeleteFunc(r.Members, func(id string) bool { return id == e.UserID })
+	delete(r.Cards, e.UserID)
+}

@@ -1,0 +1,224 @@
+package room_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/aggregate/aggregatetest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+)
+
+var (
+	now    = time.Date(2024, 5, 1, 9, 30, 0, 250_000_000, time.UTC)
+	closes = time.Date(2024, 5, 1, 10, 30, 0, 0, time.UTC)
+	deck   = []string{"1", "2", "3", "☕"}
+	opened = room.Opened{Name: "Sprint 12", Deck: deck, ExpiresAt: closes}
+	ada    = joined("ada")
+	bob    = joined("bob")
+)
+
+func joined(user string) room.Joined {
+	return room.Joined{UserID: user, Name: strings.ToUpper(user), ExpiresAt: closes}
+}
+
+func picked(user, card string) room.Picked { return room.Picked{UserID: user, Card: card} }
+
+func given(t *testing.T, events ...room.Event) *aggregatetest.Scenario[room.Room] {
+	t.Helper()
+	return aggregatetest.Given(t, room.Definition, events...)
+}
+
+func TestATeamPlaysARound(t *testing.T) {
+	t.Parallel()
+	given(t).
+		When(room.Open("Sprint 12", deck, time.Hour, now)).Then(opened).
+		When(room.Join("ada", "ADA", now)).Then(ada).
+		When(room.Join("bob", "BOB", now)).Then(bob).
+		When(room.Pick("ada", "3", now)).Then(picked("ada", "3")).
+		When(room.Pick("ada", "2", now)).Then(picked("ada", "2")).
+		When(room.Pick("bob", "☕", now)).Then(picked("bob", "☕"), room.Revealed{}).
+		ThenState(room.Room{
+			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 1, Revealed: true, Members: []string{"ada", "bob"},
+			Cards: map[string]string{"ada": "2", "bob": "☕"},
+		}).
+		When(room.Refresh("bob", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
+		ThenState(room.Room{
+			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 2, Members: []string{"ada", "bob"},
+		})
+}
+
+func TestARoomIsOpenedOnce(t *testing.T) {
+	t.Parallel()
+	given(t, opened).When(room.Open("again", deck, time.Hour, now)).ThenError(room.ErrExists)
+}
+
+func TestARoomIsOpenedWithinItsLimits(t *testing.T) {
+	t.Parallel()
+	many := func(n int) (cards []string) {
+		for i := range n {
+			cards = append(cards, fmt.Sprint(i))
+		}
+		return cards
+	}
+	longest := strings.Repeat("部", 240/3)
+	for name, open := range map[string]room.Decision{
+		"no name":              room.Open("", deck, time.Hour, now),
+		"a blank name":         room.Open(" \t", deck, time.Hour, now),
+		"a name of two lines":  room.Open("Sprint\n12", deck, time.Hour, now),
+		"a long name":          room.Open(longest+"x", deck, time.Hour, now),
+		"no deck":              room.Open("x", nil, time.Hour, now),
+		"a deck of one":        room.Open("x", many(1), time.Hour, now),
+		"a deck of many":       room.Open("x", many(20+1), time.Hour, now),
+		"a card twice":         room.Open("x", []string{"1", "2", "1"}, time.Hour, now),
+		"a card without text":  room.Open("x", []string{"1", ""}, time.Hour, now),
+		"a card of many bytes": room.Open("x", []string{"1", "☕☕☕"}, time.Hour, now),
+		"a short life":         room.Open("x", deck, time.Minute-1, now),
+		"a long life":          room.Open("x", deck, 7*24*time.Hour+1, now),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			given(t).When(open).ThenError(room.ErrInvalid)
+		})
+	}
+	given(t).When(room.Open(longest, many(20), 7*24*time.Hour, now)).Then(room.Opened{
+		Name: longest, Deck: many(20), ExpiresAt: now.Add(7 * 24 * time.Hour).Truncate(time.Second),
+	})
+}
+
+func TestWhoJoinsHasAName(t *testing.T) {
+	t.Parallel()
+	given(t, opened).When(room.Join("ada", " ", now)).ThenError(room.ErrInvalid)
+	given(t, opened).When(room.Join("ada", strings.Repeat("x", 120+1), now)).ThenError(room.ErrInvalid)
+}
+
+func TestARoomHasNoMoreMembersThanItCanHold(t *testing.T) {
+	t.Parallel()
+	full := []room.Event{opened}
+	for n := range 30 {
+		full = append(full, joined(fmt.Sprint("user-", n)))
+	}
+	given(t, full...).
+		When(room.Join("ada", "ADA", now)).ThenError(room.ErrFull).
+		When(room.Leave("user-0", now)).Then(room.Left{UserID: "user-0"}).
+		When(room.Join("ada", "ADA", now)).Then(ada)
+}
+
+func TestWhoLeftMayJoinAgainBehindTheOthers(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada, bob, picked("ada", "1")).
+		When(room.Leave("ada", now)).Then(room.Left{UserID: "ada"}).
+		When(room.Pick("ada", "2", now)).ThenError(room.ErrNotMember).
+		When(room.Join("ada", "ADA", now)).Then(ada).
+		ThenStateFunc(func(t testing.TB, r room.Room) {
+			assert.Equal(t, []string{"bob", "ada"}, r.Members)
+			assert.Empty(t, r.Cards, "a card does not come back")
+		})
+}
+
+func TestWhoWasKickedMayNotReturn(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada, bob).
+		When(room.Kick("bob", "ada", now)).Then(room.Kicked{UserID: "bob", By: "ada"}).
+		When(room.Pick("bob", "2", now)).ThenError(room.ErrNotMember).
+		When(room.Join("bob", "BOB", now)).ThenError(room.ErrKicked)
+}
+
+func TestOnlyMembersPickRefreshAndKick(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada).
+		When(room.Pick("eve", "1", now)).ThenError(room.ErrNotMember).
+		When(room.Refresh("eve", now)).ThenError(room.ErrNotMember).
+		When(room.Kick("ada", "eve", now)).ThenError(room.ErrNotMember)
+}
+
+func TestNobodyIsKickedWhoIsNotThere(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada).When(room.Kick("eve", "ada", now)).ThenError(room.ErrNotThere)
+	given(t, opened, ada, bob, room.Left{UserID: "bob"}).When(room.Kick("bob", "ada", now)).ThenError(room.ErrNotThere)
+}
+
+func TestOnlyCardsOfTheDeckArePicked(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada).
+		When(room.Pick("ada", "4", now)).ThenError(room.ErrInvalid).
+		When(room.Pick("ada", "", now)).ThenError(room.ErrInvalid)
+}
+
+func TestTheCardsAreRevealedWhenTheLastWithoutOneGoes(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada, bob, picked("ada", "1")).
+		When(room.Leave("bob", now)).Then(room.Left{UserID: "bob"}, room.Revealed{})
+	given(t, opened, ada, bob, picked("ada", "1")).
+		When(room.Kick("bob", "ada", now)).Then(room.Kicked{UserID: "bob", By: "ada"}, room.Revealed{})
+	given(t, opened, ada).
+		When(room.Leave("ada", now)).Then(room.Left{UserID: "ada"})
+	given(t, opened, ada, bob, joined("eve"), picked("ada", "1")).
+		When(room.Leave("bob", now)).Then(room.Left{UserID: "bob"})
+}
+
+func TestRevealedCardsStayUntilTheTableIsRefreshed(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada, picked("ada", "1"), room.Revealed{}).
+		When(room.Pick("ada", "2", now)).ThenError(room.ErrRevealed).
+		When(room.Join("bob", "BOB", now)).Then(bob).
+		When(room.Pick("bob", "2", now)).ThenError(room.ErrRevealed).
+		When(room.Leave("bob", now)).Then(room.Left{UserID: "bob"}).
+		ThenStateFunc(func(t testing.TB, r room.Room) { assert.True(t, r.Revealed) }).
+		When(room.Refresh("ada", now)).Then(room.TableRefreshed{UserIDs: []string{"ada"}}).
+		When(room.Pick("ada", "2", now)).Then(picked("ada", "2"), room.Revealed{})
+}
+
+func TestATableIsRefreshedBeforeAllHavePicked(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada, bob, picked("ada", "1")).
+		When(room.Refresh("bob", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
+}
+
+func TestACommandThatAsksForWhatIsSoChangesNothing(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada).When(room.Join("ada", "ADA", now)).ThenNothing()
+	given(t, opened, ada).When(room.Join("ada", "Ada L.", now)).ThenNothing()
+	given(t, opened, ada).When(room.Leave("bob", now)).ThenNothing()
+	given(t, opened, ada, bob, picked("ada", "1")).When(room.Pick("ada", "1", now)).ThenNothing()
+	given(t, opened, ada, picked("ada", "1"), room.Revealed{}).When(room.Pick("ada", "1", now)).ThenNothing()
+	given(t, opened, ada).When(room.Refresh("ada", now)).ThenNothing()
+	given(t, opened, ada, bob, room.Kicked{UserID: "bob", By: "ada"}).When(room.Kick("bob", "ada", now)).ThenNothing()
+}
+
+func commands(at time.Time) map[string]room.Decision {
+	return map[string]room.Decision{
+		"join": room.Join("eve", "EVE", at), "leave": room.Leave("ada", at), "pick": room.Pick("ada", "1", at),
+		"refresh": room.Refresh("ada", at), "kick": room.Kick("bob", "ada", at),
+	}
+}
+
+func TestARoomThatWasNeverOpenedIsNotFound(t *testing.T) {
+	t.Parallel()
+	for name, command := range commands(now) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			given(t).When(command).ThenError(room.ErrNotFound)
+		})
+	}
+}
+
+func TestNothingHappensInARoomThatHasExpired(t *testing.T) {
+	t.Parallel()
+	expired := commands(closes)
+	expired["open"] = room.Open("again", deck, time.Hour, closes)
+	for name, command := range expired {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			given(t, opened, ada, bob, picked("bob", "1")).When(command).ThenErrorFunc(func(t testing.TB, err error) {
+				assert.ErrorIs(t, err, room.ErrExpired)
+				assert.ErrorContains(t, err, "2024-05-01T10:30:00Z")
+				assert.ErrorContains(t, err, "stays in the journal")
+			})
+		})
+	}
+	given(t, opened).When(room.Join("ada", "ADA", closes.Add(-1))).Then(ada)
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+)
+
+// serve runs a server until the context ends.
+func serve(ctx context.Context, client *dynamodb.Client, address, instance string, out, log io.Writer) error {
+	server, err := service.Start(ctx, client, service.ServerConfig{
+		Address: address, Instance: instance,
+		Logger: quiet(log),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, `Serving planning poker on %[1]s until interrupted. Open it in two browsers, or try
+
+  curl -i -c me %[1]s/
+  curl -b me '%[1]s/rooms?wait=true' --json '{"roomId": "%[2]s", "name": "Sprint 12"}'
+  curl -b me '%[1]s/rooms/%[2]s/join?wait=true' --json '{"name": "Ada"}'
+  curl -b me '%[1]s/rooms/%[2]s/pick?wait=true' --json '{"card": "5"}'
+  curl -b me %[1]s/rooms/%[2]s
+  curl -b me -N %[1]s/rooms/%[2]s/events
+`, server.URL(), ulid.Make())
+	return errors.Join(server.Run(ctx), server.Close())
+}

@@ -1,0 +1,159 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/planningpoker/web"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// shutdownTimeout is how long requests have to come to their end.
+const shutdownTimeout = 10 * time.Second
+
+// Server is a process that serves rooms: API, page, consumer and feed.
+type Server struct {
+	*Service
+	Consumer *Consumer
+	feed     *live.Feed
+	http     *http.Server
+	address  string
+	ended    chan error // one of each part that runs
+	parts    int
+}
+
+// ServerConfig configures a [Server]. The zero value serves on any free port of this machine.
+type ServerConfig struct {
+	Config
+	Address  string            // to listen on; default: 127.0.0.1:0
+	Instance string            // names the process among those on the same tables, the same after a restart; default: host and port
+	Consumer subscriber.Config // Journal and ConsumerGroup are filled in
+	Logger   *slog.Logger      // default: slog.Default()
+}
+
+// Start opens the service and serves it. It returns when all parts run.
+func Start(ctx context.Context, client journal.Client, config ServerConfig) (*Server, error) {
+	if config.Address == "" {
+		config.Address = "127.0.0.1:0"
+	}
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	s, err := Open(ctx, client, config.Config)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.Address)
+	if err != nil {
+		return nil, err
+	}
+	server := &Server{Service: s, address: listener.Addr().String(), ended: make(chan error, 3)}
+	if err := server.assemble(config); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	running := context.WithoutCancel(ctx) // until Close
+	server.run(func() error { return server.Consumer.Run(running) })
+	server.run(func() error { return server.feed.Run(running) })
+	for _, started := range []<-chan struct{}{server.Consumer.Running(), server.feed.Running()} {
+		select {
+		case <-started:
+		case err := <-server.ended:
+			server.ended <- err
+			return nil, errors.Join(err, server.Close(), listener.Close())
+		}
+	}
+	server.run(func() error { return server.http.Serve(listener) })
+	return server, nil
+}
+
+func (s *Server) assemble(config ServerConfig) (err error) {
+	logger := watermill.NewSlogLogger(config.Logger)
+	if s.Consumer, err = s.NewConsumer(config.Consumer, logger); err != nil {
+		return err
+	}
+	if config.Instance == "" {
+		config.Instance = instance(s.address)
+	}
+	if s.feed, err = s.NewFeed(config.Instance, logger); err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	for _, collector := range s.Consumer.Collectors() {
+		if err := registry.Register(collector); err != nil {
+			return err
+		}
+	}
+	s.http = &http.Server{
+		Handler: web.New(web.Config{
+			Rooms: s.Rooms, View: s.View, Feed: s.feed, Wait: s.Wait, Ready: s.Ready, Now: s.now, Logger: config.Logger,
+			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		}),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		ErrorLog:          slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn),
+	}
+	return nil
+}
+
+func (s *Server) run(part func() error) {
+	s.parts++
+	go func() { s.ended <- part() }()
+}
+
+// instance names a process by its machine and port. The name becomes a part of a consumer group's, which has no slash.
+func instance(address string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return strings.ReplaceAll(host+"-"+address, "/", "-")
+}
+
+// URL is where it serves.
+func (s *Server) URL() string { return "http://" + s.address }
+
+// Ready tells whether commands and queries work: the tables answer, and the view is kept up to date.
+func (s *Server) Ready(ctx context.Context) error {
+	if !s.Consumer.router.IsRunning() || s.Consumer.router.IsClosed() {
+		return errors.New("the consumer of the view does not run")
+	}
+	return s.Service.Ready(ctx)
+}
+
+// Run returns when the context ends, or when a part of the server cannot go on, with its error. Call Close then.
+func (s *Server) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.ended:
+		s.ended <- nil
+		return err
+	}
+}
+
+// Close ends streams first, for nobody else would, then the other requests, and at last the consumer, which still sees what those
+// committed.
+func (s *Server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+	defer cancel()
+	err := errors.Join(s.feed.Close(), s.http.Shutdown(ctx), s.Consumer.Close())
+	for ; s.parts > 0; s.parts-- {
+		if end := <-s.ended; end != nil && !errors.Is(end, http.ErrServerClosed) {
+			err = errors.Join(err, fmt.Errorf("planning poker: %w", end))
+		}
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package story_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// servers are two places, with one server after another at each.
+type servers struct {
+	t       *testing.T
+	db      *dynamodb.Client
+	weather *weather
+
+	mu      sync.Mutex
+	at      [2]*server
+	all     []*server
+	closing sync.WaitGroup
+}
+
+type server struct {
+	*service.Server
+	connection *connection
+}
+
+func start(t *testing.T, db *dynamodb.Client, weather *weather) *servers {
+	t.Helper()
+	s := &servers{t: t, db: db, weather: weather}
+	t.Cleanup(s.closing.Wait)
+	for place := range s.at {
+		s.start(t.Context(), place)
+		t.Cleanup(func() {
+			weather.calm.Store(true)
+			assert.NoError(t, s.in(place).Close())
+		})
+	}
+	return s
+}
+
+func (s *servers) start(ctx context.Context, place int) {
+	c := s.weather.connect(s.db)
+	s.mu.Lock()
+	name := fmt.Sprint("server-", len(s.all))
+	s.mu.Unlock()
+	started, err := service.Start(context.WithoutCancel(ctx), c, service.ServerConfig{
+		Instance: name,
+		Consumer: subscriber.Config{
+			LeaseDuration: 2 * time.Second, // so that the story is short
+			TrailingDelay: time.Second,
+		},
+		Logger: slog.New(slog.DiscardHandler), // most requests that fail are logged
+	})
+	if !assert.NoError(s.t, err) {
+		return
+	}
+	c.started.Store(true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at[place] = &server{started, c}
+	s.all = append(s.all, s.at[place])
+}
+
+func (s *servers) in(place int) *server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at[place]
+}
+
+// url gives where the server of a place is now.
+func (s *servers) url(place int) func() string {
+	return func() string { return s.in(place).URL() }
+}
+
+// restart closes a server as a deployment does, and starts the next.
+func (s *servers) restart(ctx context.Context, place int) {
+	if err := s.in(place).Close(); err != nil {
+		s.t.Log("in this weather a server may leave something behind:", err)
+	}
+	s.start(ctx, place)
+}
+
+// crash cuts a server off in the middle of what it does: it can neither finish nor release anything. The next one starts at once.
+func (s *servers) crash(ctx context.Context, place int) {
+	crashed := s.in(place)
+	crashed.connection.cut.Store(true)
+	s.start(ctx, place)
+	s.closing.Add(1)
+	go func() {
+		defer s.closing.Done()
+		_ = crashed.Close() // it has no connection
+	}()
+}
+
+// duplicates counts the writes that events would have made that were not new.
+func (s *servers) duplicates() (n uint64) {
+	for _, each := range s.all {
+		_, view := each.Consumer.Stats()
+		n += view.Dropped
+	}
+	return n
+}

@@ -1,0 +1,151 @@
+package story_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// replayed is a room as its events have made it.
+type replayed struct {
+	version uint64
+	state   room.Room
+	ever    map[string]string // the names of all who were in it, by user id
+}
+
+func roomAggregate(id string) aggregate.ID {
+	return aggregate.ID{Type: room.Definition.Type(), Value: id}
+}
+
+// replay applies all events of a room to the aggregate, from the first one on.
+func replay(t *testing.T, s *service.Service, id string) replayed {
+	t.Helper()
+	version, err := s.Journal.Version(t.Context(), roomAggregate(id))
+	require.NoError(t, err)
+	r := replayed{version: version, ever: map[string]string{}}
+	for record, err := range s.Journal.Events(t.Context(), roomAggregate(id), 1, version) {
+		require.NoError(t, err)
+		require.NoError(t, room.Definition.Replay(&r.state, record.EventType, record.Payload))
+		event, err := room.Definition.Decode(record.EventType, record.Payload)
+		require.NoError(t, err)
+		if joined, ok := event.(room.Joined); ok {
+			r.ever[joined.UserID] = joined.Name
+		}
+	}
+	return r
+}
+
+// compare looks at every row of the table Room.
+func compare(t *testing.T, db *dynamodb.Client, p *play, want map[string]replayed) {
+	t.Helper()
+	expected := map[string]map[string]string{}
+	for _, g := range p.rooms {
+		r := want[g.id]
+		expires := strconv.FormatInt(r.state.ExpiresAt.Unix(), 10)
+		status := "PICKING"
+		if r.state.Revealed {
+			status = "REVEALED"
+		}
+		expected[g.id+"/"+g.id] = map[string]string{
+			"item_type": "ROOM", "status": status, "name": r.state.Name, "round": strconv.Itoa(r.state.Round),
+			"version": strconv.FormatUint(r.version, 10), "expiration_unix_timestamp": expires,
+		}
+		for userID, name := range r.ever {
+			expected[g.id+"/"+userID] = map[string]string{
+				"item_type": "USER", "status": "LEAVED", "name": name, "expiration_unix_timestamp": expires,
+			}
+		}
+		for _, userID := range r.state.Members {
+			expected[g.id+"/"+userID]["status"] = "ACTIVE"
+			if card := r.state.Cards[userID]; card != "" {
+				expected[g.id+"/"+userID]["card"] = card
+			}
+		}
+	}
+
+	found := map[string]map[string]string{}
+	scan := dynamodb.NewScanPaginator(db, &dynamodb.ScanInput{TableName: aws.String("Room"), ConsistentRead: aws.Bool(true)})
+	for scan.HasMorePages() {
+		page, err := scan.NextPage(t.Context())
+		require.NoError(t, err)
+		for _, item := range page.Items {
+			row := map[string]string{}
+			for name, value := range item {
+				switch v := value.(type) {
+				case *types.AttributeValueMemberS:
+					row[name] = v.Value
+				case *types.AttributeValueMemberN:
+					row[name] = v.Value
+				}
+			}
+			key := row["room_id"] + "/" + row["item_key"]
+			delete(row, "room_id")
+			delete(row, "item_key")
+			delete(row, "joined") // the view's own book-keeping, as is the version of a user's row
+			if row["item_type"] == "USER" {
+				delete(row, "version")
+			}
+			found[key] = row
+		}
+	}
+	assert.Equal(t, expected, found)
+}
+
+// compareReplies asks as one of the players, who sees what the rules let them see.
+func compareReplies(t *testing.T, p *play, want map[string]replayed) {
+	t.Helper()
+	for _, g := range p.rooms {
+		for _, who := range g.players {
+			seen, err := who.Room(t.Context(), g.id)
+			require.NoError(t, err)
+			r := want[g.id]
+			var shown, expected []string
+			for _, u := range seen.Users {
+				shown = append(shown, fmt.Sprint(u.UserID, u.Name, u.Picked, u.Card))
+			}
+			for _, userID := range r.state.Members {
+				card := r.state.Cards[userID]
+				visible := ""
+				if r.state.Revealed || userID == who.userID {
+					visible = card
+				}
+				expected = append(expected, fmt.Sprint(userID, r.ever[userID], card != "", visible))
+			}
+			assert.Equal(t, expected, shown, "in the order in which they joined")
+			assert.Equal(t, []any{r.version, r.state.Round, r.state.Revealed}, []any{seen.Version, seen.Round, seen.Revealed})
+		}
+	}
+}
+
+// againFromTheBeginning has another consumer group tell the view every event once more.
+func againFromTheBeginning(t *testing.T, s *service.Service, want map[string]replayed) projection.Stats {
+	t.Helper()
+	consumer, err := s.NewConsumer(subscriber.Config{ConsumerGroup: "again"}, watermill.NopLogger{})
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- consumer.Run(t.Context()) }()
+	for id, r := range want {
+		assert.Eventually(t, func() bool {
+			return groups.New(s.Journal).WaitApplied(t.Context(), "again", roomAggregate(id), r.version) == nil
+		}, patience, time.Millisecond)
+	}
+	require.NoError(t, consumer.Close())
+	require.NoError(t, <-ended)
+	_, stats := consumer.Stats()
+	return stats
+}

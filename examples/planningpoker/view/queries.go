@@ -1,0 +1,150 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+)
+
+// settle bounds how long a query that saw half a transaction is repeated. Such a thing is over in milliseconds; what lasts is
+// shown as it is.
+const settle = time.Second
+
+// GetRoom gives a room with those who are in it, as it was after one event: strongly consistent, one read unit for each
+// 4 KB of its rows, those of users who left among them. What the view has not been told yet is not there.
+// Errors: room.ErrNotFound, room.ErrExpired, journal.ErrThrottled.
+func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
+	err = untilSettled(ctx, func() (bool, error) {
+		items, err := d.query(ctx, roomID, "", nil)
+		if err != nil {
+			return false, d.explain("get room "+roomID, err)
+		}
+		seen, found := assemble(items)
+		switch {
+		case !found:
+			return false, room.ErrNotFound
+		case d.past(seen.ExpiresAt):
+			return false, expired(seen.ExpiresAt)
+		}
+		r = seen
+		return !r.torn(), nil
+	})
+	if err != nil {
+		return Room{}, err
+	}
+	r.Users = active(r.Users)
+	return r, nil
+}
+
+// Settle waits until queries show an event of a room that the projection has applied: the position, which a transaction
+// writes with the rows, may be seen a moment before them. Errors: journal.ErrThrottled, the context's.
+func (d *DAO) Settle(ctx context.Context, roomID string, version uint64) error {
+	return untilSettled(ctx, func() (bool, error) {
+		out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: &d.table, Key: key(roomID, roomID), ConsistentRead: aws.Bool(true),
+		})
+		if err != nil {
+			return false, d.explain("get room "+roomID, err)
+		}
+		r := roomOf(out.Item)
+		return r.Version >= version || d.past(r.ExpiresAt), nil // of a room that is gone, too
+	})
+}
+
+func untilSettled(ctx context.Context, look func() (settled bool, err error)) error {
+	waited := time.Duration(0)
+	for pause := 2 * time.Millisecond; ; pause *= 2 {
+		if settled, err := look(); settled || err != nil || waited >= settle {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+			waited += pause
+		}
+	}
+}
+
+// GetActiveUsers gives those who are in a room, in the order in which they joined; none if there is no such room, or if
+// it has expired. Strongly consistent. Errors: journal.ErrThrottled.
+func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, err error) {
+	items, err := d.query(ctx, roomID, "#status <> :left AND #item_type = :user", attributes{":left": text(statusLeft), ":user": text(itemUser)})
+	if err != nil {
+		return nil, d.explain("get active users of room "+roomID, err)
+	}
+	for _, item := range items {
+		users = append(users, userOf(item))
+	}
+	users = slices.DeleteFunc(users, func(u User) bool { return d.past(u.expiresAt) })
+	return active(users), nil
+}
+
+// ExistRoom tells whether there is a room, strongly consistent. Errors: room.ErrExpired while its row is still there,
+// journal.ErrThrottled.
+func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
+	items, err := d.query(ctx, roomID, "#item_type = :room", attributes{":room": text(itemRoom)})
+	if err != nil {
+		return false, d.explain("look for room "+roomID, err)
+	}
+	if len(items) == 0 {
+		return false, nil
+	}
+	if r := roomOf(items[0]); d.past(r.ExpiresAt) {
+		return false, expired(r.ExpiresAt)
+	}
+	return true, nil
+}
+
+// GetUser gives somebody who is in a room, or was, strongly consistent. Errors: [ErrNoUser], also once the room has
+// expired; journal.ErrThrottled.
+func (d *DAO) GetUser(ctx context.Context, roomID, userID string) (User, error) {
+	if userID == "" || len(userID) > maxSortKey {
+		return User{}, ErrNoUser
+	}
+	out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &d.table, Key: key(roomID, userID), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return User{}, d.explain("get user "+userID+" of room "+roomID, err)
+	}
+	if u := userOf(out.Item); textOf(out.Item[attrItemType]) == itemUser && !d.past(u.expiresAt) {
+		return u, nil
+	}
+	return User{}, ErrNoUser
+}
+
+// maxSortKey is DynamoDB's limit in bytes.
+const maxSortKey = 1024
+
+// query gives all rows of a room that a filter lets through.
+func (d *DAO) query(ctx context.Context, roomID, filter string, values attributes) (items []attributes, err error) {
+	in := &dynamodb.QueryInput{
+		TableName:                 &d.table,
+		KeyConditionExpression:    aws.String("room_id = :id"),
+		ExpressionAttributeValues: attributes{":id": text(roomID)},
+		ConsistentRead:            aws.Bool(true),
+	}
+	if filter != "" {
+		in.FilterExpression = &filter
+		in.ExpressionAttributeNames = names(filter)
+		for name, value := range values {
+			in.ExpressionAttributeValues[name] = value
+		}
+	}
+	for pages := dynamodb.NewQueryPaginator(d.client, in); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+	}
+	return items, nil
+}
+
+func (d *DAO) past(at time.Time) bool { return !d.now().Before(at) }

@@ -1,0 +1,136 @@
+package view
+
+import (
+	"context"
+	"maps"
+	"regexp"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
+)
+
+// Reactions are what the events do to the view: openRoom and join put a row, the others update rows of users who have not
+// left. Each event also leaves its number in the row of the room, so that a query can tell what it has seen.
+//
+// An event that comes again or late changes nothing, as each row knows the last event that changed it, and what its
+// condition does not let through is left out. A room that has expired does not come back when the view is rebuilt:
+// its rows are not made any more, so there is nothing to update. They would only wait for DynamoDB to delete them.
+func (d *DAO) Reactions() []projection.Reaction {
+	return []projection.Reaction{
+		on(d.openRoom), on(d.join), on(d.leave), on(d.pick), on(d.reveal), on(d.refreshPokerTable), on(d.kick),
+	}
+}
+
+func (d *DAO) openRoom(e room.Opened, source *journal.Record) []projection.Write {
+	if d.past(e.ExpiresAt) {
+		return nil
+	}
+	return []projection.Write{d.put(source, source.Aggregate.Value, attributes{
+		attrItemType: text(itemRoom), attrStatus: text(statusPicking), attrName: text(e.Name), attrDeck: texts(e.Deck),
+		attrRound: number(1), attrExpiresAt: number(e.ExpiresAt.Unix()), attrChanged: texts(nil),
+	})}
+}
+
+func (d *DAO) join(e room.Joined, source *journal.Record) []projection.Write {
+	if d.past(e.ExpiresAt) {
+		return nil
+	}
+	user := d.put(source, e.UserID, attributes{
+		attrItemType: text(itemUser), attrStatus: text(statusActive), attrName: text(e.Name),
+		attrJoined: number(source.Number), attrExpiresAt: number(e.ExpiresAt.Unix()),
+	})
+	return []projection.Write{user, d.updateRoom(source, "", nil, e.UserID)}
+}
+
+func (d *DAO) leave(e room.Left, source *journal.Record) []projection.Write {
+	return d.setLeft(source, e.UserID)
+}
+
+func (d *DAO) kick(e room.Kicked, source *journal.Record) []projection.Write {
+	return d.setLeft(source, e.UserID)
+}
+
+func (d *DAO) setLeft(source *journal.Record, userID string) []projection.Write {
+	return []projection.Write{
+		d.updateUser(source, userID, ", #status = :to REMOVE #card", attributes{":to": text(statusLeft)}),
+		d.updateRoom(source, "", nil, userID),
+	}
+}
+
+func (d *DAO) pick(e room.Picked, source *journal.Record) []projection.Write {
+	return []projection.Write{
+		d.updateUser(source, e.UserID, ", #card = :card", attributes{":card": text(e.Card)}),
+		d.updateRoom(source, "", nil, e.UserID),
+	}
+}
+
+func (d *DAO) reveal(_ room.Revealed, source *journal.Record) []projection.Write {
+	return []projection.Write{d.updateRoom(source, ", #status = :to", attributes{":to": text(statusRevealed)})}
+}
+
+func (d *DAO) refreshPokerTable(e room.TableRefreshed, source *journal.Record) []projection.Write {
+	writes := []projection.Write{d.updateRoom(source, ", #status = :to, #round = #round + :one",
+		attributes{":to": text(statusPicking), ":one": number(1)}, e.UserIDs...)}
+	for _, userID := range e.UserIDs {
+		writes = append(writes, d.updateUser(source, userID, " REMOVE #card", nil))
+	}
+	return writes
+}
+
+func (d *DAO) put(source *journal.Record, itemKey string, item attributes) projection.Write {
+	maps.Copy(item, key(source.Aggregate.Value, itemKey))
+	item[attrVersion] = number(source.Number)
+	condition := "attribute_not_exists(#version) OR #version < :version"
+	return projection.Put(types.Put{
+		TableName: &d.table, Item: item, ConditionExpression: &condition,
+		ExpressionAttributeNames: names(condition), ExpressionAttributeValues: attributes{":version": number(source.Number)},
+	}).Idempotent()
+}
+
+// updateUser changes the row of a user who has not left.
+func (d *DAO) updateUser(source *journal.Record, userID, change string, values attributes) projection.Write {
+	return d.update(source, userID, change, values, "#status <> :left AND #item_type = :type",
+		attributes{":left": text(statusLeft), ":type": text(itemUser)})
+}
+
+// updateRoom changes the row of the room, and notes there which users the event concerned.
+func (d *DAO) updateRoom(source *journal.Record, change string, values attributes, changed ...string) projection.Write {
+	return d.update(source, source.Aggregate.Value, ", #changed = :changed"+change, values, "#item_type = :type",
+		attributes{":changed": texts(changed), ":type": text(itemRoom)})
+}
+
+func (d *DAO) update(
+	source *journal.Record, itemKey, change string, values attributes, condition string, more attributes,
+) projection.Write {
+	change = "SET #version = :version" + change
+	condition += " AND #version < :version"
+	all := attributes{":version": number(source.Number)}
+	maps.Copy(all, values)
+	maps.Copy(all, more)
+	return projection.Update(types.Update{
+		TableName: &d.table, Key: key(source.Aggregate.Value, itemKey), UpdateExpression: &change, ConditionExpression: &condition,
+		ExpressionAttributeNames: names(change + condition), ExpressionAttributeValues: all,
+	}).Idempotent()
+}
+
+var placeholder = regexp.MustCompile(`#\w+`)
+
+// names says which attributes the placeholders of an expression stand for. All names have one, as "status" is only one of
+// DynamoDB's reserved words.
+func names(expression string) map[string]string {
+	all := map[string]string{}
+	for _, name := range placeholder.FindAllString(expression, -1) {
+		all[name] = name[1:]
+	}
+	return all
+}
+
+// on makes a reaction of what an event does.
+func on[E interface{ EventType() string }](do func(E, *journal.Record) []projection.Write) projection.Reaction {
+	return projection.On(func(_ context.Context, event E, source *journal.Record) ([]projection.Write, error) {
+		return do(event, source), nil
+	})
+}

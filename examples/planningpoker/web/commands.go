@@ -1,0 +1,151 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/millrace-dev/millrace/examples/internal/rest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+	"github.com/millrace-dev/millrace/groups"
+)
+
+const defaultLifetime = 24 * time.Hour
+
+var defaultDeck = []string{"1", "2", "3", "5", "8", "13", "21", "?", "☕"}
+
+// patience is how long a POST with wait=true waits for the view.
+const patience = 5 * time.Second
+
+// errNotJSON also keeps the forms of other sites out: a browser asks before it sends JSON to another site.
+var errNotJSON = errors.New("the body is not JSON, by its Content-Type: send application/json")
+
+// The bodies of commands. Some need no more than their path.
+type (
+	joining struct {
+		Name string `json:"name"`
+	}
+	picking struct {
+		Card string `json:"card"`
+	}
+	kicking struct {
+		UserID string `json:"userId"`
+	}
+	nothing struct{}
+)
+
+func (a *api) commands() {
+	a.mux.Handle("POST /rooms", a.open)
+	a.mux.Handle("POST /rooms/{id}/join", command(a, func(user string, b joining, now time.Time) room.Decision {
+		return room.Join(user, strings.TrimSpace(b.Name), now)
+	}))
+	a.mux.Handle("POST /rooms/{id}/leave", command(a, func(user string, _ nothing, now time.Time) room.Decision {
+		return room.Leave(user, now)
+	}))
+	a.mux.Handle("POST /rooms/{id}/pick", command(a, func(user string, b picking, now time.Time) room.Decision {
+		return room.Pick(user, b.Card, now)
+	}))
+	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, _ nothing, now time.Time) room.Decision {
+		return room.Refresh(user, now)
+	}))
+	a.mux.Handle("POST /rooms/{id}/kick", command(a, func(user string, b kicking, now time.Time) room.Decision {
+		return room.Kick(b.UserID, user, now)
+	}))
+}
+
+// command serves what a visitor does in a room.
+func command[B any](a *api, decide func(user string, body B, now time.Time) room.Decision) func(*http.Request) (rest.Reply, error) {
+	return func(r *http.Request) (rest.Reply, error) {
+		id, err := roomID(r)
+		if err != nil {
+			return rest.Reply{}, err
+		}
+		var body B
+		if err := decode(r, &body); err != nil {
+			return rest.Reply{}, err
+		}
+		user, err := visitor(r)
+		if err != nil {
+			return rest.Reply{}, err
+		}
+		version, status, err := a.execute(r, id, decide(user, body, a.Now()), http.StatusOK)
+		return rest.Reply{Status: status, Body: struct {
+			Version uint64 `json:"version"`
+		}{version}}, err
+	}
+}
+
+func (a *api) open(r *http.Request) (rest.Reply, error) {
+	var body struct {
+		Name            string   `json:"name"`
+		RoomID          string   `json:"roomId"`
+		Deck            []string `json:"deck"`
+		LifetimeMinutes int64    `json:"lifetimeMinutes"`
+	}
+	if err := decode(r, &body); err != nil {
+		return rest.Reply{}, err
+	}
+	id := ulid.Make()
+	if body.RoomID != "" {
+		var err error
+		if id, err = ulid.ParseStrict(body.RoomID); err != nil {
+			return rest.Reply{}, rest.BadRequest("roomId: %w", err)
+		}
+	}
+	if len(body.Deck) == 0 {
+		body.Deck = defaultDeck
+	}
+	lifetime := time.Duration(body.LifetimeMinutes) * time.Minute
+	switch {
+	case body.LifetimeMinutes == 0:
+		lifetime = defaultLifetime
+	case body.LifetimeMinutes > math.MaxInt64/int64(time.Minute):
+		lifetime = math.MaxInt64
+	}
+	opening := room.Open(strings.TrimSpace(body.Name), body.Deck, lifetime, a.Now())
+	version, status, err := a.execute(r, id.String(), opening, http.StatusCreated)
+	return rest.Reply{Status: status, Location: "/rooms/" + id.String(), Body: struct {
+		RoomID  string `json:"roomId"`
+		Version uint64 `json:"version"`
+	}{id.String(), version}}, err
+}
+
+// execute gives the version of the room after a command and, if the client wants to wait, the status that says whether queries show it.
+func (a *api) execute(r *http.Request, id string, decide room.Decision, success int) (version uint64, status int, err error) {
+	wait := r.URL.Query().Get("wait")
+	if wait != "" && wait != "true" && wait != "false" {
+		return 0, 0, rest.BadRequest("wait is true or false, not %q", wait)
+	}
+	done, err := a.Rooms.Execute(r.Context(), id, decide)
+	if err != nil || wait != "true" {
+		return done.Version, success, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	if err := a.Wait(ctx, id, done.Version); err != nil {
+		// The command was carried out, so whatever keeps the view from showing it is no error of the command.
+		if !errors.Is(err, groups.ErrNotApplied) {
+			a.Logger.Error("Could not wait for the view", "room", id, "version", done.Version, "error", err)
+		}
+		return done.Version, http.StatusAccepted, nil
+	}
+	return done.Version, success, nil
+}
+
+// decode reads a JSON document, or none.
+func decode(r *http.Request, body any) error {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return errNotJSON
+	}
+	if err := rest.Decode(r, body); !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}

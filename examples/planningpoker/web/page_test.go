@@ -1,0 +1,285 @@
+package web_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp/kb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/internal/browsertest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+	"github.com/millrace-dev/millrace/internal/testdb"
+)
+
+var chromium browsertest.Chromium // one for all tests
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	chromium.Close()
+	os.Exit(code)
+}
+
+// open has a user open a room, and gives the path of its page.
+func open(u *browsertest.User, base, name string) (path string) {
+	u.Open(base)
+	u.Type("Room name", name)
+	u.Press("Open the room")
+	u.Sees("Link to this room", name)
+	return strings.TrimPrefix(u.URL(), base)
+}
+
+// enter has a user join the room of the page.
+func enter(u *browsertest.User, url, name string) {
+	u.Open(url)
+	u.Type("Your name", name)
+	u.Press("Join")
+	u.Sees(name + " (you)")
+}
+
+func TestATeamPlaysInThreeBrowsersOnTwoServers(t *testing.T) {
+	t.Parallel()
+	db := testdb.Client(t)
+	here, there := serve(t, db, service.ServerConfig{}).URL(), serve(t, db, service.ServerConfig{}).URL()
+	ada, ben, cleo := chromium.User(t, "Ada"), chromium.User(t, "Ben"), chromium.User(t, "Cleo")
+	path := open(ada, here, "Sprint 12")
+	ada.Press("Copy link")
+	ada.Sees("The link is copied.")
+	link := browsertest.Evaluate[string](ada, "navigator.clipboard.readText()")
+	require.Equal(t, here+path, link)
+	enter(ada, link, "Ada")
+	enter(ben, link, "Ben")
+	enter(cleo, there+path, "Cleo")
+	ada.Sees("Ben", "Cleo", "0 of 3 have picked")
+
+	ada.Press("5")
+	ben.Press("13")
+	for _, u := range []*browsertest.User{ada, ben, cleo} {
+		u.Sees("2 of 3 have picked")
+		u.SeesNo("Average")
+	}
+	for _, seen := range append(ben.Received(), cleo.Received()...) {
+		assert.NotContains(t, seen, `"card":"5"`, "only Ada knows her card, and not even the page of others")
+	}
+	for _, path := range []string{"", "/users"} {
+		answer := browsertest.Evaluate[string](ben, `fetch(location.pathname.replace("/r/", "/rooms/") + "`+path+`").then((reply) => reply.text())`)
+		assert.Equal(t, 1, strings.Count(answer, `"card"`), "Ben is told of none but his own: %s", answer)
+	}
+	cleo.Press("8")
+	for _, u := range []*browsertest.User{ada, ben, cleo} {
+		u.Sees("Average 8.7, from 5 to 13", "Refresh the table to pick again")
+	}
+
+	ben.Press("Refresh the table")
+	for _, u := range []*browsertest.User{ada, ben, cleo} {
+		u.Sees("Round 2", "0 of 3 have picked")
+	}
+
+	cleo.Press("Leave")
+	cleo.Sees("Your name")
+	ada.SeesNo("Cleo (you)")
+	ada.Sees("0 of 2 have picked", "Cleo left")
+	ada.Press("Kick Ben")
+	ada.Sees("Kick Ben?")
+	ada.Press("Kick out")
+	ada.Sees("0 of 1 have picked")
+	ben.Sees("You are no longer at the table")
+	ben.Expects("status 409")
+	ben.Type("Your name", "Ben again")
+	ben.Press("Join")
+	ben.Sees("You were kicked out of the room and cannot join it again.")
+	cleo.Press("Join") // who left may come back
+	ada.Sees("0 of 2 have picked")
+}
+
+func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
+	t.Parallel()
+	db := testdb.Client(t)
+	here, there := serve(t, db, service.ServerConfig{}).URL(), serve(t, db, service.ServerConfig{}).URL()
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	path := open(ada, here, "Sprint 12")
+	enter(ada, here+path, "Ada")
+	enter(ben, there+path, "Ben")
+	for _, u := range []*browsertest.User{ada, ben} {
+		u.Sees("0 of 2 have picked")
+	}
+
+	browsertest.Together(t, func() { ada.Press("5") }, func() { ben.Press("5") })
+	for _, u := range []*browsertest.User{ada, ben} {
+		u.Sees("All picked 5")
+	}
+	browsertest.Together(t, func() { ada.Press("Refresh the table") }, func() { ben.Press("Refresh the table") })
+	for _, u := range []*browsertest.User{ada, ben} {
+		u.Sees("Round 2", "0 of 2 have picked")
+	}
+}
+
+func TestTheCardThatWasClickedLastCounts(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	enter(ben, s.URL()+path, "Ben")
+	ada.Sees("0 of 2 have picked")
+
+	// While the first is on its way.
+	browsertest.Evaluate[any](ada, `document.querySelectorAll("#hand .card").forEach((card) => ["1", "2"].includes(card.value) && card.click())`)
+	ada.Waits(`performance.getEntriesByType("resource").filter(({ name }) => name.endsWith("/pick")).length === 2`)
+	ben.Press("8")
+	ada.Sees("Average 5, from 2 to 8")
+}
+
+func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada := chromium.User(t, "Ada")
+	ada.Open(s.URL())
+	ada.TabTo("Room name")
+	ada.Keys("Sprint 12")
+	ada.TabTo("Open the room")
+	ada.Keys(kb.Enter)
+	ada.Sees("Link to this room")
+	ada.TabTo("Your name")
+	ada.Keys("Ada" + kb.Enter)
+	ada.Sees("Ada (you)")
+	require.Equal(t, "1", ada.Focus(), "who has joined is at the cards")
+
+	ada.Keys(kb.ArrowRight + kb.ArrowRight)
+	require.Equal(t, "3", ada.Focus())
+	ben := chromium.User(t, "Ben")
+	enter(ben, ada.URL(), "Ben")
+	ada.Sees("0 of 2 have picked")
+	require.Equal(t, "3", ada.Focus(), "what others do does not take the focus away")
+	ada.Keys(kb.Enter)
+	ada.Sees("1 of 2 have picked")
+	ada.Keys(kb.End + kb.ArrowRight + " ")
+	ben.Press("1")
+	ada.Sees("All picked 1")
+	require.Equal(t, "1", ada.Focus(), "nor does the reveal")
+	ada.TabTo("Refresh the table")
+	ada.Keys(kb.Enter)
+	ada.Sees("Round 2", "0 of 2 have picked")
+	require.Equal(t, "Refresh the table", ada.Focus())
+
+	ada.Keys(kb.Shift + kb.Tab)
+	ada.TabTo("Kick Ben")
+	ada.Keys(kb.Enter)
+	ada.Sees("Kick Ben?")
+	require.Equal(t, "Cancel", ada.Focus())
+	ada.Keys(kb.Escape)
+	ada.SeesNo("Kick Ben?")
+	require.Equal(t, "Kick Ben", ada.Focus(), "back where it was")
+	ada.Keys(kb.Enter)
+	ada.Sees("Kick Ben?")
+	ada.TabTo("Kick out")
+	ada.Keys(kb.Enter)
+	ada.Sees("0 of 1 have picked")
+	ada.TabTo("Leave")
+	ada.Keys(kb.Enter)
+	ada.Sees("Your name")
+	ada.Waits(`document.activeElement.name === "name"`)
+}
+
+func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	const long = "Dmitri-Konstantinowitsch-Überlang-Namen"
+	light := chromium.User(t, "Ada", browsertest.Phone, browsertest.Still)
+	dark := chromium.User(t, "Ben", browsertest.Phone, browsertest.Still, browsertest.Dark)
+	readable := func() {
+		t.Helper()
+		light.Readable()
+		dark.Readable()
+	}
+	for _, u := range []*browsertest.User{light, dark} {
+		u.Open(s.URL())
+		u.Sees("Open the room")
+		u.Choose("Deck", "own")
+	}
+	readable()
+	light.Type("Your cards, with spaces between", "XXS XS S M L XL XXL XXXL ½ 100000 ☕ ?")
+	light.Type("Room name", "A-room-with-a-name-that-has-no-place-to-break-in-it-at-all")
+	light.Press("Open the room")
+	light.Sees("Nobody is at the table yet")
+	path := strings.TrimPrefix(light.URL(), s.URL())
+	dark.Open(s.URL() + path)
+	dark.Sees("Nobody is at the table yet")
+	readable()
+	enter(light, s.URL()+path, long)
+	enter(dark, s.URL()+path, "Ben")
+	light.Press("XXXL")
+	light.Press("Kick Ben")
+	dark.Sees("1 of 2 have picked")
+	readable()
+	light.Press("Cancel")
+	dark.Press("100000")
+	light.Sees("Average 100000")
+	dark.Sees("Average 100000")
+	readable()
+	assert.True(t, browsertest.Evaluate[bool](dark,
+		`getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).every((part) => part < 64)`), "the page is dark")
+}
+
+func TestNamesAreNothingButText(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	const name = `<img src=x onerror=alert(1)>`
+	eve, ada := chromium.User(t, "Eve"), chromium.User(t, "Ada")
+	path := open(eve, s.URL(), "<b>bold</b>")
+	enter(eve, s.URL()+path, name)
+	enter(ada, s.URL()+path, "Ada")
+	ada.Sees(name, "<b>bold</b>")
+	ada.Press("Kick " + name)
+	ada.Sees("Kick " + name + "?")
+}
+
+func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
+	t.Parallel()
+	db := testdb.Client(t)
+	first := serve(t, db, service.ServerConfig{})
+	url := first.URL()
+	ada := chromium.User(t, "Ada")
+	path := open(ada, url, "Sprint 12")
+	enter(ada, url+path, "Ada")
+	ada.Expects("net::ERR_")
+
+	require.NoError(t, first.Close())
+	ada.Sees("Connection lost, trying again")
+	ada.Press("5")
+	ada.Sees("The server does not answer.")
+	serve(t, db, service.ServerConfig{Address: strings.TrimPrefix(url, "http://")})
+	ada.SeesNo("Connection lost")
+	ben := chromium.User(t, "Ben")
+	enter(ben, url+path, "Ben")
+	ben.Press("8")
+
+	ada.Sees("Ben", "1 of 2 have picked")
+	ada.Press("5")
+	ada.Sees("Average 6.5, from 5 to 8")
+}
+
+func TestThePageSaysThatARoomHasExpiredAndThatThereIsNone(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
+	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	ada.Expects("status 410", "status 404")
+	ben.Expects("status 410", "status 404")
+
+	db.Clock().Advance(24 * time.Hour)
+	ada.Press("5")
+	ada.Sees("This room is closed", "The room has expired", "Open a new room")
+	ada.SeesNo("Your card")
+	ben.Open(s.URL() + path)
+	ben.Sees("This room is closed", "Open a new room")
+	db.Clock().Advance(time.Hour)
+	ben.Reload()
+	ben.Sees("There is no such room", "Open a new room")
+}

@@ -1,0 +1,156 @@
+package web_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/planningpoker/client"
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+	"github.com/millrace-dev/millrace/examples/planningpoker/web"
+	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/internal/testdb"
+)
+
+func TestWhoWatchesOnAnotherServerSeesEveryRoundToItsEnd(t *testing.T) {
+	t.Parallel()
+	db := testdb.Client(t)
+	here, there := serve(t, db, service.ServerConfig{}), serve(t, db, service.ServerConfig{})
+	ada := visit(t, here.URL())
+	ada.open(opening)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	watcher := client.New(there.URL, http.DefaultTransport)
+
+	var versions []uint64
+	err := watcher.Watch(ctx, roomID, func(r web.Room) bool {
+		versions = append(versions, r.Version)
+		switch {
+		case r.Version == 1:
+			ada.join("Ada")
+		case r.Round == 1 && r.Version == 2:
+			ada.post("/rooms/"+roomID+"/pick", `{"card": "3"}`)
+		case r.Revealed:
+			assert.Equal(t, "3", r.Users[0].Card)
+			ada.post("/rooms/"+roomID+"/refresh", `{}`)
+		}
+		return r.Round == 2
+	})
+
+	require.NoError(t, err)
+	assert.IsNonDecreasing(t, versions)
+	assert.EqualValues(t, 5, versions[len(versions)-1])
+}
+
+// looksTwice is a feed that shows a room, and again after something has happened.
+type looksTwice struct {
+	between func()
+	events  *[]live.Event
+}
+
+func (f looksTwice) Serve(_ http.ResponseWriter, r *http.Request, _ string, show func(context.Context) (live.Event, error)) error {
+	for range 2 {
+		event, err := show(r.Context())
+		if err != nil {
+			return err
+		}
+		*f.events = append(*f.events, event)
+		f.between()
+	}
+	return nil
+}
+
+func TestAStreamEndsWhenItsRoomExpires(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
+	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	visit(t, s.URL()).open(opening)
+	var events []live.Event
+	handler := web.New(web.Config{View: s.View, Feed: looksTwice{func() { db.Clock().Advance(24 * time.Hour) }, &events}, Metrics: http.NotFoundHandler()})
+
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/rooms/"+roomID+"/events", nil))
+
+	require.Len(t, events, 2)
+	assert.Equal(t, []any{"room", "1", false}, []any{events[0].Name, events[0].ID, events[0].Last})
+	assert.Equal(t, []any{"gone", true}, []any{events[1].Name, events[1].Last})
+	assert.Contains(t, events[1].Data.(map[string]string)["detail"], "expired")
+}
+
+func TestWhoWaitsInVainLearnsThatTheCommandWasAccepted(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []error{groups.ErrNotApplied, errors.New("no answer")} {
+		s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+		handler := web.New(web.Config{
+			Rooms: s.Rooms, View: s.View, Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Now: time.Now,
+			Wait: func(context.Context, string, uint64) error { return reason }, Logger: slog.New(slog.DiscardHandler),
+		})
+		request := httptest.NewRequest(http.MethodPost, "/rooms?wait=true", strings.NewReader(opening))
+		request.Header.Set("Content-Type", "application/json")
+		recorder := httptest.NewRecorder()
+
+		handler.ServeHTTP(recorder, request)
+
+		assert.Equal(t, http.StatusAccepted, recorder.Code)
+		assert.JSONEq(t, `{"roomId": "`+roomID+`", "version": 1}`, recorder.Body.String())
+	}
+}
+
+func TestThePageIsServedForEachRoomAndLoadsNothingFromElsewhere(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada := stranger(t, s.URL())
+	for _, path := range []string{"/", "/r/" + roomID} {
+		got := ada.do(http.MethodGet, path, "")
+		assert.Equal(t, http.StatusOK, got.status)
+		assert.Contains(t, got.body, "<!DOCTYPE html>")
+		assert.Contains(t, got.header.Get("Content-Security-Policy"), "default-src 'self'")
+		assert.Equal(t, "nosniff", got.header.Get("X-Content-Type-Options"))
+	}
+}
+
+func TestOperatorsAreTold(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	s := serve(t, db.Client(), service.ServerConfig{})
+	operator := stranger(t, s.URL())
+	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/healthz", "").status)
+	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/readyz", "").status)
+	metrics := operator.do(http.MethodGet, "/metrics", "")
+	assert.Contains(t, metrics.body, `millrace_projection_events_applied_total{projection="room-view"} 0`)
+	assert.Contains(t, metrics.body, `millrace_subscriber_shards_held{consumer_group="room-view"`)
+	assert.Empty(t, metrics.header.Get("Set-Cookie"))
+}
+
+func TestAServerWhoseTablesDoNotAnswerIsNotReady(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{"Room", "OperationSnapshot"} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			s := serve(t, db.Client(), service.ServerConfig{})
+			fault := db.Inject(dynamotest.InternalError(), dynamotest.Table(table))
+			got := stranger(t, s.URL()).do(http.MethodGet, "/readyz", "")
+			fault.Remove()
+			assert.Equal(t, http.StatusServiceUnavailable, got.status, got.body)
+			assert.Positive(t, fault.Fired())
+		})
+	}
+	unready := web.New(web.Config{
+		Feed: looksTwice{}, Metrics: http.NotFoundHandler(),
+		Ready: func(context.Context) error { return errors.New("the consumer of the view does not run") },
+	})
+	recorder := httptest.NewRecorder()
+	unready.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+	assert.Equal(t, http.StatusServiceUnavailable, recorder.Code)
+	assert.Contains(t, recorder.Body.String(), "does not run")
+}

@@ -1,0 +1,165 @@
+import { listen, request, sentence } from "./server.js";
+import { moveInHand, show, stopAt } from "./room.js";
+
+const $ = (id) => document.getElementById(id);
+
+function say(text) {
+  $("message").textContent = text ?? "";
+  $("message").hidden = !text;
+}
+
+// act does what a control asks for, once at a time, and says what went wrong. gone takes the reason
+// where there is nothing any more to act on.
+async function act(control, what, gone = say) {
+  if (control.getAttribute("aria-busy") === "true") return;
+  control.setAttribute("aria-busy", "true");
+  say();
+  try {
+    await what();
+  } catch (problem) {
+    (problem.status === 410 ? gone : say)(problem.message);
+  } finally {
+    control.removeAttribute("aria-busy");
+  }
+}
+
+function lobby() {
+  const form = $("open");
+  const { name, preset, deck, lifetime } = form.elements;
+  $("lobby").hidden = false;
+  preset.onchange = () => {
+    $("own-deck").hidden = !(deck.required = preset.value === "own");
+  };
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    act(form, async () => {
+      const cards = (preset.value === "own" ? deck.value : preset.value).split(/\s+/).filter(Boolean);
+      const room = { name: name.value.trim(), lifetimeMinutes: Number(lifetime.value) };
+      if (cards.length > 0) room.deck = cards; // else the server's own
+      const { roomId } = await request("POST", "/rooms?wait=true", room);
+      location.assign(`/r/${roomId}`);
+    });
+  };
+}
+
+function room(id) {
+  const path = `/rooms/${id}`;
+  const command = (name, body = {}) => request("POST", `${path}/${name}`, body);
+  const closed = (reason) => over("This room is closed", reason);
+  const attempt = (control, what) => act(control, what, closed);
+  const { name } = $("join").elements;
+  let view; // the newest that came
+  let pending; // the card that was clicked: {card, version}, with the version that shows it once it is known
+  let leaving = false;
+
+  function update(newest) {
+    if (view && newest.version < view.version) return; // from a server that is behind the one before
+    const before = view;
+    view = newest;
+    if (pending?.version <= view.version) pending = undefined;
+    const wasHere = document.activeElement?.closest("#play, #join");
+    show(view, pending?.card);
+    $("room").hidden = false;
+    if (before?.joined && !view.joined && !leaving) {
+      say("You are no longer at the table. Either somebody kicked you, and then you cannot join this room again, or you left in another window.");
+    }
+    // What had the focus may just have been hidden.
+    if (before && before.joined !== view.joined && (wasHere || document.activeElement === document.body)) {
+      (view.joined ? $("hand").querySelector("[tabindex='0']") : name).focus();
+    }
+    leaving &&= view.joined;
+  }
+
+  function over(title, detail) {
+    end();
+    $("connection").textContent = "";
+    $("room").hidden = true;
+    say();
+    $("kick").close();
+    document.title = `${title} – Planning poker`;
+    $("over-title").textContent = title;
+    $("over-detail").textContent = detail;
+    $("over").hidden = false;
+    $("over-title").focus();
+  }
+
+  const end = listen(`${path}/events`, {
+    why: path,
+    handlers: { room: update, gone: ({ detail }) => closed(sentence(detail)) },
+    connected: (there) => {
+      $("connection").textContent = there ? "" : "Connection lost, trying again …";
+    },
+    refused: ({ status, message }) => (status === 410 ? closed(message) : over("There is no such room", message)),
+  });
+
+  $("link").value = location.href;
+  $("link").onfocus = () => $("link").select();
+  $("copy").onclick = async () => {
+    try {
+      await navigator.clipboard.writeText(location.href);
+      $("news").textContent = "The link is copied.";
+    } catch { // as everywhere but on https and on this machine
+      $("link").focus();
+      $("news").textContent = "Copy the link that is marked now.";
+    }
+  };
+
+  name.value = localStorage.getItem("name") ?? "";
+  $("join").onsubmit = (event) => {
+    event.preventDefault();
+    attempt($("join"), async () => {
+      await command("join", { name: name.value.trim() });
+      localStorage.setItem("name", name.value.trim());
+    });
+  };
+
+  $("hand").onkeydown = moveInHand;
+  $("hand").onclick = ({ target }) => {
+    const card = target.closest("button");
+    if (!card || view.revealed) return;
+    stopAt($("hand").children, card);
+    pending = { card: card.value };
+    show(view, pending.card);
+    attempt($("hand"), pick);
+  };
+
+  // pick sends the card that was clicked last, also if that was while the one before was on its way.
+  async function pick() {
+    let sent;
+    try {
+      while (pending && pending !== sent) {
+        sent = pending;
+        sent.version = (await command("pick", { card: sent.card })).version;
+      }
+    } finally {
+      if (!(pending?.version > view.version)) pending = undefined;
+      show(view, pending?.card);
+    }
+  }
+
+  $("refresh").onclick = () => attempt($("refresh"), () => command("refresh"));
+  $("leave").onclick = () => attempt($("leave"), async () => {
+    leaving = true;
+    await command("leave").catch((problem) => {
+      leaving = false;
+      throw problem;
+    });
+  });
+
+  let kicked;
+  $("seats").onclick = ({ target }) => {
+    const userId = target.closest(".kick")?.closest("li").dataset.user;
+    kicked = view.users.find((user) => user.userId === userId);
+    if (!kicked) return;
+    $("kick-title").textContent = `Kick ${kicked.name}?`;
+    $("kick").returnValue = "";
+    $("kick").showModal();
+  };
+  $("kick").onclose = () => {
+    if ($("kick").returnValue === "kick") attempt($("seats"), () => command("kick", { userId: kicked.userId }));
+  };
+}
+
+const [, id] = location.pathname.match(/^\/r\/([^/]+)$/) ?? [];
+if (id) room(id);
+else lobby();

@@ -1,0 +1,137 @@
+// Showing a room. Elements are kept and changed in place, so that nobody who uses the keyboard loses the focus, and a screen reader
+// says only what has changed. Names come from others: they are always text, never HTML.
+
+const $ = (id) => document.getElementById(id);
+const seats = new Map(); // by user id
+let shown; // the view that is shown
+
+// show shows a view of the room, where pending is the card that was clicked and is not in the view yet.
+export function show(view, pending) {
+  document.title = `${view.name} – Planning poker`;
+  $("name").textContent = view.name;
+  $("about").textContent = `Round ${view.round}, open until ${time(view.expiresAt)}`;
+  showSeats(view);
+  showResult(view);
+  showHand(view, pending);
+  $("join").hidden = view.joined;
+  $("play").hidden = !view.joined;
+  if (shown) $("news").textContent = news(shown, view) || $("news").textContent;
+  shown = view;
+}
+
+function time(text) {
+  const at = new Date(text);
+  const today = at.toDateString() === new Date().toDateString();
+  return at.toLocaleString([], { weekday: today ? undefined : "long", hour: "2-digit", minute: "2-digit" });
+}
+
+function showSeats(view) {
+  for (const user of view.users) {
+    const seat = seats.get(user.userId) ?? addSeat(user);
+    const you = user.userId === view.you;
+    // One's own card lies face down like the others, as the screen may be shared.
+    const face = view.revealed ? user.card ?? "" : "";
+    seat.querySelector(".face").textContent = face;
+    seat.querySelector(".face").className = `face ${size(face)}`;
+    seat.querySelector(".card").classList.toggle("picked", user.picked);
+    seat.querySelector(".card").classList.toggle("revealed", view.revealed && user.picked);
+    seat.querySelector(".who").textContent = user.name + (you ? " (you)" : "");
+    seat.querySelector(".state").textContent = view.revealed ? (user.picked ? "" : "no card") : user.picked ? "has picked" : "is thinking";
+    const kick = seat.querySelector(".kick");
+    kick.hidden = you || !view.joined;
+    kick.setAttribute("aria-label", `Kick ${user.name}`);
+  }
+  const here = new Set(view.users.map((user) => user.userId));
+  for (const [id, seat] of seats) {
+    if (here.has(id)) continue;
+    if (seat.contains(document.activeElement)) $("table-title").focus();
+    seat.remove();
+    seats.delete(id);
+  }
+}
+
+// size is the class of what is written on a card.
+const size = (card) => (card.length > 4 ? "long" : "");
+
+function addSeat(user) {
+  const seat = $("seat").content.firstElementChild.cloneNode(true);
+  seat.dataset.user = user.userId;
+  seats.set(user.userId, seat);
+  $("seats").append(seat); // users come in the order of joining
+  return seat;
+}
+
+function showResult(view) {
+  const picked = view.users.filter((user) => user.picked);
+  $("counts").hidden = !view.revealed;
+  if (!view.revealed) {
+    $("progress").textContent = view.users.length === 0 ? "Nobody is at the table yet" : `${picked.length} of ${view.users.length} have picked`;
+    return;
+  }
+  $("progress").textContent = summary(picked.map((user) => user.card));
+  const counts = view.deck
+    .map((card) => [card, picked.filter((user) => user.card === card).length])
+    .filter(([, count]) => count > 0);
+  $("counts").replaceChildren(...counts.map(([card, count]) => {
+    const item = document.createElement("li");
+    item.textContent = `${card} × ${count}`;
+    return item;
+  }));
+}
+
+// summary is what the cards say together; those that are no numbers take no part in the average.
+export function summary(cards) {
+  if (cards.length > 1 && new Set(cards).size === 1) return `All picked ${cards[0]}`;
+  const numbers = cards.map((card) => (card === "½" ? 0.5 : Number(card))).filter((number) => !Number.isNaN(number));
+  if (numbers.length === 0) return "The cards are on the table";
+  const average = numbers.reduce((sum, number) => sum + number, 0) / numbers.length;
+  return `Average ${Number(average.toFixed(1))}, from ${Math.min(...numbers)} to ${Math.max(...numbers)}`;
+}
+
+function showHand(view, pending) {
+  const hand = $("hand");
+  if (hand.childElementCount === 0) {
+    for (const card of view.deck) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = `card ${size(card)}`;
+      button.textContent = button.value = card;
+      button.tabIndex = hand.childElementCount === 0 ? 0 : -1;
+      hand.append(button);
+    }
+  }
+  const chosen = pending ?? view.users.find((user) => user.userId === view.you)?.card;
+  for (const button of hand.children) {
+    button.setAttribute("aria-pressed", button.value === chosen);
+    // Not disabled, which would take the focus away.
+    button.setAttribute("aria-disabled", view.revealed);
+  }
+  $("hand-title").textContent = view.revealed ? "Refresh the table to pick again" : "Your card";
+}
+
+// moveInHand makes the hand one stop of the tabulator, in which the arrow keys move.
+export function moveInHand(event) {
+  const cards = [...event.currentTarget.children];
+  const at = cards.indexOf(event.target);
+  const to = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: cards.length - 1 }[event.key];
+  if (to === undefined || at < 0) return;
+  event.preventDefault();
+  stopAt(cards, cards[(to + cards.length) % cards.length]).focus();
+}
+
+// stopAt makes a card the one where the tabulator stops.
+export function stopAt(cards, card) {
+  for (const other of cards) other.tabIndex = other === card ? 0 : -1;
+  return card;
+}
+
+function news(before, now) {
+  const others = (view) => view.users.filter((user) => user.userId !== now.you);
+  const missing = (users, view) => users.filter((user) => !view.users.some((other) => other.userId === user.userId)).map((user) => user.name);
+  const came = missing(others(now), before), went = missing(others(before), now);
+  return [
+    came.length > 0 && `${came.join(", ")} joined.`,
+    went.length > 0 && `${went.join(", ")} left the table.`,
+    now.round > before.round && `Round ${now.round} has begun.`,
+  ].filter(Boolean).join(" ");
+}

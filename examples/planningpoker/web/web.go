@@ -1,0 +1,101 @@
+// Package web serves the planning poker: a REST API for commands and queries, server-sent events that show a room as it changes,
+// and the page that uses both. Errors are problem documents (RFC 9457).
+//
+//	POST /rooms                         open a room
+//	POST /rooms/{id}/join, /leave,      commands of the visitor, whom a cookie tells from others;
+//	     /pick, /refresh, /kick         ?wait=true has any POST wait until queries show what it did
+//	GET  /rooms/{id}                    the room as the visitor may see it
+//	GET  /rooms/{id}/users[/{userId}]   who is in it
+//	GET  /rooms/{id}/events             the room, now and whenever it changes
+//	GET  /, /r/{id}, /static/...        the page
+//	GET  /healthz, /readyz, /metrics    for operators
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/internal/rest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+	"github.com/millrace-dev/millrace/examples/planningpoker/view"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// Rooms take commands. A *repository.Repository is one.
+type Rooms interface {
+	Execute(context.Context, string, aggregate.Decision[room.Room], ...repository.Option) (repository.Aggregate[room.Room], error)
+}
+
+// Feed streams what changes. A *live.Feed is one.
+type Feed interface {
+	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
+}
+
+// Config is what the API is made of. All but Logger is required.
+type Config struct {
+	Rooms Rooms
+	View  *view.DAO
+	Feed  Feed
+	// Wait waits until queries show an event of a room, as long as the context lasts. Errors: groups.ErrNotApplied.
+	Wait    func(ctx context.Context, roomID string, version uint64) error
+	Ready   func(context.Context) error // why commands or queries would fail
+	Metrics http.Handler
+	Now     func() time.Time
+	Logger  *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
+}
+
+type api struct {
+	Config
+	mux *rest.Mux
+}
+
+// New makes a handler for all of it.
+func New(config Config) http.Handler {
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	a := &api{Config: config, mux: rest.New(rest.Config{Explain: explain, Logger: config.Logger})}
+	a.commands()
+	a.queries()
+	a.mux.Raw("GET /rooms/{id}/events", http.HandlerFunc(a.stream))
+	a.mux.Handle("HEAD /rooms/{id}/events", a.existRoom) // a stream without content would not end
+	a.operations()
+	page(a.mux)
+	return secure(visit(a.mux))
+}
+
+func explain(err error) (status int, detail string, ok bool) {
+	for status, reasons := range map[int][]error{
+		http.StatusBadRequest:           {room.ErrInvalid, errNoVisitor},
+		http.StatusForbidden:            {room.ErrNotMember},
+		http.StatusNotFound:             {room.ErrNotFound, view.ErrNoUser},
+		http.StatusConflict:             {room.ErrExists, room.ErrKicked, room.ErrFull, room.ErrRevealed, room.ErrNotThere},
+		http.StatusGone:                 {room.ErrExpired},
+		http.StatusUnsupportedMediaType: {errNotJSON},
+		http.StatusServiceUnavailable:   {errNotReady},
+	} {
+		for _, reason := range reasons {
+			if errors.Is(err, reason) {
+				return status, strings.ReplaceAll(err.Error(), "\n", "; "), true
+			}
+		}
+	}
+	return 0, "", false
+}
+
+// roomID gives the id in the path as it is stored. A text that is no ULID is no room's.
+func roomID(r *http.Request) (string, error) {
+	id, err := ulid.ParseStrict(r.PathValue("id"))
+	if err != nil {
+		return "", room.ErrNotFound
+	}
+	return id.String(), nil
+}
