@@ -74,11 +74,14 @@ var small = browsertest.Window(700, 800, 1)
 
 func TestAPhoneShowsAllOfItWithoutScrollingToTheSide(t *testing.T) {
 	t.Parallel()
-	s := start(t, testdb.Client(t), anyAddress, true)
+	s := start(t, testdb.Client(t), anyAddress, false)
+	s.order("first", "Ajanta", "Naan")
+	s.order("second", "Noodle Bar", "Ramen")
+	s.post("/tickets/second/accept", "{}")
 	s.order(strings.Repeat("i", 100), strings.Repeat("Restaurant", 10), strings.Repeat("Lasagne", 15))
 	ada := chromium.User(t, "Ada", browsertest.Phone)
-	ada.Open(s.url)
-	ada.Sees("RestaurantRestaurant", orderIs("Approval pending"), kitchenIs("Ready for pickup"), courierIs("Delivered"))
+	ada.Open(s.url + "/?pageSize=2")
+	ada.Sees("RestaurantRestaurant", orderIs("Approval pending"), kitchenIs("Accepted"), courierIs("Scheduled"))
 	assert.Equal(t, 360, browsertest.Evaluate[int](ada, "innerWidth"))
 	ada.Readable()
 
