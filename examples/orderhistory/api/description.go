@@ -75,7 +75,7 @@ func check(r *http.Request, route *routers.Route) error {
 	if err != nil {
 		return rest.BadRequest("the query cannot be read: %w", err)
 	}
-	path, known := map[string]string{}, []string{}
+	path, known, free := map[string]string{}, []string{}, false
 	for _, of := range []openapi3.Parameters{route.PathItem.Parameters, route.Operation.Parameters} {
 		for _, p := range of {
 			switch p.Value.In {
@@ -83,10 +83,14 @@ func check(r *http.Request, route *routers.Route) error {
 				path[p.Value.Name] = r.PathValue(p.Value.Name)
 			case openapi3.ParameterInQuery:
 				known = append(known, p.Value.Name)
+				free = free || p.Value.Schema.Value.Type.Is(openapi3.TypeObject) // whose properties are the parameters
 			}
 		}
 	}
 	for name, values := range query {
+		if free {
+			break
+		}
 		// OpenAPI lets others pass, but a misspelt filter would show too much.
 		if !slices.Contains(known, name) {
 			return rest.BadRequest("%s is not a parameter here, only %q are", name, known)

@@ -75,4 +75,6 @@ func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testi
 	assert.Contains(t, problem(t, c.post("/tickets/first/accept?wait=11", ""), http.StatusBadRequest), "wait: number must be at most 10")
 	long := c.send(http.MethodPost, "/tickets/first/accept", "", "Idempotency-Key", strings.Repeat("x", 201))
 	assert.Contains(t, problem(t, long, http.StatusBadRequest), "Idempotency-Key: maximum string length is 200")
+	assert.Equal(t, http.StatusOK, c.get("/?status=EATEN&pageToken=tomorrow&color=red&color=blue").StatusCode, "the page says itself what is wrong")
+	assert.Contains(t, problem(t, c.get("/openapi.yaml?color=red"), http.StatusBadRequest), "color is not a parameter here")
 }

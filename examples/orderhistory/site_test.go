@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/examples/internal/browsertest"
+)
+
+var chromium browsertest.Chromium // one for all tests
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	chromium.Close()
+	os.Exit(code)
+}
+
+// site is a server that runs.
+type site struct {
+	t    *testing.T
+	url  string
+	stop func()
+}
+
+// start gives the site at an address, with port 0 for any.
+func start(t *testing.T, client *dynamodb.Client, address string, withSample bool) *site {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(context.Background()) // until it is stopped
+	var out, log terminal
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, client, address, withSample, &out, &log) }()
+	s := &site{t: t, stop: func() {
+		if ctx.Err() != nil {
+			return
+		}
+		interrupt()
+		select {
+		case err := <-ended:
+			assert.NoError(t, err)
+		case <-time.After(patience):
+			assert.Fail(t, "the server must stop when it is interrupted")
+		}
+	}}
+	t.Cleanup(s.stop)
+	require.Eventually(t, func() bool {
+		_, after, serves := strings.Cut(out.String(), "Serving orders on ")
+		s.url, _, _ = strings.Cut(after, " ")
+		return serves
+	}, patience, 10*time.Millisecond, "the server must say where it is: %s", &log)
+	return s
+}
+
+// post sends a command, and waits until the history shows it.
+func (s *site) post(path, body string) {
+	s.t.Helper()
+	response, err := http.Post(s.url+path+"?wait=10", "application/json", strings.NewReader(body))
+	require.NoError(s.t, err)
+	require.NoError(s.t, response.Body.Close())
+	require.Less(s.t, response.StatusCode, 300, path)
+}
+
+// order places an order of one dish for ada.
+func (s *site) order(id, restaurant, dish string) {
+	s.t.Helper()
+	s.post("/orders", fmt.Sprintf(
+		`{"orderId": %q, "consumerId": "ada", "restaurant": %q, "lines": [{"name": %q, "quantity": 2, "priceCents": 350}]}`, id, restaurant, dish))
+}
+
+// What the page says of an order, apart from the words of the filter.
+func orderIs(status string) string   { return "Order\n" + status }
+func kitchenIs(status string) string { return "Kitchen\n" + status }
+func courierIs(status string) string { return "Courier\n" + status }
+func isFocused(id string) string     { return fmt.Sprintf("document.activeElement.id === %q", id) }
+func isOrderFocused(id string) string {
+	return fmt.Sprintf("document.activeElement.dataset.order === %q", id)
+}

@@ -1,0 +1,181 @@
+import { askForEnd, askForOrder } from "./dialogs.js";
+import { orderAt, show } from "./orders.js";
+import { act, request, watch } from "./server.js";
+
+const $ = (id) => document.getElementById(id);
+
+const firstConsumer = "ada"; // of the sample
+const pageSize = 10;
+const lookAgain = 1_500; // ms; the server may be back by then, and the index that pages come from has what an event told of
+
+let view; // what the address asks for: {consumer, params, trail, path}
+let shown; // the view that is
+let leave; // ends watching the consumer
+let loading = false, stale = false, timer;
+
+function say(id, text) {
+  $(id).textContent = text || "";
+  $(id).hidden = !text;
+}
+
+const connected = (there) => ($("connection").textContent = there ? "" : "Connection lost, trying again …");
+
+// midnight is when a day begins for the visitor. What is no day goes to the server, which says so.
+function midnight(day, later) {
+  const at = new Date(`${day}T00:00`);
+  if (Number.isNaN(at.valueOf())) return day;
+  at.setDate(at.getDate() + later);
+  return at.toISOString();
+}
+
+const addressOf = (params) => `${location.pathname}?${new URLSearchParams(params)}`;
+
+function go(params, trail) {
+  history.pushState({ trail }, "", addressOf(params));
+  open();
+}
+
+// open shows what the address asks for. The trail is the tokens of the newer pages, from the newest; who was sent a link has none.
+function open() {
+  const params = new URLSearchParams(location.search);
+  const consumer = params.get("consumer") || firstConsumer;
+  const query = new URLSearchParams({ pageSize });
+  for (const [name, value] of params) {
+    if (name === "from") query.set("since", midnight(value, 0));
+    else if (name === "to") query.set("until", midnight(value, 1));
+    else if (name !== "consumer") query.set(name, value); // one that the server does not know, too, which says so
+  }
+  if (consumer !== view?.consumer) leave = leave?.();
+  const filtered = [...query.keys()].some((name) => name !== "pageSize" && name !== "pageToken");
+  if (!view) $("filters").open = filtered || matchMedia("(min-width: 48rem)").matches;
+  const trail = params.has("pageToken") ? history.state?.trail : [];
+  view = { consumer, params, filtered, trail, path: `/consumers/${encodeURIComponent(consumer)}/orders?${query}` };
+
+  document.title = $("title").textContent = `Orders of ${consumer}`;
+  $("consumer").value = consumer;
+  for (const field of $("filter").elements) {
+    if (!field.name) continue;
+    field.value = params.get(field.name) ?? "";
+    if (field.selectedIndex < 0) field.value = "";
+  }
+  lead("all", filtered, { consumer });
+  $("news").textContent = "Newest first. Changes show by themselves.";
+  say("message");
+  load();
+}
+
+// lead makes a link that goes to another view.
+function lead(id, visible, params, trail) {
+  $(id).hidden = !visible;
+  $(id).href = addressOf(params);
+  $(id).onclick = (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey) return; // for another window
+    event.preventDefault();
+    go(params, trail);
+    $("title").focus();
+  };
+}
+
+function leadToPage(id, visible, token, trail) {
+  const params = new URLSearchParams(view.params);
+  params.delete("pageToken");
+  if (token) params.set("pageToken", token);
+  lead(id, visible, params, trail);
+}
+
+// load shows the view, once more where something has changed meanwhile.
+async function load() {
+  stale = true;
+  if (loading) return;
+  loading = true;
+  try {
+    while (stale) {
+      stale = false;
+      const asked = view;
+      const [page, problem] = await request("GET", asked.path).then((page) => [page], (problem) => [undefined, problem]);
+      if (asked !== view) continue; // and asked for by open already
+      if (page) showPage(page);
+      else showProblem(problem);
+    }
+  } finally {
+    loading = false;
+  }
+}
+
+function loadLater() {
+  clearTimeout(timer);
+  timer = setTimeout(load, lookAgain);
+}
+
+function changed() {
+  load();
+  loadLater();
+}
+
+function showPage({ orders, nextPageToken }) {
+  const { consumer, params, filtered, trail } = view;
+  const news = show(orders);
+  if (shown === view && news) $("news").textContent = news;
+  shown = view;
+  connected(true);
+  say("refusal");
+  const nothing = nextPageToken ? "None of the orders that were looked at for this page matches. Older ones may."
+    : filtered ? "No order matches the filter." : `${consumer} has no orders here yet.`;
+  say("none", orders.length === 0 && nothing);
+  const token = params.get("pageToken") ?? "";
+  leadToPage("older", nextPageToken, nextPageToken, trail && [...trail, token]);
+  leadToPage("newer", trail?.length, trail?.at(-1), trail?.slice(0, -1));
+  leadToPage("newest", token && trail?.length !== 1);
+  leave ??= watch(`/consumers/${encodeURIComponent(consumer)}/events`, "orders", { changed, connected });
+}
+
+function showProblem({ status, message }) {
+  if (status < 400 || status >= 500) {
+    connected(false);
+    return loadLater();
+  }
+  leave = leave?.();
+  show([]);
+  say("none");
+  say("refusal", message);
+  $("older").hidden = $("newer").hidden = true;
+  leadToPage("newest", view.params.has("pageToken"));
+}
+
+$("orders").onclick = ({ target: button }) => {
+  if (!button.value) return;
+  const order = orderAt(button);
+  const { service } = button.closest("[data-service]").dataset;
+  const send = async (body) => {
+    await request("POST", `/${service}/${encodeURIComponent(order.orderId)}/${button.value}`, { body });
+    changed();
+  };
+  if (button.value === "revise") askForOrder(order, ({ lines }) => send({ lines }));
+  else if (button.value === "cancel") askForEnd(`Cancel the order from ${order.restaurant}?`, "Cancel the order", send);
+  else if (button.value === "decline") askForEnd(`Decline the order for ${order.restaurant}?`, "Decline the order", send);
+  else act(button, $("message"), () => send());
+};
+
+$("orders").onanimationend = ({ target }) => target.classList.remove("changed");
+
+$("place").onclick = () => {
+  const { consumer } = view;
+  const key = [...crypto.getRandomValues(new Uint32Array(4))].join("-"); // so who sends it again without an answer has placed one order
+  askForOrder(undefined, async (order) => {
+    await request("POST", "/orders?wait=5", { body: { consumerId: consumer, ...order }, key });
+    go({ consumer });
+  });
+};
+
+$("choose").onsubmit = (event) => {
+  event.preventDefault();
+  go({ consumer: $("consumer").value.trim() });
+};
+
+$("filter").onsubmit = (event) => {
+  event.preventDefault();
+  go([["consumer", view.consumer], ...[...new FormData($("filter"))].filter(([, value]) => value.trim())]);
+};
+
+window.onpopstate = open;
+open();
