@@ -111,7 +111,7 @@ bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio 
 .PHONY: pictures
 pictures: chromium ## Take the pictures of the examples' pages for the README
 	go test -count=1 -run TestPicture ./examples/planningpoker/web -picture $(CURDIR)/docs/images/planningpoker.png
-	go test -count=1 -run TestPicture ./examples/orderhistory/... -picture $(CURDIR)/docs/images/orderhistory.png
+	go test -count=1 -run TestPicture ./examples/orderhistory -picture $(CURDIR)/docs/images/orderhistory.png
 
 # Fetches event-store-adapter-js by its lock file, from whichever registry npm is configured for.
 .PHONY: interop

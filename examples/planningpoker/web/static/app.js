@@ -23,6 +23,10 @@ async function act(control, what, gone = say) {
   }
 }
 
+function isMissing(roomId) {
+  return request("GET", `/rooms/${roomId}`).then(() => false, (problem) => problem.status === 404);
+}
+
 function lobby() {
   const form = $("open");
   const { name, preset, deck, lifetime } = form.elements;
@@ -37,6 +41,8 @@ function lobby() {
       const room = { name: name.value.trim(), lifetimeMinutes: Number(lifetime.value) };
       if (cards.length > 0) room.deck = cards; // else the server's own
       const { roomId } = await request("POST", "/rooms?wait=true", room);
+      // A view that is far behind shows the room later than the server waits.
+      for (let tries = 0; tries < 30 && await isMissing(roomId); tries++) await new Promise((wake) => setTimeout(wake, 1000));
       location.assign(`/r/${roomId}`);
     });
   };
