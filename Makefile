@@ -54,8 +54,8 @@ REST   = $(shell go list $(PACKAGES) | grep -vE '/(internal/suite|internal/cmd/s
 
 .PHONY: chromium
 chromium:
-	@command -v chromium chromium-browser google-chrome >/dev/null || { \
-		echo "The tests of the examples' pages need Chromium: install it (Debian: apt-get install chromium). make test-short does without." >&2; exit 1; }
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && exit; done; \
+	echo "The tests of the examples' pages need Chromium: install it (Debian: apt-get install chromium). make test-short does without." >&2; exit 1
 
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
 # only make each other time out.
