@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,6 @@ func serve(ctx context.Context, client *dynamodb.Client, address, instance strin
   curl -b me '%[1]s/rooms/%[2]s/pick?wait=true' --json '{"card": "5"}'
   curl -b me %[1]s/rooms/%[2]s
   curl -b me -N %[1]s/rooms/%[2]s/events
-`, server.URL(), ulid.Make())
+`, server.URL(), ulid.MustNew(ulid.Now(), rand.Reader))
 	return errors.Join(server.Run(ctx), server.Close())
 }

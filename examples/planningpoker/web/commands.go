@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"math"
@@ -92,7 +93,7 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	if err := decode(r, &body); err != nil {
 		return rest.Reply{}, err
 	}
-	id := ulid.Make()
+	id := ulid.MustNew(ulid.Now(), rand.Reader) // whoever has it can come in, so nobody may guess it from another
 	if body.RoomID != "" {
 		var err error
 		if id, err = ulid.ParseStrict(body.RoomID); err != nil {

@@ -10,16 +10,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/planningpoker/client"
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/repository"
 )
 
 func TestWhoWatchesOnAnotherServerSeesEveryRoundToItsEnd(t *testing.T) {
@@ -102,6 +106,33 @@ func TestWhoWaitsInVainLearnsThatTheCommandWasAccepted(t *testing.T) {
 
 		assert.Equal(t, http.StatusAccepted, recorder.Code)
 		assert.JSONEq(t, `{"roomId": "`+roomID+`", "version": 1}`, recorder.Body.String())
+	}
+}
+
+// opensAll takes every command.
+type opensAll struct{}
+
+func (opensAll) Execute(
+	context.Context, string, aggregate.Decision[room.Room], ...repository.Option,
+) (done repository.Aggregate[room.Room], err error) {
+	return done, nil
+}
+
+func TestWhoKnowsARoomCannotGuessTheNextOne(t *testing.T) {
+	t.Parallel()
+	handler := web.New(web.Config{Rooms: opensAll{}, Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Now: time.Now})
+	beginnings := map[[6]byte]bool{}
+	for range 200 { // many of them in the same millisecond
+		request := httptest.NewRequest(http.MethodPost, "/rooms", strings.NewReader(`{"name": "Sprint 12"}`))
+		request.Header.Set("Content-Type", "application/json")
+		request.AddCookie(&http.Cookie{Name: "poker_user", Value: strings.Repeat("0", 32)})
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		id, err := ulid.ParseStrict(strings.TrimPrefix(recorder.Header().Get("Location"), "/rooms/"))
+		require.NoError(t, err)
+		beginning := [6]byte(id.Entropy())
+		require.False(t, beginnings[beginning], "an id must not be near another")
+		beginnings[beginning] = true
 	}
 }
 
