@@ -1,20 +1,25 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 const opening = `{"roomId": "` + roomID + `", "name": "Sprint 12", "deck": ["1", "2", "3"]}`
@@ -76,6 +81,57 @@ func TestUsersAreListedAndLookedUp(t *testing.T) {
 	assert.NotContains(t, bob.do(http.MethodGet, "/rooms/"+roomID+"/users", "").body, `"card"`)
 	ada.post("/rooms/"+roomID+"/leave", `{}`)
 	assert.Equal(t, http.StatusNotFound, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").status)
+}
+
+// changes is a database in which something happens between the first read and the second.
+type changes struct {
+	journal.Client
+	reads   *int
+	between func()
+}
+
+func (c changes) read() {
+	if *c.reads++; *c.reads == 2 {
+		c.between()
+	}
+}
+
+func (c changes) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	c.read()
+	return c.Client.Query(ctx, in, o...)
+}
+
+func (c changes) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	c.read()
+	return c.Client.GetItem(ctx, in, o...)
+}
+
+func TestACardThatWasNeverRevealedIsNotShownByTheRevealOfALaterRound(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+	s := serve(t, client, service.ServerConfig{})
+	ada := visit(t, s.URL())
+	ada.open(opening)
+	ada.join("Ada")
+	bob := visit(t, s.URL())
+	for _, query := range []string{"", "/users", "/users/" + ada.room().You} {
+		bob.join("Bob")
+		ada.post("/rooms/"+roomID+"/refresh", `{}`)
+		ada.post("/rooms/"+roomID+"/pick", `{"card": "2"}`)
+		db := changes{client, new(int), func() {
+			ada.post("/rooms/"+roomID+"/refresh", `{}`)
+			ada.post("/rooms/"+roomID+"/pick", `{"card": "3"}`)
+			bob.post("/rooms/"+roomID+"/pick", `{"card": "3"}`)
+		}}
+		handler := web.New(web.Config{View: view.NewDAO(db, "Room", time.Now), Feed: looksTwice{}, Metrics: http.NotFoundHandler()})
+		recorder := httptest.NewRecorder()
+
+		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/rooms/"+roomID+query, nil))
+
+		assert.Equal(t, http.StatusOK, recorder.Code)
+		assert.Contains(t, recorder.Body.String(), `"Ada"`)
+		assert.NotContains(t, recorder.Body.String(), `"card":"2"`, query)
+	}
 }
 
 func TestAllPickAtOnceAndAllSeeTheTruth(t *testing.T) {
