@@ -15,8 +15,8 @@ var Definition = aggregate.Define[Room]("room", Opened{}, Joined{}, Left{}, Pick
 // Event is anything that happens to a room.
 type Event = aggregate.Event[Room]
 
-// Decision is a command to a room. One that asks for what is so already changes nothing, so a command may be sent
-// again. Nothing happens in a room once it has expired. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
+// Decision is a command to a room. One that asks for what is so already changes nothing. It may be sent again, but [Pick] and
+// [Refresh] only with their round, lest they meet the next one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.
@@ -49,4 +49,5 @@ var (
 	ErrKicked    = errors.New("you were kicked out of the room and cannot join it again")
 	ErrFull      = errors.New("the room is full")
 	ErrRevealed  = errors.New("the cards are revealed, refresh the table to pick again")
+	ErrRoundOver = errors.New("the round is over, pick in the present one")
 )

@@ -134,6 +134,28 @@ func TestACardThatWasNeverRevealedIsNotShownByTheRevealOfALaterRound(t *testing.
 	}
 }
 
+func TestWhoSawTheRoundBeforeDoesNothingToTheNextOne(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, bob := visit(t, s.URL()), visit(t, s.URL())
+	ada.open(opening)
+	ada.join("Ada")
+	bob.join("Bob")
+	ada.post("/rooms/"+roomID+"/pick", `{"card": "2", "round": 1}`)
+	ada.post("/rooms/"+roomID+"/refresh", `{"round": 1}`)
+	ada.post("/rooms/"+roomID+"/pick", `{"card": "3", "round": 2}`)
+	before := ada.room()
+
+	bob.post("/rooms/"+roomID+"/refresh", `{"round": 1}`)
+	late := bob.do(http.MethodPost, "/rooms/"+roomID+"/pick", `{"card": "1", "round": 1}`)
+
+	assert.Equal(t, before, ada.room())
+	assert.Equal(t, http.StatusConflict, late.status)
+	assert.Contains(t, late.body, "the round is over")
+	bob.post("/rooms/"+roomID+"/refresh", `{"round": 2}`)
+	assert.Equal(t, 3, ada.room().Round)
+}
+
 func TestAllPickAtOnceAndAllSeeTheTruth(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)

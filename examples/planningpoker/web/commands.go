@@ -34,7 +34,11 @@ type (
 		Name string `json:"name"`
 	}
 	picking struct {
-		Card string `json:"card"`
+		Card  string `json:"card"`
+		Round int    `json:"round"` // that the visitor saw; 0 for the present one
+	}
+	refreshing struct {
+		Round int `json:"round"` // as in picking
 	}
 	kicking struct {
 		UserID string `json:"userId"`
@@ -51,10 +55,10 @@ func (a *api) commands() {
 		return room.Leave(user, now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/pick", command(a, func(user string, b picking, now time.Time) room.Decision {
-		return room.Pick(user, b.Card, now)
+		return room.Pick(user, b.Card, b.Round, now)
 	}))
-	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, _ nothing, now time.Time) room.Decision {
-		return room.Refresh(user, now)
+	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, b refreshing, now time.Time) room.Decision {
+		return room.Refresh(user, b.Round, now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/kick", command(a, func(user string, b kicking, now time.Time) room.Decision {
 		return room.Kick(b.UserID, user, now)

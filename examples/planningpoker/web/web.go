@@ -16,7 +16,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -77,14 +76,14 @@ func explain(err error) (status int, detail string, ok bool) {
 		http.StatusBadRequest:           {room.ErrInvalid, errNoVisitor},
 		http.StatusForbidden:            {room.ErrNotMember},
 		http.StatusNotFound:             {room.ErrNotFound, view.ErrNoUser},
-		http.StatusConflict:             {room.ErrExists, room.ErrKicked, room.ErrFull, room.ErrRevealed, room.ErrNotThere},
+		http.StatusConflict:             {room.ErrExists, room.ErrKicked, room.ErrFull, room.ErrRevealed, room.ErrRoundOver, room.ErrNotThere},
 		http.StatusGone:                 {room.ErrExpired},
 		http.StatusUnsupportedMediaType: {errNotJSON},
 		http.StatusServiceUnavailable:   {errNotReady},
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {
-				return status, strings.ReplaceAll(err.Error(), "\n", "; "), true
+				return status, err.Error(), true
 			}
 		}
 	}
