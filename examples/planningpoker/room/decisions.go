@@ -13,11 +13,15 @@ import (
 // Open opens a room for some time. Errors: [ErrInvalid], [ErrExists], [ErrExpired].
 func Open(name string, deck []string, lifetime time.Duration, now time.Time) Decision {
 	opened := Opened{name, deck, now.Add(lifetime).UTC().Truncate(time.Second)}
+	n := len(slices.Compact(slices.Sorted(slices.Values(deck))))
 	return func(r Room) ([]Event, error) {
-		if r.Round > 0 {
+		switch {
+		case r.Round > 0:
 			return nil, cmp.Or(r.admit(now), ErrExists)
+		case lifetime < minLifetime || lifetime > maxLifetime || n < len(deck) || n < minDeck || n > maxDeck:
+			return nil, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck)
 		}
-		return []Event{opened}, opened.validate(lifetime)
+		return []Event{opened}, cmp.Or(legible(maxRoomName, name), legible(maxCard, deck...))
 	}
 }
 
@@ -29,7 +33,7 @@ func Join(userID, name string, now time.Time) Decision {
 			return nil, err
 		case slices.Contains(r.Kicked, userID):
 			return nil, ErrKicked
-		case len(r.Members) >= maxMembers:
+		case len(r.Members) >= maxMembers || r.Joins >= maxJoins:
 			return nil, ErrFull
 		}
 		return []Event{Joined{userID, name, r.ExpiresAt}}, legible(maxUserName, name)
@@ -110,14 +114,6 @@ func (r Room) admit(now time.Time, members ...string) error {
 		return ErrNotMember
 	}
 	return nil
-}
-
-func (e Opened) validate(lifetime time.Duration) error {
-	n := len(slices.Compact(slices.Sorted(slices.Values(e.Deck))))
-	if lifetime < minLifetime || lifetime > maxLifetime || n < len(e.Deck) || n < minDeck || n > maxDeck {
-		return fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck)
-	}
-	return cmp.Or(legible(maxRoomName, e.Name), legible(maxCard, e.Deck...))
 }
 
 // legible texts can be seen, and are on one line.

@@ -42,12 +42,12 @@ func TestATeamPlaysARound(t *testing.T) {
 		When(room.Pick("ada", "2", 0, now)).Then(picked("ada", "2")).
 		When(room.Pick("bob", "☕", 0, now)).Then(picked("bob", "☕"), room.Revealed{}).
 		ThenState(room.Room{
-			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 1, Revealed: true, Members: []string{"ada", "bob"},
+			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 1, Revealed: true, Members: []string{"ada", "bob"}, Joins: 2,
 			Cards: map[string]string{"ada": "2", "bob": "☕"},
 		}).
 		When(room.Refresh("bob", 0, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
 		ThenState(room.Room{
-			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 2, Members: []string{"ada", "bob"},
+			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 2, Members: []string{"ada", "bob"}, Joins: 2,
 		})
 }
 
@@ -105,6 +105,21 @@ func TestARoomHasNoMoreMembersThanItCanHold(t *testing.T) {
 		When(room.Join("ada", "ADA", now)).ThenError(room.ErrFull).
 		When(room.Leave("user-0", now)).Then(room.Left{UserID: "user-0"}).
 		When(room.Join("ada", "ADA", now)).Then(ada)
+}
+
+func TestARoomDoesNotGrowByVisitorsWhoComeAndGo(t *testing.T) {
+	t.Parallel()
+	visits := []room.Event{opened, ada}
+	for n := range 300 - 2 {
+		user := fmt.Sprint("user-", n)
+		visits = append(visits, joined(user), room.Left{UserID: user})
+	}
+	given(t, visits...).
+		When(room.Join("bob", "BOB", now)).Then(bob).
+		When(room.Leave("bob", now)).Then(room.Left{UserID: "bob"}).
+		When(room.Join("eve", "EVE", now)).ThenError(room.ErrFull).
+		When(room.Join("ada", "ADA", now)).ThenNothing().
+		When(room.Pick("ada", "1", 0, now)).Then(picked("ada", "1"), room.Revealed{})
 }
 
 func TestWhoLeftMayJoinAgainBehindTheOthers(t *testing.T) {
