@@ -116,11 +116,15 @@ func (r Room) admit(now time.Time, members ...string) error {
 	return nil
 }
 
-// legible texts can be seen, and are on one line.
+// legible texts can be seen, are on one line, and do not turn it round. Joiners are let through, which emoji and some languages need.
 func legible(most int, texts ...string) error {
+	blank := []*unicode.RangeTable{unicode.Z, unicode.M, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point}
+	tricky := []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}
 	for _, s := range texts {
-		if len(s) > most || strings.TrimSpace(s) == "" || strings.ContainsFunc(s, unicode.IsControl) {
-			return fmt.Errorf("%w: %.20q is not a text of 1 to %d bytes", ErrInvalid, s, most)
+		seen := strings.TrimFunc(s, func(r rune) bool { return unicode.In(r, blank...) })
+		hidden := strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, tricky...) && !unicode.Is(unicode.Join_Control, r) })
+		if len(s) > most || seen == "" || hidden {
+			return fmt.Errorf("%w: %.20q is not a text of 1 to %d bytes that can be seen", ErrInvalid, s, most)
 		}
 	}
 	return nil

@@ -34,10 +34,9 @@ type Room struct {
 
 // Limits of a room: members at once, joins ever, cards, and bytes of names and cards. A character has up to four.
 const (
-	maxMembers, maxJoins              = 30, 300
-	minDeck, maxDeck                  = 2, 20
-	maxRoomName, maxUserName, maxCard = 240, 120, 8
-	minLifetime, maxLifetime          = time.Minute, 7 * 24 * time.Hour
+	maxMembers, maxJoins, minDeck, maxDeck = 30, 300, 2, 20
+	maxRoomName, maxUserName, maxCard      = 240, 120, 8
+	minLifetime, maxLifetime               = time.Minute, 7 * 24 * time.Hour
 )
 
 // Why a command is refused, for errors.Is.

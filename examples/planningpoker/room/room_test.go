@@ -95,6 +95,31 @@ func TestWhoJoinsHasAName(t *testing.T) {
 	given(t, opened).When(room.Join("ada", strings.Repeat("x", 120+1), now)).ThenError(room.ErrInvalid)
 }
 
+func TestANameIsSeenAsItIs(t *testing.T) {
+	t.Parallel()
+	for what, name := range map[string]string{
+		"a space of no width":        "\u200b",
+		"a joiner alone":             "\u200d",
+		"a variation selector alone": "\ufe0f",
+		"an accent alone":            "\u0301",
+		"a filler":                   "\u3164",
+		"no-break spaces":            "\u00a0\u2003",
+		"what turns the text round":  "\u202eadA",
+		"an isolate":                 "\u2066Ada",
+		"a hidden space":             "A\u200bda",
+		"a byte order mark":          "\ufeffAda",
+		"a line separator":           "A\u2028da",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			given(t, opened).When(room.Join("ada", name, now)).ThenError(room.ErrInvalid)
+		})
+	}
+	for _, name := range []string{"Zoë", "Zoe\u0308", "👩\u200d💻", "❤\ufe0f", "\u0645\u06cc\u200c\u0634\u0648\u062f", "नेहा", "李 明", "?"} {
+		given(t, opened).When(room.Join("ada", name, now)).Then(room.Joined{UserID: "ada", Name: name, ExpiresAt: closes})
+	}
+}
+
 func TestARoomHasNoMoreMembersThanItCanHold(t *testing.T) {
 	t.Parallel()
 	full := []room.Event{opened}

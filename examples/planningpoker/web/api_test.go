@@ -228,6 +228,8 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 		{ada, "POST", "/rooms", `{"name": "x", "roomId": "x"}`, 400, "roomId"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": 9223372036854775807}`, 400, "168h0m0s"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -1}`, 400, "168h0m0s"},
+		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "168h0m0s"}, // as nanoseconds: a minute and a half, mod 2^64
+		{ada, "POST", "/rooms", `{"name": "\u202e"}`, 400, "can be seen"},
 		{ada, "POST", "/rooms", `{"name": "x", "deck": ["1"]}`, 400, "2 to 20"},
 		{ada, "POST", "/rooms", `{"nome": "x"}`, 400, "nome"},
 		{ada, "POST", "/rooms", ``, 415, "application/json"},

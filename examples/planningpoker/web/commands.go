@@ -107,12 +107,12 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	if len(body.Deck) == 0 {
 		body.Deck = defaultDeck
 	}
-	lifetime := time.Duration(body.LifetimeMinutes) * time.Minute
-	switch {
-	case body.LifetimeMinutes == 0:
-		lifetime = defaultLifetime
-	case body.LifetimeMinutes > math.MaxInt64/int64(time.Minute):
-		lifetime = math.MaxInt64
+	lifetime := defaultLifetime
+	switch minutes := body.LifetimeMinutes; {
+	case minutes < 0 || minutes > math.MaxInt64/int64(time.Minute): // which the product would overflow
+		lifetime = math.MaxInt64 // is refused, as all that is too long
+	case minutes > 0:
+		lifetime = time.Duration(minutes) * time.Minute
 	}
 	opening := room.Open(strings.TrimSpace(body.Name), body.Deck, lifetime, a.Now())
 	version, status, err := a.execute(r, id.String(), opening, http.StatusCreated)
