@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -176,12 +177,14 @@ func TestAServerWhoseTablesDoNotAnswerIsNotReady(t *testing.T) {
 			assert.Positive(t, fault.Fired())
 		})
 	}
+	var log bytes.Buffer
 	unready := web.New(web.Config{
-		Feed: looksTwice{}, Metrics: http.NotFoundHandler(),
+		Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Ready: func(context.Context) error { return errors.New("the consumer of the view does not run") },
 	})
 	recorder := httptest.NewRecorder()
 	unready.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	assert.Equal(t, http.StatusServiceUnavailable, recorder.Code)
-	assert.Contains(t, recorder.Body.String(), "does not run")
+	assert.NotContains(t, recorder.Body.String(), "does not run", "why is not for everybody")
+	assert.Contains(t, log.String(), "does not run")
 }

@@ -72,6 +72,9 @@ func New(config Config) http.Handler {
 }
 
 func explain(err error) (status int, detail string, ok bool) {
+	if errors.Is(err, errNotReady) { // for a reason that is not for everybody
+		return http.StatusServiceUnavailable, errNotReady.Error(), true
+	}
 	for status, reasons := range map[int][]error{
 		http.StatusBadRequest:           {room.ErrInvalid, errNoVisitor},
 		http.StatusForbidden:            {room.ErrNotMember},
@@ -79,7 +82,6 @@ func explain(err error) (status int, detail string, ok bool) {
 		http.StatusConflict:             {room.ErrExists, room.ErrKicked, room.ErrFull, room.ErrRevealed, room.ErrRoundOver, room.ErrNotThere},
 		http.StatusGone:                 {room.ErrExpired},
 		http.StatusUnsupportedMediaType: {errNotJSON},
-		http.StatusServiceUnavailable:   {errNotReady},
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {
