@@ -14,11 +14,9 @@ import (
 )
 
 // serve runs a server until the context ends.
-func serve(ctx context.Context, client *dynamodb.Client, address, instance string, out, log io.Writer) error {
-	server, err := service.Start(ctx, client, service.ServerConfig{
-		Address: address, Instance: instance,
-		Logger: quiet(log),
-	})
+func serve(ctx context.Context, client *dynamodb.Client, config service.ServerConfig, out, log io.Writer) error {
+	config.Logger = quiet(log)
+	server, err := service.Start(ctx, client, config)
 	if err != nil {
 		return err
 	}

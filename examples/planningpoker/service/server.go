@@ -45,6 +45,8 @@ type ServerConfig struct {
 	Instance string            // names the process among those on the same tables, the same after a restart; default: host and port
 	Consumer subscriber.Config // Journal and ConsumerGroup are filled in
 	Logger   *slog.Logger      // default: slog.Default()
+	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that does TLS.
+	SecureCookie bool
 }
 
 // Start opens the service and serves it. It returns when all parts run, or when one cannot or the context has ended; after that
@@ -108,7 +110,7 @@ func (s *Server) assemble(config ServerConfig) (err error) {
 	s.http = &http.Server{
 		Handler: web.New(web.Config{
 			Rooms: s.Rooms, View: s.View, Feed: s.feed, Wait: s.Wait, Ready: s.Ready, Now: s.now, Logger: config.Logger,
-			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+			SecureCookie: config.SecureCookie, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,

@@ -207,6 +207,13 @@ func TestAnIDSaysNothingOfItsSecret(t *testing.T) {
 	assert.NotEqual(t, you, visit(t, s.URL()).room().You)
 }
 
+func TestBehindAProxyThatDoesTLSTheCookieIsForHTTPSAlone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{SecureCookie: true})
+	cookie := stranger(t, s.URL()).do(http.MethodGet, "/", "").header.Get("Set-Cookie")
+	assert.Regexp(t, `^poker_user=[0-9a-f]{32}; .*; Secure(;|$)`, cookie)
+}
+
 func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})

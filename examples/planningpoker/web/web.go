@@ -38,7 +38,7 @@ type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
 }
 
-// Config is what the API is made of. All but Logger is required.
+// Config is what the API is made of. All but SecureCookie and Logger is required.
 type Config struct {
 	Rooms Rooms
 	View  *view.DAO
@@ -48,7 +48,9 @@ type Config struct {
 	Ready   func(context.Context) error // why commands or queries would fail
 	Metrics http.Handler
 	Now     func() time.Time
-	Logger  *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
+	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that does TLS.
+	SecureCookie bool
+	Logger       *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
 }
 
 type api struct {
@@ -68,7 +70,7 @@ func New(config Config) http.Handler {
 	a.mux.Handle("HEAD /rooms/{id}/events", a.existRoom) // a stream without content would not end
 	a.operations()
 	page(a.mux)
-	return secure(visit(a.mux))
+	return secure(visit(a.mux, config.SecureCookie))
 }
 
 func explain(err error) (status int, detail string, ok bool) {
