@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/planningpoker/load"
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 )
 
 func main() {
@@ -40,8 +41,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags.SetOutput(log)
 	switch command {
 	case "serve":
-		address := flags.String("listen", "127.0.0.1:8080", "address of the page and the REST API")
-		instance := flags.String("instance", "", "name of this process among those on the same tables, the same after a restart (default host and port)")
+		var config service.ServerConfig
+		flags.StringVar(&config.Address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
+		flags.StringVar(&config.Instance, "instance", "", "name of this process among those on the same tables, the same after a restart (default host and port)")
+		flags.BoolVar(&config.SecureCookie, "secure-cookie", false, "have browsers send the cookie by https alone, behind a proxy that does TLS")
 		if err := parse(flags, args); err != nil {
 			return err
 		}
@@ -50,7 +53,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(out, "On", dynamo.Where())
-		return serve(ctx, client, *address, *instance, out, log)
+		return serve(ctx, client, config, out, log)
 	case "load":
 		config := load.Config{Logger: quiet(log)}
 		flags.IntVar(&config.Rooms, "rooms", 50, "how many rooms")
@@ -70,6 +73,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(out, report)
+		if report.Failed > 0 {
+			return fmt.Errorf("%d commands failed, or were shown on no page", report.Failed)
+		}
 		return nil
 	default:
 		return fmt.Errorf("there is no command %q, only serve and load", command)

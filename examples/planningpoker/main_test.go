@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/examples/planningpoker/client"
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
@@ -47,7 +48,7 @@ func TestTheServerSaysWhereItIsServesAndStopsWithItsStreams(t *testing.T) {
 	defer interrupt()
 	var out, log terminal
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, db, "127.0.0.1:0", "", &out, &log) }()
+	go func() { ended <- serve(ctx, db, service.ServerConfig{Address: "127.0.0.1:0"}, &out, &log) }()
 
 	var base string
 	require.Eventually(t, func() bool {
@@ -85,12 +86,15 @@ func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out terminal
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, testdb.Client(t), "127.0.0.1:0", "", &out, io.Discard) }()
+	go func() {
+		ended <- serve(ctx, testdb.Client(t), service.ServerConfig{Address: "127.0.0.1:0"}, &out, io.Discard)
+	}()
 	require.Eventually(t, func() bool { return strings.Contains(out.String(), "/events\n") }, patience, 10*time.Millisecond)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	me := &http.Client{Transport: transport}
 	var cookie *http.Cookie
+	tried := 0
 
 	for line := range strings.Lines(out.String()) {
 		_, command, found := strings.Cut(strings.TrimSpace(line), "http://")
@@ -117,7 +121,9 @@ func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 		for _, set := range response.Cookies() {
 			cookie = set
 		}
+		tried++
 	}
+	assert.Equal(t, 5, tried, "all but the stream must be recognised in %s", &out)
 
 	interrupt()
 	require.NoError(t, <-ended)
@@ -125,7 +131,7 @@ func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 	t.Parallel()
-	err := serve(t.Context(), testdb.Client(t), "127.0.0.1:-1", "", io.Discard, io.Discard)
+	err := serve(t.Context(), testdb.Client(t), service.ServerConfig{Address: "127.0.0.1:-1"}, io.Discard, io.Discard)
 	assert.Error(t, err)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +14,9 @@ import (
 )
 
 // serve runs a server until the context ends.
-func serve(ctx context.Context, client *dynamodb.Client, address, instance string, out, log io.Writer) error {
-	server, err := service.Start(ctx, client, service.ServerConfig{
-		Address: address, Instance: instance,
-		Logger: quiet(log),
-	})
+func serve(ctx context.Context, client *dynamodb.Client, config service.ServerConfig, out, log io.Writer) error {
+	config.Logger = quiet(log)
+	server, err := service.Start(ctx, client, config)
 	if err != nil {
 		return err
 	}
@@ -29,6 +28,6 @@ func serve(ctx context.Context, client *dynamodb.Client, address, instance strin
   curl -b me '%[1]s/rooms/%[2]s/pick?wait=true' --json '{"card": "5"}'
   curl -b me %[1]s/rooms/%[2]s
   curl -b me -N %[1]s/rooms/%[2]s/events
-`, server.URL(), ulid.Make())
+`, server.URL(), ulid.MustNew(ulid.Now(), rand.Reader))
 	return errors.Join(server.Run(ctx), server.Close())
 }

@@ -14,6 +14,9 @@ import (
 
 var deck = []string{"1", "2", "3", "5", "8"}
 
+// again is how long a page waits until it asks for a stream once more.
+const again = 100 * time.Millisecond
+
 // game is one room with its players, and one who watches.
 type game struct {
 	roomID  string
@@ -65,6 +68,10 @@ func (g *game) open(ctx context.Context, users int) (err error) {
 		defer g.watching.Done()
 		for watching.Err() == nil { // as a browser does when a stream ends
 			_ = g.watcher.Watch(watching, g.roomID, g.show)
+			select {
+			case <-watching.Done():
+			case <-time.After(again):
+			}
 		}
 	}()
 	return nil
@@ -158,6 +165,13 @@ func (g *game) finish(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	g.stopWatching()
+	g.stop()
+}
+
+// stop stops watching, if that has begun.
+func (g *game) stop() {
+	if g.stopWatching != nil {
+		g.stopWatching()
+	}
 	g.watching.Wait()
 }

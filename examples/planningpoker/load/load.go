@@ -63,6 +63,7 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 	for i := range games {
 		players, watcher := servers[i%2], servers[(i+i/2)%2]
 		games[i] = newGame(players.URL, watcher.URL, transport, config)
+		defer games[i].stop()
 	}
 	if err := each(games, func(g *game) error { return g.open(ctx, config.Users) }); err != nil {
 		return nil, fmt.Errorf("open the rooms: %w", err)

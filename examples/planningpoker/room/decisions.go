@@ -2,7 +2,6 @@ package room
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,11 +13,15 @@ import (
 // Open opens a room for some time. Errors: [ErrInvalid], [ErrExists], [ErrExpired].
 func Open(name string, deck []string, lifetime time.Duration, now time.Time) Decision {
 	opened := Opened{name, deck, now.Add(lifetime).UTC().Truncate(time.Second)}
+	n := len(slices.Compact(slices.Sorted(slices.Values(deck))))
 	return func(r Room) ([]Event, error) {
-		if r.Round > 0 {
+		switch {
+		case r.Round > 0:
 			return nil, cmp.Or(r.admit(now), ErrExists)
+		case lifetime < minLifetime || lifetime > maxLifetime || n < len(deck) || n < minDeck || n > maxDeck:
+			return nil, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck)
 		}
-		return []Event{opened}, opened.validate(lifetime)
+		return []Event{opened}, cmp.Or(legible(maxRoomName, name), legible(maxCard, deck...))
 	}
 }
 
@@ -30,10 +33,10 @@ func Join(userID, name string, now time.Time) Decision {
 			return nil, err
 		case slices.Contains(r.Kicked, userID):
 			return nil, ErrKicked
-		case len(r.Members) >= maxMembers:
+		case len(r.Members) >= maxMembers || r.Joins >= maxJoins:
 			return nil, ErrFull
 		}
-		return []Event{Joined{userID, name, r.ExpiresAt}}, legible(name, maxUserName)
+		return []Event{Joined{userID, name, r.ExpiresAt}}, legible(maxUserName, name)
 	}
 }
 
@@ -47,12 +50,15 @@ func Leave(userID string, now time.Time) Decision {
 	}
 }
 
-// Pick picks a card, or another one instead. Errors: [ErrNotMember], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
-func Pick(userID, card string, now time.Time) Decision {
+// Pick picks a card, or another one, in the round that the user saw; 0: the present one.
+// Errors: [ErrNotMember], [ErrRoundOver], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
+func Pick(userID, card string, round int, now time.Time) Decision {
 	return func(r Room) ([]Event, error) {
 		switch err := r.admit(now, userID); {
 		case err != nil:
 			return nil, err
+		case cmp.Or(round, r.Round) != r.Round:
+			return nil, ErrRoundOver
 		case !slices.Contains(r.Deck, card):
 			return nil, fmt.Errorf("%w: there is no card %q in the deck", ErrInvalid, card)
 		case r.Cards[userID] == card:
@@ -64,10 +70,10 @@ func Pick(userID, card string, now time.Time) Decision {
 	}
 }
 
-// Refresh takes the cards back for the next round, revealed or not. Errors: [ErrNotMember].
-func Refresh(userID string, now time.Time) Decision {
+// Refresh takes the cards of the round that the user saw back, revealed or not; 0: the present one. Errors: [ErrNotMember].
+func Refresh(userID string, round int, now time.Time) Decision {
 	return func(r Room) ([]Event, error) {
-		if err := r.admit(now, userID); err != nil || len(r.Cards) == 0 && !r.Revealed {
+		if err := r.admit(now, userID); err != nil || cmp.Or(round, r.Round) != r.Round || len(r.Cards) == 0 && !r.Revealed {
 			return nil, err
 		}
 		return []Event{TableRefreshed{slices.Clone(r.Members)}}, nil
@@ -110,22 +116,16 @@ func (r Room) admit(now time.Time, members ...string) error {
 	return nil
 }
 
-func (e Opened) validate(lifetime time.Duration) error {
-	faults := []error{legible(e.Name, maxRoomName)}
-	n := len(slices.Compact(slices.Sorted(slices.Values(e.Deck))))
-	if lifetime < minLifetime || lifetime > maxLifetime || n < len(e.Deck) || n < minDeck || n > maxDeck {
-		faults = append(faults, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck))
-	}
-	for _, card := range e.Deck {
-		faults = append(faults, legible(card, maxCard))
-	}
-	return errors.Join(faults...)
-}
-
-// legible texts can be seen, and are on one line.
-func legible(s string, most int) error {
-	if len(s) > most || strings.TrimSpace(s) == "" || strings.ContainsFunc(s, unicode.IsControl) {
-		return fmt.Errorf("%w: %.20q is not a text of 1 to %d bytes", ErrInvalid, s, most)
+// legible texts can be seen, are on one line, and do not turn it round. Joiners are let through, which emoji and some languages need.
+func legible(most int, texts ...string) error {
+	blank := []*unicode.RangeTable{unicode.Z, unicode.M, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point}
+	tricky := []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}
+	for _, s := range texts {
+		seen := strings.TrimFunc(s, func(r rune) bool { return unicode.In(r, blank...) })
+		hidden := strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, tricky...) && !unicode.Is(unicode.Join_Control, r) })
+		if len(s) > most || seen == "" || hidden {
+			return fmt.Errorf("%w: %.20q is not a text of 1 to %d bytes that can be seen", ErrInvalid, s, most)
+		}
 	}
 	return nil
 }

@@ -40,9 +40,7 @@ type (
 	}
 )
 
-// The names under which events are stored stay the same for good.
-
-func (Opened) EventType() string         { return "room.opened.v1" }
+func (Opened) EventType() string         { return "room.opened.v1" } // the names are stored: they stay the same for good
 func (Joined) EventType() string         { return "room.joined.v1" }
 func (Left) EventType() string           { return "room.left.v1" }
 func (Picked) EventType() string         { return "room.picked.v1" }
@@ -54,7 +52,7 @@ func (e Opened) Apply(r *Room) {
 	*r = Room{Name: e.Name, Deck: e.Deck, ExpiresAt: e.ExpiresAt, Round: 1, Cards: map[string]string{}}
 }
 
-func (e Joined) Apply(r *Room)       { r.Members = append(r.Members, e.UserID) }
+func (e Joined) Apply(r *Room)       { r.Members = append(r.Members, e.UserID); r.Joins++ }
 func (e Picked) Apply(r *Room)       { r.Cards[e.UserID] = e.Card }
 func (Revealed) Apply(r *Room)       { r.Revealed = true }
 func (TableRefreshed) Apply(r *Room) { r.Round++; r.Revealed = false; clear(r.Cards) }

@@ -15,8 +15,8 @@ var Definition = aggregate.Define[Room]("room", Opened{}, Joined{}, Left{}, Pick
 // Event is anything that happens to a room.
 type Event = aggregate.Event[Room]
 
-// Decision is a command to a room. One that asks for what is so already changes nothing, so a command may be sent
-// again. Nothing happens in a room once it has expired. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
+// Decision is a command to a room. One that asks for what is so already changes nothing. It may be sent again, but [Pick] and
+// [Refresh] only with their round, lest they meet the next one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.
@@ -27,15 +27,16 @@ type Room struct {
 	Round     int               `json:"round"`     // from 1
 	Revealed  bool              `json:"revealed"`
 	Members   []string          `json:"members"` // user ids of those who are there now, in the order in which they joined
+	Joins     int               `json:"joins"`   // ever, as what is known of a user stays as long as the room
 	Cards     map[string]string `json:"cards"`   // that members have picked
 	Kicked    []string          `json:"kicked"`  // user ids of those who may not return
 }
 
-// Limits of a room: members at once, cards, and bytes of names and cards. A character has up to four.
+// Limits of a room: members at once, joins ever, cards, and bytes of names and cards. A character has up to four.
 const (
-	maxMembers, minDeck, maxDeck      = 30, 2, 20
-	maxRoomName, maxUserName, maxCard = 240, 120, 8
-	minLifetime, maxLifetime          = time.Minute, 7 * 24 * time.Hour
+	maxMembers, maxJoins, minDeck, maxDeck = 30, 300, 2, 20
+	maxRoomName, maxUserName, maxCard      = 240, 120, 8
+	minLifetime, maxLifetime               = time.Minute, 7 * 24 * time.Hour
 )
 
 // Why a command is refused, for errors.Is.
@@ -47,6 +48,7 @@ var (
 	ErrNotMember = errors.New("you are not in the room, join it first")
 	ErrNotThere  = errors.New("there is no such user in the room")
 	ErrKicked    = errors.New("you were kicked out of the room and cannot join it again")
-	ErrFull      = errors.New("the room is full")
+	ErrFull      = errors.New("the room is full, or too many have come and gone: open another one")
 	ErrRevealed  = errors.New("the cards are revealed, refresh the table to pick again")
+	ErrRoundOver = errors.New("the round is over, pick in the present one")
 )

@@ -38,16 +38,16 @@ func TestATeamPlaysARound(t *testing.T) {
 		When(room.Open("Sprint 12", deck, time.Hour, now)).Then(opened).
 		When(room.Join("ada", "ADA", now)).Then(ada).
 		When(room.Join("bob", "BOB", now)).Then(bob).
-		When(room.Pick("ada", "3", now)).Then(picked("ada", "3")).
-		When(room.Pick("ada", "2", now)).Then(picked("ada", "2")).
-		When(room.Pick("bob", "☕", now)).Then(picked("bob", "☕"), room.Revealed{}).
+		When(room.Pick("ada", "3", 0, now)).Then(picked("ada", "3")).
+		When(room.Pick("ada", "2", 0, now)).Then(picked("ada", "2")).
+		When(room.Pick("bob", "☕", 0, now)).Then(picked("bob", "☕"), room.Revealed{}).
 		ThenState(room.Room{
-			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 1, Revealed: true, Members: []string{"ada", "bob"},
+			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 1, Revealed: true, Members: []string{"ada", "bob"}, Joins: 2,
 			Cards: map[string]string{"ada": "2", "bob": "☕"},
 		}).
-		When(room.Refresh("bob", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
+		When(room.Refresh("bob", 0, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
 		ThenState(room.Room{
-			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 2, Members: []string{"ada", "bob"},
+			Name: "Sprint 12", Deck: deck, ExpiresAt: closes, Round: 2, Members: []string{"ada", "bob"}, Joins: 2,
 		})
 }
 
@@ -95,6 +95,31 @@ func TestWhoJoinsHasAName(t *testing.T) {
 	given(t, opened).When(room.Join("ada", strings.Repeat("x", 120+1), now)).ThenError(room.ErrInvalid)
 }
 
+func TestANameIsSeenAsItIs(t *testing.T) {
+	t.Parallel()
+	for what, name := range map[string]string{
+		"a space of no width":        "\u200b",
+		"a joiner alone":             "\u200d",
+		"a variation selector alone": "\ufe0f",
+		"an accent alone":            "\u0301",
+		"a filler":                   "\u3164",
+		"no-break spaces":            "\u00a0\u2003",
+		"what turns the text round":  "\u202eadA",
+		"an isolate":                 "\u2066Ada",
+		"a hidden space":             "A\u200bda",
+		"a byte order mark":          "\ufeffAda",
+		"a line separator":           "A\u2028da",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			given(t, opened).When(room.Join("ada", name, now)).ThenError(room.ErrInvalid)
+		})
+	}
+	for _, name := range []string{"Zoë", "Zoe\u0308", "👩\u200d💻", "❤\ufe0f", "\u0645\u06cc\u200c\u0634\u0648\u062f", "नेहा", "李 明", "?"} {
+		given(t, opened).When(room.Join("ada", name, now)).Then(room.Joined{UserID: "ada", Name: name, ExpiresAt: closes})
+	}
+}
+
 func TestARoomHasNoMoreMembersThanItCanHold(t *testing.T) {
 	t.Parallel()
 	full := []room.Event{opened}
@@ -107,11 +132,26 @@ func TestARoomHasNoMoreMembersThanItCanHold(t *testing.T) {
 		When(room.Join("ada", "ADA", now)).Then(ada)
 }
 
+func TestARoomDoesNotGrowByVisitorsWhoComeAndGo(t *testing.T) {
+	t.Parallel()
+	visits := []room.Event{opened, ada}
+	for n := range 300 - 2 {
+		user := fmt.Sprint("user-", n)
+		visits = append(visits, joined(user), room.Left{UserID: user})
+	}
+	given(t, visits...).
+		When(room.Join("bob", "BOB", now)).Then(bob).
+		When(room.Leave("bob", now)).Then(room.Left{UserID: "bob"}).
+		When(room.Join("eve", "EVE", now)).ThenError(room.ErrFull).
+		When(room.Join("ada", "ADA", now)).ThenNothing().
+		When(room.Pick("ada", "1", 0, now)).Then(picked("ada", "1"), room.Revealed{})
+}
+
 func TestWhoLeftMayJoinAgainBehindTheOthers(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada, bob, picked("ada", "1")).
 		When(room.Leave("ada", now)).Then(room.Left{UserID: "ada"}).
-		When(room.Pick("ada", "2", now)).ThenError(room.ErrNotMember).
+		When(room.Pick("ada", "2", 0, now)).ThenError(room.ErrNotMember).
 		When(room.Join("ada", "ADA", now)).Then(ada).
 		ThenStateFunc(func(t testing.TB, r room.Room) {
 			assert.Equal(t, []string{"bob", "ada"}, r.Members)
@@ -123,15 +163,15 @@ func TestWhoWasKickedMayNotReturn(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada, bob).
 		When(room.Kick("bob", "ada", now)).Then(room.Kicked{UserID: "bob", By: "ada"}).
-		When(room.Pick("bob", "2", now)).ThenError(room.ErrNotMember).
+		When(room.Pick("bob", "2", 0, now)).ThenError(room.ErrNotMember).
 		When(room.Join("bob", "BOB", now)).ThenError(room.ErrKicked)
 }
 
 func TestOnlyMembersPickRefreshAndKick(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada).
-		When(room.Pick("eve", "1", now)).ThenError(room.ErrNotMember).
-		When(room.Refresh("eve", now)).ThenError(room.ErrNotMember).
+		When(room.Pick("eve", "1", 0, now)).ThenError(room.ErrNotMember).
+		When(room.Refresh("eve", 0, now)).ThenError(room.ErrNotMember).
 		When(room.Kick("ada", "eve", now)).ThenError(room.ErrNotMember)
 }
 
@@ -144,8 +184,8 @@ func TestNobodyIsKickedWhoIsNotThere(t *testing.T) {
 func TestOnlyCardsOfTheDeckArePicked(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada).
-		When(room.Pick("ada", "4", now)).ThenError(room.ErrInvalid).
-		When(room.Pick("ada", "", now)).ThenError(room.ErrInvalid)
+		When(room.Pick("ada", "4", 0, now)).ThenError(room.ErrInvalid).
+		When(room.Pick("ada", "", 0, now)).ThenError(room.ErrInvalid)
 }
 
 func TestTheCardsAreRevealedWhenTheLastWithoutOneGoes(t *testing.T) {
@@ -163,19 +203,32 @@ func TestTheCardsAreRevealedWhenTheLastWithoutOneGoes(t *testing.T) {
 func TestRevealedCardsStayUntilTheTableIsRefreshed(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada, picked("ada", "1"), room.Revealed{}).
-		When(room.Pick("ada", "2", now)).ThenError(room.ErrRevealed).
+		When(room.Pick("ada", "2", 0, now)).ThenError(room.ErrRevealed).
 		When(room.Join("bob", "BOB", now)).Then(bob).
-		When(room.Pick("bob", "2", now)).ThenError(room.ErrRevealed).
+		When(room.Pick("bob", "2", 0, now)).ThenError(room.ErrRevealed).
 		When(room.Leave("bob", now)).Then(room.Left{UserID: "bob"}).
 		ThenStateFunc(func(t testing.TB, r room.Room) { assert.True(t, r.Revealed) }).
-		When(room.Refresh("ada", now)).Then(room.TableRefreshed{UserIDs: []string{"ada"}}).
-		When(room.Pick("ada", "2", now)).Then(picked("ada", "2"), room.Revealed{})
+		When(room.Refresh("ada", 0, now)).Then(room.TableRefreshed{UserIDs: []string{"ada"}}).
+		When(room.Pick("ada", "2", 0, now)).Then(picked("ada", "2"), room.Revealed{})
 }
 
 func TestATableIsRefreshedBeforeAllHavePicked(t *testing.T) {
 	t.Parallel()
 	given(t, opened, ada, bob, picked("ada", "1")).
-		When(room.Refresh("bob", now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
+		When(room.Refresh("bob", 0, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
+}
+
+func TestWhatWasMeantForARoundDoesNothingToTheNextOne(t *testing.T) {
+	t.Parallel()
+	given(t, opened, ada, bob, picked("ada", "1"), picked("bob", "2"), room.Revealed{}).
+		When(room.Pick("ada", "2", 2, now)).ThenError(room.ErrRoundOver).
+		When(room.Refresh("ada", 1, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}}).
+		When(room.Pick("ada", "3", 2, now)).Then(picked("ada", "3")).
+		When(room.Refresh("bob", 1, now)).ThenNothing().
+		When(room.Refresh("ada", 1, now)).ThenNothing().
+		When(room.Pick("bob", "2", 1, now)).ThenError(room.ErrRoundOver).
+		When(room.Pick("ada", "3", 1, now)).ThenError(room.ErrRoundOver).
+		When(room.Refresh("bob", 2, now)).Then(room.TableRefreshed{UserIDs: []string{"ada", "bob"}})
 }
 
 func TestACommandThatAsksForWhatIsSoChangesNothing(t *testing.T) {
@@ -183,16 +236,16 @@ func TestACommandThatAsksForWhatIsSoChangesNothing(t *testing.T) {
 	given(t, opened, ada).When(room.Join("ada", "ADA", now)).ThenNothing()
 	given(t, opened, ada).When(room.Join("ada", "Ada L.", now)).ThenNothing()
 	given(t, opened, ada).When(room.Leave("bob", now)).ThenNothing()
-	given(t, opened, ada, bob, picked("ada", "1")).When(room.Pick("ada", "1", now)).ThenNothing()
-	given(t, opened, ada, picked("ada", "1"), room.Revealed{}).When(room.Pick("ada", "1", now)).ThenNothing()
-	given(t, opened, ada).When(room.Refresh("ada", now)).ThenNothing()
+	given(t, opened, ada, bob, picked("ada", "1")).When(room.Pick("ada", "1", 0, now)).ThenNothing()
+	given(t, opened, ada, picked("ada", "1"), room.Revealed{}).When(room.Pick("ada", "1", 0, now)).ThenNothing()
+	given(t, opened, ada).When(room.Refresh("ada", 0, now)).ThenNothing()
 	given(t, opened, ada, bob, room.Kicked{UserID: "bob", By: "ada"}).When(room.Kick("bob", "ada", now)).ThenNothing()
 }
 
 func commands(at time.Time) map[string]room.Decision {
 	return map[string]room.Decision{
-		"join": room.Join("eve", "EVE", at), "leave": room.Leave("ada", at), "pick": room.Pick("ada", "1", at),
-		"refresh": room.Refresh("ada", at), "kick": room.Kick("bob", "ada", at),
+		"join": room.Join("eve", "EVE", at), "leave": room.Leave("ada", at), "pick": room.Pick("ada", "1", 0, at),
+		"refresh": room.Refresh("ada", 0, at), "kick": room.Kick("bob", "ada", at),
 	}
 }
 

@@ -36,6 +36,9 @@ const (
 	trailingDelay   = 4 * time.Second
 )
 
+// closeTimeout is how long a handler has to finish what it is at.
+const closeTimeout = 5 * time.Second
+
 func prompt(config subscriber.Config) subscriber.Config {
 	config.PollInterval = cmp.Or(config.PollInterval, pollInterval)
 	config.MaxPollInterval = cmp.Or(config.MaxPollInterval, maxPollInterval)
@@ -56,7 +59,7 @@ func (s *Service) NewConsumer(config subscriber.Config, logger watermill.LoggerA
 	if err != nil {
 		return nil, err
 	}
-	router, err := message.NewRouter(message.RouterConfig{}, logger)
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout}, logger)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -33,6 +34,8 @@ type Server struct {
 	address  string
 	ended    chan error // one of each part that runs
 	parts    int
+	closing  atomic.Bool
+	cancel   context.CancelFunc // of what runs
 }
 
 // ServerConfig configures a [Server]. The zero value serves on any free port of this machine.
@@ -42,9 +45,12 @@ type ServerConfig struct {
 	Instance string            // names the process among those on the same tables, the same after a restart; default: host and port
 	Consumer subscriber.Config // Journal and ConsumerGroup are filled in
 	Logger   *slog.Logger      // default: slog.Default()
+	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that does TLS.
+	SecureCookie bool
 }
 
-// Start opens the service and serves it. It returns when all parts run.
+// Start opens the service and serves it. It returns when all parts run, or when one cannot or the context has ended; after that
+// the context does nothing.
 func Start(ctx context.Context, client journal.Client, config ServerConfig) (*Server, error) {
 	if config.Address == "" {
 		config.Address = "127.0.0.1:0"
@@ -64,18 +70,23 @@ func Start(ctx context.Context, client journal.Client, config ServerConfig) (*Se
 	if err := server.assemble(config); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	running := context.WithoutCancel(ctx) // until Close
-	server.run(func() error { return server.Consumer.Run(running) })
-	server.run(func() error { return server.feed.Run(running) })
+	// Parts run until Close, but for those that have not begun: a router that does not run cannot be closed, only canceled.
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	server.cancel = cancel
+	server.run("the consumer", func() error { return server.Consumer.Run(running) })
+	server.run("the feed", func() error { return server.feed.Run(running) })
 	for _, started := range []<-chan struct{}{server.Consumer.Running(), server.feed.Running()} {
 		select {
 		case <-started:
-		case err := <-server.ended:
-			server.ended <- err
-			return nil, errors.Join(err, server.Close(), listener.Close())
+			continue
+		case <-ctx.Done():
+			err = ctx.Err()
+		case err = <-server.ended:
+			server.parts--
 		}
+		return nil, errors.Join(err, server.abandon(), listener.Close())
 	}
-	server.run(func() error { return server.http.Serve(listener) })
+	server.run("the HTTP server", func() error { return server.http.Serve(listener) })
 	return server, nil
 }
 
@@ -99,7 +110,7 @@ func (s *Server) assemble(config ServerConfig) (err error) {
 	s.http = &http.Server{
 		Handler: web.New(web.Config{
 			Rooms: s.Rooms, View: s.View, Feed: s.feed, Wait: s.Wait, Ready: s.Ready, Now: s.now, Logger: config.Logger,
-			Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+			SecureCookie: config.SecureCookie, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		}),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -108,9 +119,39 @@ func (s *Server) assemble(config ServerConfig) (err error) {
 	return nil
 }
 
-func (s *Server) run(part func() error) {
+// run runs a part, which is not to end before Close.
+func (s *Server) run(name string, part func() error) {
 	s.parts++
-	go func() { s.ended <- part() }()
+	go func() {
+		err := part()
+		if err == nil && !s.closing.Load() {
+			err = fmt.Errorf("%s has ended", name)
+		}
+		s.ended <- err
+	}()
+}
+
+// abandon ends parts of which some have not begun.
+func (s *Server) abandon() error {
+	s.closing.Store(true)
+	s.cancel()
+	err := s.wait()
+	select {
+	case <-s.feed.Running():
+		return errors.Join(err, s.feed.Close()) // leaves no consumer group behind
+	default:
+		return err
+	}
+}
+
+// wait waits for the parts to end, and gives the errors of those that did not end because they were told to.
+func (s *Server) wait() (err error) {
+	for ; s.parts > 0; s.parts-- {
+		if end := <-s.ended; end != nil && !errors.Is(end, http.ErrServerClosed) && !errors.Is(end, context.Canceled) {
+			err = errors.Join(err, fmt.Errorf("planning poker: %w", end))
+		}
+	}
+	return err
 }
 
 // instance names a process by its machine and port. The name becomes a part of a consumer group's, which has no slash.
@@ -125,7 +166,8 @@ func instance(address string) string {
 // URL is where it serves.
 func (s *Server) URL() string { return "http://" + s.address }
 
-// Ready tells whether commands and queries work: the tables answer, and the view is kept up to date.
+// Ready tells whether commands and queries work: the tables answer, and the consumer runs. How far
+// behind the view is, its metrics say.
 func (s *Server) Ready(ctx context.Context) error {
 	if !s.Consumer.router.IsRunning() || s.Consumer.router.IsClosed() {
 		return errors.New("the consumer of the view does not run")
@@ -149,11 +191,7 @@ func (s *Server) Run(ctx context.Context) error {
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()
-	err := errors.Join(s.feed.Close(), s.http.Shutdown(ctx), s.Consumer.Close())
-	for ; s.parts > 0; s.parts-- {
-		if end := <-s.ended; end != nil && !errors.Is(end, http.ErrServerClosed) {
-			err = errors.Join(err, fmt.Errorf("planning poker: %w", end))
-		}
-	}
-	return err
+	s.closing.Store(true)
+	defer s.cancel()
+	return errors.Join(s.feed.Close(), s.http.Shutdown(ctx), s.Consumer.Close(), s.wait())
 }

@@ -133,7 +133,7 @@ func (g *game) next(who *player) (command string, body client.Body) {
 }
 
 // untilDone sends a request again until the server has decided: it may be down, or its database may not answer. A command that was carried out
-// without a reply is as good as one that asks for what is so already.
+// without a reply may be carried out twice then, as it says no round: the journal tells what came of it.
 func (p *play) untilDone(ctx context.Context, request func() error) {
 	for ctx.Err() == nil {
 		err := request()

@@ -26,6 +26,7 @@ type replayed struct {
 	version uint64
 	state   room.Room
 	ever    map[string]string // the names of all who were in it, by user id
+	writes  int               // of rows, by the events from the first one on
 }
 
 func roomAggregate(id string) aggregate.ID {
@@ -43,8 +44,16 @@ func replay(t *testing.T, s *service.Service, id string) replayed {
 		require.NoError(t, room.Definition.Replay(&r.state, record.EventType, record.Payload))
 		event, err := room.Definition.Decode(record.EventType, record.Payload)
 		require.NoError(t, err)
-		if joined, ok := event.(room.Joined); ok {
-			r.ever[joined.UserID] = joined.Name
+		switch e := event.(type) {
+		case room.Joined:
+			r.ever[e.UserID] = e.Name
+			r.writes += 2
+		case room.Opened, room.Revealed:
+			r.writes++
+		case room.TableRefreshed:
+			r.writes += 1 + len(e.UserIDs)
+		default:
+			r.writes += 2
 		}
 	}
 	return r

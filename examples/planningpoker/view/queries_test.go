@@ -17,7 +17,7 @@ import (
 func TestWhoIsThereIsFoundUntilTheyLeave(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	f.execute(f.join("ada"), f.join("bob"), room.Pick("ada", "2", f.now()), room.Leave("bob", f.now()))
+	f.execute(f.join("ada"), f.join("bob"), room.Pick("ada", "2", 0, f.now()), room.Leave("bob", f.now()))
 	f.project("view", f.view)
 
 	users, err := f.view.GetActiveUsers(t.Context(), id)
@@ -111,7 +111,7 @@ func TestAQueryNeverShowsHalfAnEvent(t *testing.T) {
 			f, db := setupWithFaults(t, dynamotest.Seed(seed))
 			f.execute(f.join("ada"), f.join("bob"))
 			f.project("view", f.view)
-			f.execute(room.Pick("ada", "1", f.now()))
+			f.execute(room.Pick("ada", "1", 0, f.now()))
 			db.Inject(dynamotest.Tear(func(context.Context) {
 				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 				defer cancel()

@@ -20,7 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrNoUser says that a room never had such a user.
+// ErrNoUser says that a room never had such a user, that they have left where only those who are there count, or that the room
+// has expired.
 var ErrNoUser = errors.New("there is no such user in the room")
 
 // Room is a room as queries show it.

@@ -1,20 +1,25 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 const opening = `{"roomId": "` + roomID + `", "name": "Sprint 12", "deck": ["1", "2", "3"]}`
@@ -78,6 +83,79 @@ func TestUsersAreListedAndLookedUp(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").status)
 }
 
+// changes is a database in which something happens between the first read and the second.
+type changes struct {
+	journal.Client
+	reads   *int
+	between func()
+}
+
+func (c changes) read() {
+	if *c.reads++; *c.reads == 2 {
+		c.between()
+	}
+}
+
+func (c changes) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	c.read()
+	return c.Client.Query(ctx, in, o...)
+}
+
+func (c changes) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	c.read()
+	return c.Client.GetItem(ctx, in, o...)
+}
+
+func TestACardThatWasNeverRevealedIsNotShownByTheRevealOfALaterRound(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+	s := serve(t, client, service.ServerConfig{})
+	ada := visit(t, s.URL())
+	ada.open(opening)
+	ada.join("Ada")
+	bob := visit(t, s.URL())
+	for _, query := range []string{"", "/users", "/users/" + ada.room().You} {
+		bob.join("Bob")
+		ada.post("/rooms/"+roomID+"/refresh", `{}`)
+		ada.post("/rooms/"+roomID+"/pick", `{"card": "2"}`)
+		db := changes{client, new(int), func() {
+			ada.post("/rooms/"+roomID+"/refresh", `{}`)
+			ada.post("/rooms/"+roomID+"/pick", `{"card": "3"}`)
+			bob.post("/rooms/"+roomID+"/pick", `{"card": "3"}`)
+		}}
+		handler := web.New(web.Config{View: view.NewDAO(db, "Room", time.Now), Feed: looksTwice{}, Metrics: http.NotFoundHandler()})
+		recorder := httptest.NewRecorder()
+
+		handler.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/rooms/"+roomID+query, nil))
+
+		assert.Equal(t, http.StatusOK, recorder.Code)
+		assert.Contains(t, recorder.Body.String(), `"Ada"`)
+		assert.NotContains(t, recorder.Body.String(), `"card":"2"`, query)
+	}
+}
+
+func TestWhoSawTheRoundBeforeDoesNothingToTheNextOne(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, bob := visit(t, s.URL()), visit(t, s.URL())
+	ada.open(opening)
+	ada.join("Ada")
+	bob.join("Bob")
+	ada.post("/rooms/"+roomID+"/pick", `{"card": "2", "round": 1}`)
+	ada.post("/rooms/"+roomID+"/refresh", `{"round": 1}`)
+	ada.post("/rooms/"+roomID+"/pick", `{"card": "3", "round": 2}`)
+	before := ada.room()
+
+	bob.post("/rooms/"+roomID+"/refresh", `{"round": 1}`)
+	late := bob.do(http.MethodPost, "/rooms/"+roomID+"/pick", `{"card": "1", "round": 1}`)
+
+	assert.Equal(t, before, ada.room())
+	assert.Equal(t, http.StatusConflict, late.status)
+	assert.Contains(t, late.body, "the round is over")
+	bob.post("/rooms/"+roomID+"/refresh", `{"round": 2}`)
+	assert.Equal(t, 3, ada.room().Round)
+}
+
 func TestAllPickAtOnceAndAllSeeTheTruth(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
@@ -129,6 +207,13 @@ func TestAnIDSaysNothingOfItsSecret(t *testing.T) {
 	assert.NotEqual(t, you, visit(t, s.URL()).room().You)
 }
 
+func TestBehindAProxyThatDoesTLSTheCookieIsForHTTPSAlone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{SecureCookie: true})
+	cookie := stranger(t, s.URL()).do(http.MethodGet, "/", "").header.Get("Set-Cookie")
+	assert.Regexp(t, `^poker_user=[0-9a-f]{32}; .*; Secure(;|$)`, cookie)
+}
+
 func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
@@ -150,6 +235,8 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 		{ada, "POST", "/rooms", `{"name": "x", "roomId": "x"}`, 400, "roomId"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": 9223372036854775807}`, 400, "168h0m0s"},
 		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -1}`, 400, "168h0m0s"},
+		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "168h0m0s"}, // as nanoseconds: a minute and a half, mod 2^64
+		{ada, "POST", "/rooms", `{"name": "\u202e"}`, 400, "can be seen"},
 		{ada, "POST", "/rooms", `{"name": "x", "deck": ["1"]}`, 400, "2 to 20"},
 		{ada, "POST", "/rooms", `{"nome": "x"}`, 400, "nome"},
 		{ada, "POST", "/rooms", ``, 415, "application/json"},

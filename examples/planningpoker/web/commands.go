@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"math"
@@ -33,7 +34,11 @@ type (
 		Name string `json:"name"`
 	}
 	picking struct {
-		Card string `json:"card"`
+		Card  string `json:"card"`
+		Round int    `json:"round"` // that the visitor saw; 0 for the present one
+	}
+	refreshing struct {
+		Round int `json:"round"` // as in picking
 	}
 	kicking struct {
 		UserID string `json:"userId"`
@@ -50,10 +55,10 @@ func (a *api) commands() {
 		return room.Leave(user, now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/pick", command(a, func(user string, b picking, now time.Time) room.Decision {
-		return room.Pick(user, b.Card, now)
+		return room.Pick(user, b.Card, b.Round, now)
 	}))
-	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, _ nothing, now time.Time) room.Decision {
-		return room.Refresh(user, now)
+	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, b refreshing, now time.Time) room.Decision {
+		return room.Refresh(user, b.Round, now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/kick", command(a, func(user string, b kicking, now time.Time) room.Decision {
 		return room.Kick(b.UserID, user, now)
@@ -92,7 +97,7 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	if err := decode(r, &body); err != nil {
 		return rest.Reply{}, err
 	}
-	id := ulid.Make()
+	id := ulid.MustNew(ulid.Now(), rand.Reader) // whoever has it can come in, so nobody may guess it from another
 	if body.RoomID != "" {
 		var err error
 		if id, err = ulid.ParseStrict(body.RoomID); err != nil {
@@ -102,12 +107,12 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	if len(body.Deck) == 0 {
 		body.Deck = defaultDeck
 	}
-	lifetime := time.Duration(body.LifetimeMinutes) * time.Minute
-	switch {
-	case body.LifetimeMinutes == 0:
-		lifetime = defaultLifetime
-	case body.LifetimeMinutes > math.MaxInt64/int64(time.Minute):
-		lifetime = math.MaxInt64
+	lifetime := defaultLifetime
+	switch minutes := body.LifetimeMinutes; {
+	case minutes < 0 || minutes > math.MaxInt64/int64(time.Minute): // which the product would overflow
+		lifetime = math.MaxInt64 // is refused, as all that is too long
+	case minutes > 0:
+		lifetime = time.Duration(minutes) * time.Minute
 	}
 	opening := room.Open(strings.TrimSpace(body.Name), body.Deck, lifetime, a.Now())
 	version, status, err := a.execute(r, id.String(), opening, http.StatusCreated)

@@ -13,7 +13,7 @@ import (
 // readiness bounds how long the readiness check waits for the database.
 const readiness = 3 * time.Second
 
-var errNotReady = errors.New("not ready")
+var errNotReady = errors.New("not ready, the log says why")
 
 func (a *api) operations() {
 	a.mux.Handle("GET /healthz", func(*http.Request) (rest.Reply, error) {

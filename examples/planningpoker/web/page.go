@@ -38,9 +38,7 @@ func secure(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "same-origin") // whoever has a room's address can come in
 		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		if h.Get("Cache-Control") == "" {
-			h.Set("Cache-Control", "no-cache") // a new version of the program has a new page
-		}
+		h.Set("Cache-Control", "no-cache") // a new version of the program has a new page
 		next.ServeHTTP(w, r)
 	})
 }

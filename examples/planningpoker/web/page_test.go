@@ -116,6 +116,33 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 	for _, u := range []*browsertest.User{ada, ben} {
 		u.Sees("Round 2", "0 of 2 have picked")
 	}
+
+	// Ben's refresh is on its way until Ada has picked in the next round.
+	browsertest.Evaluate[any](ben, `{
+		const fetch = window.fetch;
+		window.fetch = async (...request) => {
+			await new Promise((release) => { window.release = release; });
+			const reply = await fetch(...request);
+			window.replied = reply.status;
+			return reply;
+		};
+		null;
+	}`)
+	ben.Press("Refresh the table")
+	ben.Waits(`window.release !== undefined`)
+	ada.Press("1")
+	ben.Sees("1 of 2 have picked")
+	ada.Press("Refresh the table")
+	ben.Sees("Round 3", "0 of 2 have picked")
+	ada.Press("8")
+	ben.Sees("1 of 2 have picked")
+	browsertest.Evaluate[any](ben, `{ window.release(); null; }`)
+	ben.Waits(`window.replied === 200`)
+	ben.Sees("Round 3", "1 of 2 have picked")
+	ada.Press("Refresh the table")
+	for _, u := range []*browsertest.User{ada, ben} {
+		u.Sees("Round 4", "0 of 2 have picked")
+	}
 }
 
 func TestTheCardThatWasClickedLastCounts(t *testing.T) {

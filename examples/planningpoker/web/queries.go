@@ -40,12 +40,18 @@ func (a *api) queries() {
 }
 
 func (a *api) getRoom(r *http.Request) (rest.Reply, error) {
+	document, err := a.seen(r)
+	return rest.Reply{Body: document}, err
+}
+
+// seen is what the visitor may see of the room in the path. All of it comes from one query: whether cards are revealed is only
+// known of the round in which they were picked.
+func (a *api) seen(r *http.Request) (Room, error) {
 	id, err := roomID(r)
 	if err != nil {
-		return rest.Reply{}, err
+		return Room{}, err
 	}
-	document, err := a.document(r.Context(), id, you(r))
-	return rest.Reply{Body: document}, err
+	return a.document(r.Context(), id, you(r))
 }
 
 func (a *api) document(ctx context.Context, id, you string) (Room, error) {
@@ -76,35 +82,21 @@ func (a *api) existRoom(r *http.Request) (rest.Reply, error) {
 }
 
 func (a *api) getUsers(r *http.Request) (rest.Reply, error) {
-	id, err := roomID(r)
-	if err != nil {
-		return rest.Reply{}, err
-	}
-	active, err := a.View.GetActiveUsers(r.Context(), id)
-	if err != nil {
-		return rest.Reply{}, err
-	}
-	// The room after the users: cards that are revealed by now were not picked in a later round.
-	now, err := a.View.GetRoom(r.Context(), id)
-	return rest.Reply{Body: map[string]any{"users": users(active, you(r), now.Revealed)}}, err
+	document, err := a.seen(r)
+	return rest.Reply{Body: map[string]any{"users": document.Users}}, err
 }
 
 func (a *api) getUser(r *http.Request) (rest.Reply, error) {
-	id, err := roomID(r)
+	document, err := a.seen(r)
 	if err != nil {
 		return rest.Reply{}, err
 	}
-	u, noUser := a.View.GetUser(r.Context(), id, r.PathValue("userID"))
-	now, err := a.View.GetRoom(r.Context(), id)
-	switch {
-	case err != nil:
-		return rest.Reply{}, err // which tells more than that there is no user
-	case noUser != nil:
-		return rest.Reply{}, noUser
-	case u.Left:
-		return rest.Reply{}, view.ErrNoUser
+	for _, u := range document.Users {
+		if u.UserID == r.PathValue("userID") {
+			return rest.Reply{Body: u}, nil
+		}
 	}
-	return rest.Reply{Body: users([]view.User{u}, you(r), now.Revealed)[0]}, nil
+	return rest.Reply{}, view.ErrNoUser
 }
 
 func users(all []view.User, you string, revealed bool) []User {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -10,16 +11,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/planningpoker/client"
+	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/repository"
 )
 
 func TestWhoWatchesOnAnotherServerSeesEveryRoundToItsEnd(t *testing.T) {
@@ -105,6 +110,33 @@ func TestWhoWaitsInVainLearnsThatTheCommandWasAccepted(t *testing.T) {
 	}
 }
 
+// opensAll takes every command.
+type opensAll struct{}
+
+func (opensAll) Execute(
+	context.Context, string, aggregate.Decision[room.Room], ...repository.Option,
+) (done repository.Aggregate[room.Room], err error) {
+	return done, nil
+}
+
+func TestWhoKnowsARoomCannotGuessTheNextOne(t *testing.T) {
+	t.Parallel()
+	handler := web.New(web.Config{Rooms: opensAll{}, Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Now: time.Now})
+	beginnings := map[[6]byte]bool{}
+	for range 200 { // many of them in the same millisecond
+		request := httptest.NewRequest(http.MethodPost, "/rooms", strings.NewReader(`{"name": "Sprint 12"}`))
+		request.Header.Set("Content-Type", "application/json")
+		request.AddCookie(&http.Cookie{Name: "poker_user", Value: strings.Repeat("0", 32)})
+		recorder := httptest.NewRecorder()
+		handler.ServeHTTP(recorder, request)
+		id, err := ulid.ParseStrict(strings.TrimPrefix(recorder.Header().Get("Location"), "/rooms/"))
+		require.NoError(t, err)
+		beginning := [6]byte(id.Entropy())
+		require.False(t, beginnings[beginning], "an id must not be near another")
+		beginnings[beginning] = true
+	}
+}
+
 func TestThePageIsServedForEachRoomAndLoadsNothingFromElsewhere(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
@@ -145,12 +177,14 @@ func TestAServerWhoseTablesDoNotAnswerIsNotReady(t *testing.T) {
 			assert.Positive(t, fault.Fired())
 		})
 	}
+	var log bytes.Buffer
 	unready := web.New(web.Config{
-		Feed: looksTwice{}, Metrics: http.NotFoundHandler(),
+		Feed: looksTwice{}, Metrics: http.NotFoundHandler(), Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		Ready: func(context.Context) error { return errors.New("the consumer of the view does not run") },
 	})
 	recorder := httptest.NewRecorder()
 	unready.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 	assert.Equal(t, http.StatusServiceUnavailable, recorder.Code)
-	assert.Contains(t, recorder.Body.String(), "does not run")
+	assert.NotContains(t, recorder.Body.String(), "does not run", "why is not for everybody")
+	assert.Contains(t, log.String(), "does not run")
 }

@@ -26,8 +26,8 @@ var errNoVisitor = errors.New("the cookie " + visitorCookie + " is missing, whic
 
 type visitorKey struct{}
 
-// visit finds out who asks, and gives those who are new a cookie with the reply to a GET.
-func visit(next http.Handler) http.Handler {
+// visit finds out who asks, and gives those who are new a cookie with the reply to a GET, for encrypted connections only if it is secure.
+func visit(next http.Handler, secure bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		userID := ""
 		if cookie, err := r.Cookie(visitorCookie); err == nil {
@@ -39,7 +39,7 @@ func visit(next http.Handler) http.Handler {
 			value := hex.EncodeToString(secret)
 			http.SetCookie(w, &http.Cookie{
 				Name: visitorCookie, Value: value, Path: "/", MaxAge: int(visitorAge.Seconds()),
-				HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: r.TLS != nil,
+				HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: secure || r.TLS != nil,
 			})
 			userID = userIDOf(value)
 		}

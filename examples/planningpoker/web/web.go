@@ -16,7 +16,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -39,7 +38,7 @@ type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
 }
 
-// Config is what the API is made of. All but Logger is required.
+// Config is what the API is made of. All but SecureCookie and Logger is required.
 type Config struct {
 	Rooms Rooms
 	View  *view.DAO
@@ -49,7 +48,9 @@ type Config struct {
 	Ready   func(context.Context) error // why commands or queries would fail
 	Metrics http.Handler
 	Now     func() time.Time
-	Logger  *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
+	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that does TLS.
+	SecureCookie bool
+	Logger       *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
 }
 
 type api struct {
@@ -69,22 +70,24 @@ func New(config Config) http.Handler {
 	a.mux.Handle("HEAD /rooms/{id}/events", a.existRoom) // a stream without content would not end
 	a.operations()
 	page(a.mux)
-	return secure(visit(a.mux))
+	return secure(visit(a.mux, config.SecureCookie))
 }
 
 func explain(err error) (status int, detail string, ok bool) {
+	if errors.Is(err, errNotReady) { // for a reason that is not for everybody
+		return http.StatusServiceUnavailable, errNotReady.Error(), true
+	}
 	for status, reasons := range map[int][]error{
 		http.StatusBadRequest:           {room.ErrInvalid, errNoVisitor},
 		http.StatusForbidden:            {room.ErrNotMember},
 		http.StatusNotFound:             {room.ErrNotFound, view.ErrNoUser},
-		http.StatusConflict:             {room.ErrExists, room.ErrKicked, room.ErrFull, room.ErrRevealed, room.ErrNotThere},
+		http.StatusConflict:             {room.ErrExists, room.ErrKicked, room.ErrFull, room.ErrRevealed, room.ErrRoundOver, room.ErrNotThere},
 		http.StatusGone:                 {room.ErrExpired},
 		http.StatusUnsupportedMediaType: {errNotJSON},
-		http.StatusServiceUnavailable:   {errNotReady},
 	} {
 		for _, reason := range reasons {
 			if errors.Is(err, reason) {
-				return status, strings.ReplaceAll(err.Error(), "\n", "; "), true
+				return status, err.Error(), true
 			}
 		}
 	}

@@ -55,14 +55,14 @@ function room(id) {
   const attempt = (control, what) => act(control, what, closed);
   const { name } = $("join").elements;
   let view; // the newest that came
-  let pending; // the card that was clicked: {card, version}, with the version that shows it once it is known
+  let pending; // the card that was clicked: {card, round, version}, with the version that shows it once it is known
   let leaving = false;
 
   function update(newest) {
     if (view && newest.version < view.version) return; // from a server that is behind the one before
     const before = view;
     view = newest;
-    if (pending?.version <= view.version) pending = undefined;
+    if (pending?.version <= view.version || pending?.round < view.round) pending = undefined;
     const wasHere = document.activeElement?.closest("#play, #join");
     show(view, pending?.card);
     $("room").hidden = false;
@@ -124,7 +124,7 @@ function room(id) {
     const card = target.closest("button");
     if (!card || view.revealed) return;
     stopAt($("hand").children, card);
-    pending = { card: card.value };
+    pending = { card: card.value, round: view.round };
     show(view, pending.card);
     attempt($("hand"), pick);
   };
@@ -135,7 +135,7 @@ function room(id) {
     try {
       while (pending && pending !== sent) {
         sent = pending;
-        sent.version = (await command("pick", { card: sent.card })).version;
+        sent.version = (await command("pick", { card: sent.card, round: sent.round })).version;
       }
     } finally {
       if (!(pending?.version > view.version)) pending = undefined;
@@ -143,7 +143,10 @@ function room(id) {
     }
   }
 
-  $("refresh").onclick = () => attempt($("refresh"), () => command("refresh"));
+  $("refresh").onclick = () => {
+    const { round } = view; // as somebody else may have refreshed it by the time this arrives
+    attempt($("refresh"), () => command("refresh", { round }));
+  };
   $("leave").onclick = () => attempt($("leave"), async () => {
     leaving = true;
     await command("leave").catch((problem) => {

@@ -69,7 +69,7 @@ export function listen(path, { handlers, connected, refused, why = path }) {
     clearTimeout(watchdog);
     if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     const problem = await request("GET", why).then(() => null, (problem) => problem);
-    if (problem?.status >= 400 && problem.status < 500) refused(problem);
+    if (problem?.status === 404 || problem?.status === 410) refused(problem); // anything else, such as too many requests, passes
     else watchdog = setTimeout(open, again);
   }
 
