@@ -134,6 +134,30 @@ func TestACommandThatIsSentAgainWithItsKeyTakesEffectOnce(t *testing.T) {
 	problem(t, c.send(http.MethodPost, cancel, "", "Idempotency-Key", "four"), http.StatusConflict)
 }
 
+func TestAKeyIsOneConsumersAndOneOrders(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	const naan, rice = `[{"name": "Naan", "quantity": 1, "priceCents": 350}]`, `[{"name": "Rice", "quantity": 1, "priceCents": 280}]`
+	place := func(orderID, consumer, restaurant, lines string) answer {
+		return c.send(http.MethodPost, "/orders", fmt.Sprintf(`{%s"consumerId": %q, "restaurant": %q, "lines": %s}`,
+			orderID, consumer, restaurant, lines), "Idempotency-Key", "one")
+	}
+	adas := decode[api.Accepted](t, place("", "ada", "Ajanta", naan))
+	bobs := decode[api.Accepted](t, place("", "bob", "Ajanta", naan))
+	assert.NotEqual(t, adas.OrderID, bobs.OrderID, "bob must not get ada's order")
+	assert.Equal(t, uint64(1), bobs.Version)
+
+	const other = "the Idempotency-Key belongs to another order: send what it was sent with, or choose a new one"
+	assert.Equal(t, other, problem(t, place("", "ada", "Ajanta", rice), http.StatusConflict))
+	assert.Equal(t, other, problem(t, place("", "ada", "Chez Vin", naan), http.StatusConflict))
+	byID := fmt.Sprintf(`"orderId": %q, `, adas.OrderID)
+	assert.Equal(t, other, problem(t, place(byID, "bob", "Ajanta", naan), http.StatusConflict), "nor by its id")
+
+	require.Equal(t, http.StatusOK, c.post("/orders/"+adas.OrderID+"/revise", `{"lines": `+rice+`}`).StatusCode)
+	again := decode[api.Accepted](t, place("", "ada", "Ajanta", naan))
+	assert.Equal(t, uint64(2), again.Version, "it is the order that was placed, whatever has become of it")
+}
+
 func TestACommandWaitsUntilTheHistoryShowsIt(t *testing.T) {
 	t.Parallel()
 	c := serve(t)

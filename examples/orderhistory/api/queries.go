@@ -86,7 +86,7 @@ func explain(err error) (status int, detail string, ok bool) {
 		return http.StatusBadRequest, err.Error(), true
 	case errors.Is(err, errMediaType):
 		return http.StatusUnsupportedMediaType, err.Error(), true
-	case errors.Is(err, errExists):
+	case errors.Is(err, errExists), errors.Is(err, errOtherOrder):
 		return http.StatusConflict, err.Error(), true
 	case errors.Is(err, history.ErrNotFound):
 		return http.StatusNotFound, "the history has no such order, or not yet", true
