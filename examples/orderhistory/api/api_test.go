@@ -167,14 +167,26 @@ func TestACommandWaitsUntilTheHistoryShowsIt(t *testing.T) {
 	assert.Equal(t, uint64(1), decode[history.Order](t, c.get("/orders/first")).Versions.Order)
 }
 
-func TestACommandDoesNotWaitForEver(t *testing.T) {
+func TestACommandThatWasCarriedOutIsNoErrorWhereTheHistoryCannotBeWaitedFor(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, api.Config{
-		Orders:    stub[order.Order]{},
-		WaitShown: func(context.Context, aggregate.ID, uint64) error { return groups.ErrNotApplied },
-	})
-	assert.JSONEq(t, `{"orderId": "made.up", "service": "order", "version": 1, "status": "", "shown": false}`,
-		string(c.post("/orders?wait=1", strings.Replace(curry, `"orderId": %q, `, "", 1)).body))
+	for name, fault := range map[string]error{
+		"it takes longer":   groups.ErrNotApplied,
+		"the table is busy": fmt.Errorf("wait: %w", journal.ErrThrottled),
+		"anything else":     errors.New("connection refused"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := serveWith(t, api.Config{
+				Orders: stub[order.Order]{}, WaitShown: func(context.Context, aggregate.ID, uint64) error { return fault },
+			})
+			placed := c.post("/orders?wait=1", strings.Replace(curry, `"orderId": %q, `, "", 1))
+			assert.Equal(t, http.StatusCreated, placed.StatusCode)
+			assert.JSONEq(t, `{"orderId": "made.up", "service": "order", "version": 1, "status": "", "shown": false}`, string(placed.body))
+			cancelled := c.post("/orders/made.up/cancel?wait=1", "")
+			assert.Equal(t, http.StatusOK, cancelled.StatusCode)
+			assert.Contains(t, string(cancelled.body), `"shown":false`)
+		})
+	}
 }
 
 func TestTheStreamSaysWhenAConsumersOrdersHaveChanged(t *testing.T) {

@@ -59,9 +59,9 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 	case done.Repeated && !places(details, done.State):
 		return rest.Reply{}, errOtherOrder
 	}
-	reply, err := answer(s, r, order.Definition, body.OrderID, done)
+	reply := answer(s, r, order.Definition, body.OrderID, done)
 	reply.Status, reply.Location = http.StatusCreated, "/orders/"+url.PathEscape(body.OrderID)
-	return reply, err
+	return reply, nil
 }
 
 var (
@@ -89,7 +89,7 @@ func command[S any](
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		return answer(s, r, definition, id, done)
+		return answer(s, r, definition, id, done), nil
 	}
 }
 
@@ -106,33 +106,25 @@ func carryOut[S any](
 	return to.Execute(r.Context(), id, decide, once)
 }
 
-func answer[S any](
-	s *server, r *http.Request, definition aggregate.Definition[S], id string, done repository.Aggregate[S],
-) (rest.Reply, error) {
+func answer[S any](s *server, r *http.Request, definition aggregate.Definition[S], id string, done repository.Aggregate[S]) rest.Reply {
 	accepted := Accepted{OrderID: id, Service: definition.Type(), Version: done.Version, Status: statusOf(done.State)}
 	if seconds := r.URL.Query().Get("wait"); seconds != "" {
-		shown, err := s.awaitShown(r.Context(), seconds, aggregate.ID{Type: definition.Type(), Value: id}, done.Version)
-		if err != nil {
-			return rest.Reply{}, err
-		}
+		shown := s.awaitShown(r.Context(), seconds, aggregate.ID{Type: definition.Type(), Value: id}, done.Version)
 		accepted.Shown = &shown
 	}
-	return rest.Reply{Body: accepted}, nil
+	return rest.Reply{Body: accepted}
 }
 
-// awaitShown gives false where the history takes longer.
-func (s *server) awaitShown(ctx context.Context, seconds string, id aggregate.ID, version uint64) (bool, error) {
-	n, err := strconv.Atoi(seconds)
-	if err != nil {
-		return false, rest.BadRequest("wait: %w", err)
-	}
+// awaitShown gives false where the history takes longer, or cannot be asked: the command was carried out, so that is no error of the command.
+func (s *server) awaitShown(ctx context.Context, seconds string, id aggregate.ID, version uint64) bool {
+	n, _ := strconv.Atoi(seconds) // the description lets only numbers pass
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(n)*time.Second)
 	defer cancel()
-	err = s.WaitShown(ctx, id, version)
-	if errors.Is(err, groups.ErrNotApplied) {
-		return false, nil
+	err := s.WaitShown(ctx, id, version)
+	if err != nil && !errors.Is(err, groups.ErrNotApplied) {
+		s.Logger.Error("Could not wait for the history", "aggregate", id.String(), "version", version, "error", err)
 	}
-	return err == nil, err
+	return err == nil
 }
 
 func statusOf(state any) string {
