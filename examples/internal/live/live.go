@@ -49,6 +49,8 @@ type Feed struct {
 	groups *groups.Groups
 	router *message.Router
 
+	lookAgain time.Duration
+
 	mu       sync.Mutex
 	watchers map[string]map[chan struct{}]struct{}
 	closed   bool
@@ -67,7 +69,7 @@ func New(config Config) (*Feed, error) {
 		return nil, err
 	}
 	f := &Feed{
-		config: config, groups: groups.New(config.Journal), router: router,
+		config: config, groups: groups.New(config.Journal), router: router, lookAgain: lookAgain,
 		watchers: map[string]map[chan struct{}]struct{}{},
 	}
 	consume := config.Subscriber
@@ -173,9 +175,10 @@ func (f *Feed) concernsSomebody(r *journal.Record) bool {
 	return len(f.watchers) > 0
 }
 
-// patience is how long the read model has to apply an event, and again is when it is asked once more after an error.
+// patience is how long the read model has to apply an event: longer than its other processes take to notice that one has crashed, a lease of 10 seconds
+// and a quarter of it by default. again is when it is asked once more after an error.
 const (
-	patience = 5 * time.Second
+	patience = 15 * time.Second
 	again    = 100 * time.Millisecond
 )
 

@@ -297,6 +297,27 @@ func TestAStreamDoesNotShowTheSameTwice(t *testing.T) {
 	assert.Equal(t, []string{": still there"}, third)
 }
 
+func TestAStreamLooksAgainAfterAWhileInAnyCase(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	feed := f.feed(f.journal, "one")
+	feed.LookAgainEvery(time.Millisecond)
+	news := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "news"}, nil })
+	state := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "state", ID: "1"}, nil })
+	news.next() // retry
+	state.next()
+	for range 3 {
+		event, _ := news.next()
+		assert.Equal(t, []string{"event: news", "data: null"}, event, "there may be some, nobody knows")
+	}
+	event, _ := state.next()
+	assert.Contains(t, event, "id: 1")
+	for range 3 {
+		event, _ = state.next()
+		assert.Equal(t, []string{": still there"}, event, "it is the same")
+	}
+}
+
 func TestNothingIsReadForAnEventThatNobodyWatches(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
