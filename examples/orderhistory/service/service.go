@@ -80,9 +80,17 @@ func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service
 	return s, nil
 }
 
-// WaitShown waits until the history shows an event of one of the aggregates, as long as the context lasts. Errors: groups.ErrNotApplied.
+// WaitShown waits until queries of an order show an event of one of the aggregates, as long as the context lasts.
+// Errors: groups.ErrNotApplied, also where it is applied and not shown; those of groups.Groups.WaitApplied and history.OrderHistoryDao.AwaitOrder.
 func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64) error {
-	return groups.New(s.Journal).WaitApplied(ctx, HistoryGroup, id, version)
+	if err := groups.New(s.Journal).WaitApplied(ctx, HistoryGroup, id, version); err != nil {
+		return err
+	}
+	_, err := s.History.AwaitOrder(ctx, id, version)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", groups.ErrNotApplied, err)
+	}
+	return err
 }
 
 // IsEmpty tells that there is no order.
