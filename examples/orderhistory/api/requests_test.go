@@ -59,6 +59,16 @@ func TestABodyThatDoesNotComeInTimeIsNoFaultOfItsText(t *testing.T) {
 	assert.Contains(t, problem(t, answer{reply.Result(), reply.Body.Bytes()}, http.StatusRequestTimeout), "did not come in time")
 }
 
+func TestAnotherSiteCannotCancelAnOrder(t *testing.T) {
+	t.Parallel()
+	c := stubbed(t, nil)
+	const cancel = "/orders/first/cancel" // which needs no body, so a form can send it
+	assert.Equal(t, http.StatusOK, c.send(http.MethodPost, cancel, "", "Origin", c.base).StatusCode)
+	refused := c.send(http.MethodPost, cancel, "", "Sec-Fetch-Site", "cross-site")
+	assert.Contains(t, problem(t, refused, http.StatusForbidden), "another site")
+	problem(t, c.send(http.MethodPost, cancel, "", "Origin", "https://evil.example"), http.StatusForbidden)
+}
+
 func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(nil, history.Config{})}) // no query is made
