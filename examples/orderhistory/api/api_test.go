@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -270,12 +272,17 @@ func TestWhatGoesWrongBehindTheAPIHasAStatusOfItsOwn(t *testing.T) {
 
 func TestHealthAndReadiness(t *testing.T) {
 	t.Parallel()
-	well, ill := serve(t), stubbed(t, errors.New("the consumer does not run"))
+	var log bytes.Buffer
+	well, ill := serve(t), serveWith(t, api.Config{
+		Ready:  func(context.Context) error { return errors.New("no access to table secret") },
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	assert.JSONEq(t, `{"status": "alive"}`, string(well.get("/healthz").body))
 	assert.JSONEq(t, `{"status": "ready"}`, string(well.get("/readyz").body))
 	assert.JSONEq(t, `{"status": "alive"}`, string(ill.get("/healthz").body))
 	notReady := ill.get("/readyz")
-	assert.Equal(t, "not ready: the consumer does not run", problem(t, notReady, http.StatusServiceUnavailable))
+	assert.Equal(t, "the server is not ready, its log says why", problem(t, notReady, http.StatusServiceUnavailable))
+	assert.Contains(t, log.String(), "no access to table secret")
 	assert.NotEmpty(t, notReady.Header.Get("Retry-After"))
 	assert.Equal(t, "up 1\n", string(ill.get("/metrics").body))
 }
