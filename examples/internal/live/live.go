@@ -54,6 +54,7 @@ type Feed struct {
 	mu       sync.Mutex
 	watchers map[string]map[chan struct{}]struct{}
 	closed   bool
+	cancel   context.CancelFunc // of Run
 }
 
 // New makes a feed that hears nothing until Run.
@@ -64,7 +65,7 @@ func New(config Config) (*Feed, error) {
 	if config.Logger == nil {
 		config.Logger = watermill.NopLogger{}
 	}
-	router, err := message.NewRouter(message.RouterConfig{}, config.Logger)
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: ending}, config.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +89,28 @@ func New(config Config) (*Feed, error) {
 func (f *Feed) group() string { return f.config.Group + "-live-" + f.config.Instance }
 
 // Run hears of changes until the context ends or Close is called.
-func (f *Feed) Run(ctx context.Context) error { return f.router.Run(ctx) }
+func (f *Feed) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.mu.Lock()
+	f.cancel = cancel
+	closed := f.closed
+	f.mu.Unlock()
+	if closed {
+		return nil
+	}
+	err := f.router.Run(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // before it heard anything
+	}
+	return err
+}
 
 // Running is closed once Run hears.
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
-// removal bounds how long Close takes to remove the group.
-const removal = 5 * time.Second
+// ending bounds how long Close waits for what hears, and removal how long it takes to remove the group.
+const ending, removal = 5 * time.Second, 5 * time.Second
 
 // Close ends Run and all streams, and removes the group.
 func (f *Feed) Close() error {
@@ -107,24 +123,36 @@ func (f *Feed) Close() error {
 		}
 	}
 	f.watchers = nil
+	cancel := f.cancel
 	f.mu.Unlock()
 	if again {
 		return nil
 	}
-	if err := f.router.Close(); err != nil {
-		return err
+	select {
+	case <-f.Running():
+		if err := f.router.Close(); err != nil {
+			return err
+		}
+	default: // a router that does not run yet would take Close for a handler that does not end
+		if cancel != nil {
+			cancel()
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removal)
 	defer cancel()
 	for _, topic := range f.config.Topics {
+		var refused error // trying again would not help
 		err := insist(ctx, func() error {
 			err := f.groups.Remove(ctx, f.group(), topic, groups.Removal{})
-			if errors.Is(err, groups.ErrNoGroup) {
+			if errors.Is(err, journal.ErrAccess) {
+				refused = err
+			}
+			if errors.Is(err, groups.ErrNoGroup) || refused != nil {
 				return nil
 			}
 			return err
 		})
-		if err != nil {
+		if err = cmp.Or(refused, err); err != nil {
 			return fmt.Errorf("live: %w", err)
 		}
 	}

@@ -212,6 +212,20 @@ func TestCloseEndsTheWatchingAndRemovesTheGroup(t *testing.T) {
 	require.NoError(t, feed.Close(), "again")
 }
 
+func TestAFeedThatIsClosedBeforeItRunsDoesNotRun(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	feed, err := live.New(live.Config{
+		Journal: f.journal, Group: "model", Topics: []string{"counter"}, Instance: "one",
+		Key: func(context.Context, *journal.Record) (string, error) { return "", nil },
+	})
+	require.NoError(t, err)
+	began := time.Now()
+	require.NoError(t, feed.Close())
+	require.NoError(t, feed.Run(t.Context()))
+	assert.Less(t, time.Since(began), 4*time.Second, "there is nothing to wait for")
+}
+
 // browser reads a stream of a feed.
 type browser struct {
 	t        *testing.T
