@@ -183,8 +183,8 @@ func (s *server) stop(ctx context.Context, why error) error {
 }
 
 func addSample(ctx context.Context, s *service.Service, out io.Writer) error {
-	empty, err := s.IsEmpty(ctx)
-	if err != nil || !empty {
+	missing, err := sample.IsMissing(ctx, s)
+	if err != nil || !missing {
 		return err
 	}
 	added, err := sample.Add(ctx, s, time.Now())

@@ -93,14 +93,6 @@ func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64
 	return err
 }
 
-// IsEmpty tells that there is no order.
-func (s *Service) IsEmpty(ctx context.Context) (bool, error) {
-	for _, err := range s.Journal.Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
-		return false, err
-	}
-	return true, nil
-}
-
 // Answers tells whether the tables of journal and history can be read. It costs two read units.
 func (s *Service) Answers(ctx context.Context) error {
 	const nobody = "readiness" // no order has this id, and it would do no harm
