@@ -141,19 +141,19 @@ func (f *Feed) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), removal)
 	defer cancel()
 	for _, topic := range f.config.Topics {
-		var refused error // trying again would not help
-		err := insist(ctx, func() error {
-			err := f.groups.Remove(ctx, f.group(), topic, groups.Removal{})
-			if errors.Is(err, journal.ErrAccess) {
-				refused = err
+		var removed error
+		_ = insist(ctx, func() error {
+			removed = f.groups.Remove(ctx, f.group(), topic, groups.Removal{})
+			if errors.Is(removed, groups.ErrNoGroup) {
+				removed = nil
 			}
-			if errors.Is(err, groups.ErrNoGroup) || refused != nil {
-				return nil
+			if errors.Is(removed, journal.ErrAccess) { // which trying again does not change
+				cancel()
 			}
-			return err
+			return removed
 		})
-		if err = cmp.Or(refused, err); err != nil {
-			return fmt.Errorf("live: %w", err)
+		if removed != nil {
+			return fmt.Errorf("live: %w", removed)
 		}
 	}
 	return nil

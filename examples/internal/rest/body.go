@@ -30,7 +30,7 @@ func timed(w http.ResponseWriter, body io.ReadCloser, timeout time.Duration) io.
 func (t timedBody) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		// From now on the server reads to see whether the client is there, and a deadline would look as if it were gone.
 		_ = t.control.SetReadDeadline(time.Time{})
 	case errors.Is(err, os.ErrDeadlineExceeded):
