@@ -38,10 +38,18 @@ type server struct {
 	feed     *live.Feed
 	http     *http.Server
 	listener net.Listener
-	ended    chan error // one for each part that runs
+	cancel   context.CancelFunc // of what cannot be closed since it has not begun
+	ended    chan end           // one for each part that runs
+	parts    int                // that run
 }
 
-// parts is how many run.
+// end is how a part has ended.
+type end struct {
+	part string
+	err  error
+}
+
+// parts is how many a server has.
 const parts = 3
 
 // serve runs the REST API, the consumer and the feed until the context ends.
@@ -52,25 +60,33 @@ func serve(ctx context.Context, client *dynamodb.Client, address string, withSam
 		return err
 	}
 	s.start(ctx)
-	select {
-	case <-s.consumer.Running():
-		if withSample {
-			err = addSample(ctx, s.service, out)
-		}
-	case err = <-s.ended:
-		s.ended <- err
+	err = s.wait(ctx, s.consumer.Running())
+	if err == nil && withSample && ctx.Err() == nil {
+		err = addSample(ctx, s.service, out)
 	}
-	if err == nil {
+	if err == nil && ctx.Err() == nil {
 		usage(out, s.listener.Addr().String())
-		select {
-		case <-ctx.Done():
-		case err = <-s.ended: // one of the parts cannot go on
-			s.ended <- err
-		}
-	} else if ctx.Err() != nil {
+		err = s.wait(ctx, nil)
+	}
+	if ctx.Err() != nil {
 		err = nil // interrupted
 	}
 	return s.stop(ctx, err)
+}
+
+// wait returns when a channel is closed, when the context ends, or with an error when one of the parts has ended: all are to run until they are stopped.
+func (s *server) wait(ctx context.Context, until <-chan struct{}) error {
+	select {
+	case <-until:
+	case <-ctx.Done():
+	case e := <-s.ended:
+		s.parts--
+		if e.err == nil {
+			return fmt.Errorf("the %s has ended by itself", e.part)
+		}
+		return fmt.Errorf("%s: %w", e.part, e.err)
+	}
+	return nil
 }
 
 func assemble(ctx context.Context, client *dynamodb.Client, address string, logger *slog.Logger) (*server, error) {
@@ -78,7 +94,7 @@ func assemble(ctx context.Context, client *dynamodb.Client, address string, logg
 	if err != nil {
 		return nil, err
 	}
-	s := &server{service: open, ended: make(chan error, parts)}
+	s := &server{service: open, ended: make(chan end, parts)}
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err != nil {
 		return nil, err
 	}
@@ -130,40 +146,45 @@ func (s *server) ready(ctx context.Context) error {
 }
 
 func (s *server) start(ctx context.Context) {
-	ctx = context.WithoutCancel(ctx) // they are stopped in order
-	go func() { s.ended <- s.consumer.Run(ctx) }()
-	go func() { s.ended <- s.feed.Run(ctx) }()
-	go func() {
-		err := s.http.Serve(s.listener)
-		if errors.Is(err, http.ErrServerClosed) {
-			err = nil
-		}
-		s.ended <- err
-	}()
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx)) // they are stopped in order
+	s.run("consumer", func() error { return s.consumer.Run(ctx) })
+	s.run("feed", func() error { return s.feed.Run(ctx) })
+	s.run("HTTP server", func() error { return s.http.Serve(s.listener) })
+}
+
+func (s *server) run(part string, run func() error) {
+	s.parts++
+	go func() { s.ended <- end{part, run()} }()
 }
 
 // stop ends streams, which would not end by themselves, then requests, and then the consumer, which can still see what they commit.
 func (s *server) stop(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	for _, running := range []<-chan struct{}{s.consumer.Running(), s.feed.Running()} {
-		select { // a router that is closed before it runs would run after that
-		case <-running:
-		case <-ctx.Done():
-		}
+	defer s.cancel()
+	err := errors.Join(s.feed.Close(), s.http.Shutdown(ctx))
+	select {
+	case <-s.consumer.Running():
+		err = errors.Join(err, s.consumer.Close())
+	default:
+		s.cancel() // a consumer that does not run yet cannot be closed
 	}
-	err := errors.Join(s.feed.Close(), s.http.Shutdown(ctx), s.consumer.Close())
-	for range parts {
-		if end := <-s.ended; end != nil && !errors.Is(why, end) {
-			err = errors.Join(err, end)
+	for ; s.parts > 0; s.parts-- {
+		select {
+		case e := <-s.ended:
+			if e.err != nil && !errors.Is(e.err, http.ErrServerClosed) && !errors.Is(e.err, context.Canceled) {
+				err = errors.Join(err, fmt.Errorf("%s: %w", e.part, e.err))
+			}
+		case <-ctx.Done():
+			return errors.Join(why, err, errors.New("not all parts of the server have stopped in time"))
 		}
 	}
 	return errors.Join(why, err)
 }
 
 func addSample(ctx context.Context, s *service.Service, out io.Writer) error {
-	empty, err := s.IsEmpty(ctx)
-	if err != nil || !empty {
+	missing, err := sample.IsMissing(ctx, s)
+	if err != nil || !missing {
 		return err
 	}
 	added, err := sample.Add(ctx, s, time.Now())

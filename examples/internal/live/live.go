@@ -49,9 +49,12 @@ type Feed struct {
 	groups *groups.Groups
 	router *message.Router
 
+	lookAgain time.Duration
+
 	mu       sync.Mutex
 	watchers map[string]map[chan struct{}]struct{}
 	closed   bool
+	cancel   context.CancelFunc // of Run
 }
 
 // New makes a feed that hears nothing until Run.
@@ -62,12 +65,12 @@ func New(config Config) (*Feed, error) {
 	if config.Logger == nil {
 		config.Logger = watermill.NopLogger{}
 	}
-	router, err := message.NewRouter(message.RouterConfig{}, config.Logger)
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: ending}, config.Logger)
 	if err != nil {
 		return nil, err
 	}
 	f := &Feed{
-		config: config, groups: groups.New(config.Journal), router: router,
+		config: config, groups: groups.New(config.Journal), router: router, lookAgain: lookAgain,
 		watchers: map[string]map[chan struct{}]struct{}{},
 	}
 	consume := config.Subscriber
@@ -86,13 +89,28 @@ func New(config Config) (*Feed, error) {
 func (f *Feed) group() string { return f.config.Group + "-live-" + f.config.Instance }
 
 // Run hears of changes until the context ends or Close is called.
-func (f *Feed) Run(ctx context.Context) error { return f.router.Run(ctx) }
+func (f *Feed) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f.mu.Lock()
+	f.cancel = cancel
+	closed := f.closed
+	f.mu.Unlock()
+	if closed {
+		return nil
+	}
+	err := f.router.Run(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // before it heard anything
+	}
+	return err
+}
 
 // Running is closed once Run hears.
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
-// removal bounds how long Close takes to remove the group.
-const removal = 5 * time.Second
+// ending bounds how long Close waits for what hears, and removal how long it takes to remove the group.
+const ending, removal = 5 * time.Second, 5 * time.Second
 
 // Close ends Run and all streams, and removes the group.
 func (f *Feed) Close() error {
@@ -105,25 +123,37 @@ func (f *Feed) Close() error {
 		}
 	}
 	f.watchers = nil
+	cancel := f.cancel
 	f.mu.Unlock()
 	if again {
 		return nil
 	}
-	if err := f.router.Close(); err != nil {
-		return err
+	select {
+	case <-f.Running():
+		if err := f.router.Close(); err != nil {
+			return err
+		}
+	default: // a router that does not run yet would take Close for a handler that does not end
+		if cancel != nil {
+			cancel()
+		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), removal)
 	defer cancel()
 	for _, topic := range f.config.Topics {
-		err := insist(ctx, func() error {
-			err := f.groups.Remove(ctx, f.group(), topic, groups.Removal{})
-			if errors.Is(err, groups.ErrNoGroup) {
-				return nil
+		var removed error
+		_ = insist(ctx, func() error {
+			removed = f.groups.Remove(ctx, f.group(), topic, groups.Removal{})
+			if errors.Is(removed, groups.ErrNoGroup) {
+				removed = nil
 			}
-			return err
+			if errors.Is(removed, journal.ErrAccess) { // which trying again does not change
+				cancel()
+			}
+			return removed
 		})
-		if err != nil {
-			return fmt.Errorf("live: %w", err)
+		if removed != nil {
+			return fmt.Errorf("live: %w", removed)
 		}
 	}
 	return nil
@@ -173,9 +203,10 @@ func (f *Feed) concernsSomebody(r *journal.Record) bool {
 	return len(f.watchers) > 0
 }
 
-// patience is how long the read model has to apply an event, and again is when it is asked once more after an error.
+// patience is how long the read model has to apply an event: longer than its other processes take to notice that one has crashed, a lease of 10 seconds
+// and a quarter of it by default. again is when it is asked once more after an error.
 const (
-	patience = 5 * time.Second
+	patience = 15 * time.Second
 	again    = 100 * time.Millisecond
 )
 

@@ -212,6 +212,20 @@ func TestCloseEndsTheWatchingAndRemovesTheGroup(t *testing.T) {
 	require.NoError(t, feed.Close(), "again")
 }
 
+func TestAFeedThatIsClosedBeforeItRunsDoesNotRun(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	feed, err := live.New(live.Config{
+		Journal: f.journal, Group: "model", Topics: []string{"counter"}, Instance: "one",
+		Key: func(context.Context, *journal.Record) (string, error) { return "", nil },
+	})
+	require.NoError(t, err)
+	began := time.Now()
+	require.NoError(t, feed.Close())
+	require.NoError(t, feed.Run(t.Context()))
+	assert.Less(t, time.Since(began), 4*time.Second, "there is nothing to wait for")
+}
+
 // browser reads a stream of a feed.
 type browser struct {
 	t        *testing.T
@@ -295,6 +309,27 @@ func TestAStreamDoesNotShowTheSameTwice(t *testing.T) {
 	apply <- struct{}{}
 	third, _ := b.next()
 	assert.Equal(t, []string{": still there"}, third)
+}
+
+func TestAStreamLooksAgainAfterAWhileInAnyCase(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	feed := f.feed(f.journal, "one")
+	feed.LookAgainEvery(time.Millisecond)
+	news := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "news"}, nil })
+	state := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "state", ID: "1"}, nil })
+	news.next() // retry
+	state.next()
+	for range 3 {
+		event, _ := news.next()
+		assert.Equal(t, []string{"event: news", "data: null"}, event, "there may be some, nobody knows")
+	}
+	event, _ := state.next()
+	assert.Contains(t, event, "id: 1")
+	for range 3 {
+		event, _ = state.next()
+		assert.Equal(t, []string{": still there"}, event, "it is the same")
+	}
 }
 
 func TestNothingIsReadForAnEventThatNobodyWatches(t *testing.T) {

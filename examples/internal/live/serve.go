@@ -12,7 +12,7 @@ import (
 // Event is one of a stream.
 type Event struct {
 	Name string
-	ID   string // of what is shown, without line ends: the same is not sent again. Default: none
+	ID   string // of what is shown, without line ends: the same is not sent again. Default: none, and it is sent in any case
 	Data any    // as JSON
 	Last bool   // ends the stream
 }
@@ -36,8 +36,8 @@ const (
 	writeTimeout = 10 * time.Second // a browser that does not read is gone
 )
 
-// Serve streams what show gives: at once, after each change, and now and then in any case, if it is another then. Who comes late or misses something gets
-// what is so by now, never an old state.
+// Serve streams what show gives: at once, after each change, and every 25 seconds in any case, but what has an ID only if it is another then. Who comes
+// late or misses something gets what is so by now, never an old state; and what has no ID, and says only that there may be news, has its page look again.
 //
 // An error of the first show is returned, and nothing is written. Later ones end the stream, and the browser comes again.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (Event, error)) error {
@@ -55,10 +55,9 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show fu
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // of nginx, which would hold events back
 	s := stream{w: w, control: http.NewResponseController(w)}
-	tick := time.NewTicker(lookAgain)
+	tick := time.NewTicker(f.lookAgain)
 	defer tick.Stop()
 	for next := append([]byte("retry: 1000\n\n"), shown...); s.send(next) && !event.Last; {
-		ticked := false
 		select {
 		case <-r.Context().Done():
 			return nil
@@ -67,7 +66,6 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show fu
 				return nil
 			}
 		case <-tick.C:
-			ticked = true
 		}
 		if event, err = show(r.Context()); err == nil {
 			next, err = event.encode()
@@ -75,7 +73,7 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show fu
 		switch {
 		case err != nil:
 			return nil // the reply has begun
-		case bytes.Equal(next, shown) && (ticked || event.ID != ""):
+		case event.ID != "" && bytes.Equal(next, shown):
 			next = []byte(": still there\n\n")
 		default:
 			shown = next

@@ -51,6 +51,8 @@ func explain(err error) (status int, detail string) {
 	switch {
 	case errors.As(err, &tooLarge):
 		return http.StatusRequestEntityTooLarge, err.Error()
+	case errors.Is(err, ErrSlowBody):
+		return http.StatusRequestTimeout, ErrSlowBody.Error() + ", send it again"
 	case errors.As(err, &request), errors.Is(err, aggregate.ErrInvalidID):
 		return http.StatusBadRequest, err.Error()
 	case errors.Is(err, journal.ErrConflict):

@@ -30,8 +30,9 @@ type Reply struct {
 
 // Mux serves what functions reply, or the problems that they have.
 type Mux struct {
-	config Config
-	mux    *http.ServeMux
+	config  Config
+	mux     *http.ServeMux
+	timeout time.Duration // of a request
 }
 
 // New makes a Mux that serves nothing yet.
@@ -42,10 +43,10 @@ func New(config Config) *Mux {
 	if config.Logger == nil {
 		config.Logger = slog.Default()
 	}
-	return &Mux{config: config, mux: http.NewServeMux()}
+	return &Mux{config: config, mux: http.NewServeMux(), timeout: requestTimeout}
 }
 
-// requestTimeout bounds what one request does. It is longer than the journal tries again when it is throttled.
+// requestTimeout bounds what one request does, and how long its body takes. It is longer than the journal tries again when it is throttled.
 const requestTimeout = 30 * time.Second
 
 // maxBody is in bytes.
@@ -54,10 +55,10 @@ const maxBody = 256 << 10
 // Handle serves what a function replies to the requests of a pattern.
 func (m *Mux) Handle(pattern string, reply func(*http.Request) (Reply, error)) {
 	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), requestTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), m.timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, timed(w, r.Body, m.timeout), maxBody)
 		answer, err := reply(r)
 		if err != nil {
 			m.Problem(w, r, err)

@@ -119,7 +119,7 @@ func New(config Config) (http.Handler, error) {
 	if err := d.complete(); err != nil {
 		return nil, err
 	}
-	return secure(s.mux), nil
+	return secure(rest.SameOrigin(s.mux)), nil
 }
 
 // handle serves the requests that the description allows.

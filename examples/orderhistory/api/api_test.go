@@ -2,9 +2,11 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -134,6 +136,30 @@ func TestACommandThatIsSentAgainWithItsKeyTakesEffectOnce(t *testing.T) {
 	problem(t, c.send(http.MethodPost, cancel, "", "Idempotency-Key", "four"), http.StatusConflict)
 }
 
+func TestAKeyIsOneConsumersAndOneOrders(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	const naan, rice = `[{"name": "Naan", "quantity": 1, "priceCents": 350}]`, `[{"name": "Rice", "quantity": 1, "priceCents": 280}]`
+	place := func(orderID, consumer, restaurant, lines string) answer {
+		return c.send(http.MethodPost, "/orders", fmt.Sprintf(`{%s"consumerId": %q, "restaurant": %q, "lines": %s}`,
+			orderID, consumer, restaurant, lines), "Idempotency-Key", "one")
+	}
+	adas := decode[api.Accepted](t, place("", "ada", "Ajanta", naan))
+	bobs := decode[api.Accepted](t, place("", "bob", "Ajanta", naan))
+	assert.NotEqual(t, adas.OrderID, bobs.OrderID, "bob must not get ada's order")
+	assert.Equal(t, uint64(1), bobs.Version)
+
+	const other = "the Idempotency-Key belongs to another order: send what it was sent with, or choose a new one"
+	assert.Equal(t, other, problem(t, place("", "ada", "Ajanta", rice), http.StatusConflict))
+	assert.Equal(t, other, problem(t, place("", "ada", "Chez Vin", naan), http.StatusConflict))
+	byID := fmt.Sprintf(`"orderId": %q, `, adas.OrderID)
+	assert.Equal(t, other, problem(t, place(byID, "bob", "Ajanta", naan), http.StatusConflict), "nor by its id")
+
+	require.Equal(t, http.StatusOK, c.post("/orders/"+adas.OrderID+"/revise", `{"lines": `+rice+`}`).StatusCode)
+	again := decode[api.Accepted](t, place("", "ada", "Ajanta", naan))
+	assert.Equal(t, uint64(2), again.Version, "it is the order that was placed, whatever has become of it")
+}
+
 func TestACommandWaitsUntilTheHistoryShowsIt(t *testing.T) {
 	t.Parallel()
 	c := serve(t)
@@ -143,14 +169,26 @@ func TestACommandWaitsUntilTheHistoryShowsIt(t *testing.T) {
 	assert.Equal(t, uint64(1), decode[history.Order](t, c.get("/orders/first")).Versions.Order)
 }
 
-func TestACommandDoesNotWaitForEver(t *testing.T) {
+func TestACommandThatWasCarriedOutIsNoErrorWhereTheHistoryCannotBeWaitedFor(t *testing.T) {
 	t.Parallel()
-	c := serveWith(t, api.Config{
-		Orders:    stub[order.Order]{},
-		WaitShown: func(context.Context, aggregate.ID, uint64) error { return groups.ErrNotApplied },
-	})
-	assert.JSONEq(t, `{"orderId": "made.up", "service": "order", "version": 1, "status": "", "shown": false}`,
-		string(c.post("/orders?wait=1", strings.Replace(curry, `"orderId": %q, `, "", 1)).body))
+	for name, fault := range map[string]error{
+		"it takes longer":   groups.ErrNotApplied,
+		"the table is busy": fmt.Errorf("wait: %w", journal.ErrThrottled),
+		"anything else":     errors.New("connection refused"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := serveWith(t, api.Config{
+				Orders: stub[order.Order]{}, WaitShown: func(context.Context, aggregate.ID, uint64) error { return fault },
+			})
+			placed := c.post("/orders?wait=1", strings.Replace(curry, `"orderId": %q, `, "", 1))
+			assert.Equal(t, http.StatusCreated, placed.StatusCode)
+			assert.JSONEq(t, `{"orderId": "made.up", "service": "order", "version": 1, "status": "", "shown": false}`, string(placed.body))
+			cancelled := c.post("/orders/made.up/cancel?wait=1", "")
+			assert.Equal(t, http.StatusOK, cancelled.StatusCode)
+			assert.Contains(t, string(cancelled.body), `"shown":false`)
+		})
+	}
 }
 
 func TestTheStreamSaysWhenAConsumersOrdersHaveChanged(t *testing.T) {
@@ -234,12 +272,17 @@ func TestWhatGoesWrongBehindTheAPIHasAStatusOfItsOwn(t *testing.T) {
 
 func TestHealthAndReadiness(t *testing.T) {
 	t.Parallel()
-	well, ill := serve(t), stubbed(t, errors.New("the consumer does not run"))
+	var log bytes.Buffer
+	well, ill := serve(t), serveWith(t, api.Config{
+		Ready:  func(context.Context) error { return errors.New("no access to table secret") },
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	assert.JSONEq(t, `{"status": "alive"}`, string(well.get("/healthz").body))
 	assert.JSONEq(t, `{"status": "ready"}`, string(well.get("/readyz").body))
 	assert.JSONEq(t, `{"status": "alive"}`, string(ill.get("/healthz").body))
 	notReady := ill.get("/readyz")
-	assert.Equal(t, "not ready: the consumer does not run", problem(t, notReady, http.StatusServiceUnavailable))
+	assert.Equal(t, "the server is not ready, its log says why", problem(t, notReady, http.StatusServiceUnavailable))
+	assert.Contains(t, log.String(), "no access to table secret")
 	assert.NotEmpty(t, notReady.Header.Get("Retry-After"))
 	assert.Equal(t, "up 1\n", string(ill.get("/metrics").body))
 }

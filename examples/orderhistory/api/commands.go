@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -44,24 +45,35 @@ func (s *server) create(r *http.Request) (rest.Reply, error) {
 	switch key := r.Header.Get(idempotencyKey); {
 	case body.OrderID != "":
 	case key != "":
-		body.OrderID = uuid.NewSHA1(ordersByKey, []byte(key)).String()
+		body.OrderID = uuid.NewSHA1(ordersByKey, []byte(body.ConsumerID+"\x00"+key)).String() // no consumer's id has that byte
 	default:
 		body.OrderID = s.NewID()
 	}
-	reply, err := execute(s, s.Orders, order.Definition, r, body.OrderID, order.Create(order.Details{
-		ConsumerID: body.ConsumerID, Restaurant: body.Restaurant, Lines: body.Lines, CreatedAt: s.Now(),
-	}))
-	if refused := (order.Refused{}); errors.As(err, &refused) {
-		return reply, errExists
+	details := order.Details{ConsumerID: body.ConsumerID, Restaurant: body.Restaurant, Lines: body.Lines, CreatedAt: s.Now()}
+	done, err := carryOut(r, s.Orders, body.OrderID, order.Create(details))
+	switch refused := (order.Refused{}); {
+	case errors.As(err, &refused):
+		return rest.Reply{}, errExists
+	case err != nil:
+		return rest.Reply{}, err
+	case done.Repeated && !places(details, done.State):
+		return rest.Reply{}, errOtherOrder
 	}
+	reply := answer(s, r, order.Definition, body.OrderID, done)
 	reply.Status, reply.Location = http.StatusCreated, "/orders/"+url.PathEscape(body.OrderID)
-	return reply, err
+	return reply, nil
 }
 
 var (
-	errExists   = errors.New("there is an order with this id already")
-	ordersByKey = uuid.MustParse("7f0a3a4e-6a0c-4a43-9c0e-6d7a0e3b1f52") // a namespace, see RFC 9562
+	errExists     = errors.New("there is an order with this id already")
+	errOtherOrder = errors.New("the Idempotency-Key belongs to another order: send what it was sent with, or choose a new one")
+	ordersByKey   = uuid.MustParse("7f0a3a4e-6a0c-4a43-9c0e-6d7a0e3b1f52") // a namespace, see RFC 9562
 )
+
+// places tells whether an order can have come of these details. Its lines may have been revised since.
+func places(d order.Details, o order.Order) bool {
+	return d.ConsumerID == o.ConsumerID && d.Restaurant == o.Restaurant && (o.Revision > 0 || slices.Equal(d.Lines, o.Lines))
+}
 
 // command makes a decision about an aggregate from a request.
 func command[S any](
@@ -72,47 +84,47 @@ func command[S any](
 		if err != nil {
 			return rest.Reply{}, err
 		}
-		return execute(s, to, definition, r, r.PathValue("orderId"), decision)
+		id := r.PathValue("orderId")
+		done, err := carryOut(r, to, id, decision)
+		if err != nil {
+			return rest.Reply{}, err
+		}
+		return answer(s, r, definition, id, done), nil
 	}
 }
 
 const idempotencyKey = "Idempotency-Key"
 
-func execute[S any](
-	s *server, to policies.Service[S], definition aggregate.Definition[S], r *http.Request, id string, decide aggregate.Decision[S],
-) (rest.Reply, error) {
+// carryOut has an aggregate decide, once for each key.
+func carryOut[S any](
+	r *http.Request, to policies.Service[S], id string, decide aggregate.Decision[S],
+) (repository.Aggregate[S], error) {
 	var once repository.Option
 	if key := r.Header.Get(idempotencyKey); key != "" {
 		once = repository.CommandID("client/" + key) // those of the policies have no slash
 	}
-	done, err := to.Execute(r.Context(), id, decide, once)
-	if err != nil {
-		return rest.Reply{}, err
-	}
-	accepted := Accepted{OrderID: id, Service: definition.Type(), Version: done.Version, Status: statusOf(done.State)}
-	if seconds := r.URL.Query().Get("wait"); seconds != "" {
-		shown, err := s.awaitShown(r.Context(), seconds, aggregate.ID{Type: definition.Type(), Value: id}, done.Version)
-		if err != nil {
-			return rest.Reply{}, err
-		}
-		accepted.Shown = &shown
-	}
-	return rest.Reply{Body: accepted}, nil
+	return to.Execute(r.Context(), id, decide, once)
 }
 
-// awaitShown gives false where the history takes longer.
-func (s *server) awaitShown(ctx context.Context, seconds string, id aggregate.ID, version uint64) (bool, error) {
-	n, err := strconv.Atoi(seconds)
-	if err != nil {
-		return false, rest.BadRequest("wait: %w", err)
+func answer[S any](s *server, r *http.Request, definition aggregate.Definition[S], id string, done repository.Aggregate[S]) rest.Reply {
+	accepted := Accepted{OrderID: id, Service: definition.Type(), Version: done.Version, Status: statusOf(done.State)}
+	if seconds := r.URL.Query().Get("wait"); seconds != "" {
+		shown := s.awaitShown(r.Context(), seconds, aggregate.ID{Type: definition.Type(), Value: id}, done.Version)
+		accepted.Shown = &shown
 	}
+	return rest.Reply{Body: accepted}
+}
+
+// awaitShown gives false where the history takes longer, or cannot be asked: the command was carried out, so that is no error of the command.
+func (s *server) awaitShown(ctx context.Context, seconds string, id aggregate.ID, version uint64) bool {
+	n, _ := strconv.Atoi(seconds) // the description lets only numbers pass
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(n)*time.Second)
 	defer cancel()
-	err = s.WaitShown(ctx, id, version)
-	if errors.Is(err, groups.ErrNotApplied) {
-		return false, nil
+	err := s.WaitShown(ctx, id, version)
+	if err != nil && !errors.Is(err, groups.ErrNotApplied) {
+		s.Logger.Error("Could not wait for the history", "aggregate", id.String(), "version", version, "error", err)
 	}
-	return err == nil, err
+	return err == nil
 }
 
 func statusOf(state any) string {

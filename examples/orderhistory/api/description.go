@@ -119,6 +119,8 @@ func reason(err error) error {
 	switch {
 	case errors.As(err, &tooLarge):
 		return tooLarge
+	case errors.Is(err, rest.ErrSlowBody):
+		return rest.ErrSlowBody
 	case !errors.As(err, &request):
 		return rest.BadRequest("the request is not what the description says: %w", err)
 	case request.Parameter != nil:

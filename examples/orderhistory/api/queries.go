@@ -86,12 +86,12 @@ func explain(err error) (status int, detail string, ok bool) {
 		return http.StatusBadRequest, err.Error(), true
 	case errors.Is(err, errMediaType):
 		return http.StatusUnsupportedMediaType, err.Error(), true
-	case errors.Is(err, errExists):
+	case errors.Is(err, errExists), errors.Is(err, errOtherOrder):
 		return http.StatusConflict, err.Error(), true
 	case errors.Is(err, history.ErrNotFound):
 		return http.StatusNotFound, "the history has no such order, or not yet", true
 	case errors.Is(err, errNotReady):
-		return http.StatusServiceUnavailable, err.Error(), true
+		return http.StatusServiceUnavailable, errNotReady.Error(), true // anybody may ask, and the reason is for the log
 	case errors.As(err, &ofOrder):
 		return refusal("order", string(ofOrder.Status))
 	case errors.As(err, &ofTicket):
@@ -109,7 +109,7 @@ func refusal(what, status string) (int, string, bool) {
 	return http.StatusConflict, "the " + what + " is " + status + ", which does not allow this", true
 }
 
-var errNotReady = errors.New("not ready")
+var errNotReady = errors.New("the server is not ready, its log says why")
 
 // health says that the process answers.
 func (s *server) health(*http.Request) (rest.Reply, error) {

@@ -3,8 +3,11 @@ package api_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/assert"
 
@@ -44,6 +47,26 @@ func TestABodyThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T)
 	problem(t, c.post("/orders", `{"consumerId": "`+strings.Repeat("x", 300<<10)+`"}`), http.StatusRequestEntityTooLarge)
 	form := c.send(http.MethodPost, "/orders", "{}", "Content-Type", "application/x-www-form-urlencoded")
 	assert.Contains(t, problem(t, form, http.StatusUnsupportedMediaType), "the body must be application/json")
+}
+
+func TestABodyThatDoesNotComeInTimeIsNoFaultOfItsText(t *testing.T) {
+	t.Parallel()
+	late := iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)) // as of a connection
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/orders", late)
+	request.Header.Set("Content-Type", "application/json")
+	reply := httptest.NewRecorder()
+	handler(t, api.Config{}).ServeHTTP(reply, request)
+	assert.Contains(t, problem(t, answer{reply.Result(), reply.Body.Bytes()}, http.StatusRequestTimeout), "did not come in time")
+}
+
+func TestAnotherSiteCannotCancelAnOrder(t *testing.T) {
+	t.Parallel()
+	c := stubbed(t, nil)
+	const cancel = "/orders/first/cancel" // which needs no body, so a form can send it
+	assert.Equal(t, http.StatusOK, c.send(http.MethodPost, cancel, "", "Origin", c.base).StatusCode)
+	refused := c.send(http.MethodPost, cancel, "", "Sec-Fetch-Site", "cross-site")
+	assert.Contains(t, problem(t, refused, http.StatusForbidden), "another site")
+	problem(t, c.send(http.MethodPost, cancel, "", "Origin", "https://evil.example"), http.StatusForbidden)
 }
 
 func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T) {

@@ -82,19 +82,26 @@ func stubbed(t *testing.T, err error) client {
 
 func serveWith(t *testing.T, config api.Config) client {
 	t.Helper()
+	server := httptest.NewServer(handler(t, config))
+	t.Cleanup(server.Close)
+	return client{t, server.URL, routes(t)}
+}
+
+func handler(t *testing.T, config api.Config) http.Handler {
+	t.Helper()
 	placed := 0
-	config.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
 	config.NewID = func() string { return "made.up" }
 	config.Now = func() time.Time { // later each time
 		placed++
 		return noon.Add(time.Duration(placed) * time.Minute)
 	}
 	config.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })
-	handler, err := api.New(config)
+	made, err := api.New(config)
 	require.NoError(t, err)
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	return client{t, server.URL, routes(t)}
+	return made
 }
 
 func routes(t *testing.T) routers.Router {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,19 +19,33 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
 )
 
 // Consumers have placed the orders.
 var Consumers = []string{"ada", "bob", "carol"}
 
 const (
+	prefix  = "sample-" // of the ids of orders
 	orders  = 60
 	writers = 8
 	// patience bounds how long one service may take to follow another.
 	patience = time.Minute
 )
 
-// Add makes the orders and gives their number. A consumer must be running, for the services wait for one another.
+// IsMissing tells that there is no order but of the sample: none, or what was added before, which an interruption may have left half-way.
+func IsMissing(ctx context.Context, s *service.Service) (bool, error) {
+	for head, err := range s.Journal.Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
+		if err != nil || !strings.HasPrefix(head.Aggregate.Value, prefix) {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// Add makes the orders and gives their number, those that were there among them. A consumer must be running, for the services wait for one another. Several processes may do so at once,
+// and it may be done again: a step that was taken is not taken again, so what an interruption left is completed.
 func Add(ctx context.Context, s *service.Service, now time.Time) (int, error) {
 	random := rand.New(rand.NewPCG(1, 1)) // the same orders each time
 	work := make(chan func(context.Context) error)
@@ -96,7 +111,7 @@ type planned struct {
 func plan(random *rand.Rand, n int, placed time.Time) planned {
 	menu := menus[random.IntN(len(menus))]
 	p := planned{
-		id:      fmt.Sprintf("sample-%03d", n),
+		id:      fmt.Sprintf("%s%03d", prefix, n),
 		details: order.Details{ConsumerID: Consumers[n%len(Consumers)], Restaurant: menu.restaurant, CreatedAt: placed},
 		stage:   delivered,
 	}
@@ -117,23 +132,23 @@ func plan(random *rand.Rand, n int, placed time.Time) planned {
 }
 
 func (p planned) carryOut(ctx context.Context, s *service.Service) error {
-	steps := []func() error{func() error { return execute(ctx, s.Orders, p.id, order.Create(p.details)) }}
+	steps := []func() error{func() error { return execute(ctx, s.Orders, p.id, "create", order.Create(p.details)) }}
 	add := func(step func() error) { steps = append(steps, step) }
 	switch p.stage {
 	case cancelled:
-		add(func() error { return execute(ctx, s.Orders, p.id, order.Cancel("changed my mind")) })
+		add(func() error { return execute(ctx, s.Orders, p.id, "cancel", order.Cancel("changed my mind")) })
 	case declined:
-		add(func() error { return execute(ctx, s.Tickets, p.id, ticket.Decline("sold out")) })
+		add(func() error { return execute(ctx, s.Tickets, p.id, "decline", ticket.Decline("sold out")) })
 	case revised:
 		again := append([]order.Line{{Name: "Mango Lassi", Quantity: 2, PriceCents: 390}}, p.details.Lines...)
-		add(func() error { return execute(ctx, s.Orders, p.id, order.Revise(again)) })
+		add(func() error { return execute(ctx, s.Orders, p.id, "revise", order.Revise(again)) })
 	default:
 		onTheWay := []func() error{
-			func() error { return execute(ctx, s.Tickets, p.id, ticket.Accept) },
-			func() error { return execute(ctx, s.Tickets, p.id, ticket.Prepare) },
-			func() error { return execute(ctx, s.Tickets, p.id, ticket.Finish) },
-			func() error { return execute(ctx, s.Deliveries, p.id, delivery.PickUp) },
-			func() error { return execute(ctx, s.Deliveries, p.id, delivery.Deliver) },
+			func() error { return execute(ctx, s.Tickets, p.id, "accept", ticket.Accept) },
+			func() error { return execute(ctx, s.Tickets, p.id, "prepare", ticket.Prepare) },
+			func() error { return execute(ctx, s.Tickets, p.id, "finish", ticket.Finish) },
+			func() error { return execute(ctx, s.Deliveries, p.id, "pick up", delivery.PickUp) },
+			func() error { return execute(ctx, s.Deliveries, p.id, "deliver", delivery.Deliver) },
 		}
 		steps = append(steps, onTheWay[:p.stage]...)
 	}
@@ -145,15 +160,23 @@ func (p planned) carryOut(ctx context.Context, s *service.Service) error {
 	return nil
 }
 
-// execute waits for an aggregate that a policy has yet to make.
-func execute[S any](ctx context.Context, to policies.Service[S], id string, decide aggregate.Decision[S]) error {
+// execute takes a step once, whoever takes it first, and waits for an aggregate that a policy has yet to make.
+func execute[S any](ctx context.Context, to policies.Service[S], id, step string, decide aggregate.Decision[S]) error {
 	pause := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(patience))
 	return backoff.Retry(func() error {
-		_, err := to.Execute(ctx, id, decide)
-		if err == nil || errors.Is(err, ticket.Refused{}) || errors.Is(err, delivery.Refused{}) {
+		_, err := to.Execute(ctx, id, decide, repository.CommandID("sample/"+id+"/"+step))
+		var ofOrder order.Refused
+		var ofTicket ticket.Refused
+		var ofDelivery delivery.Refused
+		switch {
+		case errors.Is(err, ticket.Refused{}), errors.Is(err, delivery.Refused{}), errors.Is(err, journal.ErrConflict):
 			return err
+		case errors.As(err, &ofOrder), errors.As(err, &ofTicket), errors.As(err, &ofDelivery):
+			return nil // somebody has gone on with the order, before the sample was completed
+		case err != nil:
+			return backoff.Permanent(err)
 		}
-		return backoff.Permanent(err)
+		return nil
 	}, backoff.WithContext(pause, ctx))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
+	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/internal/testdb"
@@ -18,7 +19,7 @@ import (
 // patience bounds a failing test and is no claim about speed.
 const patience = 2 * time.Minute
 
-func TestTheSampleHasOrdersAtAllStages(t *testing.T) {
+func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T) {
 	t.Parallel()
 	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})
 	require.NoError(t, err)
@@ -31,16 +32,43 @@ func TestTheSampleHasOrdersAtAllStages(t *testing.T) {
 		require.NoError(t, consumer.Close())
 		require.NoError(t, <-ended)
 	})
-	empty, err := s.IsEmpty(t.Context())
+	missing, err := sample.IsMissing(t.Context(), s)
 	require.NoError(t, err)
-	require.True(t, empty)
+	require.True(t, missing)
 	now := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-	added, err := sample.Add(t.Context(), s, now)
+	interrupted, interrupt := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() {
+		_, err := sample.Add(interrupted, s, now)
+		first <- err
+	}()
+	require.Eventually(t, func() bool {
+		_, err := s.Deliveries.Load(t.Context(), "sample-030")
+		return err == nil
+	}, patience, time.Millisecond, "the sample must get to its middle")
+	interrupt()
+	require.Error(t, <-first)
+	missing, err = sample.IsMissing(t.Context(), s)
 	require.NoError(t, err)
-	empty, err = s.IsEmpty(t.Context())
+	require.True(t, missing, "the rest of it is")
+
+	var added int
+	second := make(chan error, 1)
+	go func() {
+		_, err := sample.Add(t.Context(), s, now) // of another server
+		second <- err
+	}()
+	added, err = sample.Add(t.Context(), s, now)
 	require.NoError(t, err)
-	assert.False(t, empty)
+	require.NoError(t, <-second)
+	_, err = s.Orders.Execute(t.Context(), "first", order.Create(order.Details{
+		ConsumerID: "dora", Restaurant: "Ajanta", Lines: []order.Line{{Name: "Naan", Quantity: 1, PriceCents: 350}},
+	}))
+	require.NoError(t, err)
+	missing, err = sample.IsMissing(t.Context(), s)
+	require.NoError(t, err)
+	assert.False(t, missing, "there is an order of somebody's")
 
 	// The statuses of order, ticket and delivery, as far as each has got.
 	stages := []string{

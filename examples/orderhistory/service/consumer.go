@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -33,11 +34,14 @@ type Consumer struct {
 	projection *projection.Projection
 }
 
+// closeTimeout is how long handlers have to finish what they are at.
+const closeTimeout = 10 * time.Second
+
 // NewConsumer makes a consumer. Journal and ConsumerGroup of the config are filled in, and the middleware is around all handlers.
 func (s *Service) NewConsumer(
 	config subscriber.Config, logger watermill.LoggerAdapter, middleware ...message.HandlerMiddleware,
 ) (*Consumer, error) {
-	router, err := message.NewRouter(message.RouterConfig{}, logger)
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: closeTimeout}, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +95,7 @@ func (c *Consumer) Runs() error {
 	return ErrNotRunning
 }
 
-// Close ends Run. It returns when the handlers have finished what they are at, positions are stored and its
+// Close ends Run, once [Consumer.Running] is closed; until then the context does. It returns when the handlers have finished what they are at, positions are stored and its
 // shards are released, so other consumers go on at once.
 func (c *Consumer) Close() error { return c.router.Close() }
 

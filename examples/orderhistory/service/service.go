@@ -80,17 +80,17 @@ func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service
 	return s, nil
 }
 
-// WaitShown waits until the history shows an event of one of the aggregates, as long as the context lasts. Errors: groups.ErrNotApplied.
+// WaitShown waits until queries of an order show an event of one of the aggregates, as long as the context lasts.
+// Errors: groups.ErrNotApplied, also where it is applied and not shown; those of groups.Groups.WaitApplied and history.OrderHistoryDao.AwaitOrder.
 func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64) error {
-	return groups.New(s.Journal).WaitApplied(ctx, HistoryGroup, id, version)
-}
-
-// IsEmpty tells that there is no order.
-func (s *Service) IsEmpty(ctx context.Context) (bool, error) {
-	for _, err := range s.Journal.Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
-		return false, err
+	if err := groups.New(s.Journal).WaitApplied(ctx, HistoryGroup, id, version); err != nil {
+		return err
 	}
-	return true, nil
+	_, err := s.History.AwaitOrder(ctx, id, version)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", groups.ErrNotApplied, err)
+	}
+	return err
 }
 
 // Answers tells whether the tables of journal and history can be read. It costs two read units.

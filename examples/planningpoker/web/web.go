@@ -70,7 +70,7 @@ func New(config Config) http.Handler {
 	a.mux.Handle("HEAD /rooms/{id}/events", a.existRoom) // a stream without content would not end
 	a.operations()
 	page(a.mux)
-	return secure(visit(a.mux, config.SecureCookie))
+	return secure(rest.SameOrigin(visit(a.mux, config.SecureCookie)))
 }
 
 func explain(err error) (status int, detail string, ok bool) {

@@ -129,8 +129,10 @@ function showPage({ orders, nextPageToken }) {
   leave ??= watch(`/consumers/${encodeURIComponent(consumer)}/events`, "orders", { changed, connected });
 }
 
+const refusals = [400, 404, 410]; // of what the address asks for; whatever else is wrong may pass
+
 function showProblem({ status, message }) {
-  if (status < 400 || status >= 500) {
+  if (!refusals.includes(status)) {
     connected(false);
     return loadLater();
   }

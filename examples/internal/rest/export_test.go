@@ -1,0 +1,6 @@
+package rest
+
+import "time"
+
+// Timeout has requests end sooner.
+func (m *Mux) Timeout(after time.Duration) { m.timeout = after }

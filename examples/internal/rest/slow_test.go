@@ -1,0 +1,87 @@
+package rest_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/examples/internal/rest"
+)
+
+// patience bounds a failing test and is no claim about speed.
+const patience = 30 * time.Second
+
+// connect has a connection to a server that reads bodies, and whose requests have so long.
+func connect(t *testing.T, timeout time.Duration) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	mux := rest.New(rest.Config{Logger: slog.New(slog.DiscardHandler)})
+	mux.Timeout(timeout)
+	mux.Handle("POST /dishes", func(r *http.Request) (rest.Reply, error) {
+		var dish struct{ Name string }
+		if err := rest.Decode(r, &dish); err != nil {
+			return rest.Reply{}, err
+		}
+		return cook(r.Context())
+	})
+	mux.Handle("GET /dishes", func(r *http.Request) (rest.Reply, error) { return cook(r.Context()) })
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	require.NoError(t, connection.SetDeadline(time.Now().Add(patience)))
+	return connection, bufio.NewReader(connection)
+}
+
+// cook takes all the time that a request has, and fails where the client seems to be gone.
+func cook(ctx context.Context) (rest.Reply, error) {
+	<-ctx.Done()
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return rest.Reply{}, nil
+	}
+	return rest.Reply{}, ctx.Err()
+}
+
+func send(t *testing.T, to io.Writer, replies *bufio.Reader, request string) (status int) {
+	t.Helper()
+	_, err := io.WriteString(to, request)
+	require.NoError(t, err)
+	response, err := http.ReadResponse(replies, nil)
+	require.NoError(t, err)
+	_, err = io.Copy(io.Discard, response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
+}
+
+func post(body string, length int) string {
+	return fmt.Sprintf("POST /dishes HTTP/1.1\r\nHost: kitchen\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, body)
+}
+
+func TestABodyThatDoesNotComeIsNotWaitedForWithoutEnd(t *testing.T) {
+	t.Parallel()
+	connection, replies := connect(t, 50*time.Millisecond)
+	assert.Equal(t, http.StatusRequestTimeout, send(t, connection, replies, post(`{"name": `, 100)))
+	_, err := replies.ReadByte()
+	assert.ErrorIs(t, err, io.EOF, "the rest of the body could come at any time, so the connection must be closed")
+}
+
+func TestAConnectionIsGoodForManyRequestsHoweverLongItLasts(t *testing.T) {
+	t.Parallel()
+	connection, replies := connect(t, 100*time.Millisecond)
+	for range 3 { // each takes all the time that it has, so what bounds the body of one must not bound the next
+		assert.Equal(t, http.StatusOK, send(t, connection, replies, "GET /dishes HTTP/1.1\r\nHost: kitchen\r\n\r\n"))
+		assert.Equal(t, http.StatusOK, send(t, connection, replies, post(`{"name": "Naan"}`, 16)))
+	}
+}

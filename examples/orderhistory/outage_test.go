@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// promptly is far less than a part that is waited for in vain takes.
+const promptly = 20 * time.Second
+
+// calls are those on items. The table is there, and says so.
+var calls = dynamotest.On("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "TransactWriteItems", "TransactGetItems", "BatchGetItem")
+
+func TestAServerWhoseConsumerCannotBeginSaysWhyAndEnds(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not for you"}), dynamotest.Table("ftgo-checkpoint"), calls)
+	ended := make(chan error, 1)
+	go func() { ended <- serve(t.Context(), db.Client(), "127.0.0.1:0", true, io.Discard, io.Discard) }()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, journal.ErrAccess)
+		assert.ErrorContains(t, err, "not for you")
+	case <-time.After(promptly):
+		require.Fail(t, "the server must not wait for what cannot begin")
+	}
+}
+
+func TestAServerWhoseConsumerHasNotBegunCanBeInterrupted(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	held := make(chan struct{}, 1)
+	db.Inject(dynamotest.Hold(func(ctx context.Context) {
+		select {
+		case held <- struct{}{}:
+		default:
+		}
+		<-ctx.Done() // the database does not answer
+	}), dynamotest.Table("ftgo-checkpoint"), calls)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan error, 1)
+	go func() { ended <- serve(ctx, db.Client(), "127.0.0.1:0", true, io.Discard, io.Discard) }()
+	<-held
+	interrupt()
+	select {
+	case err := <-ended: // with one, as the feed's group cannot be removed
+		assert.NotErrorIs(t, err, context.Canceled)
+	case <-time.After(promptly):
+		require.Fail(t, "the server must stop when it is interrupted")
+	}
+}
+
+func TestAPartThatEndsByItselfIsAnError(t *testing.T) {
+	t.Parallel()
+	s := &server{ended: make(chan end, parts)}
+	s.run("feed", func() error { return nil })
+	assert.EqualError(t, s.wait(t.Context(), nil), "the feed has ended by itself")
+	assert.Zero(t, s.parts)
+}
