@@ -134,6 +134,10 @@ func TestACommandThatIsSentAgainWithItsKeyTakesEffectOnce(t *testing.T) {
 		assert.Equal(t, api.Accepted{OrderID: first.OrderID, Service: "order", Version: 2, Status: "CANCELLED"}, a)
 	}
 	problem(t, c.send(http.MethodPost, cancel, "", "Idempotency-Key", "four"), http.StatusConflict)
+	cancelOther := "/orders/" + other.OrderID + "/cancel"
+	cancelled := decode[api.Accepted](t, c.send(http.MethodPost, cancelOther, "", "Idempotency-Key", "two"))
+	assert.Equal(t, "CANCELLED", cancelled.Status, "another command with the same key is another command")
+	problem(t, c.send(http.MethodPost, cancelOther, "", "Idempotency-Key", strings.Repeat("é", 200)), http.StatusConflict)
 }
 
 func TestAKeyIsOneConsumersAndOneOrders(t *testing.T) {

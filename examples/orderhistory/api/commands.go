@@ -2,10 +2,13 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"slices"
 	"strconv"
 	"time"
@@ -95,13 +98,14 @@ func command[S any](
 
 const idempotencyKey = "Idempotency-Key"
 
-// carryOut has an aggregate decide, once for each key.
+// carryOut has an aggregate decide, once for each command and key.
 func carryOut[S any](
 	r *http.Request, to policies.Service[S], id string, decide aggregate.Decision[S],
 ) (repository.Aggregate[S], error) {
 	var once repository.Option
 	if key := r.Header.Get(idempotencyKey); key != "" {
-		once = repository.CommandID("client/" + key) // those of the policies have no slash
+		// A digest, as a key can be long. Those of the policies have no slash.
+		once = repository.CommandID(fmt.Sprintf("client/%x", sha256.Sum256([]byte(path.Base(r.URL.Path)+"\x00"+key))))
 	}
 	return to.Execute(r.Context(), id, decide, once)
 }
