@@ -84,6 +84,7 @@ func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T
 			orders += len(page.Orders)
 			for _, o := range page.Orders {
 				seen[string(o.Status)+" "+string(o.TicketStatus)+" "+string(o.DeliveryStatus)] = true
+				assert.LessOrEqual(t, o.Versions.Order, uint64(2), "each step of %s is taken once, whoever adds the sample", o.OrderID)
 				assert.True(t, o.CreationTime.Before(now) && o.CreationTime.After(now.AddDate(0, 0, -60)), o.CreationTime)
 			}
 		}
