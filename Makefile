@@ -14,7 +14,7 @@ STRESS_TEST_COUNT     ?= 10
 STRESS_TIMEOUT        ?= 60m
 
 # Modules of their own, joined to this one by go.work.
-MODULES  := . $(patsubst %/go.mod,%,$(wildcard cmd/millrace/go.mod examples/go.mod internal/bench/go.mod internal/cmd/sim/go.mod internal/sqlsuite/go.mod internal/suite/go.mod))
+MODULES  := . cmd/millrace examples test
 PACKAGES := $(patsubst %,./%/...,$(filter-out .,$(MODULES)))
 PACKAGES := ./... $(PACKAGES)
 
@@ -37,20 +37,20 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
-ON_BOTH := ./journal/... ./archive/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
-	./readmodel/... ./dedup/... ./process/... ./groups/... ./internal/checkpoint/... ./internal/soak/... ./internal/sqlsuite/... ./cmd/millrace/... ./examples/...
+ON_BOTH := ./journal/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
+	./process/... ./internal/checkpoint/... ./test/soak/... ./test/sqlsuite/... ./cmd/millrace/... ./examples/...
 
 # Watermill's TestReconnect reads a list while another goroutine of its own appends to it, so that one package is compiled without
 # the detector. Ours are not.
 RACE := -race -gcflags=github.com/ThreeDotsLabs/watermill/pubsub/tests=-race=false
 
 # Watermill's suite gives ten thousand messages a minute, so nothing else runs, or is compiled, beside it.
-SUITE := ./internal/suite/...
+SUITE := ./test/suite/...
 
 # Those that take longest begin first, so that they do not run alone at the end. DynamoDB Local keeps threads for each database that it has ever
 # had, and is too slow for the rest after some thousand tests, so that has one of its own.
-FIRST := ./internal/cmd/sim/... ./dynamotest/internal/compare ./journal/... ./archive/... ./repository/...
-REST   = $(shell go list $(PACKAGES) | grep -vE '/(internal/suite|internal/cmd/sim|dynamotest/internal/compare|journal|archive|repository)(/|$$)')
+FIRST := ./test/cmd/sim/... ./dynamotest/internal/compare ./journal/... ./repository/...
+REST   = $(shell go list $(PACKAGES) | grep -vE '/(test/suite|test/cmd/sim|dynamotest/internal/compare|journal|repository)(/|$$)')
 
 .PHONY: chromium
 chromium:
@@ -75,9 +75,9 @@ test-short: ## Run the tests that need no DynamoDB Local, on dynamotest
 .PHONY: stress
 stress: $(EMULATOR) ## Run Watermill's suite many times side by side, on both (STRESS_TEST_COUNT)
 	env -u MILLRACE_DYNAMODB_ENDPOINT STRESS_TEST_COUNT=$(STRESS_TEST_COUNT) \
-		go test $(RACE) -tags stress -run Stress -parallel 8 -timeout $(STRESS_TIMEOUT) ./internal/suite
+		go test $(RACE) -tags stress -run Stress -parallel 8 -timeout $(STRESS_TIMEOUT) ./test/suite
 	STRESS_TEST_COUNT=$(STRESS_TEST_COUNT) $(EMULATOR) -- \
-		go test $(RACE) -tags stress -run Stress -parallel 8 -timeout $(STRESS_TIMEOUT) ./internal/suite
+		go test $(RACE) -tags stress -run Stress -parallel 8 -timeout $(STRESS_TIMEOUT) ./test/suite
 
 .PHONY: compare
 compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random operations
@@ -86,15 +86,15 @@ compare: $(EMULATOR) ## Compare dynamotest with DynamoDB Local by 100,000 random
 
 .PHONY: soak
 soak: ## Commit a million times and deliver ten million times amid faults, rebuild a read model of 100,000 events, and print what was lost (SOAK_COMMITS, SOAK_DELIVERIES, SOAK_EVENTS, SOAK_SEED)
-	@go build -o bin/ ./internal/cmd/soak ./internal/cmd/sim
+	@go build -o bin/ ./test/cmd/soak ./test/cmd/sim
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
 	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)
-	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestWorlds ./internal/cmd/sim -sim.all
+	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestWorlds ./test/cmd/sim -sim.all
 	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestAReadModelIsBuiltAnew -v ./readmodel -rebuild.events=$(SOAK_EVENTS)
 
 .PHONY: chaos
 chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost (CHAOS_MINUTES, CHAOS_SEED)
-	@go build -o bin/chaos ./internal/cmd/chaos
+	@go build -o bin/chaos ./test/cmd/chaos
 	$(EMULATOR) -- bin/chaos -minutes $(CHAOS_MINUTES) -seed $(CHAOS_SEED)
 
 .PHONY: lint
@@ -105,7 +105,7 @@ lint: ## Check style, common mistakes and formatting of all modules
 
 .PHONY: bench
 bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio NAME VALUE` a line
-	$(EMULATOR) -- go run ./internal/bench
+	$(EMULATOR) -- go run ./test/bench
 	env -u MILLRACE_DYNAMODB_ENDPOINT go run ./examples/planningpoker load
 
 .PHONY: pictures
@@ -116,9 +116,9 @@ pictures: chromium ## Take the pictures of the examples' pages for the README
 # Fetches event-store-adapter-js by its lock file, from whichever registry npm is configured for.
 .PHONY: interop
 interop: $(EMULATOR) ## Share tables with event-store-adapter-js, both ways (needs Node 20)
-	@cmp -s internal/interop/package-lock.json internal/interop/node_modules/.fetched || { \
-		npm --prefix internal/interop ci && cp internal/interop/package-lock.json internal/interop/node_modules/.fetched; }
-	MILLRACE_INTEROP=1 $(EMULATOR) -- go test -count=1 -timeout 5m -v ./internal/interop
+	@cmp -s test/interop/package-lock.json test/interop/node_modules/.fetched || { \
+		npm --prefix test/interop ci && cp test/interop/package-lock.json test/interop/node_modules/.fetched; }
+	MILLRACE_INTEROP=1 $(EMULATOR) -- go test -count=1 -timeout 5m -v ./test/interop
 
 .PHONY: demo
 demo: ## Run the order history over its REST API, with faults, and check every order
@@ -131,4 +131,4 @@ dynamodb-local: $(EMULATOR) ## Run DynamoDB Local until interrupted, and print h
 # Always, as the go command knows best what has changed.
 .PHONY: $(EMULATOR)
 $(EMULATOR):
-	@go build -o $@ ./internal/cmd/dynamolocal
+	@go build -o $@ ./test/cmd/dynamolocal

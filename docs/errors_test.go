@@ -20,7 +20,7 @@ func TestThePageOfErrorsHasEverySentinelOfWhatWrites(t *testing.T) {
 	page, err := os.ReadFile("errors.md")
 	require.NoError(t, err)
 	words := strings.FieldsFunc(string(page), func(r rune) bool { return !unicode.IsLetter(r) })
-	for _, folder := range []string{"../aggregate", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../archive", "../groups", "../dedup", "../process", "../readmodel", "../subscriber", "../projection", "../projection/sqlprojection"} {
+	for _, folder := range []string{"../aggregate", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../journal/archive", "../subscriber/groups", "../subscriber/dedup", "../process", "../projection/readmodel", "../subscriber", "../projection", "../projection/sqlprojection"} {
 		names := sentinels(t, folder)
 		require.NotEmpty(t, names)
 		for _, name := range names {

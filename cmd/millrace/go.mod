@@ -11,7 +11,7 @@ require (
 	github.com/aws/smithy-go v1.28.8
 	github.com/dustin/go-humanize v1.0.1
 	github.com/mattn/go-isatty v0.0.22
-	github.com/millrace-dev/millrace v0.0.0
+	github.com/millrace-dev/millrace v0.1.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	github.com/stretchr/testify v1.12.1
@@ -41,5 +41,3 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.35.0 // indirect
 )
-
-replace github.com/millrace-dev/millrace => ../../

@@ -21,6 +21,6 @@
 // DynamoDB Local keeps a database of its own for every access key and region. [NewClient] makes a client
 // for one of them, and package dynamolocaltest hands every test a fresh one.
 //
-// The command internal/cmd/dynamolocal runs another command with the emulator up and the variable set;
+// The command test/cmd/dynamolocal runs another command with the emulator up and the variable set;
 // `make test`, `make bench` and `make demo` are built on it.
 package dynamolocal

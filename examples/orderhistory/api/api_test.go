@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 const curry = `{"orderId": %q, "consumerId": "ada", "restaurant": "Ajanta", "lines": [{"name": "Vindaloo", "quantity": 2, "priceCents": 1250}]}`

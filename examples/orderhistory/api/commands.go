@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // Accepted is the reply to a command: the aggregate as it is now.

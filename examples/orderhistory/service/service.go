@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // DefaultPrefix begins the names of the tables.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
-	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // wait asks again and again, for as long as patience lasts. Errors: [ErrWrong].

@@ -16,10 +16,10 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // cached is how many rooms a process remembers, so that a command takes one round trip while no other process writes.

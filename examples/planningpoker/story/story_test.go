@@ -15,8 +15,8 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // patience bounds a failing test and is no claim about speed.

@@ -16,9 +16,9 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // replayed is a room as its events have made it.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/internal/rest"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
-	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 const defaultLifetime = 24 * time.Hour

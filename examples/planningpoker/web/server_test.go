@@ -22,9 +22,9 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 func TestWhoWatchesOnAnotherServerSeesEveryRoundToItsEnd(t *testing.T) {

@@ -7,12 +7,12 @@ import (
 	"net"
 	"strings"
 
-	"github.com/millrace-dev/millrace/archive"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/process"
-	"github.com/millrace-dev/millrace/readmodel"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // explain says what went wrong and, for what a person at a terminal runs into, what to do.

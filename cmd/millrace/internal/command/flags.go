@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/archive"
+	"github.com/millrace-dev/millrace/journal/archive"
 )
 
 // plainly says what a flag wants, instead of the error of the function that parsed it.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // removedLine tells of a group that was removed, or of what was deleted of one.

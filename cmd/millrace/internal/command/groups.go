@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // groupLine is a consumer group's work on a topic as JSON.

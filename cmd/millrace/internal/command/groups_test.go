@@ -15,9 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // member is a subscription whose messages a test handles.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/groups"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // lagLine is how far a group is behind, in all or in a shard.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/readmodel"
+	"github.com/millrace-dev/millrace/projection/readmodel"
 )
 
 // modelLine is a read model.

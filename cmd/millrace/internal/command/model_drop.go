@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/groups"
-	"github.com/millrace-dev/millrace/readmodel"
+	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 func (a *app) dropModel(o *modelOptions) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/groups"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // behindLine is an aggregate that holds a group up.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/journal"
-	"github.com/millrace-dev/millrace/readmodel"
+	"github.com/millrace-dev/millrace/projection/readmodel"
 )
 
 // Exit codes.

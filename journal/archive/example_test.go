@@ -1,0 +1,115 @@
+package archive_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/archive"
+)
+
+var (
+	ctx      = context.Background()
+	j, other *journal.Journal
+	path     string
+)
+
+func TestTheExamplesWork(t *testing.T) {
+	t.Parallel()
+	from, to := pair(t)
+	from.fill(t, 41, 5)
+	j, other, path = from.Journal, to.Journal, filepath.Join(t.TempDir(), "journal.jsonl")
+	for _, example := range []func(){ExampleExport, ExampleExport, ExampleImport, ExampleVerify, ExampleCompare} {
+		example()
+	}
+	require.Equal(t, from.contents(t), to.contents(t))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.EqualValues(t, len(from.export(t)), info.Size())
+}
+
+// The same program begins an archive, goes on with one that was cut off, and leaves a complete one as it is.
+func ExampleExport() {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	position, err := archive.Resume(file)
+	if err != nil {
+		log.Fatal(err) // it is another file: leave it alone
+	}
+	if err := file.Truncate(position.Offset); err != nil {
+		log.Fatal(err)
+	}
+	if _, err := file.Seek(position.Offset, io.SeekStart); err != nil {
+		log.Fatal(err)
+	}
+	done, err := archive.Export(ctx, j, file, archive.ExportOptions{
+		From: position,
+		Progress: func(p archive.Progress) {
+			fmt.Fprintf(os.Stderr, "\r%d aggregates, %d events, %d MB", p.Aggregates, p.Events, p.Bytes>>20)
+		},
+	})
+	if err != nil {
+		log.Fatal(err) // run it again
+	}
+	if err := file.Close(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(done.Aggregates, "aggregates")
+}
+
+func ExampleImport() {
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	done, err := archive.Import(ctx, other, file, archive.ImportOptions{
+		Different: func(e *archive.HistoryError) error {
+			log.Print(e) // leave it as it is, and go on
+			return nil
+		},
+	})
+	if err != nil {
+		log.Fatal(err) // run it again
+	}
+	_ = file.Close()
+	fmt.Println(done.Events, "events, of which", done.Present, "were there")
+}
+
+func ExampleVerify() {
+	report, err := archive.Verify(ctx, other, archive.VerifyOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, fault := range report.Faults {
+		fmt.Println(fault.Aggregate, fault.Kind, fault.From, fault.To)
+	}
+	fmt.Println(report.Aggregates, "aggregates are looked at")
+}
+
+// After an import, or some time after an export.
+func ExampleCompare() {
+	file, err := os.Open(path)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	report, err := archive.Compare(ctx, other, file, archive.VerifyOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = file.Close()
+	if err := report.Err(); err != nil {
+		log.Fatal(err)
+	}
+}

@@ -1,0 +1,192 @@
+package groups_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// rival is a member that takes the only shard from an operator who is slow.
+type rival struct {
+	store
+	rows   *checkpoint.Store
+	member uint64
+	once   sync.Once
+}
+
+var (
+	rivals     = checkpoint.Group{Name: group}
+	rivalsWork = checkpoint.Key{Group: group, Topic: topic}
+)
+
+// newRival has the group on one shard, whose member is the rival, x with three events, and an operator whose client can be given faults.
+func newRival(t *testing.T) (r *rival, operator store, client *faults.Client) {
+	t.Helper()
+	raw := create(t, 1)
+	client = faults.New(raw)
+	r = &rival{store: open(t, raw, journal.Config{})}
+	r.rows = checkpoint.New(r.Journal)
+	roster, member := checkpoint.NewRoster(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := r.rows.ChangeRoster(t.Context(), rivalsWork, checkpoint.Roster{}, roster)
+	require.NoError(t, err)
+	r.member = member
+	r.write(t, "x", 0, 3)
+	return r, open(t, client, journal.Config{}), client
+}
+
+// takeOver takes the shard, unless it has done so before, and claims x, which stands where the rival thinks.
+func (r *rival) takeOver(t *testing.T, at uint64, work func(epoch uint64)) (did bool) {
+	r.once.Do(func() {
+		did = true
+		roster, err := r.rows.ModifyRoster(context.Background(), rivalsWork, func(now checkpoint.Roster) (checkpoint.Roster, error) {
+			return now.Take(r.member, []int{0}), nil
+		})
+		assert.NoError(t, err)
+		epoch := roster.Epochs[0]
+		position, _, err := r.rows.Claim(context.Background(), rivals, account("x"), epoch)
+		assert.NoError(t, err)
+		assert.Equal(t, at, position)
+		work(epoch)
+	})
+	return did
+}
+
+// handle moves the position as a member does that has handled events.
+func (r *rival) handle(t *testing.T, epoch, from, to uint64) {
+	assert.NoError(t, r.rows.Advance(context.Background(), rivals, account("x"), epoch, from, to))
+}
+
+// position is where the group is with x.
+func (r *rival) position(t *testing.T) uint64 {
+	position, err := r.Applied(context.Background(), group, account("x"))
+	assert.NoError(t, err)
+	return position
+}
+
+// left tells that no operator is in the roster.
+func (r *rival) left(t *testing.T) bool {
+	g, err := r.Get(context.Background(), group, topic)
+	assert.NoError(t, err)
+	return len(g.Members) == 1
+}
+
+// after has something done after each write that succeeds. Where that tells so the reply is lost, and the call made again.
+func after(client *faults.Client, do func() (lost bool)) {
+	fault := func(ctx context.Context, call faults.Call) (any, error) {
+		out, err := call.Send(ctx)
+		if err == nil && do() {
+			return call.Send(ctx)
+		}
+		return out, err
+	}
+	client.Inject(faults.UpdateItem, fault)
+	client.Inject(faults.TransactWriteItems, fault)
+}
+
+func TestAnAggregateIsPutBackOnceWhateverComesBetween(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lost bool
+		when func(t *testing.T, r *rival) bool
+	}{
+		"a member takes over when the position was put": {false, func(t *testing.T, r *rival) bool { return r.position(t) == 0 }},
+		"the reply to that is lost":                     {true, func(t *testing.T, r *rival) bool { return r.position(t) == 0 }},
+		"a member takes over when it was freed":         {false, func(t *testing.T, r *rival) bool { return r.position(t) == 0 && r.left(t) }},
+		"the reply to freeing the shard is lost":        {true, func(t *testing.T, r *rival) bool { return r.position(t) == 0 && r.left(t) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, operator, client := newRival(t)
+			require.NoError(t, r.ResetAggregate(t.Context(), group, account("x"), 3))
+			did := false
+			after(client, func() bool {
+				if did || !c.when(t, r) {
+					return false
+				}
+				did = r.takeOver(t, 0, func(epoch uint64) { r.handle(t, epoch, 0, 3) })
+				return c.lost
+			})
+
+			require.NoError(t, operator.ResetAggregate(t.Context(), group, account("x"), 0))
+
+			assert.True(t, did)
+			assert.EqualValues(t, 3, r.position(t), "it stays where the member has brought it")
+			list, err := r.Behind(t.Context(), group, topic)
+			require.NoError(t, err)
+			assert.Len(t, list, 1, "the next owner looks at it in any case")
+		})
+	}
+}
+
+func TestARecordOfAnEventThatIsSkippedAfterAResetStays(t *testing.T) {
+	t.Parallel()
+	r, operator, client := newRival(t)
+	require.NoError(t, r.Skip(t.Context(), group, account("x"), 1))
+	require.NoError(t, r.Skip(t.Context(), group, account("x"), 2))
+	taken := false
+	after(client, func() bool {
+		if r.position(t) == 0 && !taken {
+			taken = r.takeOver(t, 0, func(epoch uint64) {
+				r.handle(t, epoch, 0, 1)
+				assert.NoError(t, r.rows.SkipTo(context.Background(), rivals, checkpoint.Skipped{
+					Aggregate: account("x"), Number: 2, At: time.Now(), Reason: "it fails again", Epoch: epoch,
+				}))
+			})
+		}
+		return false
+	})
+
+	require.NoError(t, operator.ResetAggregate(t.Context(), group, account("x"), 0))
+
+	records := r.skipped(t)
+	require.Len(t, records, 1)
+	assert.EqualValues(t, 2, records[0].Number)
+	assert.Equal(t, "it fails again", records[0].Reason)
+}
+
+func TestASkipThatWasDoneIsNotToldAsRefused(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]bool{"a member takes over": false, "the reply to freeing the shard is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, operator, client := newRival(t)
+			did := false
+			after(client, func() bool {
+				if did || r.position(t) != 1 || lost && !r.left(t) {
+					return false
+				}
+				did = r.takeOver(t, 1, func(epoch uint64) { r.handle(t, epoch, 1, 2) })
+				return lost
+			})
+
+			require.NoError(t, operator.Skip(t.Context(), group, account("x"), 1))
+
+			assert.True(t, did)
+			assert.EqualValues(t, 2, r.position(t))
+			assert.Equal(t, []string{"x/1"}, r.skippedNames(t))
+		})
+	}
+}
+
+func TestAnEventThatAMemberHandlesMeanwhileIsNotRecordedAsSkipped(t *testing.T) {
+	t.Parallel()
+	r, operator, client := newRival(t)
+	client.Inject(faults.TransactWriteItems, faults.Before(func() {
+		r.takeOver(t, 0, func(epoch uint64) { r.handle(t, epoch, 0, 1) })
+	}))
+
+	err := operator.Skip(t.Context(), group, account("x"), 1)
+
+	require.ErrorIs(t, err, groups.ErrNotNext)
+	assert.EqualValues(t, 1, r.position(t))
+	assert.Empty(t, r.skipped(t))
+}

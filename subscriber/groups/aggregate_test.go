@@ -1,0 +1,221 @@
+package groups_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// parked waits until aggregates are listed as parked.
+func (s store) parked(t *testing.T, n int) (list []groups.Behind) {
+	t.Helper()
+	eventually(t, "aggregates are parked", func() bool {
+		var err error
+		list, err = s.Parked(t.Context(), group, topic)
+		return err == nil && len(list) == n
+	})
+	return list
+}
+
+func TestAfterASkipAParkedAggregateGoesOnWithTheNextEvent(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	config := s.quick()
+	config.Failures = subscriber.Park(2)
+	var got handled
+	poisonous := func(payload string) bool { return payload == "x/2" }
+	got.consume(t, config, poisonous)
+	got.consume(t, config, poisonous)
+	s.write(t, "x", 0, 4)
+	s.write(t, "y", 0, 4)
+
+	list := s.parked(t, 1)
+	assert.Equal(t, account("x"), list[0].Aggregate)
+	assert.EqualValues(t, 2, list[0].Next)
+	assert.EqualValues(t, 2, list[0].Parked.Number)
+	assert.Contains(t, list[0].Parked.Reason, "nacked")
+	assert.WithinDuration(t, time.Now(), list[0].Parked.At, patience)
+	eventually(t, "the other aggregate flows on", func() bool { return len(got.of("y")) >= 4 })
+
+	require.NoError(t, s.Skip(t.Context(), group, account("x"), 2))
+
+	eventually(t, "it goes on", func() bool { return len(got.of("x")) >= 3 })
+	s.caughtUp(t)
+	assert.Equal(t, []string{"x/1", "x/3", "x/4"}, got.of("x"))
+	assert.Equal(t, expect("y", 1, 4), got.of("y"))
+	s.parked(t, 0)
+	err := s.Skip(t.Context(), group, account("x"), 2)
+	require.ErrorIs(t, err, groups.ErrNotNext, "skipped before")
+	var next *groups.NotNextError
+	require.ErrorAs(t, err, &next)
+	assert.EqualValues(t, 5, next.Next)
+	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
+	require.ErrorIs(t, s.Skip(t.Context(), group, account("nobody"), 1), journal.ErrNotFound)
+
+	s.write(t, "x", 4, 1)
+	eventually(t, "later events come too", func() bool { return len(got.of("x")) == 4 })
+}
+
+func TestAnEditThatCannotBeDoneDisturbsNobody(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 4)
+	s.caughtUp(t)
+
+	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 4), groups.ErrNotNext)
+	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
+	require.ErrorIs(t, s.Unpark(t.Context(), group, account("x")), groups.ErrNotParked)
+	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
+	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, aggregate.ID{}, 5), aggregate.ErrInvalidID)
+
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, g.Shards[0].Epoch, "the shard has not changed hands")
+}
+
+func TestAnUnparkedAggregateIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	config := s.quick()
+	config.Failures = subscriber.Park(1)
+	var mended atomic.Bool
+	refuse := func(payload string) bool { return payload == "x/1" && !mended.Load() }
+	var got handled
+	got.consume(t, config, refuse)
+	got.consume(t, config, refuse)
+	s.write(t, "x", 0, 3)
+	s.parked(t, 1)
+	require.ErrorIs(t, s.Unpark(t.Context(), group, account("y")), journal.ErrNotFound)
+	s.write(t, "y", 0, 1)
+	require.ErrorIs(t, s.Unpark(t.Context(), group, account("y")), groups.ErrNotParked)
+
+	mended.Store(true)
+	require.NoError(t, s.Unpark(t.Context(), group, account("x")))
+
+	eventually(t, "it goes on", func() bool { return len(got.of("x")) == 3 })
+	assert.Equal(t, expect("x", 1, 3), got.of("x"))
+	s.parked(t, 0)
+}
+
+func TestAnAggregateThatIsResetComesAgainInOrder(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 5)
+	s.write(t, "y", 0, 5)
+	eventually(t, "all were handled", func() bool { return got.count() == 10 })
+	s.caughtUp(t)
+
+	require.NoError(t, s.ResetAggregate(t.Context(), group, account("x"), 2))
+
+	eventually(t, "they come again", func() bool { return len(got.of("x")) == 8 })
+	s.caughtUp(t)
+	assert.Equal(t, append(expect("x", 1, 5), expect("x", 3, 5)...), got.of("x"))
+	assert.Equal(t, expect("y", 1, 5), got.of("y"))
+	eventually(t, "it is taken off the list of those behind", func() bool {
+		list, err := s.Behind(t.Context(), group, topic)
+		return err == nil && len(list) == 0
+	})
+	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 6), groups.ErrNoSuchEvent)
+}
+
+func TestAHandlerInTheMiddleOfItsWorkCannotUndoAnEdit(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	_, messages := subscribe(t, s.quick())
+	s.write(t, "x", 0, 5)
+	first := receive(t, messages)
+	require.Equal(t, "x/1", string(first.Payload))
+
+	require.NoError(t, s.ResetAggregate(t.Context(), group, account("x"), 3))
+	first.Ack()
+
+	var got handled
+	go got.handle(messages, nil)
+	s.caughtUp(t)
+	// The former owner goes on in order until it notices. Then come the events after the edit.
+	all := got.of("x")
+	require.GreaterOrEqual(t, len(all), 2)
+	assert.Equal(t, append(expect("x", 2, len(all)-1), expect("x", 4, 5)...), all)
+}
+
+func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.write(t, "x", 0, 1)
+	tick(t)
+	config := s.quick()
+	config.Start = subscriber.Now()
+	var got handled
+	got.consume(t, config, func(payload string) bool { return payload == "x/2" || payload == "x/3" })
+	eventually(t, "the group exists", func() bool {
+		_, err := s.Get(t.Context(), group, topic)
+		return err == nil
+	})
+	s.write(t, "x", 1, 3)
+	tick(t)
+	s.write(t, "y", 0, 1) // which the cursor can only pass if it passes x
+	var list []groups.Behind
+	eventually(t, "it is listed", func() bool {
+		var err error
+		list, err = s.Behind(t.Context(), group, topic)
+		return err == nil && len(list) == 1
+	})
+	assert.Equal(t, groups.Behind{Aggregate: account("x"), Next: 2, Head: 4}, list[0])
+
+	require.NoError(t, s.Skip(t.Context(), group, account("x"), 2))
+	require.NoError(t, s.Skip(t.Context(), group, account("x"), 3))
+
+	eventually(t, "it goes on", func() bool { return len(got.of("x")) == 1 })
+	assert.Equal(t, expect("x", 4, 4), got.of("x"))
+}
+
+func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
+	t.Parallel()
+	client := faults.New(create(t, 1))
+	s := open(t, client, journal.Config{})
+	s.write(t, "x", 0, 3)
+	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
+	roster, member := checkpoint.NewRoster(1, time.Time{}).Join(checkpoint.Member{})
+	_, err := store.ChangeRoster(t.Context(), k, checkpoint.Roster{}, roster)
+	require.NoError(t, err)
+	taken := 0
+	client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
+		out, err := call.Send(ctx)
+		if taken == 0 {
+			taken++
+			_, err := store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+				return r.Take(member, []int{0}), nil
+			})
+			require.NoError(t, err)
+		}
+		return out, err
+	})
+
+	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
+
+	assert.Equal(t, 1, taken)
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the operator's, the member's, the operator's")
+	assert.Len(t, g.Free(), 1)
+	list, err := s.Behind(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.Equal(t, []groups.Behind{{Aggregate: account("x"), Next: 2, Head: 3}}, list)
+	assert.Len(t, s.skipped(t), 1, "the record is the operator's last one")
+}

@@ -1,0 +1,106 @@
+package groups_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+func TestAReaderWaitsUntilAnEventIsApplied(t *testing.T) {
+	t.Parallel()
+	client := create(t, 2)
+	s := open(t, client, journal.Config{})
+	s.write(t, "a", 0, 2)
+	_, messages := subscribe(t, s.quick())
+	receive(t, messages).Ack()
+	require.NoError(t, s.WaitApplied(t.Context(), group, account("a"), 1))
+	number, err := s.Applied(t.Context(), group, account("a"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, number)
+
+	second := receive(t, messages)
+	impatient, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	looking := faults.New(client)
+	looking.Inject(faults.BatchGetItem, func(ctx context.Context, call faults.Call) (any, error) {
+		out, err := call.Send(ctx)
+		cancel() // one look is all it has time for
+		return out, err
+	})
+	err = open(t, looking, journal.Config{}).WaitApplied(impatient, group, account("a"), 2)
+	require.ErrorIs(t, err, groups.ErrNotApplied)
+	require.ErrorIs(t, err, context.Canceled)
+	var behind *groups.NotAppliedError
+	require.ErrorAs(t, err, &behind)
+	assert.Equal(t, groups.NotAppliedError{Group: group, Aggregate: account("a"), Number: 2, Applied: 1}, *behind)
+
+	waited := make(chan error, 1)
+	go func() { waited <- s.WaitApplied(t.Context(), group, account("a"), 2) }()
+	second.Ack()
+	require.NoError(t, <-waited)
+}
+
+func TestWhatWasBeforeAGroupBeganCountsAsApplied(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.write(t, "a", 0, 3)
+	config := s.quick()
+	config.Start = subscriber.At(time.Now().Add(time.Hour))
+	subscribe(t, config)
+	require.Eventually(t, func() bool { _, err := s.Get(t.Context(), group, topic); return err == nil }, patience, time.Millisecond)
+	require.NoError(t, s.WaitApplied(t.Context(), group, account("a"), 3))
+	number, err := s.Applied(t.Context(), group, account("none"))
+	require.NoError(t, err)
+	assert.Zero(t, number)
+}
+
+func TestAReaderDoesNotTakeAnEarlierGenerationForThisOne(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.write(t, "a", 0, 1)
+	_, messages := subscribe(t, s.quick())
+	receive(t, messages).Ack()
+	require.NoError(t, s.WaitApplied(t.Context(), group, account("a"), 1))
+	require.NoError(t, s.Pause(t.Context(), group, topic))
+	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
+	number, err := s.Applied(t.Context(), group, account("a"))
+	require.NoError(t, err)
+	assert.Zero(t, number)
+}
+
+func TestAReaderWaitsForAGroupThatIsNotThereYet(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.write(t, "a", 0, 1)
+	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := s.WaitApplied(impatient, group, account("a"), 1)
+	require.ErrorIs(t, err, groups.ErrNoGroup)
+	require.ErrorIs(t, err, groups.ErrNotApplied)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	waited := make(chan error, 1)
+	go func() { waited <- s.WaitApplied(t.Context(), group, account("a"), 1) }()
+	_, messages := subscribe(t, s.quick())
+	receive(t, messages).Ack()
+	require.NoError(t, <-waited)
+}
+
+func TestToWaitForWhatCannotBeFails(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	require.ErrorIs(t, s.WaitApplied(t.Context(), group, aggregate.ID{Type: topic}, 1), aggregate.ErrInvalidID)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.WaitApplied(ended, group, account("a"), 1), context.Canceled)
+}

@@ -1,0 +1,188 @@
+package groups_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// ledger is a store of positions that is not the checkpoint table.
+type ledger struct {
+	mu   sync.Mutex
+	rows map[place]line
+	err  error // of reading
+}
+
+type place struct {
+	group subscriber.Group
+	id    aggregate.ID
+}
+
+type line struct {
+	epoch, position uint64
+	found           bool
+}
+
+func newLedger() *ledger { return &ledger{rows: map[place]line{}} }
+
+func (l *ledger) Claim(_ context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (uint64, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	row := l.rows[place{group, id}]
+	if row.epoch > epoch {
+		return 0, false, subscriber.ErrFenced
+	}
+	row.epoch = epoch
+	l.rows[place{group, id}] = row
+	return row.position, row.found, nil
+}
+
+func (l *ledger) Advance(_ context.Context, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if row := l.rows[place{group, id}]; row.epoch != epoch || row.position != from {
+		return subscriber.ErrFenced
+	}
+	l.rows[place{group, id}] = line{epoch, to, true}
+	return nil
+}
+
+func (l *ledger) Position(_ context.Context, group subscriber.Group, id aggregate.ID) (uint64, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	row := l.rows[place{group, id}]
+	return row.position, row.found, l.err
+}
+
+// put is what an operator does in that store.
+func (l *ledger) put(id string, position uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := place{subscriber.Group{Name: group}, account(id)}
+	l.rows[at] = line{l.rows[at].epoch, position, true}
+}
+
+// parkedElsewhere has y be up to date and x parked with its second of three events, with positions that are elsewhere.
+func parkedElsewhere(t *testing.T) (store, *ledger, *handled) {
+	t.Helper()
+	s, l, got := setup(t, 2), newLedger(), &handled{}
+	config := s.quick()
+	config.Positions, config.Failures = l, subscriber.Park(1)
+	got.consume(t, config, func(payload string) bool { return payload == "x/2" })
+	s.write(t, "x", 0, 3)
+	s.write(t, "y", 0, 1)
+	s.parked(t, 1)
+	eventually(t, "positions are stored", func() bool {
+		x, _, _ := l.Position(t.Context(), subscriber.Group{Name: group}, account("x"))
+		y, _, _ := l.Position(t.Context(), subscriber.Group{Name: group}, account("y"))
+		return x == 1 && y == 1
+	})
+	return s, l, got
+}
+
+func TestWhatNeedsPositionsThatAreElsewhereIsRefused(t *testing.T) {
+	t.Parallel()
+	s, _, _ := parkedElsewhere(t)
+	before, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.True(t, before.Elsewhere)
+
+	for name, do := range map[string]func() error{
+		"Skip":           func() error { return s.Skip(t.Context(), group, account("x"), 2) },
+		"ResetAggregate": func() error { return s.ResetAggregate(t.Context(), group, account("x"), 0) },
+		"Applied":        func() error { _, err := s.Applied(t.Context(), group, account("x")); return err },
+		"WaitApplied":    func() error { return s.WaitApplied(t.Context(), group, account("x"), 1) },
+		"Lag":            func() error { _, err := s.Lag(t.Context(), group, topic, groups.LagOptions{}); return err },
+		"Estimate":       func() error { _, err := s.Estimate(t.Context(), group, topic); return err },
+	} {
+		require.ErrorIs(t, do(), groups.ErrElsewhere, name)
+	}
+
+	after, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.Equal(t, before.Shards, after.Shards, "no shard has changed hands")
+	assert.Empty(t, s.skipped(t))
+	list := s.parked(t, 1)
+	assert.EqualValues(t, 2, list[0].Next, "that of the event for which it is parked is known")
+}
+
+func TestPositionsThatAreElsewhereAreReadThere(t *testing.T) {
+	t.Parallel()
+	s, l, got := parkedElsewhere(t)
+	reading := groups.New(s.Journal, groups.WithPositions(l))
+
+	applied, err := reading.Applied(t.Context(), group, account("x"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, applied)
+	require.NoError(t, reading.WaitApplied(t.Context(), group, account("y"), 1))
+	lag, err := reading.Lag(t.Context(), group, topic, groups.LagOptions{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, lag.Events)
+	assert.Equal(t, 1, lag.Parked)
+	estimate, err := reading.Estimate(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, estimate.Events)
+	require.ErrorIs(t, reading.Skip(t.Context(), group, account("x"), 2), groups.ErrElsewhere)
+
+	l.put("x", 2) // in place of a skip
+	require.NoError(t, reading.Unpark(t.Context(), group, account("x")))
+	require.NoError(t, reading.WaitApplied(t.Context(), group, account("x"), 3))
+	assert.Equal(t, []string{"x/1", "x/3"}, got.of("x"))
+	eventually(t, "nothing is left", func() bool {
+		lag, err := reading.Lag(t.Context(), group, topic, groups.LagOptions{})
+		return err == nil && lag.Events == 0
+	})
+}
+
+func TestAStoreThatCannotBeReadSaysSo(t *testing.T) {
+	t.Parallel()
+	s, l, _ := parkedElsewhere(t)
+	l.mu.Lock()
+	l.err = errors.New("the connection is gone")
+	l.mu.Unlock()
+	reading := groups.New(s.Journal, groups.WithPositions(l))
+
+	_, err := reading.Applied(t.Context(), group, account("x"))
+	require.ErrorIs(t, err, l.err)
+	_, err = reading.Lag(t.Context(), group, topic, groups.LagOptions{})
+	require.ErrorIs(t, err, l.err)
+	_, err = reading.Behind(t.Context(), group, topic)
+	require.ErrorIs(t, err, l.err)
+}
+
+func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
+	t.Parallel()
+	s, l := setup(t, 1), newLedger()
+	s.write(t, "x", 0, 1)
+	reading := groups.New(s.Journal, groups.WithPositions(l))
+	config := s.quick()
+	config.Positions = l
+	var got handled
+	sub := got.consume(t, config, nil)
+	eventually(t, "it is handled", func() bool { return got.count() == 1 })
+	require.NoError(t, sub.Close())
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.True(t, g.Elsewhere, "also where nobody is at work")
+	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
+	applied, err := reading.Applied(t.Context(), group, account("x"))
+	require.NoError(t, err)
+	assert.Zero(t, applied, "of the new generation")
+
+	got.consume(t, s.quick(), nil)
+	s.caughtUp(t)
+	g, err = s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.False(t, g.Elsewhere)
+	applied, err = reading.Applied(t.Context(), group, account("x"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, applied, "of the table, though the store says otherwise")
+}

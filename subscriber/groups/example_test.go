@@ -1,0 +1,185 @@
+package groups_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// audit makes a journal of two accounts with three events each, and a group that has handled all of them, but for
+// those that it is to refuse, which it parks.
+func audit(ctx context.Context, refuse string) *journal.Journal {
+	client := dynamotest.Open().Client() // any *dynamodb.Client
+	must(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	j, err := journal.Open(ctx, client, journal.Config{})
+	must(err)
+	deposit(ctx, j, "alice", 0, 3)
+	deposit(ctx, j, "bob", 0, 3)
+
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "audit", Failures: subscriber.Park(1)}, nil)
+	must(err)
+	messages, err := sub.Subscribe(ctx, "account")
+	must(err)
+	for handled := 0; handled < 6; handled++ {
+		msg := <-messages
+		if id, number, _ := subscriber.AggregateFromContext(msg.Context()); fmt.Sprintf("%s/%d", id.Value, number) == refuse {
+			msg.Nack()
+			handled += 3 - int(number)
+			continue
+		}
+		msg.Ack()
+	}
+	for parked := 0; refuse != "" && parked == 0; {
+		list, err := groups.New(j).Parked(ctx, "audit", "account")
+		must(err)
+		parked = len(list)
+	}
+	must(sub.Close())
+	return j
+}
+
+func deposit(ctx context.Context, j *journal.Journal, account string, after uint64, n int) {
+	commit := journal.Commit{Aggregate: aggregate.ID{Type: "account", Value: account}, Expected: after}
+	for range n {
+		commit.Events = append(commit.Events, journal.Event{Type: "account.deposited.v1", Payload: []byte(`{"amount":5}`)})
+	}
+	_, err := j.Append(ctx, commit)
+	must(err)
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExampleGroups_List() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, ""))
+
+	all, err := g.List(ctx)
+	must(err)
+	for _, group := range all {
+		fmt.Printf("%s on %s: %d members, %d of %d shards free\n",
+			group.Name, group.Topic, len(group.Members), len(group.Free()), len(group.Shards))
+	}
+	// Output:
+	// audit on account: 0 members, 4 of 4 shards free
+}
+
+func ExampleGroups_Lag() {
+	ctx := context.Background()
+	j := audit(ctx, "")
+	g := groups.New(j)
+	deposit(ctx, j, "bob", 3, 2)
+
+	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{
+		Behind: func(b groups.Behind) { fmt.Printf("%s waits with event %d of %d\n", b.Aggregate, b.Next, b.Head) },
+	})
+	must(err)
+	fmt.Printf("%d events behind\n", lag.Events)
+	// Output:
+	// account-bob waits with event 4 of 5
+	// 2 events behind
+}
+
+func ExampleGroups_Estimate() {
+	ctx := context.Background()
+	j := audit(ctx, "")
+	g := groups.New(j)
+	deposit(ctx, j, "bob", 3, 2)
+
+	lag, err := g.Estimate(ctx, "audit", "account")
+	must(err)
+	fmt.Printf("%d events behind, at least: %t\n", lag.Events, lag.AtLeast)
+	// Output:
+	// 2 events behind, at least: false
+}
+
+func ExampleGroups_Reset() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, ""))
+
+	must(g.Pause(ctx, "audit", "account"))
+	must(g.WaitIdle(ctx, "audit", "account"))
+	// ... clear the read model ...
+	must(g.Reset(ctx, "audit", "account", groups.Beginning(), nil))
+	must(g.Resume(ctx, "audit", "account"))
+
+	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{})
+	must(err)
+	fmt.Printf("%d events to handle\n", lag.Events)
+	// Output:
+	// 6 events to handle
+}
+
+func ExampleGroups_Skip() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, "bob/2"))
+
+	parked, err := g.Parked(ctx, "audit", "account")
+	must(err)
+	for _, b := range parked {
+		fmt.Printf("%s waits with event %d: %s\n", b.Aggregate, b.Next, b.Parked.Reason)
+		must(g.Skip(ctx, "audit", b.Aggregate, b.Next)) // or g.Unpark, once the cause is mended
+	}
+	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{})
+	must(err)
+	fmt.Printf("%d event to handle\n", lag.Events)
+	// Output:
+	// account-bob waits with event 2: the message was nacked, once
+	// 1 event to handle
+}
+
+func ExampleGroups_Skipped() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, "bob/2"))
+	must(g.Skip(ctx, "audit", aggregate.ID{Type: "account", Value: "bob"}, 2))
+
+	for e, err := range g.Skipped(ctx, "audit", "account") {
+		must(err)
+		fmt.Printf("%s, event %d (%s): %s\n", e.Aggregate, e.Number, e.EventType, e.Reason)
+		must(g.ForgetSkipped(ctx, "audit", e.Aggregate, e.Number)) // after it was made good for by hand
+	}
+	// Output:
+	// account-bob, event 2 (account.deposited.v1): skipped by an operator, parked because the message was nacked, once
+}
+
+func ExampleGroups_Remove() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, ""))
+
+	rows := 0
+	must(g.Remove(ctx, "audit", "account", groups.Removal{Progress: func(n int) { rows += n }}))
+	_, err := g.Get(ctx, "audit", "account")
+	fmt.Println(err)
+	// Output:
+	// read consumer group "audit" on topic "account": there is no such consumer group
+}
+
+// Who has just written waits until the read model has it.
+func ExampleGroups_WaitApplied() {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	j := audit(ctx, "")
+
+	alice := aggregate.ID{Type: "account", Value: "alice"}
+	err := groups.New(j).WaitApplied(ctx, "audit", alice, 3)
+	fmt.Println("event 3:", err)
+
+	short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	err = groups.New(j).WaitApplied(short, "audit", alice, 4)
+	fmt.Println("event 4:", errors.Is(err, groups.ErrNotApplied))
+	// Output:
+	// event 3: <nil>
+	// event 4: true
+}

@@ -1,0 +1,116 @@
+package groups_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+func text(v types.AttributeValue) string {
+	s, _ := v.(*types.AttributeValueMemberS)
+	if s == nil {
+		return ""
+	}
+	return s.Value
+}
+
+func TestGroupsAreListedWithTheirMembersAndShards(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 4)
+	all, err := s.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, all)
+
+	config := s.quick()
+	subscribe(t, config)
+	subscribe(t, config)
+	config.ConsumerGroup = "another"
+	other, _ := subscribe(t, config)
+
+	eventually(t, "both members have their share", func() bool {
+		g, err := s.Get(t.Context(), group, topic)
+		shares := map[uint64]int{}
+		for _, shard := range g.Shards {
+			shares[shard.Owner]++
+		}
+		return err == nil && len(g.Members) == 2 && shares[1] == 2 && shares[2] == 2
+	})
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.Equal(t, group, g.Name)
+	assert.Equal(t, topic, g.Topic)
+	assert.Len(t, g.Shards, 4)
+	assert.Empty(t, g.Free())
+	assert.False(t, g.Paused)
+
+	require.NoError(t, other.Close())
+	all, err = s.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	assert.Equal(t, "another", all[0].Name)
+	assert.Empty(t, all[0].Members)
+	assert.Len(t, all[0].Free(), 4)
+	assert.Equal(t, group, all[1].Name)
+}
+
+func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.write(t, "x", 0, 1)
+	for name, ask := range map[string]func(context.Context) error{
+		"Get": func(ctx context.Context) error { _, err := s.Get(ctx, group, topic); return err },
+		"Lag": func(ctx context.Context) error {
+			_, err := s.Lag(ctx, group, topic, groups.LagOptions{})
+			return err
+		},
+		"Estimate":       func(ctx context.Context) error { _, err := s.Estimate(ctx, group, topic); return err },
+		"Behind":         func(ctx context.Context) error { _, err := s.Behind(ctx, group, topic); return err },
+		"Parked":         func(ctx context.Context) error { _, err := s.Parked(ctx, group, topic); return err },
+		"Pause":          func(ctx context.Context) error { return s.Pause(ctx, group, topic) },
+		"Resume":         func(ctx context.Context) error { return s.Resume(ctx, group, topic) },
+		"WaitIdle":       func(ctx context.Context) error { return s.WaitIdle(ctx, group, topic) },
+		"Reset":          func(ctx context.Context) error { return s.Reset(ctx, group, topic, groups.Now(), nil) },
+		"CleanUp":        func(ctx context.Context) error { return s.CleanUp(ctx, group, topic, nil) },
+		"Remove":         func(ctx context.Context) error { return s.Remove(ctx, group, topic, groups.Removal{}) },
+		"Unpark":         func(ctx context.Context) error { return s.Unpark(ctx, group, account("x")) },
+		"Skip":           func(ctx context.Context) error { return s.Skip(ctx, group, account("x"), 1) },
+		"ResetAggregate": func(ctx context.Context) error { return s.ResetAggregate(ctx, group, account("x"), 0) },
+	} {
+		err := ask(t.Context())
+		require.ErrorIs(t, err, groups.ErrNoGroup, name)
+		assert.ErrorContains(t, err, `"group"`, name)
+	}
+	assert.Empty(t, s.rows(t), "nothing came into being")
+}
+
+func TestAGroupThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	config := s.quick()
+	for _, name := range []string{"a", "b"} {
+		config.ConsumerGroup = name
+		sub, _ := subscribe(t, config)
+		eventually(t, "the group exists", func() bool {
+			_, err := s.Get(t.Context(), name, topic)
+			return err == nil
+		})
+		require.NoError(t, sub.Close())
+	}
+	table := s.Config().Tables.Checkpoint
+	_, err := s.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+		"pkey": &types.AttributeValueMemberS{Value: "a/" + topic}, "skey": &types.AttributeValueMemberS{Value: "roster"},
+	}})
+	require.NoError(t, err)
+
+	all, err := s.List(t.Context())
+
+	require.ErrorIs(t, err, groups.ErrCorrupt)
+	require.Len(t, all, 1)
+	assert.Equal(t, "b", all[0].Name)
+}

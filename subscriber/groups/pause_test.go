@@ -1,0 +1,100 @@
+package groups_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 4)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 2)
+	eventually(t, "the events were handled", func() bool { return got.count() == 2 })
+
+	require.NoError(t, s.Pause(t.Context(), group, topic))
+	require.NoError(t, s.Pause(t.Context(), group, topic), "it is paused already")
+	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.True(t, g.Paused)
+	assert.Len(t, g.Free(), 4)
+	assert.Len(t, g.Members, 2, "they stand by")
+
+	s.write(t, "x", 2, 1)
+	s.write(t, "y", 0, 1)
+	got.consume(t, s.quick(), nil)
+	beats := map[uint64]uint64{}
+	eventually(t, "all members have looked several times since", func() bool {
+		g, err := s.Get(t.Context(), group, topic)
+		if err != nil {
+			return false
+		}
+		looked := 0
+		for _, m := range g.Members {
+			if _, seen := beats[m.Number]; !seen {
+				beats[m.Number] = m.Beat
+			}
+			if m.Beat >= beats[m.Number]+2 {
+				looked++
+			}
+		}
+		return looked == 3
+	})
+	assert.Equal(t, 2, got.count(), "nothing came")
+
+	require.NoError(t, s.Resume(t.Context(), group, topic))
+	eventually(t, "it goes on", func() bool { return got.count() == 4 })
+	assert.Equal(t, expect("x", 1, 3), got.of("x"))
+	assert.Equal(t, expect("y", 1, 1), got.of("y"))
+}
+
+func TestAPauseLetsHandlersFinish(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	config := s.quick()
+	config.CloseTimeout = patience
+	_, messages := subscribe(t, config)
+	s.write(t, "x", 0, 2)
+	msg := receive(t, messages)
+	require.NoError(t, s.Pause(t.Context(), group, topic))
+	brief, cancel := context.WithTimeout(t.Context(), config.LeaseDuration/2)
+	defer cancel()
+	require.ErrorIs(t, s.WaitIdle(brief, group, topic), groups.ErrActive, "a message is out")
+
+	require.NoError(t, msg.Context().Err())
+	msg.Ack()
+	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+	lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, lag.Events, "the ack was stored")
+}
+
+func TestWhoWaitsInVainIsToldWhoWorks(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	k := checkpoint.Key{Group: group, Topic: topic}
+	crashed, number := checkpoint.NewRoster(2, time.Time{}).Join(checkpoint.Member{})
+	_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), k, checkpoint.Roster{}, crashed.Take(number, []int{1}))
+	require.NoError(t, err)
+	require.NoError(t, s.Pause(t.Context(), group, topic))
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err = s.WaitIdle(ctx, group, topic)
+
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	var active *groups.ActiveError
+	require.ErrorAs(t, err, &active)
+	assert.Equal(t, []uint64{number}, active.Members)
+	assert.Equal(t, []int{1}, active.Shards)
+}

@@ -1,0 +1,116 @@
+package groups_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	var got handled
+	sub := got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 3)
+	eventually(t, "all were handled", func() bool { return got.count() == 3 })
+
+	err := s.Remove(t.Context(), group, topic, groups.Removal{})
+
+	require.ErrorIs(t, err, groups.ErrActive)
+	var active *groups.ActiveError
+	require.ErrorAs(t, err, &active)
+	assert.Equal(t, []uint64{1}, active.Members)
+	assert.Equal(t, []int{0, 1}, active.Shards)
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.False(t, g.Paused, "nothing was changed")
+
+	require.NoError(t, sub.Close())
+	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Now(), nil))
+	removed := 0
+	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Progress: func(rows int) { removed += rows }}))
+
+	all, err := s.List(t.Context())
+	require.NoError(t, err)
+	assert.Empty(t, all)
+	assert.Equal(t, []string{"groups group/" + topic}, s.rows(t), "only the number of the next generation stays")
+	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), groups.ErrNoGroup)
+
+	got.forget()
+	got.consume(t, s.quick(), nil)
+	eventually(t, "a group of the same name begins anew", func() bool { return got.count() == 3 })
+	g, err = s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, g.Generation, "which no former member writes to")
+	assert.False(t, g.Paused)
+	all, err = s.List(t.Context())
+	require.NoError(t, err)
+	assert.Len(t, all, 1)
+}
+
+func TestAForcedRemovalHasLiveMembersBeginAnew(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 3)
+	eventually(t, "all were handled", func() bool { return got.count() == 3 })
+	s.caughtUp(t)
+
+	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
+
+	eventually(t, "they come again", func() bool { return got.count() == 6 })
+	s.caughtUp(t)
+	assert.Equal(t, append(expect("x", 1, 3), expect("x", 1, 3)...), got.of("x"))
+}
+
+func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {
+	t.Parallel()
+	client := faults.New(create(t, 2))
+	s := open(t, client, journal.Config{})
+	s.begin(t, time.Time{})
+	s.acked(t, "x", 3)
+	broken := errors.New("the cable was cut")
+	remove := client.Inject(faults.BatchWriteItem, func(context.Context, faults.Call) (any, error) { return nil, broken })
+
+	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), broken)
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.True(t, g.Paused, "nobody begins to work on it")
+
+	remove()
+	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
+	assert.Len(t, s.rows(t), 1)
+}
+
+func TestAMemberThatJoinsDuringARemovalEndsIt(t *testing.T) {
+	t.Parallel()
+	client := faults.New(create(t, 1))
+	s := open(t, client, journal.Config{})
+	s.begin(t, time.Time{})
+	s.acked(t, "x", 3)
+	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
+	client.Inject(faults.BatchWriteItem, faults.Times(1, faults.Before(func() {
+		_, err := store.ModifyRoster(context.Background(), k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+			r, _ = r.Join(checkpoint.Member{})
+			return r, nil
+		})
+		assert.NoError(t, err)
+	})))
+
+	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), groups.ErrActive)
+
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.Len(t, g.Members, 1)
+}

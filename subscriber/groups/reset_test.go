@@ -1,0 +1,147 @@
+package groups_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// rowsOf gives the rows of a generation, or of generation 0.
+func (s store) rowsOf(t *testing.T, generation string) (rows []string) {
+	t.Helper()
+	for _, row := range s.rows(t) {
+		partition, sort, _ := strings.Cut(row, " ")
+		own := generation == "0" && strings.Count(partition, "/") == 1 || strings.HasSuffix(partition, "/"+generation)
+		if own && sort != "roster" {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+func TestAfterAResetAllEventsComeAgain(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 4)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	got.consume(t, s.quick(), nil)
+	for _, id := range []string{"x", "y", "z"} {
+		s.write(t, id, 0, 5)
+	}
+	eventually(t, "all were handled", func() bool { return got.count() == 15 })
+	s.caughtUp(t)
+
+	require.NoError(t, s.Pause(t.Context(), group, topic))
+	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+	got.forget()
+	stored := len(s.rowsOf(t, "0"))
+	require.GreaterOrEqual(t, stored, 3)
+	removed := 0
+	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), func(rows int) { removed += rows }))
+
+	assert.Equal(t, stored, removed)
+	assert.Empty(t, s.rowsOf(t, "0"))
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.True(t, g.Paused, "still")
+	assert.EqualValues(t, 1, g.Generation)
+	lag := s.lag(t, groups.LagOptions{})
+	assert.EqualValues(t, 15, lag.Events)
+
+	require.NoError(t, s.Resume(t.Context(), group, topic))
+	eventually(t, "they come again", func() bool { return got.count() == 15 })
+	s.caughtUp(t)
+	for _, id := range []string{"x", "y", "z"} {
+		assert.Equal(t, expect(id, 1, 5), got.of(id))
+	}
+}
+
+func TestAGroupCanBeResetWhileItWorks(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 4)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 50)
+	eventually(t, "some were handled", func() bool { return got.count() > 10 })
+
+	before := len(got.of("x"))
+	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
+	s.write(t, "x", 50, 10)
+
+	s.caughtUp(t)
+	// A member that has not noticed yet goes on with the earlier generation meanwhile.
+	missing := expect("x", 1, 60)
+	for _, payload := range got.of("x")[before:] {
+		if len(missing) > 0 && payload == missing[0] {
+			missing = missing[1:]
+		}
+	}
+	assert.Empty(t, missing, "all of them came again, in order")
+}
+
+func TestAResetToATimeLeavesOutWhatOccurredBefore(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	var got handled
+	got.consume(t, s.quick(), nil)
+	s.write(t, "x", 0, 2)
+	tick(t)
+	between := time.Now()
+	s.write(t, "x", 2, 2)
+	s.write(t, "y", 0, 1)
+	eventually(t, "all were handled", func() bool { return got.count() == 5 })
+	s.caughtUp(t)
+
+	require.NoError(t, s.Pause(t.Context(), group, topic))
+	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+	got.forget()
+	require.NoError(t, s.Reset(t.Context(), group, topic, groups.At(between), nil))
+	require.NoError(t, s.Resume(t.Context(), group, topic))
+
+	eventually(t, "later ones come again", func() bool { return got.count() == 3 })
+	assert.Equal(t, expect("x", 3, 4), got.of("x"))
+	assert.Equal(t, expect("y", 1, 1), got.of("y"))
+
+	tick(t)
+	require.NoError(t, s.Pause(t.Context(), group, topic))
+	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+	got.forget()
+	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Now(), nil))
+	require.NoError(t, s.Resume(t.Context(), group, topic))
+	s.write(t, "x", 4, 1)
+	eventually(t, "only what is new comes", func() bool { return got.count() == 1 })
+	assert.Equal(t, expect("x", 5, 5), got.of("x"))
+}
+
+func TestAResetThatEndsEarlyIsAResetAndCanBeCleanedUp(t *testing.T) {
+	t.Parallel()
+	client := faults.New(create(t, 2))
+	s := open(t, client, journal.Config{})
+	s.begin(t, time.Time{})
+	s.acked(t, "x", 3)
+	broken := errors.New("the cable was cut")
+	remove := client.Inject(faults.BatchWriteItem, func(context.Context, faults.Call) (any, error) { return nil, broken })
+
+	err := s.Reset(t.Context(), group, topic, groups.Beginning(), nil)
+	require.ErrorIs(t, err, groups.ErrLeftovers)
+	require.ErrorIs(t, err, broken)
+	g, err := s.Get(t.Context(), group, topic)
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, g.Generation)
+	assert.Len(t, s.rowsOf(t, "0"), 1)
+
+	remove()
+	require.NoError(t, s.CleanUp(t.Context(), group, topic, nil))
+	assert.Empty(t, s.rowsOf(t, "0"))
+	require.NoError(t, s.CleanUp(t.Context(), group, topic, nil), "again")
+}

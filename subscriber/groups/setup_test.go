@@ -1,0 +1,199 @@
+package groups_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+const (
+	group = "group"
+	topic = "account"
+	// patience is how long a test waits for what must happen. It bounds a failing test and is no claim about speed.
+	patience = 30 * time.Second
+)
+
+func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
+
+// store is a journal with its groups.
+type store struct {
+	*journal.Journal
+	*groups.Groups
+}
+
+func setup(t *testing.T, shards int) store {
+	t.Helper()
+	return open(t, create(t, shards), journal.Config{})
+}
+
+func create(t *testing.T, shards int) journal.Client {
+	t.Helper()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
+	return client
+}
+
+func open(t *testing.T, client journal.Client, config journal.Config) store {
+	t.Helper()
+	j, err := journal.Open(t.Context(), client, config)
+	require.NoError(t, err)
+	return store{j, groups.New(j)}
+}
+
+// write appends n events to an aggregate that has had events so far.
+func (s store) write(t *testing.T, id string, after, n int) {
+	t.Helper()
+	commit := journal.Commit{Aggregate: account(id), Expected: uint64(after)}
+	for i := range n {
+		commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after+i+1)})
+	}
+	_, err := s.Append(context.Background(), commit)
+	require.NoError(t, err)
+}
+
+// quick is a config whose intervals suit tests.
+func (s store) quick() subscriber.Config {
+	return subscriber.Config{
+		Journal: s.Journal, ConsumerGroup: group, LeaseDuration: 2 * time.Second,
+		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
+		TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond, BehindAfter: 50 * time.Millisecond,
+		NackResendSleep: time.Millisecond, CloseTimeout: time.Second,
+	}
+}
+
+func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
+	t.Helper()
+	sub, err := subscriber.NewSubscriber(config, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sub.Close()) })
+	messages, err := sub.Subscribe(t.Context(), topic)
+	require.NoError(t, err)
+	return sub, messages
+}
+
+func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
+	t.Helper()
+	select {
+	case msg, ok := <-messages:
+		require.True(t, ok, "the channel was closed")
+		return msg
+	case <-time.After(patience):
+		require.FailNow(t, "no message came")
+		return nil
+	}
+}
+
+// handled are the payloads of messages, in the order in which they were handled.
+type handled struct {
+	mu       sync.Mutex
+	payloads map[string][]string // by aggregate
+	all      int
+}
+
+// handle acks messages, but for those that refuse says to.
+func (h *handled) handle(messages <-chan *message.Message, refuse func(payload string) bool) {
+	for msg := range messages {
+		if refuse != nil && refuse(string(msg.Payload)) {
+			msg.Nack()
+			continue
+		}
+		id, _, _ := subscriber.AggregateFromContext(msg.Context())
+		h.mu.Lock()
+		if h.payloads == nil {
+			h.payloads = map[string][]string{}
+		}
+		h.payloads[id.Value] = append(h.payloads[id.Value], string(msg.Payload))
+		h.all++
+		h.mu.Unlock()
+		msg.Ack()
+	}
+}
+
+// consume starts a member that handles what comes until the test ends.
+func (h *handled) consume(t *testing.T, config subscriber.Config, refuse func(payload string) bool) *subscriber.Subscriber {
+	t.Helper()
+	sub, messages := subscribe(t, config)
+	var working sync.WaitGroup
+	working.Add(1)
+	go func() {
+		defer working.Done()
+		h.handle(messages, refuse)
+	}()
+	t.Cleanup(func() {
+		require.NoError(t, sub.Close())
+		working.Wait()
+	})
+	return sub
+}
+
+func (h *handled) of(id string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.payloads[id]...)
+}
+
+func (h *handled) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.all
+}
+
+func (h *handled) forget() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.payloads, h.all = nil, 0
+}
+
+// expect is the payloads of an aggregate's events from..to.
+func expect(id string, from, to int) (payloads []string) {
+	for n := from; n <= to; n++ {
+		payloads = append(payloads, fmt.Sprintf("%s/%d", id, n))
+	}
+	return payloads
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, patience, 5*time.Millisecond, what)
+}
+
+// caughtUp waits until the group has stored that it has handled everything.
+func (s store) caughtUp(t *testing.T) {
+	t.Helper()
+	eventually(t, "the group has caught up", func() bool {
+		lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+		return err == nil && lag.Events == 0
+	})
+}
+
+// rows gives the sort keys in the checkpoint table.
+func (s store) rows(t *testing.T) (keys []string) {
+	t.Helper()
+	table := s.Config().Tables.Checkpoint
+	out, err := s.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
+	require.NoError(t, err)
+	require.Empty(t, out.LastEvaluatedKey)
+	for _, row := range out.Items {
+		keys = append(keys, text(row["pkey"])+" "+text(row["skey"]))
+	}
+	return keys
+}
+
+// tick waits until events have a later time, which is in milliseconds.
+func tick(t *testing.T) {
+	t.Helper()
+	start := time.Now()
+	eventually(t, "time goes by", func() bool { return time.Since(start) > 2*time.Millisecond })
+}

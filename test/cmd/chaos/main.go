@@ -1,0 +1,99 @@
+//go:build unix
+
+// Command chaos kills consumer processes at random, as package chaos tells, and prints on its last line
+//
+//	chaos kills=N deliveries=N lost=0 reordered=0 effects_wrong=0 seed=S
+//
+// It needs a DynamoDB Local, which `make chaos` starts. What must not be goes to standard error, with where to look; the exit
+// code is then 1, and the folder with the logs of the run is kept.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/test/chaos"
+)
+
+func main() {
+	if code, isMember := chaos.MemberMain(os.Stderr); isMember {
+		os.Exit(code)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// mostShown is how many findings of a kind are printed.
+const mostShown = 10
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	minutes := flags.Float64("minutes", 3, "how long to write and to kill")
+	seed := flags.Uint64("seed", 1, "what everything is drawn from")
+	fault := flags.String("fault", "", "what members do wrong on purpose: `ack-first` or unfenced")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	complain := func(err error) int {
+		_, _ = fmt.Fprintln(stderr, "chaos:", err)
+		return 1
+	}
+	endpoint := dynamolocal.EndpointFromEnv()
+	if endpoint == "" {
+		return complain(fmt.Errorf("%s is not set: run `make chaos`, which starts a DynamoDB Local", dynamolocal.EndpointEnv))
+	}
+	dir, err := os.MkdirTemp("", "chaos-")
+	if err != nil {
+		return complain(err)
+	}
+	report, err := chaos.Run(ctx, chaos.Config{
+		Endpoint: endpoint, Dir: dir, Seed: *seed, Fault: chaos.Fault(*fault), Notes: stderr,
+		Duration: time.Duration(*minutes * float64(time.Minute)),
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = ctx.Err() // everything that was cut off has an error of its own
+		}
+		return complain(fmt.Errorf("%w; the logs are in %s", err, dir))
+	}
+	remark(stderr, report)
+	shown := map[chaos.Kind]int{}
+	for _, f := range report.Findings {
+		if shown[f.Kind]++; shown[f.Kind] <= mostShown {
+			_, _ = fmt.Fprintf(stderr, "chaos: %s: %s\n", f.Kind, f.Text)
+		}
+	}
+	_, _ = fmt.Fprintln(stdout, report.Summary(*seed))
+	if len(report.Findings) > 0 {
+		_, _ = fmt.Fprintf(stderr, "chaos: the logs are in %s\n", dir)
+		return 1
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return complain(err)
+	}
+	return 0
+}
+
+// remark says what happened, so that a run in which something never did can be told.
+func remark(stderr io.Writer, report chaos.Report) {
+	_, _ = fmt.Fprint(stderr, "chaos:")
+	for _, what := range slices.SortedFunc(maps.Keys(report.Seen), func(a, b string) int {
+		return cmp.Or(cmp.Compare(report.Seen[b], report.Seen[a]), cmp.Compare(a, b))
+	}) {
+		_, _ = fmt.Fprintf(stderr, " %s %d,", what, report.Seen[what])
+	}
+	_, _ = fmt.Fprintln(stderr)
+}

@@ -1,0 +1,97 @@
+// Command sim runs worlds of package test/sim until there were enough deliveries, and prints on its last line
+//
+//	soak deliveries=N lost=0 reordered=0 after_flush_duplicates=0 seed=S
+//
+// What must not be goes to standard error, with the world that it was in, the last that happened there, and how to run that
+// world alone: it does the same again. The exit code is then 1.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+
+	"github.com/millrace-dev/millrace/test/sim"
+	"github.com/millrace-dev/millrace/test/sim/machine"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("sim", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	deliveries := flags.Int("deliveries", 10_000_000, "how many messages to hand out, at least")
+	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
+	world := flags.Int64("world", -1, "the only world to run; all if negative")
+	small := flags.Bool("small", false, "run worlds of a tenth of the size")
+	trace := flags.Bool("trace", false, "print all that happens in it to standard error")
+	verbose := flags.Bool("v", false, "tell of each world")
+	sabotage := flags.String("sabotage", "", fmt.Sprintf("break something on purpose: one of %v", sim.Sabotages))
+	cache := flags.String("cache", "", "directory for what takes long to prepare, so that the next run has it; none if empty")
+	parallel := flags.Int("parallel", runtime.GOMAXPROCS(0), "how many worlds to run at a time")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	m, err := prepare(ctx, *cache)
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "sim:", err)
+		return 1
+	}
+	defer func() { _ = m.Close(ctx) }()
+	s := newSum(m, sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage)}, stderr)
+	s.verbose = *verbose
+	if *world >= 0 {
+		s.trace = *trace
+		s.world(ctx, uint64(*world))
+	} else {
+		s.worlds(ctx, *deliveries, *parallel)
+	}
+	s.remark()
+	_, _ = fmt.Fprintf(stdout, "soak deliveries=%d lost=%d reordered=%d after_flush_duplicates=%d seed=%d\n",
+		s.deliveries, s.kinds[sim.Lost], s.kinds[sim.Reordered], s.kinds[sim.Repeated], *seed)
+	if s.failed || s.findings > 0 {
+		return 1
+	}
+	return 0
+}
+
+// prepare builds the program that runs a world, and a machine for it. What takes long about it is kept in a directory, if there
+// is one.
+func prepare(ctx context.Context, dir string) (*machine.Machine, error) {
+	cache := dir
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "sim"); err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+	}
+	program := filepath.Join(dir, "guest.wasm")
+	// Paths of this machine in the program would make it another one elsewhere.
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", program, guest)
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=")
+	var out bytes.Buffer
+	build.Stderr = &out
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("build %s: %w\n%s", guest, err, out.Bytes())
+	}
+	code, err := os.ReadFile(program)
+	if err != nil {
+		return nil, err
+	}
+	return machine.New(ctx, code, cache)
+}
+
+const guest = "github.com/millrace-dev/millrace/test/sim/guest"

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/millrace-dev/millrace/test/sim"
+	"github.com/millrace-dev/millrace/test/sim/machine"
+)
+
+// outcome is what came of one world.
+type outcome struct {
+	sim.Report
+	digest string // of all that happened
+	tail   []byte // the last of it
+}
+
+// runWorld runs one world on the machine.
+func runWorld(ctx context.Context, m *machine.Machine, w sim.World) (outcome, error) {
+	var seed [32]byte
+	binary.LittleEndian.PutUint64(seed[0:], w.Seed)
+	binary.LittleEndian.PutUint64(seed[8:], w.Number)
+	digest, tail := fnv.New64a(), &tail{most: 32 << 10}
+	traces := []io.Writer{digest, tail}
+	if w.Trace != nil {
+		traces = append(traces, w.Trace)
+	}
+	var report bytes.Buffer
+	err := m.Run(ctx, seed, arguments(w), &report, io.MultiWriter(traces...))
+	out := outcome{digest: fmt.Sprintf("%016x", digest.Sum64()), tail: tail.bytes}
+	if err == nil {
+		err = json.Unmarshal(report.Bytes(), &out.Report)
+	}
+	return out, err
+}
+
+// tail keeps the last of what is written to it.
+type tail struct {
+	bytes []byte
+	most  int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.bytes = append(t.bytes, p...)
+	if drop := len(t.bytes) - t.most; drop > 0 {
+		t.bytes = append(t.bytes[:0], t.bytes[drop:]...)
+	}
+	return len(p), nil
+}
+
+// flagsOf is how to run a world alone.
+func flagsOf(w sim.World) string { return strings.Join(arguments(w), " ") }
+
+// arguments are those of this command and of the guest, which are the same.
+func arguments(w sim.World) []string {
+	args := []string{"-seed", strconv.FormatUint(w.Seed, 10), "-world", strconv.FormatUint(w.Number, 10)}
+	if w.Small {
+		args = append(args, "-small")
+	}
+	if w.Sabotage != "" {
+		args = append(args, "-sabotage", string(w.Sabotage))
+	}
+	return args
+}

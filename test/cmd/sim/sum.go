@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/sim"
+	"github.com/millrace-dev/millrace/test/sim/machine"
+)
+
+// sum is what came of all worlds so far.
+type sum struct {
+	machine        *machine.Machine
+	like           sim.World // all of them but their number
+	trace, verbose bool
+	stderr         io.Writer
+	start          time.Time
+
+	mu                                 sync.Mutex
+	deliveries, events, done, findings int
+	virtual                            time.Duration
+	kinds                              map[sim.Kind]int
+	seen                               map[string]int
+	failed                             bool
+}
+
+func newSum(m *machine.Machine, like sim.World, stderr io.Writer) *sum {
+	return &sum{
+		machine: m, like: like, stderr: stderr, start: time.Now(),
+		kinds: map[sim.Kind]int{}, seen: map[string]int{},
+	}
+}
+
+func (s *sum) worlds(ctx context.Context, deliveries, parallel int) {
+	stop := s.progress(10 * time.Second)
+	defer stop()
+	var next atomic.Uint64
+	var wait sync.WaitGroup
+	for range max(1, parallel) {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for ctx.Err() == nil && !s.enough(deliveries) {
+				s.world(ctx, next.Add(1)-1)
+			}
+		}()
+	}
+	wait.Wait()
+}
+
+// enough tells whether to stop: also at the first finding, which does not go away.
+func (s *sum) enough(deliveries int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed || s.findings > 0 || s.deliveries >= deliveries
+}
+
+func (s *sum) world(ctx context.Context, number uint64) {
+	world := s.like
+	world.Number = number
+	if s.trace {
+		world.Trace = s.stderr
+	}
+	out, err := runWorld(ctx, s.machine, world)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failed = true
+		if ctx.Err() == nil { // not interrupted
+			_, _ = fmt.Fprintf(s.stderr, "%s\nsim: %s: %v\n", out.tail, flagsOf(world), err)
+		}
+		return
+	}
+	s.deliveries, s.events, s.done = s.deliveries+out.Deliveries, s.events+out.Events, s.done+1
+	s.virtual += out.Virtual
+	s.findings += len(out.Findings)
+	if s.verbose {
+		_, _ = fmt.Fprintf(s.stderr, "sim: %s: digest %s, %d deliveries of %d events in %v: %s\n",
+			flagsOf(world), out.digest, out.Deliveries, out.Events, out.Virtual, out.Plan)
+	}
+	if len(out.Findings) > 0 {
+		_, _ = fmt.Fprintf(s.stderr, "%s\nsim: that was the last of %s, digest %s: %s\n", out.tail, flagsOf(world), out.digest, out.Plan)
+		for _, f := range out.Findings {
+			s.kinds[f.Kind]++
+			_, _ = fmt.Fprintf(s.stderr, "sim: %s: %s\n", flagsOf(world), f)
+		}
+		_, _ = fmt.Fprintf(s.stderr, "sim: again: go run ./test/cmd/sim %s -trace\n", flagsOf(world))
+	}
+	for what, n := range out.Seen {
+		s.seen[what] += n
+	}
+}
+
+// progress prints a line from time to time, until stopped.
+func (s *sum) progress(every time.Duration) (stop func()) {
+	ticker, done := time.NewTicker(every), make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Add(1)
+	go func() {
+		defer wait.Done()
+		for {
+			select {
+			case <-ticker.C:
+				s.mu.Lock()
+				_, _ = fmt.Fprintf(s.stderr, "sim: %v: %d worlds, %v in them, %d deliveries of %d events, %d findings\n",
+					time.Since(s.start).Round(time.Second), s.done, s.virtual.Round(time.Second), s.deliveries, s.events, s.findings)
+				s.mu.Unlock()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		wait.Wait()
+	}
+}
+
+// remark says what happened, so that a run in which something never did can be told.
+func (s *sum) remark() {
+	_, _ = fmt.Fprintf(s.stderr, "sim: %d worlds, %v in them, %d events in %v:", s.done, s.virtual.Round(time.Second), s.events, time.Since(s.start).Round(time.Second))
+	for _, what := range slices.SortedFunc(maps.Keys(s.seen), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.seen[b], s.seen[a]), cmp.Compare(a, b))
+	}) {
+		_, _ = fmt.Fprintf(s.stderr, " %s %d,", what, s.seen[what])
+	}
+	_, _ = fmt.Fprintln(s.stderr)
+}

@@ -1,0 +1,173 @@
+// Command soak runs worlds of package soak until there were enough commits, and prints on its last line
+//
+//	soak commits=N lost=0 gaps=0 wrong=0 seed=S
+//
+// Commits are those that are found in the journals. What must not be goes to standard error, with the world that it
+// was in and how to run that alone; the exit code is then 1.
+package main
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/soak"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	commits := flags.Int("commits", 1_000_000, "how many commits to make, at least")
+	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
+	world := flags.Int64("world", -1, "the only world to run; all if negative")
+	// Far more than there are processors: pauses between attempts take real time.
+	parallel := flags.Int("parallel", 16*runtime.GOMAXPROCS(0), "how many worlds to run at a time")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	// Worlds are full of pointers; collecting them seldom saves a quarter of the time.
+	debug.SetGCPercent(400)
+	debug.SetMemoryLimit(1 << 30)
+	s := &sum{stderr: stderr, seed: *seed, kinds: map[soak.Kind]int{}, seen: map[string]int{}, start: time.Now()}
+	if *world >= 0 {
+		s.world(ctx, uint64(*world))
+	} else {
+		stop := s.progress(10 * time.Second)
+		s.worlds(ctx, *commits, *parallel)
+		stop()
+	}
+	s.remark()
+	_, _ = fmt.Fprintf(stdout, "soak commits=%d lost=%d gaps=%d wrong=%d seed=%d\n",
+		s.commits, s.kinds[soak.Lost], s.kinds[soak.Gap], s.kinds[soak.Wrong], *seed)
+	if s.failed || s.findings() > 0 {
+		return 1
+	}
+	return 0
+}
+
+// sum is what came of all worlds so far.
+type sum struct {
+	stderr io.Writer
+	seed   uint64
+	start  time.Time
+
+	mu                           sync.Mutex
+	commits, events, done, shown int
+	kinds                        map[soak.Kind]int
+	seen                         map[string]int
+	failed                       bool
+}
+
+func (s *sum) worlds(ctx context.Context, commits, parallel int) {
+	var next atomic.Uint64
+	var wait sync.WaitGroup
+	for range max(1, parallel) {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for ctx.Err() == nil && !s.enough(commits) {
+				s.world(ctx, next.Add(1)-1)
+			}
+		}()
+	}
+	wait.Wait()
+}
+
+// enough tells whether to stop: also when it is plain that something is wrong.
+func (s *sum) enough(commits int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.failed || s.commits >= commits || s.shown >= mostShown
+}
+
+// mostShown is how many findings are printed.
+const mostShown = 20
+
+func (s *sum) world(ctx context.Context, number uint64) {
+	report, err := soak.World{Seed: s.seed, Number: number}.Run(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		s.failed = true
+		if ctx.Err() == nil { // not interrupted
+			_, _ = fmt.Fprintf(s.stderr, "soak: world %d: %v\n", number, err)
+		}
+		return
+	}
+	if len(report.Findings) > 0 {
+		_, _ = fmt.Fprintf(s.stderr, "soak: after %d commits; again: go run ./test/cmd/soak -seed %d -world %d\n",
+			s.commits+report.Commits, s.seed, number)
+	}
+	s.commits, s.events, s.done = s.commits+report.Commits, s.events+report.Events, s.done+1
+	for _, f := range report.Findings {
+		s.kinds[f.Kind]++
+		if s.shown++; s.shown <= mostShown {
+			_, _ = fmt.Fprintf(s.stderr, "soak: seed %d world %d: %s: %s\n", s.seed, number, f.Kind, f.Text)
+		}
+	}
+	for what, n := range report.Seen {
+		s.seen[what] += n
+	}
+}
+
+func (s *sum) findings() (n int) {
+	for _, of := range s.kinds {
+		n += of
+	}
+	return n
+}
+
+// progress prints a line from time to time, until stopped.
+func (s *sum) progress(every time.Duration) (stop func()) {
+	ticker, done := time.NewTicker(every), make(chan struct{})
+	var wait sync.WaitGroup
+	wait.Add(1)
+	go func() {
+		defer wait.Done()
+		for {
+			select {
+			case <-ticker.C:
+				s.mu.Lock()
+				_, _ = fmt.Fprintf(s.stderr, "soak: %v: %d worlds, %d commits, %d events, %d findings\n",
+					time.Since(s.start).Round(time.Second), s.done, s.commits, s.events, s.findings())
+				s.mu.Unlock()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		wait.Wait()
+	}
+}
+
+// remark says what happened, so that a run in which something never did can be told.
+func (s *sum) remark() {
+	_, _ = fmt.Fprintf(s.stderr, "soak: %d worlds, %d events in %v:", s.done, s.events, time.Since(s.start).Round(time.Second))
+	for _, what := range slices.SortedFunc(maps.Keys(s.seen), func(a, b string) int {
+		return cmp.Or(cmp.Compare(s.seen[b], s.seen[a]), cmp.Compare(a, b))
+	}) {
+		_, _ = fmt.Fprintf(s.stderr, " %s %d,", what, s.seen[what])
+	}
+	_, _ = fmt.Fprintln(s.stderr)
+}

@@ -1,0 +1,370 @@
+// Package costs measures what operations cost, by the capacity that dynamotest consumes after the rules which AWS
+// publishes, and compares that with docs/cost.md: a change of cost fails the test.
+//
+//	go test ./test/costs -update
+//
+// writes the tables of the page anew.
+package costs
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+const page = "../../docs/cost.md"
+
+var update = flag.Bool("update", false, "write the tables of docs/cost.md")
+
+// Document is a state of a given size.
+type Document struct{ Text string }
+
+// Written makes a state of State bytes, and is itself padded.
+type Written struct {
+	State int
+	Pad   string
+}
+
+func (Written) EventType() string   { return "document.written.v1" }
+func (e Written) Apply(d *Document) { d.Text = text[:e.State] }
+
+var text = strings.Repeat("x", 100_000)
+
+var Documents = aggregate.Define[Document]("document", Written{})
+
+const id = "0c9b0a3e-5a3f-4b6e-9d0c-2f1e8a7b6c5d" // ids of this length are common
+
+var document = aggregate.ID{Type: "document", Value: id}
+
+// bytes of an event's payload and of a state, as the page names them.
+var (
+	eventSizes = []int{200, 1_000, 10_000}
+	stateSizes = []int{1_000, 10_000, 100_000}
+)
+
+// written makes an event whose payload has a size.
+func written(event, state int) aggregate.Event[Document] {
+	e := Written{State: state}
+	payload, _ := aggregate.JSON.Marshal(e)
+	e.Pad = strings.Repeat("x", event-len(payload))
+	return e
+}
+
+// world is a database with one journal.
+type world struct {
+	t  *testing.T
+	db *dynamotest.DB
+	j  *journal.Journal
+}
+
+func newWorld(t *testing.T, layout journal.Layout) world {
+	t.Helper()
+	db := dynamotest.New(t)
+	config := journal.Config{Shards: 4, Layout: layout}
+	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+	j, err := journal.Open(t.Context(), db.Client(), config)
+	require.NoError(t, err)
+	return world{t, db, j}
+}
+
+func (w world) repository(config repository.Config) *repository.Repository[Document] {
+	w.t.Helper()
+	r, err := repository.New(w.j, Documents, config)
+	require.NoError(w.t, err)
+	return r
+}
+
+// with makes the aggregate: the first commit stores a snapshot of the given size, and n events follow it.
+func (w world) with(state, n, size int) world {
+	w.t.Helper()
+	r := w.repository(repository.Config{Snapshots: repository.Never})
+	_, err := r.Execute(w.t.Context(), id, always(written(200, state)))
+	require.NoError(w.t, err)
+	if n == 0 {
+		return w
+	}
+	event, err := Documents.Encode(written(size, state))
+	require.NoError(w.t, err)
+	for head := 1; n > 0; {
+		events := slices.Repeat([]journal.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
+		_, err := w.j.Append(w.t.Context(), journal.Commit{
+			Aggregate: document, Expected: uint64(head), Events: events,
+		})
+		require.NoError(w.t, err)
+		head, n = head+len(events), n-len(events)
+	}
+	return w
+}
+
+func always(events ...aggregate.Event[Document]) aggregate.Decision[Document] {
+	return func(Document) ([]aggregate.Event[Document], error) { return events, nil }
+}
+
+// bill is what an operation cost.
+type bill struct {
+	trips       int
+	read, write float64
+	writes      map[string]float64 // by table or index
+}
+
+func (w world) bill(do func(context.Context) error) bill {
+	w.t.Helper()
+	recording := w.db.Record()
+	require.NoError(w.t, do(w.t.Context()))
+	b := bill{writes: map[string]float64{}}
+	for _, call := range recording.Calls() {
+		b.trips++
+		b.read += call.ReadUnits
+		b.write += call.WriteUnits
+		for _, c := range call.Capacity {
+			name := c.Table
+			if c.Index != "" {
+				name = c.Index
+			}
+			b.writes[name] += c.WriteUnits
+		}
+	}
+	return b
+}
+
+// kb is a size in KB, which are 1,000 bytes here: DynamoDB's are 1,024, and an item has keys and names beside its payload.
+func kb(bytes int) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(bytes)/1000), ".0") }
+
+func commits(t *testing.T, layout journal.Layout) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| event KB | state KB | journal | journal-aid-index | journal-tail-index | snapshot | snapshot-aid-index | in all | with a snapshot |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, event := range eventSizes {
+		for _, state := range stateSizes {
+			save := func(policy repository.SnapshotPolicy) bill {
+				w := newWorld(t, layout).with(state, 0, 0)
+				r := w.repository(repository.Config{Snapshots: policy})
+				a, err := r.Load(t.Context(), id)
+				require.NoError(t, err)
+				return w.bill(func(ctx context.Context) error {
+					_, err := r.Save(ctx, a, written(event, state))
+					return err
+				})
+			}
+			without, with := save(repository.Never), save(repository.Every(1))
+			assert.Equal(t, 1, without.trips)
+			assert.Equal(t, 1, with.trips)
+			fmt.Fprintf(&b, "| %s | %s | %g | %g | %g | %g | %g | **%g** | **%g** |\n", kb(event), kb(state),
+				without.writes["journal"], without.writes["journal-aid-index"], without.writes["journal-tail-index"],
+				without.writes["snapshot"], without.writes["snapshot-aid-index"], without.write, with.write)
+		}
+	}
+	return b.String()
+}
+
+func loads(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| state KB | events since its snapshot | of KB | round trips | read units, classic | round trips | read units, lean |\n|---|---|---|---|---|---|---|\n")
+	row := func(state, n, event int) {
+		var bills []bill
+		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+			w := newWorld(t, layout).with(state, n, event)
+			r := w.repository(repository.Config{})
+			bills = append(bills, w.bill(func(ctx context.Context) error {
+				_, err := r.Load(ctx, id)
+				return err
+			}))
+		}
+		size := ""
+		if n > 0 {
+			size = kb(event)
+		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %d | %g | %d | %g |\n", kb(state), n, size, bills[0].trips, bills[0].read, bills[1].trips, bills[1].read)
+	}
+	for _, state := range stateSizes {
+		row(state, 0, 1_000)
+	}
+	for _, event := range eventSizes {
+		for _, n := range []int{5, 100, 1_500} {
+			row(10_000, n, event)
+		}
+	}
+	return b.String()
+}
+
+// others are operations on an aggregate with a state of 10 KB, and events of 1 KB.
+func others(t *testing.T) string {
+	t.Helper()
+	const event, state = 1_000, 10_000
+	saved := func(n int, config repository.Config, options ...repository.Option) func(w world) bill {
+		return func(w world) bill {
+			r := w.repository(config)
+			a, err := r.Load(w.t.Context(), id)
+			require.NoError(t, err)
+			events := make([]aggregate.Event[Document], n)
+			for i := range events {
+				events[i] = written(event, state)
+			}
+			return w.bill(func(ctx context.Context) error {
+				_, err := r.SaveWith(ctx, a, events, options...)
+				return err
+			})
+		}
+	}
+	executed := func(config repository.Config, prepare func(*repository.Repository[Document]) error, options ...repository.Option) func(w world) bill {
+		return func(w world) bill {
+			r := w.repository(config)
+			require.NoError(t, prepare(r))
+			return w.bill(func(ctx context.Context) error {
+				_, err := r.Execute(ctx, id, always(written(event, state)), options...)
+				return err
+			})
+		}
+	}
+	nothing := func(*repository.Repository[Document]) error { return nil }
+	loaded := func(r *repository.Repository[Document]) error {
+		_, err := r.Load(t.Context(), id)
+		return err
+	}
+	never := repository.Config{Snapshots: repository.Never}
+	every := repository.Config{Snapshots: repository.Every(1)}
+	kept := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}}
+	var b strings.Builder
+	b.WriteString("| operation | round trips | read units | write units | round trips, lean | read units, lean | write units, lean |\n|---|---|---|---|---|---|---|\n")
+	for _, o := range []struct {
+		name string
+		do   func(w world) bill
+	}{
+		{"Save of 1 event", saved(1, never)},
+		{"Save of 10 events", saved(10, never)},
+		{"Save of 1 event with a command id", saved(1, never, repository.CommandID(id))},
+		{"Save of 1 event with a snapshot", saved(1, every)},
+		{"the same, the first with a redundant one", saved(1, kept)},
+		{"the same, each further one, with one to remove", func(w world) bill {
+			saved(1, kept)(w)
+			return saved(1, kept)(w)
+		}},
+		{"Execute, from a snapshot that is up to date", executed(repository.Config{}, nothing)},
+		{"Execute with a warm cache", executed(repository.Config{Cache: 1}, loaded)},
+		{"Execute with a command id, repeated", executed(repository.Config{}, func(r *repository.Repository[Document]) error {
+			_, err := r.Execute(t.Context(), id, always(written(event, state)), repository.CommandID("1"))
+			return err
+		}, repository.CommandID("1"))},
+		{"Load with a warm cache", func(w world) bill {
+			r := w.repository(repository.Config{Cache: 1})
+			require.NoError(t, loaded(r))
+			return w.bill(func(context.Context) error { return loaded(r) })
+		}},
+		{"LoadAt, 5 events after a redundant snapshot", func(w world) bill {
+			r := w.repository(repository.Config{Snapshots: repository.Every(10), Redundancy: &repository.Redundancy{Keep: 3}})
+			for range 25 {
+				_, err := r.Execute(t.Context(), id, always(written(event, state)))
+				require.NoError(t, err)
+			}
+			return w.bill(func(ctx context.Context) error {
+				_, err := r.LoadAt(ctx, id, 15)
+				return err
+			})
+		}},
+		{"Execute with a warm cache, after a conflict over one event", func(w world) bill {
+			r := w.repository(repository.Config{Cache: 1})
+			require.NoError(t, loaded(r))
+			saved(1, never)(w)
+			return w.bill(func(ctx context.Context) error {
+				_, err := r.Execute(ctx, id, always(written(event, state)))
+				return err
+			})
+		}},
+		{"Save of 1 event with a write of 1 KB", func(w world) bill {
+			_, err := w.db.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+				TableName: aws.String("outbox"), BillingMode: types.BillingModePayPerRequest,
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+			})
+			require.NoError(t, err)
+			return saved(1, never, repository.Writes(types.TransactWriteItem{Put: &types.Put{TableName: aws.String("outbox"), Item: map[string]types.AttributeValue{
+				"id": &types.AttributeValueMemberS{Value: text[:1000]},
+			}}}))(w)
+		}},
+		{"Journal.Resolve", func(w world) bill {
+			return w.bill(func(ctx context.Context) error {
+				_, err := w.j.Resolve(ctx, &journal.OutcomeUnknownError{ID: document, First: 1, CommitID: "c"})
+				return err
+			})
+		}},
+		{"Truncate of 49 events", func(w world) bill {
+			saved(49, every)(w)
+			return w.bill(func(ctx context.Context) error { return w.j.Truncate(ctx, document, 50, journal.Removal{}) })
+		}},
+		{"Delete with 50 events", func(w world) bill {
+			saved(49, every)(w)
+			return w.bill(func(ctx context.Context) error { return w.j.Delete(ctx, document, 50, journal.Removal{}) })
+		}},
+		{"Journal.Version", func(w world) bill {
+			return w.bill(func(ctx context.Context) error {
+				_, err := w.j.Version(ctx, document)
+				return err
+			})
+		}},
+		{"Publish of 1 message, its stream known", func(w world) bill {
+			p, err := publisher.NewPublisher(publisher.Config{Journal: w.j}, nil)
+			require.NoError(t, err)
+			publish := func() error {
+				return p.Publish("document", message.NewMessage(id, make([]byte, event)))
+			}
+			require.NoError(t, publish())
+			b := w.bill(func(context.Context) error { return publish() })
+			require.NoError(t, p.Close())
+			return b
+		}},
+	} {
+		var bills []bill
+		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+			bills = append(bills, o.do(newWorld(t, layout).with(state, 0, 0)))
+		}
+		fmt.Fprintf(&b, "| %s | %d | %g | %g | %d | %g | %g |\n", o.name,
+			bills[0].trips, bills[0].read, bills[0].write, bills[1].trips, bills[1].read, bills[1].write)
+	}
+	return b.String()
+}
+
+func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
+	t.Parallel()
+	stored, err := os.ReadFile(page)
+	require.NoError(t, err)
+	text := string(stored)
+	for name, table := range map[string]string{
+		"commit-classic": commits(t, journal.Classic),
+		"commit-lean":    commits(t, journal.Lean),
+		"load":           loads(t),
+		"other":          others(t),
+		"handling":       handlings(t),
+		"membership":     membership(t),
+		"sweep":          sweeps(t),
+	} {
+		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+		before, rest, found := strings.Cut(text, begin)
+		require.True(t, found, "docs/cost.md has %q", begin)
+		_, after, found := strings.Cut(rest, end)
+		require.True(t, found, "docs/cost.md has %q", end)
+		text = before + begin + table + end + after
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(page, []byte(text), 0o644))
+		return
+	}
+	assert.Equal(t, text, string(stored), "what operations cost has changed: see whether it should, and run go test ./test/costs -update")
+}

@@ -1,0 +1,43 @@
+// Command guest runs one world of package sim and prints its report as JSON, and all that happens to standard error. It is built for WebAssembly, where its host gives it
+// time and random numbers:
+//
+//	GOOS=wasip1 GOARCH=wasm go build ./test/sim/guest
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/millrace-dev/millrace/test/sim"
+)
+
+func main() {
+	var w sim.World
+	flag.Uint64Var(&w.Seed, "seed", 1, "what all worlds are drawn from")
+	flag.Uint64Var(&w.Number, "world", 0, "which of them")
+	flag.BoolVar(&w.Small, "small", false, "a tenth of the size")
+	flag.Func("sabotage", "what to break", func(name string) error {
+		w.Sabotage = sim.Sabotage(name)
+		return nil
+	})
+	flag.Parse()
+	// Worlds are full of pointers: to collect them seldom saves a quarter of the time.
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(512 << 20)
+	trace := bufio.NewWriterSize(os.Stderr, 1<<15)
+	w.Trace = trace
+	report, err := w.Run(context.Background())
+	_ = trace.Flush()
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(report)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// operator pauses groups, and decides about events that keep failing.
+type operator struct {
+	world  *world
+	groups *groups.Groups
+	random *rand.Rand
+	edited time.Time // when it took a shard from its owner last
+}
+
+func (w *world) newOperator(ctx context.Context, random *rand.Rand) (*operator, error) {
+	wire := w.wire(&member{name: "operator"}, derive(random))
+	j, err := w.open(ctx, wire.client(w.db), 0)
+	if err != nil {
+		return nil, err
+	}
+	return &operator{world: w, groups: groups.New(j), random: derive(random)}, nil
+}
+
+// work looks after one group after the other, until ctx ends. It may leave one paused, stopped, or with parked aggregates.
+func (o *operator) work(ctx context.Context) {
+	plan := o.world.plan
+	every, pauses := 10*time.Second, 1.0
+	if plan.anybodyWaits() {
+		every, pauses = 2*time.Second, 0.2
+	}
+	for ctx.Err() == nil {
+		pauseFor(ctx, exponential(o.random, every))
+		group, topic := &plan.groups[o.random.IntN(len(plan.groups))], pick(o.random, plan.topics...)
+		if plan.operators && o.random.Float64() < pauses {
+			o.pause(ctx, group.name, topic)
+		} else if group.failures.waits() {
+			o.tend(ctx, group, topic)
+		}
+	}
+}
+
+// pause pauses a group for a while.
+func (o *operator) pause(ctx context.Context, group, topic string) {
+	w := o.world
+	if o.groups.Pause(ctx, group, topic) != nil {
+		return // bad weather, or nobody has joined it yet
+	}
+	w.oracle.note("pause", group)
+	// Who has lost its lease to a thief or an operator works on unknown to all.
+	if w.plan.troubles.theft == 0 && time.Since(o.edited) > 2*w.plan.longestLease() && waitIdle(ctx, o.groups, group, topic) == nil {
+		w.oracle.rest(group, topic, true)
+	}
+	pauseFor(ctx, rand64(o.random, 5*time.Second))
+	w.oracle.rest(group, topic, false)
+	if o.groups.Resume(ctx, group, topic) == nil {
+		w.oracle.note("resume", group)
+	}
+}
+
+// tend has a group go on that waits: with an event that was mended, without it, or to fail once more.
+func (o *operator) tend(ctx context.Context, group *groupPlan, topic string) {
+	for _, event := range o.waiting(ctx, group, topic) {
+		skipped := false
+		switch u := o.random.IntN(4); {
+		case u == 0:
+		case u == 1 && !group.handlers.sagas: // a step may have been taken on it
+			o.edited = time.Now()
+			skipped = o.groups.Skip(ctx, group.name, event.id, event.number) == nil
+			o.edited = time.Now()
+		default:
+			o.world.oracle.note("mend", group.name)
+			o.world.mend(stream{group.name, topic, event.id.Value}, event.number)
+		}
+		o.release(ctx, group, event.id, skipped)
+	}
+}
+
+// failing is an event that a group waits with.
+type failing struct {
+	id     aggregate.ID
+	number uint64
+}
+
+// waiting gives the events that a group waits with, as far as the weather lets it be seen.
+func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) (events []failing) {
+	switch group.failures.policy {
+	case stops:
+		if g, err := o.groups.Get(ctx, group.name, topic); err == nil && g.Paused && g.Stopped != nil {
+			return []failing{{g.Stopped.Aggregate, g.Stopped.Number}}
+		}
+	case parks:
+		parked, _ := o.groups.Parked(ctx, group.name, topic)
+		for _, b := range parked {
+			events = append(events, failing{b.Aggregate, b.Parked.Number})
+		}
+	}
+	return events
+}
+
+// release has the group go on.
+func (o *operator) release(ctx context.Context, group *groupPlan, id aggregate.ID, skipped bool) {
+	switch {
+	case group.failures.policy == stops:
+		if o.groups.Resume(ctx, group.name, id.Type) == nil {
+			o.world.oracle.note("resume stopped", group.name)
+		}
+	case !skipped: // or it is not parked any more
+		o.edited = time.Now()
+		if o.groups.Unpark(ctx, group.name, id) == nil {
+			o.world.oracle.note("unpark", group.name)
+		}
+		o.edited = time.Now()
+	}
+}
+
+// releaseAll has all groups go on that wait, until ctx ends.
+func (o *operator) releaseAll(ctx context.Context) {
+	for ctx.Err() == nil {
+		for i := range o.world.plan.groups {
+			group := &o.world.plan.groups[i]
+			for _, topic := range o.world.plan.topics {
+				for _, event := range o.waiting(ctx, group, topic) {
+					o.release(ctx, group, event.id, false)
+				}
+			}
+		}
+		pauseFor(ctx, 2*time.Second)
+	}
+}
+
+// waitIdle does not wait for members that nobody else can give up.
+func waitIdle(ctx context.Context, g *groups.Groups, group, topic string) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	return g.WaitIdle(ctx, group, topic)
+}
+
+// resumeAll resumes all groups.
+func (o *operator) resumeAll(ctx context.Context) error {
+	for _, group := range o.world.plan.groups {
+		for _, topic := range o.world.plan.topics {
+			if err := o.groups.Resume(ctx, group.name, topic); err != nil && !errors.Is(err, groups.ErrNoGroup) {
+				return err
+			}
+		}
+	}
+	return nil
+}
