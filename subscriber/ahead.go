@@ -20,7 +20,7 @@ import (
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
-	store, ok := p.shard.config.Positions.(transactional)
+	store, ok := p.shard.config.Positions.(*tablePositions)
 	if !ok {
 		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
 	}
@@ -37,7 +37,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		return events.to
 	}
 	err := p.commit(ctx, to, func(ctx context.Context, a Advance) error {
-		a.Item = store.AdvanceItem(a.Group, a.Aggregate, a.Epoch, a.From, a.To)
+		a.Item = store.advanceItem(a)
 		if len(events.records) > 1 {
 			p.together.Store(true)
 		}

@@ -192,7 +192,7 @@ func TestAFormerOwnerCannotTakeOffTheListWhatTheNextOneHasTakenOver(t *testing.T
 	_, messages = subscribe(t, eager(j))
 	receive(t, apart(messages)) // so the shard is taken over
 
-	err := checkpoint.New(j).UnlistBehind(t.Context(), subscriber.Group{Name: "group"}, account("x"), former)
+	err := checkpoint.New(j).UnlistBehind(t.Context(), checkpoint.Group{Name: "group"}, account("x"), former)
 
 	require.ErrorIs(t, err, subscriber.ErrFenced)
 	assert.True(t, isBehind(t, j))

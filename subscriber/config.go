@@ -1,7 +1,6 @@
 package subscriber
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
@@ -52,24 +50,6 @@ type UnmarshalerFunc func(r *journal.Record) (*message.Message, error)
 
 // Unmarshal calls f.
 func (f UnmarshalerFunc) Unmarshal(r *journal.Record) (*message.Message, error) { return f(r) }
-
-// PositionStore keeps how far a group has got with each aggregate: the number of the last
-// acked event. An epoch is the term of one owner; a store must refuse with
-// [ErrFenced] whoever comes with an older epoch than the one it has seen, or from
-// another position than the one it has. Whoever is refused has lost the shard.
-//
-// The subscriber claims each aggregate's position once in a term before the first message, and again after an Advance that
-// failed. A handler can make the Advance in a transaction of its own, see [Position.CommitIn]; package
-// projection/sqlprojection has a store for database/sql.
-type PositionStore interface {
-	// Claim makes epoch the only one that may advance the position, and gives it, if there is one yet.
-	Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error)
-	// Advance moves the position.
-	Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error
-}
-
-// Group is a consumer group in one of its generations: a reset begins the next one, and positions are kept for each by itself.
-type Group = checkpoint.Group
 
 // Start is where a new group begins.
 type Start struct {
@@ -221,7 +201,7 @@ func (c *Config) setDefaults() {
 		c.Unmarshaler = UnmarshalerFunc(func(r *journal.Record) (*message.Message, error) { return envelope.Message(r), nil })
 	}
 	if c.Positions == nil && c.Journal != nil {
-		c.Positions = checkpoint.New(c.Journal)
+		c.Positions = &tablePositions{checkpoint.New(c.Journal)}
 	}
 }
 

@@ -69,7 +69,7 @@ func (sh *shard) claim(st *stream) error {
 	}
 	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
 	defer cancel()
-	position, found, err := sh.config.Positions.Claim(ctx, sh.key.Group, st.id, sh.epoch)
+	position, found, err := sh.config.Positions.Claim(ctx, sh.group(), st.id, sh.epoch)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (sh *shard) baseline(ctx context.Context, st *stream) (uint64, error) {
 		return 0, err
 	}
 	sh.stats.positions.Add(1)
-	return before, sh.config.Positions.Advance(ctx, sh.key.Group, st.id, sh.epoch, 0, before)
+	return before, sh.config.Positions.Advance(ctx, sh.group(), st.id, sh.epoch, 0, before)
 }
 
 // nextRecord gives the next event of a stream, read from the journal where the

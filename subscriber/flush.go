@@ -92,7 +92,7 @@ func (sh *shard) flushPosition(ctx context.Context, st *stream) error {
 	}
 	stored, acked := st.position.stored.Load(), sh.ackedOf(st)
 	if acked > stored {
-		if err := sh.config.Positions.Advance(ctx, sh.key.Group, st.id, sh.epoch, stored, acked); err != nil {
+		if err := sh.config.Positions.Advance(ctx, sh.group(), st.id, sh.epoch, stored, acked); err != nil {
 			st.position.doubt = true
 			return err
 		}
@@ -127,7 +127,7 @@ func (sh *shard) settlePosition(ctx context.Context, st *stream) error {
 	if !st.position.doubt {
 		return nil
 	}
-	position, _, err := sh.config.Positions.Claim(ctx, sh.key.Group, st.id, sh.epoch)
+	position, _, err := sh.config.Positions.Claim(ctx, sh.group(), st.id, sh.epoch)
 	if err != nil {
 		return err
 	}

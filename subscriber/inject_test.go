@@ -16,7 +16,6 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
-	"github.com/millrace-dev/millrace/subscriber"
 )
 
 var errRefused = errors.New("connection refused")
@@ -61,7 +60,7 @@ func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Jour
 // progress reads what is stored of the cursor of shard 0 and of those behind.
 func progress(t *testing.T, j *journal.Journal) checkpoint.Progress {
 	t.Helper()
-	progress, err := checkpoint.New(j).Progress(context.Background(), checkpoint.Shard{Group: subscriber.Group{Name: "group"}, Topic: topic})
+	progress, err := checkpoint.New(j).Progress(context.Background(), checkpoint.Shard{Group: checkpoint.Group{Name: "group"}, Topic: topic})
 	require.NoError(t, err)
 	return progress
 }

@@ -92,7 +92,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			}
 			var number uint64
 			next, number = next.Join(checkpoint.Member{Lease: m.config.LeaseDuration})
-			_, own := m.config.Positions.(transactional)
+			_, own := m.config.Positions.(*tablePositions)
 			next.Elsewhere = !own
 			take, _ := next.Share(number)
 			// Not cut off by the end of ctx: a member that does not know that it is one keeps its shards from others.
@@ -314,7 +314,7 @@ func (m *member) rest(sh *shard) {
 }
 
 func (m *member) isOwn(sh *shard) bool {
-	return m.roster.Generation == sh.key.Group.Generation && m.roster.Owns(m.number, sh.number, sh.epoch)
+	return m.roster.Resets == sh.key.Group.Resets && m.roster.Owns(m.number, sh.number, sh.epoch)
 }
 
 func (m *member) idle() bool {

@@ -26,11 +26,6 @@ type Position struct {
 	together atomic.Bool
 }
 
-// transactional is what the journal's own position store can do beyond [PositionStore].
-type transactional interface {
-	AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64) types.TransactWriteItem
-}
-
 // Advance is the move of a position to the message's event: what [PositionStore].Advance is given, to be done in a
 // transaction of the handler's.
 type Advance struct {
@@ -65,12 +60,12 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 // Errors: [ErrNoPosition] where positions are not in the journal's own table, [ErrFenced] once the shard was given up, those of ctx, those of reading the
 // position again after a failed attempt, and those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
-	store, ok := p.shard.config.Positions.(transactional)
+	store, ok := p.shard.config.Positions.(*tablePositions)
 	if !ok {
 		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
 	}
 	return p.commit(ctx, p.alone, func(ctx context.Context, a Advance) error {
-		a.Item = store.AdvanceItem(a.Group, a.Aggregate, a.Epoch, a.From, a.To)
+		a.Item = store.advanceItem(a)
 		return run(ctx, a)
 	})
 }
@@ -112,7 +107,7 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 	if from >= p.record.Number {
 		return nil // the handler committed before, and nacked all the same
 	}
-	advance := Advance{Group: p.shard.key.Group, Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: to()}
+	advance := Advance{Group: p.shard.group(), Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: to()}
 	stored.doubt = true // also if run panics
 	err := run(ctx, advance)
 	if err != nil {

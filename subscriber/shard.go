@@ -22,7 +22,7 @@ type shard struct {
 	owner  uint64
 	epoch  uint64
 	since  time.Time // the group leaves out what occurred before; zero for nothing
-	// fresh: nobody has ever owned the shard in this generation, so the checkpoint table has nothing of it.
+	// fresh: nobody has owned the shard since the group began or was reset, so the checkpoint table has nothing of it.
 	fresh bool
 
 	// messageCtx is the parent of the messages' contexts. It has the values of Subscribe's context, and
@@ -62,17 +62,20 @@ type shard struct {
 	savedSwept time.Time
 }
 
+// group returns the group as position stores know it.
+func (sh *shard) group() Group { return Group(sh.key.Group) }
+
 func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 	sh := &shard{
 		subscription: m.subscription, number: number, owner: m.number, epoch: r.Epochs[number], since: r.Start,
 		key: checkpoint.Shard{
-			Group: checkpoint.Group{Name: m.key.Group, Generation: r.Generation}, Topic: m.topic, Number: number,
+			Group: checkpoint.Group{Name: m.key.Group, Resets: r.Resets}, Topic: m.topic, Number: number,
 		},
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}
 	sh.resumed.Store(r.Resumed)
-	_, own := m.config.Positions.(*checkpoint.Store)
+	_, own := m.config.Positions.(*tablePositions)
 	sh.fresh = own && sh.epoch == r.Base+1
 	sh.messageCtx, sh.cancelMessage = context.WithCancel(context.WithoutCancel(m.ctx))
 	return sh
@@ -123,7 +126,7 @@ func (sh *shard) shutOut(ctx context.Context) {
 			continue
 		}
 		rows = append(rows, func() error {
-			_, _, err := sh.config.Positions.Claim(ctx, sh.key.Group, st.id, sh.epoch+1)
+			_, _, err := sh.config.Positions.Claim(ctx, sh.group(), st.id, sh.epoch+1)
 			return err
 		})
 	}
@@ -257,7 +260,7 @@ func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]ch
 			}
 			if b.Parked != nil {
 				// A former owner may have parked it without knowing that another went on.
-				positions[i], _, err = sh.config.Positions.Claim(ctx, sh.key.Group, b.Aggregate, sh.epoch)
+				positions[i], _, err = sh.config.Positions.Claim(ctx, sh.group(), b.Aggregate, sh.epoch)
 				if err != nil {
 					return err
 				}

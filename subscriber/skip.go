@@ -16,7 +16,7 @@ func (sh *shard) skip(ctx context.Context, st *stream) error {
 		return err
 	}
 	defer st.position.mu.Unlock()
-	_, together := sh.config.Positions.(transactional)
+	_, together := sh.config.Positions.(*tablePositions)
 	if !together {
 		// A claim just before keeps out a former owner, and what may still come of a handler's transaction.
 		st.position.doubt = true
@@ -56,13 +56,14 @@ func (sh *shard) storeSkip(ctx context.Context, st *stream, from uint64) error {
 	record := checkpoint.Skipped{
 		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: sh.epoch,
 	}
-	if store, ok := sh.config.Positions.(transactional); ok {
-		return sh.checkpoint.Skip(ctx, group, store.AdvanceItem(group, st.id, sh.epoch, from, v.number), record)
+	if store, ok := sh.config.Positions.(*tablePositions); ok {
+		advance := Advance{Group: sh.group(), Aggregate: st.id, Epoch: sh.epoch, From: from, To: v.number}
+		return sh.checkpoint.Skip(ctx, group, store.advanceItem(advance), record)
 	}
 	if err := sh.checkpoint.PutSkipped(ctx, group, record); err != nil {
 		return err
 	}
-	err := sh.config.Positions.Advance(ctx, group, st.id, sh.epoch, from, v.number)
+	err := sh.config.Positions.Advance(ctx, sh.group(), st.id, sh.epoch, from, v.number)
 	if errors.Is(err, ErrFenced) {
 		// The next owner has the event again, so it was not skipped. If this fails the record says so all the same.
 		err = errors.Join(err, sh.checkpoint.RemoveSkipped(ctx, group, record))

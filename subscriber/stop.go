@@ -19,7 +19,7 @@ func (sh *shard) stopGroup(ctx context.Context, st *stream) error {
 	key := checkpoint.Key{Group: sh.key.Group.Name, Topic: sh.topic}
 	now, err := sh.checkpoint.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) {
 		switch {
-		case r.Generation != sh.key.Group.Generation || !r.Owns(sh.owner, sh.number, sh.epoch):
+		case r.Resets != sh.key.Group.Resets || !r.Owns(sh.owner, sh.number, sh.epoch):
 			return r, ErrFenced
 		case r.Resumed != st.resumed:
 			return r, errResumed

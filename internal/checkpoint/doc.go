@@ -3,12 +3,12 @@
 //
 //	groups                              {group}/{topic}   the registry: which groups there are
 //	{group}/{topic}                     roster            members, owners of the shards, what applies to all of the group
-//	{group}/{topic}-{shard}/{gen}       cursor            up to where the shard's tail is done with
-//	{group}/{topic}-{shard}/{gen}       position/{id}-0   the last acked event of an aggregate
-//	{group}/{topic}-{shard}/{gen}       behind/{id}       an aggregate that the cursor has passed unfinished, or that is parked
-//	{group}/{topic}-{shard}/{gen}       event/{id}-{n}    an event that was skipped, with its number in base 16
+//	{group}/{topic}-{shard}/{n}         cursor            up to where the shard's tail is done with
+//	{group}/{topic}-{shard}/{n}         position/{id}-0   the last acked event of an aggregate
+//	{group}/{topic}-{shard}/{n}         behind/{id}       an aggregate that the cursor has passed unfinished, or that is parked
+//	{group}/{topic}-{shard}/{n}         event/{id}-{n}    an event that was skipped, with its number in base 16
 //
-// The generation is left out of the keys while it is 0; a reset begins the next one, so that it need not rewrite rows.
+// n is how often the group was reset; it is left out of the keys while it is 0. So a reset need not rewrite rows: it changes the keys.
 //
 // # The roster
 //
@@ -29,7 +29,7 @@
 //
 // # Removal
 //
-// Deleted rows keep nobody from writing. So a reset leaves the rows of one generation to those who have not noticed, and what is
-// deleted are only rows that nobody reads any more; and of a group that was removed the registry keeps the number of the generation with
-// which one of that name would begin.
+// Deleted rows keep nobody from writing. So a reset leaves the earlier rows to members that have not noticed it yet, and
+// only rows that nobody reads any more are deleted. Of a group that was removed the registry keeps the n with which a group of
+// that name would begin.
 package checkpoint

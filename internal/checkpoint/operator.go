@@ -49,7 +49,7 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 	if err != nil {
 		return err
 	}
-	shard := Shard{Group: Group{Name: k.Group, Generation: held.Generation}, Topic: k.Topic, Number: number}
+	shard := Shard{Group: Group{Name: k.Group, Resets: held.Resets}, Topic: k.Topic, Number: number}
 	edited := edit(ctx, shard, held)
 
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
@@ -57,7 +57,7 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 	var kept bool
 	_, err = s.ModifyRoster(end, k, func(r Roster) (Roster, error) {
 		// Once is enough, as all edits are done. It is not so any more where the roster is read again after a lost reply.
-		kept = kept || r.Generation == held.Generation && r.Owns(operator, number, held.Epochs[number])
+		kept = kept || r.Resets == held.Resets && r.Owns(operator, number, held.Epochs[number])
 		return r.Leave(operator), nil
 	})
 	switch {

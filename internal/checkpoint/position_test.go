@@ -43,7 +43,7 @@ func TestAPositionBelongsToTheNewestEpoch(t *testing.T) {
 	position, _ = s.claim(t, group, 2)
 	assert.EqualValues(t, 6, position, "again")
 
-	for _, other := range []checkpoint.Group{{Name: "another"}, {Name: "group", Generation: 1}} {
+	for _, other := range []checkpoint.Group{{Name: "another"}, {Name: "group", Resets: 1}} {
 		position, found = s.claim(t, other, 1)
 		assert.Zero(t, position)
 		assert.False(t, found)

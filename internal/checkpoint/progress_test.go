@@ -30,12 +30,12 @@ func TestACursorBelongsToTheNewestEpoch(t *testing.T) {
 	require.ErrorIs(t, s.SaveCursor(t.Context(), shard, 1, at(99), at(9)), checkpoint.ErrFenced)
 
 	assert.Equal(t, checkpoint.Progress{Cursor: at(66), Swept: at(6)}, s.progress(t))
-	next := checkpoint.Shard{Group: checkpoint.Group{Name: "group", Generation: 1}, Topic: "account"}
+	next := checkpoint.Shard{Group: checkpoint.Group{Name: "group", Resets: 1}, Topic: "account"}
 	require.NoError(t, s.SaveCursor(t.Context(), next, 1, time.Time{}, time.Time{}))
 	progress, err := s.Progress(t.Context(), next)
 	require.NoError(t, err)
 	assert.Equal(t, at(0), progress.Cursor, "there is none before 1970")
-	assert.Equal(t, at(66), s.progress(t).Cursor, "a generation has its own")
+	assert.Equal(t, at(66), s.progress(t).Cursor, "it has its own after a reset")
 }
 
 func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {

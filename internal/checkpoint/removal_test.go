@@ -36,7 +36,7 @@ func TestAShardIsRemovedToTheLastRowThoughDynamoDBLeavesSome(t *testing.T) {
 	}
 	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x}))
 	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(1), time.UnixMilli(1)))
-	next := checkpoint.Group{Name: "group", Generation: 1}
+	next := checkpoint.Group{Name: "group", Resets: 1}
 	require.NoError(t, s.PutPosition(t.Context(), next, x, 1, 1))
 	s.client.Inject(faults.BatchWriteItem, faults.Times(3, partly(7)))
 	removed := 0
@@ -45,7 +45,7 @@ func TestAShardIsRemovedToTheLastRowThoughDynamoDBLeavesSome(t *testing.T) {
 
 	assert.Equal(t, 62, removed)
 	assert.Zero(t, s.rows(t, "group/account-0"))
-	assert.Equal(t, 1, s.rows(t, "group/account-0/1"), "another generation")
+	assert.Equal(t, 1, s.rows(t, "group/account-0/1"), "after a reset")
 	require.NoError(t, s.RemoveShard(t.Context(), shard, func(int) { assert.Fail(t, "there was nothing left") }))
 }
 
@@ -80,7 +80,7 @@ func TestARemovalThatCannotGoOnEnds(t *testing.T) {
 	require.ErrorIs(t, s.RemoveShard(ctx, shard, func(int) {}), context.Canceled)
 }
 
-func TestAGroupThatIsMadeAgainBeginsAGenerationThatNobodyHasWrittenTo(t *testing.T) {
+func TestAGroupThatIsMadeAgainReadsNoRowOfTheFormerOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	seen := s.create(t)
@@ -95,11 +95,11 @@ func TestAGroupThatIsMadeAgainBeginsAGenerationThatNobodyHasWrittenTo(t *testing
 	require.NoError(t, err)
 	assert.Empty(t, keys)
 	again := s.create(t, []int{0})
-	assert.EqualValues(t, 2, again.Generation)
+	assert.EqualValues(t, 2, again.Resets)
 	assert.Equal(t, []uint64{1}, again.Epochs)
 	keys, err = s.Keys(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, []checkpoint.Key{key}, keys)
 	require.NoError(t, s.RemoveRoster(t.Context(), key, again))
-	assert.EqualValues(t, 3, s.create(t).Generation)
+	assert.EqualValues(t, 3, s.create(t).Resets)
 }

@@ -13,9 +13,9 @@ type Key struct{ Group, Topic string }
 
 // Roster is what the members of a group agree on. Its methods give a changed copy; [Store.ChangeRoster] writes it.
 type Roster struct {
-	// Generation rises with every reset. Positions, cursors and lists of different generations are different rows.
-	Generation uint64
-	// Base is the epoch of all shards at the beginning of the generation: the first owner's is the next.
+	// Resets rises with every reset. Before and after it, positions, cursors and lists are different rows.
+	Resets uint64
+	// Base is the epoch of all shards after the last reset: the first owner's is the next.
 	Base uint64
 	// Start, if not zero, leaves out the events that occurred before it.
 	Start time.Time
@@ -143,11 +143,11 @@ func (r Roster) Resume() Roster {
 	return r
 }
 
-// Reset begins a new generation, from a time on, or from the beginning if that is zero. A pause stays; the event that led to it is of the
-// generation before.
+// Reset has the group begin again: from a time on, or from the beginning if that is zero. A pause stays; the event that led to it is
+// from before the reset.
 func (r Roster) Reset(start time.Time) Roster {
 	r = r.clone()
-	r.Generation++
+	r.Resets++
 	r.Start, r.Stopped = start, nil
 	r.Base = slices.Max(r.Epochs) + 1
 	for shard := range r.Owners {

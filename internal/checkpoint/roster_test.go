@@ -52,7 +52,7 @@ func TestMembersJoinTakeReleaseAndLeave(t *testing.T) {
 	assert.Equal(t, []int{0, 1}, next.Release(fourth, []int{2}).Free(), "one releases only what is one's own")
 }
 
-func TestAResetBeginsAGenerationThatNobodyOwns(t *testing.T) {
+func TestNobodyOwnsAShardAfterAReset(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)
 	seen := s.create(t, []int{0, 1})
@@ -63,7 +63,7 @@ func TestAResetBeginsAGenerationThatNobodyOwns(t *testing.T) {
 	seen, err = s.ChangeRoster(t.Context(), key, seen, seen.Reset(time.UnixMilli(77)))
 	require.NoError(t, err)
 	assert.Equal(t, seen, s.read(t))
-	assert.EqualValues(t, 1, seen.Generation)
+	assert.EqualValues(t, 1, seen.Resets)
 	assert.Equal(t, time.UnixMilli(77), seen.Start)
 	assert.Equal(t, []int{0, 1}, seen.Free())
 	assert.Equal(t, []uint64{seen.Base, seen.Base}, seen.Epochs)
@@ -80,7 +80,7 @@ func TestAResetBeginsAGenerationThatNobodyOwns(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, s.read(t).Start)
 	assert.False(t, s.read(t).Paused)
-	assert.EqualValues(t, 3, seen.Generation)
+	assert.EqualValues(t, 3, seen.Resets)
 }
 
 func TestOfTwoChangesToOneRosterTheFirstCounts(t *testing.T) {
@@ -215,7 +215,7 @@ func TestARosterIsModifiedAlsoWhereOthersChangeIt(t *testing.T) {
 		return pause(r)
 	}))
 	assert.True(t, s.read(t).Paused)
-	assert.EqualValues(t, 1, s.read(t).Generation)
+	assert.EqualValues(t, 1, s.read(t).Resets)
 }
 
 func TestTheRegistryHasTheGroups(t *testing.T) {
@@ -249,11 +249,11 @@ func TestACorruptRosterIsCalledThat(t *testing.T) {
 		return row
 	}
 	for name, row := range map[string]item{
-		"nothing":               {},
-		"too few shards":        lists(1),
-		"text for a generation": with(lists(2), "generation", text("1")),
-		"a start that is none":  with(lists(2), "start_at", &types.AttributeValueMemberN{Value: "1.5"}),
-		"text for a start":      with(lists(2), "start_at", text("now")),
+		"nothing":                    {},
+		"too few shards":             lists(1),
+		"text for a count of resets": with(lists(2), "generation", text("1")),
+		"a start that is none":       with(lists(2), "start_at", &types.AttributeValueMemberN{Value: "1.5"}),
+		"text for a start":           with(lists(2), "start_at", text("now")),
 		"a member without a number": with(lists(2), "members", &types.AttributeValueMemberM{Value: item{
 			"first": &types.AttributeValueMemberM{},
 		}}),

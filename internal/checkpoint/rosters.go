@@ -23,23 +23,23 @@ const (
 	rosterRow         = "roster"
 	registryPartition = "groups"
 
-	attrID         = "id"
-	attrChange     = "change"
-	attrGeneration = "generation"
-	attrBase       = "base"
-	attrStart      = "start_at"
-	attrPaused     = "paused"
-	attrStopped    = "stopped"
-	attrResumed    = "resumed"
-	attrElsewhere  = "positions_elsewhere"
-	attrJoined     = "joined"
-	attrMembers    = "members"
-	attrOwners     = "owners"
-	attrEpochs     = "epochs"
-	attrBeat       = "beat"
-	attrOperator   = "operator"
-	attrLease      = "lease"
-	attrNext       = "next_generation" // of a group that was removed
+	attrID        = "id"
+	attrChange    = "change"
+	attrResets    = "generation"
+	attrBase      = "base"
+	attrStart     = "start_at"
+	attrPaused    = "paused"
+	attrStopped   = "stopped"
+	attrResumed   = "resumed"
+	attrElsewhere = "positions_elsewhere"
+	attrJoined    = "joined"
+	attrMembers   = "members"
+	attrOwners    = "owners"
+	attrEpochs    = "epochs"
+	attrBeat      = "beat"
+	attrOperator  = "operator"
+	attrLease     = "lease"
+	attrNext      = "next_generation" // of a group that was removed
 )
 
 func (k Key) partition() string { return k.Group + "/" + k.Topic }
@@ -116,7 +116,7 @@ func (s *Store) ChangeRoster(ctx context.Context, k Key, seen, next Roster) (Ros
 }
 
 // createRoster writes a new roster, and enters the group in the registry. Where a group of that name was removed, it begins
-// with the generation after.
+// with a higher count of resets.
 func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, error) {
 	for {
 		row := s.rosterKey(k)
@@ -141,7 +141,7 @@ func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, err
 				TableName: &s.table, Item: s.registryKey(k),
 				ConditionExpression:                 aws.String("attribute_not_exists(#next) OR #next = :next"),
 				ExpressionAttributeNames:            map[string]string{"#next": attrNext},
-				ExpressionAttributeValues:           item{":next": number(next.Generation)},
+				ExpressionAttributeValues:           item{":next": number(next.Resets)},
 				ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 			}},
 		}})
@@ -153,7 +153,7 @@ func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, err
 		case exists != nil:
 			return exists, ErrFenced
 		case was != nil:
-			if next.Generation, err = uintOf(was[attrNext]); err != nil {
+			if next.Resets, err = uintOf(was[attrNext]); err != nil {
 				return nil, fmt.Errorf("registry of groups: %w", err)
 			}
 			continue
@@ -187,7 +187,7 @@ func refusals(err error) (roster, registry item) {
 // beats rise meanwhile.
 func (r Roster) attributes() item {
 	attributes := item{
-		attrID: text(r.id), attrChange: text(r.change), attrGeneration: number(r.Generation), attrBase: number(r.Base), attrJoined: number(r.Joined),
+		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
 		attrStopped: nil, attrResumed: nil, attrElsewhere: nil,
 	}
@@ -300,7 +300,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 		errs = append(errs, err)
 		return n
 	}
-	r.Generation, r.Base, r.Joined = uintOf(row[attrGeneration]), uintOf(row[attrBase]), uintOf(row[attrJoined])
+	r.Resets, r.Base, r.Joined = uintOf(row[attrResets]), uintOf(row[attrBase]), uintOf(row[attrJoined])
 	r.Resumed = uintOf(row[attrResumed])
 	var err error
 	r.Start, err = timeOf(row[attrStart])

@@ -53,11 +53,11 @@ func New(j *journal.Journal) *Store {
 	return &Store{journal: j, client: j.Client(), table: c.Tables.Checkpoint, keys: c.Attributes}
 }
 
-// Group names the positions of a consumer group: those of one generation.
+// Group names the positions of a consumer group, between two resets.
 type Group struct {
 	Name string
-	// Generation rises with every reset of the group, and its positions begin anew.
-	Generation uint64
+	// Resets rises with every reset of the group, which then has no positions.
+	Resets uint64
 }
 
 // Shard names a logical shard as a group sees it.
@@ -69,8 +69,8 @@ type Shard struct {
 
 func (k Shard) partition() string {
 	partition := k.Group.Name + "/" + journal.ShardKey(k.Topic, k.Number)
-	if k.Group.Generation > 0 {
-		partition += "/" + strconv.FormatUint(k.Group.Generation, 10)
+	if k.Group.Resets > 0 {
+		partition += "/" + strconv.FormatUint(k.Group.Resets, 10)
 	}
 	return partition
 }

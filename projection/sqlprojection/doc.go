@@ -50,10 +50,10 @@
 //
 // # The table
 //
-// It has one row for each group, generation and aggregate, of some 100 bytes; [Store.Schema] is the statement that makes it.
-// It belongs to one journal. A reset of the group begins a new generation, which finds no positions: empty the read model before it, or
-// use another. Rows of earlier generations, and of groups that were removed, are in nobody's way and may be deleted once no
-// member from before runs any more. To change rows by hand stop the members first.
+// It has one row for each group, aggregate and count of resets (subscriber.Group.Resets, the column generation), of some 100 bytes;
+// [Store.Schema] is the statement that makes it. It belongs to one journal. A group that was reset finds no positions: empty the read
+// model before the reset, or use another. Rows from before a reset, and of groups that were removed, are not read any more and may
+// be deleted once no member from before runs. To change rows by hand stop the members first.
 //
 // A journal that is made anew counts epochs from 1 again, so give it another table, or empty it. If the database is restored from a backup, its
 // positions go back together with the read model; set Config.SweepInterval of the subscriber, to a minute say, until a

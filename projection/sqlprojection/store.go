@@ -161,5 +161,5 @@ func (s *Store) read(ctx context.Context, group subscriber.Group, id aggregate.I
 }
 
 func key(group subscriber.Group, id aggregate.ID) []any {
-	return []any{group.Name, int64(group.Generation), id.Type, id.Value}
+	return []any{group.Name, int64(group.Resets), id.Type, id.Value}
 }

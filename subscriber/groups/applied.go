@@ -31,7 +31,7 @@ func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID)
 	if err := id.Validate(); err != nil {
 		return 0, err
 	}
-	roster, err := g.roster(ctx, k) // each time, as a reset begins another generation
+	roster, err := g.roster(ctx, k) // each time, as the group may have been reset
 	if err != nil {
 		return 0, err
 	}

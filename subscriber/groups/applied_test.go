@@ -63,7 +63,7 @@ func TestWhatWasBeforeAGroupBeganCountsAsApplied(t *testing.T) {
 	assert.Zero(t, number)
 }
 
-func TestAReaderDoesNotTakeAnEarlierGenerationForThisOne(t *testing.T) {
+func TestAReaderDoesNotBelieveAPositionFromBeforeAReset(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	s.write(t, "a", 0, 1)

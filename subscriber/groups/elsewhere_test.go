@@ -175,7 +175,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
 	applied, err := reading.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
-	assert.Zero(t, applied, "of the new generation")
+	assert.Zero(t, applied, "since the reset")
 
 	got.consume(t, s.quick(), nil)
 	s.caughtUp(t)

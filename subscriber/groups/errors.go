@@ -27,9 +27,9 @@ var (
 	// ErrElsewhere: members keep the group's positions in a store of their own (subscriber.Config.Positions), as those of SQL read models do. Nothing
 	// was changed. Reading needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/sql.md for how they are done there.
 	ErrElsewhere = errors.New("the group's positions are not in the checkpoint table")
-	// ErrLeftovers: the group was reset and works, but rows of earlier generations are left in the table. They are in nobody's
-	// way; [Groups.CleanUp] deletes them.
-	ErrLeftovers = errors.New("rows of an earlier generation are left")
+	// ErrLeftovers: the group was reset and works, but rows from before the reset are left in the table. Nothing reads
+	// them; [Groups.CleanUp] deletes them.
+	ErrLeftovers = errors.New("rows from before the reset are left")
 	// ErrFenced: the shard was taken from the operator again and again before it had done, as happens where its writes take
 	// longer than the members' leases. Parts of the edit may have been done; do it again, but [Groups.ResetAggregate] only where
 	// [Groups.Applied] tells that the position was not put, or events come once more.

@@ -32,8 +32,8 @@ func New(j *journal.Journal, options ...Option) *Groups {
 // Group is a consumer group's work on one topic.
 type Group struct {
 	Name, Topic string
-	// Generation rises with every reset.
-	Generation uint64
+	// Resets rises with every reset, and when a group that was removed begins again. See subscriber.Group.
+	Resets uint64
 	// Start, if not zero: events that occurred before it are left out.
 	Start   time.Time
 	Paused  bool
@@ -120,7 +120,7 @@ func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Roste
 }
 
 func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
-	group := Group{Name: k.Group, Topic: k.Topic, Generation: r.Generation, Start: r.Start, Paused: r.Paused, Elsewhere: r.Elsewhere}
+	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, Elsewhere: r.Elsewhere}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
 		group.Stopped = &stopped
@@ -139,7 +139,7 @@ func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
 }
 
 func shardOf(k checkpoint.Key, r checkpoint.Roster, number int) checkpoint.Shard {
-	return checkpoint.Shard{Group: checkpoint.Group{Name: k.Group, Generation: r.Generation}, Topic: k.Topic, Number: number}
+	return checkpoint.Shard{Group: checkpoint.Group{Name: k.Group, Resets: r.Resets}, Topic: k.Topic, Number: number}
 }
 
 // failed says what was to be done with which group.

@@ -8,6 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // Lag is how far a group is behind, in all or in one shard.
@@ -170,7 +171,7 @@ func (c *comparison) page(ctx context.Context, standings []checkpoint.Standing) 
 	err := inParallel(readers, len(standings), func(i int) (err error) {
 		s := &standings[i]
 		if c.roster.Elsewhere {
-			s.Position, s.Found, err = c.groups.elsewhere.Position(ctx, c.shard.Group, s.Head.Aggregate)
+			s.Position, s.Found, err = c.groups.elsewhere.Position(ctx, subscriber.Group(c.shard.Group), s.Head.Aggregate)
 		}
 		if err == nil && !s.Found {
 			s.Position, err = c.groups.store.Baseline(ctx, s.Head, c.roster.Start)

@@ -7,18 +7,17 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Positions reads the positions of groups that keep them in a store of their own (subscriber.Config.Positions), as
-// sqlprojection.Store does.
+// Positions reads the positions of groups that keep them in a store of their own (subscriber.Config.Positions).
+// sqlprojection.Store is one.
 type Positions interface {
-	// Position gives the number of the last event of an aggregate that a group is done with, if there is a position yet. It changes nothing, and
-	// is safe for concurrent use. What was committed before the call shows, so it does not read a replica.
-	Position(ctx context.Context, group Generation, id aggregate.ID) (position uint64, found bool, err error)
+	// Position returns the number of the last event of an aggregate that a group has handled, and whether there
+	// is a position yet. It changes nothing and is safe for concurrent use. It reads what was committed before
+	// the call, so it does not read a replica that may be behind.
+	Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error)
 }
-
-// Generation names a group in one of its generations, as subscriber.Group does: positions are kept for each by itself.
-type Generation = checkpoint.Group
 
 // Option is an option of [New].
 type Option func(*Groups)
@@ -40,7 +39,7 @@ func (g *Groups) positions(
 	positions := map[aggregate.ID]uint64{}
 	var mu sync.Mutex
 	err := inParallel(readers, len(ids), func(i int) error {
-		position, found, err := g.elsewhere.Position(ctx, k.Group, ids[i])
+		position, found, err := g.elsewhere.Position(ctx, subscriber.Group(k.Group), ids[i])
 		if err != nil {
 			return fmt.Errorf("read position on %s: %w", ids[i], err)
 		}

@@ -21,8 +21,8 @@ type Removal struct {
 // It refuses a group with members with an [*ActiveError], unless it is forced to. A member that crashed counts until another one
 // has missed it for the time of a lease; if it was the last one, remove with Force.
 //
-// It pauses the group first, deletes the rows of all generations, and the group itself at last: what ends early leaves a paused
-// group, and is called again. It costs what [Groups.CleanUp] does. A few bytes stay: the number of the generation with which
+// It pauses the group first, deletes all its rows, and the group itself at last: what ends early leaves a paused
+// group, and is called again. It costs what [Groups.CleanUp] does. A few bytes stay: the Resets with which
 // a group of that name would begin.
 //
 // Errors: [ErrActive], [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
@@ -51,7 +51,7 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		if err != nil {
 			return err
 		}
-		if err := g.removeGenerations(ctx, k, emptied.Generation+1, removal.Progress); err != nil {
+		if err := g.removeRows(ctx, k, emptied.Resets+1, removal.Progress); err != nil {
 			return err
 		}
 		if err = g.store.RemoveRoster(ctx, k, emptied); !errors.Is(err, checkpoint.ErrRosterMoved) {

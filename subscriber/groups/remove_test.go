@@ -42,7 +42,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	all, err := s.List(t.Context())
 	require.NoError(t, err)
 	assert.Empty(t, all)
-	assert.Equal(t, []string{"groups group/" + topic}, s.rows(t), "only the number of the next generation stays")
+	assert.Equal(t, []string{"groups group/" + topic}, s.rows(t), "only the next count of resets stays")
 	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), groups.ErrNoGroup)
 
 	got.forget()
@@ -50,7 +50,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	eventually(t, "a group of the same name begins anew", func() bool { return got.count() == 3 })
 	g, err = s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.EqualValues(t, 2, g.Generation, "which no former member writes to")
+	assert.EqualValues(t, 2, g.Resets, "which no former member writes to")
 	assert.False(t, g.Paused)
 	all, err = s.List(t.Context())
 	require.NoError(t, err)

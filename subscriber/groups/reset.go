@@ -32,13 +32,13 @@ func (t To) time(now time.Time) time.Time {
 }
 
 // Reset has a group begin again, and forgets where it was: its positions, cursors, and what was parked or skipped. A paused group stays
-// paused, and one that was stopped (subscriber.Stop) is a paused one then. It is done with one write, which makes a new generation, and works then whatever comes after; what takes time
-// is the deletion of the earlier generations' rows that follows, see [Groups.CleanUp]. Progress, if not nil, is told how many rows
-// each request deleted.
+// paused, and one that was stopped (subscriber.Stop) is a paused one then. One write does it (Group.Resets rises), and it holds
+// whatever comes after. Then the rows from before the reset are deleted, which takes time, see [Groups.CleanUp]. Progress, if not nil, is
+// called with the number of rows that each request deleted.
 //
-// Members may be at work. Until they learn of it, within a quarter of subscriber.Config.LeaseDuration, they go on with the earlier
-// generation, so that for so long an event of an aggregate can come beside those from its beginning, and an effect may still
-// commit with its position of the earlier generation. Where that matters, for instance because a read model is cleared, pause the
+// Members may be at work. Until they learn of it, within a quarter of subscriber.Config.LeaseDuration, they go on where they
+// were. For so long an event of an aggregate can come beside those from its beginning, and an effect may still commit with a
+// position from before the reset. Where that matters, for instance because a read model is cleared, pause the
 // group and wait until it is idle first.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's; with [ErrLeftovers] the group was reset.
@@ -55,8 +55,8 @@ func (g *Groups) Reset(ctx context.Context, group, topic string, to To, progress
 	return nil
 }
 
-// CleanUp deletes what earlier generations of a group have left. It is for after a [Groups.Reset] that ended early, and may be
-// repeated. It costs one read unit for some 40 rows, at least for each shard and earlier generation, and one write unit for each
+// CleanUp deletes the rows that a group wrote before it was reset. It is for after a [Groups.Reset] that ended early, and may be
+// repeated. It costs one read unit for some 40 rows, at least for each shard and earlier reset, and one write unit for each
 // row: one for each aggregate that the group had a position on, and one or two for each record of a skipped event. A few shards are cleaned up side by side, with 25 rows under way in each.
 //
 // What members write before they learn of a reset may come after it, and stays until the next CleanUp.
@@ -66,7 +66,7 @@ func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func
 	k := checkpoint.Key{Group: group, Topic: topic}
 	roster, err := g.roster(ctx, k)
 	if err == nil {
-		err = g.removeGenerations(ctx, k, roster.Generation, progress)
+		err = g.removeRows(ctx, k, roster.Resets, progress)
 	}
 	if err != nil {
 		return failed("clean up after", k, err)
@@ -77,8 +77,8 @@ func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func
 // removers is how many shards are removed side by side: so few that live traffic does not starve.
 const removers = 4
 
-// removeGenerations deletes the rows of the generations below one.
-func (g *Groups) removeGenerations(ctx context.Context, k checkpoint.Key, below uint64, progress func(rows int)) error {
+// removeRows deletes the rows from before a count of resets was reached.
+func (g *Groups) removeRows(ctx context.Context, k checkpoint.Key, before uint64, progress func(rows int)) error {
 	var mu sync.Mutex
 	report := func(rows int) {
 		mu.Lock()
@@ -87,9 +87,9 @@ func (g *Groups) removeGenerations(ctx context.Context, k checkpoint.Key, below 
 			progress(rows)
 		}
 	}
-	for generation := range below {
+	for resets := range before {
 		err := inParallel(removers, g.journal.Shards(), func(number int) error {
-			return g.store.RemoveShard(ctx, shardOf(k, checkpoint.Roster{Generation: generation}, number), report)
+			return g.store.RemoveShard(ctx, shardOf(k, checkpoint.Roster{Resets: resets}, number), report)
 		})
 		if err != nil {
 			return err

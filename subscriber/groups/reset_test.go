@@ -15,12 +15,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// rowsOf gives the rows of a generation, or of generation 0.
-func (s store) rowsOf(t *testing.T, generation string) (rows []string) {
+// rowsOf returns the rows that were written after so many resets.
+func (s store) rowsOf(t *testing.T, resets string) (rows []string) {
 	t.Helper()
 	for _, row := range s.rows(t) {
 		partition, sort, _ := strings.Cut(row, " ")
-		own := generation == "0" && strings.Count(partition, "/") == 1 || strings.HasSuffix(partition, "/"+generation)
+		own := resets == "0" && strings.Count(partition, "/") == 1 || strings.HasSuffix(partition, "/"+resets)
 		if own && sort != "roster" {
 			rows = append(rows, row)
 		}
@@ -53,7 +53,7 @@ func TestAfterAResetAllEventsComeAgain(t *testing.T) {
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
 	assert.True(t, g.Paused, "still")
-	assert.EqualValues(t, 1, g.Generation)
+	assert.EqualValues(t, 1, g.Resets)
 	lag := s.lag(t, groups.LagOptions{})
 	assert.EqualValues(t, 15, lag.Events)
 
@@ -79,7 +79,7 @@ func TestAGroupCanBeResetWhileItWorks(t *testing.T) {
 	s.write(t, "x", 50, 10)
 
 	s.caughtUp(t)
-	// A member that has not noticed yet goes on with the earlier generation meanwhile.
+	// A member that has not noticed yet goes on where it was meanwhile.
 	missing := expect("x", 1, 60)
 	for _, payload := range got.of("x")[before:] {
 		if len(missing) > 0 && payload == missing[0] {
@@ -137,7 +137,7 @@ func TestAResetThatEndsEarlyIsAResetAndCanBeCleanedUp(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
-	assert.EqualValues(t, 1, g.Generation)
+	assert.EqualValues(t, 1, g.Resets)
 	assert.Len(t, s.rowsOf(t, "0"), 1)
 
 	remove()

@@ -74,15 +74,15 @@ func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggrega
 	if err != nil {
 		return err
 	}
-	generation := shardOf(k, roster, 0).Group
-	e, found, err := g.store.ReadSkipped(ctx, generation, id, number)
+	current := shardOf(k, roster, 0).Group
+	e, found, err := g.store.ReadSkipped(ctx, current, id, number)
 	if err == nil && !found {
 		err = ErrNotSkipped
 	}
 	if err != nil {
 		return err
 	}
-	return g.store.RemoveSkipped(ctx, generation, e)
+	return g.store.RemoveSkipped(ctx, current, e)
 }
 
 // byOperator is the reason of an event that an operator skipped.

@@ -232,7 +232,7 @@ func TestAResetAndARemovalTakeTheRecordsOfSkippedEventsWithThem(t *testing.T) {
 	assert.Empty(t, s.skipped(t))
 
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
-	assert.Equal(t, []string{"x/1"}, s.skippedNames(t), "of the generation that there is now")
+	assert.Equal(t, []string{"x/1"}, s.skippedNames(t), "since the reset")
 	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
 	assert.Zero(t, records())
 }

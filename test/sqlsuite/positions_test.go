@@ -75,7 +75,7 @@ func TestPositionsAreKeptApart(t *testing.T) {
 			id    aggregate.ID
 		}{
 			{subscriber.Group{Name: "Totals"}, x},
-			{subscriber.Group{Name: "totals", Generation: 1}, x},
+			{subscriber.Group{Name: "totals", Resets: 1}, x},
 			{group, account("X")},
 			{group, account("x ")},
 			{group, aggregate.ID{Type: "Account", Value: "x"}},

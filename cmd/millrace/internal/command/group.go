@@ -98,9 +98,9 @@ func (a *app) reset() *cobra.Command {
 		Use:   "reset GROUP TOPIC --to TIME [flags]",
 		Short: "Have a group begin again: at the beginning, now, or at a time",
 		Long: `Have a group begin again, and forget where it was: its positions, and what was parked or skipped. A paused group stays paused. The rows
-of the earlier generation are deleted afterwards, one write unit for each aggregate.
+from before are deleted afterwards, one write unit for each aggregate.
 
-Members that work go on with the earlier generation until they learn of it: where that matters, pause the group with --wait first.`,
+Members that work go on where they were until they learn of it: where that matters, pause the group with --wait first.`,
 		Example: "  millrace group reset order-history order --to beginning\n  millrace group reset order-history order --to 2025-06-01T00:00:00Z --yes",
 		Args:    wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {

@@ -15,12 +15,12 @@ import (
 
 // groupLine is a consumer group's work on a topic as JSON.
 type groupLine struct {
-	Kind       string `json:"kind"` // "group"
-	Group      string `json:"group"`
-	Topic      string `json:"topic"`
-	Generation uint64 `json:"generation"`
-	Start      string `json:"start,omitempty"` // none: the beginning
-	Paused     bool   `json:"paused"`
+	Kind   string `json:"kind"` // "group"
+	Group  string `json:"group"`
+	Topic  string `json:"topic"`
+	Resets uint64 `json:"resets"`
+	Start  string `json:"start,omitempty"` // none: the beginning
+	Paused bool   `json:"paused"`
 	// Stopped is the event that has paused the group; none where an operator has.
 	Stopped *stoppedLine `json:"stopped,omitempty"`
 	Members int          `json:"members"`
@@ -53,7 +53,7 @@ type groupShardLine struct {
 
 func newGroupLine(g groups.Group) groupLine {
 	l := groupLine{
-		Kind: "group", Group: g.Name, Topic: g.Topic, Generation: g.Generation, Start: output.Time(g.Start), Paused: g.Paused,
+		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused,
 		Elsewhere: g.Elsewhere, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
 	if why := g.Stopped; why != nil {
@@ -233,7 +233,7 @@ func (a *app) printGroup(l groupLine) error {
 		{Name: "members", Value: strconv.Itoa(l.Members)},
 		{Name: "shards", Value: fmt.Sprintf("%d owned of %d", l.Owned, l.Shards)},
 		{Name: "began at", Value: start},
-		{Name: "generation", Value: strconv.FormatUint(l.Generation, 10)},
+		{Name: "resets", Value: strconv.FormatUint(l.Resets, 10)},
 	}
 	if why := l.Stopped; why != nil {
 		event := fmt.Sprintf("event %d of %s %s", why.Number, why.Aggregate.Type, why.Aggregate.Value)

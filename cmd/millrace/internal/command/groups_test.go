@@ -243,7 +243,7 @@ func TestAResetBeginsAgain(t *testing.T) {
 	s, j := setupGroup(t)
 
 	out := s.ok(t, "group", "reset", "audit", "account", "--to", "beginning", "--yes")
-	assert.Regexp(t, `(?m)^generation +1$`, out)
+	assert.Regexp(t, `(?m)^resets +1$`, out)
 	assert.Regexp(t, `(?m)^began at +the beginning$`, out)
 	assert.Equal(t, "5", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
 	s.ok(t, "group", "reset", "audit", "account", "--to", "now", "--yes")
@@ -283,7 +283,7 @@ func TestWhatCannotBeUndoneIsAskedFor(t *testing.T) {
 		unchanged := func() {
 			g, err := groups.New(j).Get(t.Context(), "audit", "account")
 			require.NoError(t, err)
-			assert.Zero(t, g.Generation, line)
+			assert.Zero(t, g.Resets, line)
 			lag, err := groups.New(j).Lag(t.Context(), "audit", "account", groups.LagOptions{})
 			require.NoError(t, err)
 			assert.EqualValues(t, 2, lag.Events, line)
