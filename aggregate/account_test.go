@@ -40,10 +40,10 @@ var Accounts = aggregate.Define[Account]("account", Opened{}, Deposited{}, Withd
 var ErrInsufficientFunds = errors.New("insufficient funds")
 
 func Withdraw(amount int) aggregate.Decision[Account] {
-	return func(a Account) ([]aggregate.Event[Account], error) {
+	return func(a Account) (aggregate.Events[Account], error) {
 		if a.Balance < amount {
 			return nil, ErrInsufficientFunds
 		}
-		return []aggregate.Event[Account]{Withdrawn{amount}}, nil
+		return aggregate.Events[Account]{Withdrawn{amount}}, nil
 	}
 }

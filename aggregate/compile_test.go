@@ -37,8 +37,8 @@ func TestEventOfAnotherAggregateDoesNotCompile(t *testing.T) {
 			wrong: `var accounts = Define[account]("account", deposited{}, placed{})`,
 		},
 		"in a decision": {
-			right: `var deposit Decision[account] = func(account) ([]Event[account], error) { return []Event[account]{deposited{1}}, nil }`,
-			wrong: `var deposit Decision[account] = func(account) ([]Event[account], error) { return []Event[account]{placed{}}, nil }`,
+			right: `var deposit Decision[account] = func(account) (Events[account], error) { return Events[account]{deposited{1}}, nil }`,
+			wrong: `var deposit Decision[account] = func(account) (Events[account], error) { return Events[account]{placed{}}, nil }`,
 		},
 		"in Apply": {
 			right: `func apply(d Definition[account], a *account) { d.Apply(a, deposited{1}) }`,

@@ -14,6 +14,8 @@
 //
 //	type Account struct{ Balance int }
 //
+//	type Events = aggregate.Events[Account]
+//
 //	type Deposited struct{ Amount int }
 //
 //	func (Deposited) EventType() string  { return "account.deposited.v1" }
@@ -22,11 +24,11 @@
 //	var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 //
 //	func Withdraw(n int) aggregate.Decision[Account] {
-//		return func(a Account) ([]aggregate.Event[Account], error) {
+//		return func(a Account) (Events, error) {
 //			if a.Balance < n {
 //				return nil, ErrInsufficientFunds
 //			}
-//			return []aggregate.Event[Account]{Withdrawn{n}}, nil
+//			return Events{Withdrawn{n}}, nil
 //		}
 //	}
 //

@@ -15,12 +15,16 @@ type Event[S any] interface {
 	Apply(state *S)
 }
 
-// Decision turns a state into the events that follow from a command, without touching anything else.
+// Events are events of one aggregate, in the order in which they happen. A package that defines one aggregate can
+// name its own with an alias, type Events = aggregate.Events[Account], and return Events{Withdrawn{30}}, nil.
+type Events[S any] []Event[S]
+
+// Decision turns a state into the events that follow from a command. It has no other effect.
 //
-// No events and no error mean that the command is accepted and changes nothing. With an error the command
-// is refused and the events are ignored. A decision may run more than once for one command and must not
-// change what maps, slices and pointers in the state lead to; see the package documentation.
-type Decision[S any] func(state S) ([]Event[S], error)
+// A decision that returns neither events nor an error accepts the command and changes nothing. A decision that
+// returns an error refuses the command, and its events are ignored. A decision may run more than once for one
+// command. It must not change the maps, slices and pointers in the state; see the package documentation.
+type Decision[S any] func(state S) (Events[S], error)
 
 // EncodedEvent is an event as it is stored: its name and the bytes that the codec made of it.
 type EncodedEvent struct {

@@ -232,7 +232,7 @@ func (d Definition[S]) Replay(state *S, eventType string, payload []byte) error 
 	if err != nil {
 		return err
 	}
-	events := make([]Event[S], len(encoded))
+	events := make(Events[S], len(encoded))
 	for i, e := range encoded {
 		if events[i], err = d.Decode(e.Type, e.Payload); err != nil {
 			return &UpcastError{AggregateType: d.Type(), EventType: eventType, At: eventType, Err: err}

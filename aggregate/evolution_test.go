@@ -25,11 +25,11 @@ type transferredV0 struct{ Amount, Fee int }
 
 func fromHalves(old DepositedHalves) Deposited { return Deposited{old.Halves / 2} }
 
-func splitTransfer(old transferredV0) ([]aggregate.Event[Account], error) {
+func splitTransfer(old transferredV0) (aggregate.Events[Account], error) {
 	if old.Fee < 0 {
 		return nil, errNegativeFee
 	}
-	events := []aggregate.Event[Account]{Withdrawn{old.Amount}}
+	events := aggregate.Events[Account]{Withdrawn{old.Amount}}
 	if old.Fee > 0 {
 		events = append(events, Withdrawn{old.Fee}, &Tagged{"charged"})
 	}
@@ -163,7 +163,7 @@ func TestAFailedUpcastNamesTheStoredEventAndLeavesTheState(t *testing.T) {
 		aggregate.UpcastRaw("around", give(aggregate.EncodedEvent{Type: "and-around"})),
 		aggregate.UpcastRaw("and-around", give(deposit, aggregate.EncodedEvent{Type: "around"})),
 		aggregate.Split("to-nil", func(struct{}) ([]*Tagged, error) { return []*Tagged{{"a"}, nil}, nil }),
-		aggregate.Split("to-nil-interface", func(struct{}) ([]aggregate.Event[Account], error) { return []aggregate.Event[Account]{nil}, nil }),
+		aggregate.Split("to-nil-interface", func(struct{}) (aggregate.Events[Account], error) { return aggregate.Events[Account]{nil}, nil }),
 		aggregate.Upcast("to-unencodable", func(struct{}) *Tagged { return &Tagged{"\xff"} }),
 	)
 	require.NoError(t, accounts.Validate(), "what these give is not declared")
@@ -277,7 +277,7 @@ func TestFaultyUpcastersSayWhatToDo(t *testing.T) {
 		"unknown target":    {[]aggregate.Upcaster{aggregate.Rename("old", "new")}, []string{`upcaster of "old": it gives the event type "new"`, "add one of the two"}},
 		"unknown Go target": {[]aggregate.Upcaster{aggregate.Upcast("old", func(struct{}) DepositedHalves { return DepositedHalves{} })}, []string{`"account.deposited.v0b"`}},
 		"nil function":      {[]aggregate.Upcaster{aggregate.Upcast[depositedV0, Deposited]("old", nil)}, []string{`upcaster of "old": its function is nil`, "Drop"}},
-		"nil Split":         {[]aggregate.Upcaster{aggregate.Split[depositedV0, Deposited]("old", nil)}, []string{"its function is nil"}},
+		"nil Split":         {[]aggregate.Upcaster{aggregate.Split[depositedV0, []Deposited]("old", nil)}, []string{"its function is nil"}},
 		"nil UpcastRaw":     {[]aggregate.Upcaster{aggregate.UpcastRaw("old", nil)}, []string{"its function is nil"}},
 		"nil codec":         {[]aggregate.Upcaster{deposited("old").WithCodec(nil)}, []string{`upcaster of "old": its codec is nil`}},
 		"zero value":        {[]aggregate.Upcaster{{}}, []string{"upcaster 1 is the zero Upcaster", "aggregate.Upcast"}},

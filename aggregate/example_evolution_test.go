@@ -50,8 +50,8 @@ func ExampleUpcast_chain() {
 func ExampleSplit() {
 	type transferred struct{ Amount, Fee int }
 	accounts := Accounts.WithUpcasters(
-		aggregate.Split("account.transferred.v1", func(old transferred) ([]aggregate.Event[Account], error) {
-			events := []aggregate.Event[Account]{Withdrawn{old.Amount}}
+		aggregate.Split("account.transferred.v1", func(old transferred) (aggregate.Events[Account], error) {
+			events := aggregate.Events[Account]{Withdrawn{old.Amount}}
 			if old.Fee > 0 {
 				events = append(events, Withdrawn{old.Fee})
 			}

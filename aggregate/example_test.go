@@ -44,11 +44,11 @@ func ExampleDefine() {
 
 func ExampleDecision() {
 	withdraw := func(amount int) aggregate.Decision[Account] {
-		return func(a Account) ([]aggregate.Event[Account], error) {
+		return func(a Account) (aggregate.Events[Account], error) {
 			if a.Balance < amount {
 				return nil, ErrInsufficientFunds
 			}
-			return []aggregate.Event[Account]{Withdrawn{amount}}, nil
+			return aggregate.Events[Account]{Withdrawn{amount}}, nil
 		}
 	}
 

@@ -34,19 +34,19 @@ type Upcaster struct {
 // tells its name by EventType. Either may be a pointer.
 func Upcast[Old any, New interface{ EventType() string }](from string, convert func(old Old) New) Upcaster {
 	if convert == nil {
-		return Split[Old, New](from, nil)
+		return Split[Old, []New](from, nil)
 	}
 	return Split(from, func(old Old) ([]New, error) { return []New{convert(old)}, nil })
 }
 
 // Split makes zero, one or several events of today of each stored event of the type from. They are applied
-// in their order. An error fails the load, as an [*UpcastError]. For events of several types, New is
-// Event[S]:
+// in their order. An error fails the load, as an [*UpcastError]. The function returns a slice of one event type
+// or [Events], which holds events of several types:
 //
-//	aggregate.Split("account.transferred.v1", func(old transferredV1) ([]aggregate.Event[Account], error) {
-//		return []aggregate.Event[Account]{Withdrawn{old.Amount}, Charged{old.Fee}}, nil
+//	aggregate.Split("account.transferred.v1", func(old transferredV1) (Events, error) {
+//		return Events{Withdrawn{old.Amount}, Charged{old.Fee}}, nil
 //	})
-func Split[Old any, New interface{ EventType() string }](from string, convert func(old Old) ([]New, error)) Upcaster {
+func Split[Old any, List ~[]New, New interface{ EventType() string }](from string, convert func(old Old) (List, error)) Upcaster {
 	u := Upcaster{from: from, old: reflect.TypeFor[Old]()}
 	if convert == nil {
 		return u.withFault("its function is nil: give one, or use Drop for events without effect")

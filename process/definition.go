@@ -168,7 +168,7 @@ func (d Definition[S]) check(step Step[S]) error {
 // Step is what a reaction wants to be done. All of it is stored in one transaction, or nothing.
 type Step[S any] struct {
 	// Events are what the process remembers. A step that does anything has at least one.
-	Events []aggregate.Event[S]
+	Events aggregate.Events[S]
 	// Commands are sent in their order when the step is stored, as [Config].Marshaler makes messages of them.
 	Commands []any
 	// Timeouts are set. One of a name that is set already is moved.

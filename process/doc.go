@@ -6,7 +6,7 @@
 //			func(e OrderPlaced, _ process.Input) string { return e.Order }, // which process
 //			func(s Saga, e OrderPlaced, _ process.Input) (process.Step[Saga], error) {
 //				return process.Step[Saga]{
-//					Events:   []aggregate.Event[Saga]{Begun{e.Total}},
+//					Events:   aggregate.Events[Saga]{Begun{e.Total}},
 //					Commands: []any{ReserveCredit{e.Order, e.Total}},
 //					Timeouts: []process.Timeout{{Name: "credit", After: time.Minute}},
 //				}, nil

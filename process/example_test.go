@@ -29,11 +29,11 @@ type (
 	Settled struct{}
 )
 
-func (Sent) EventType() string                                          { return "reminder.sent" }
-func (Settled) EventType() string                                       { return "reminder.settled" }
-func (Sent) Apply(r *Reminder)                                          { r.Sent++ }
-func (Settled) Apply(r *Reminder)                                       { r.Paid = true }
-func Record(e ...aggregate.Event[Reminder]) []aggregate.Event[Reminder] { return e }
+func (Sent) EventType() string                                         { return "reminder.sent" }
+func (Settled) EventType() string                                      { return "reminder.settled" }
+func (Sent) Apply(r *Reminder)                                         { r.Sent++ }
+func (Settled) Apply(r *Reminder)                                      { r.Paid = true }
+func Record(e ...aggregate.Event[Reminder]) aggregate.Events[Reminder] { return e }
 
 // An invoice, whose events it reacts to.
 type (
@@ -111,7 +111,7 @@ func Example() {
 	invoices, err := repository.New(j, aggregate.Define[Invoice]("invoice", InvoiceSent{}, InvoicePaid{}), repository.Config{})
 	check(err)
 	happens := func(e aggregate.Event[Invoice]) {
-		_, err := invoices.Execute(ctx, "42", func(Invoice) ([]aggregate.Event[Invoice], error) { return []aggregate.Event[Invoice]{e}, nil })
+		_, err := invoices.Execute(ctx, "42", func(Invoice) (aggregate.Events[Invoice], error) { return aggregate.Events[Invoice]{e}, nil })
 		check(err)
 		<-handled
 	}

@@ -358,7 +358,7 @@ func TestAReactionCannotSpoilTheState(t *testing.T) {
 			if n.Seen != nil {
 				n.Seen["what nobody recorded"] = true
 			}
-			return process.Step[Notes]{Events: []aggregate.Event[Notes]{Noted{in.ID}}}, nil
+			return process.Step[Notes]{Events: aggregate.Events[Notes]{Noted{in.ID}}}, nil
 		}).Starts())
 	m, err := process.New(w.j, w.client, d, w.config())
 	require.NoError(t, err)

@@ -76,27 +76,27 @@ var sagas = aggregate.Define[Saga]("saga", Begun{}, Reserved{}, Ended{})
 var definition = process.Define(sagas,
 	process.On(byID, func(_ Saga, e OrderPlaced, in process.Input) (step, error) {
 		return step{
-			Events:   []aggregate.Event[Saga]{Begun(e)},
+			Events:   aggregate.Events[Saga]{Begun(e)},
 			Commands: []any{ReserveCredit{Order: in.Source.Value, Total: e.Total}},
 			Timeouts: []process.Timeout{{Name: "credit", After: deadline}},
 		}, nil
 	}).Starts(),
 	process.On(func(e CreditReserved, _ process.Input) string { return e.Order }, func(_ Saga, e CreditReserved, _ process.Input) (step, error) {
 		return step{
-			Events:   []aggregate.Event[Saga]{Reserved{}, Ended{"approved"}},
+			Events:   aggregate.Events[Saga]{Reserved{}, Ended{"approved"}},
 			Commands: []any{ApproveOrder(e)},
 			Cancel:   []string{"credit"},
 		}, nil
 	}),
 	process.On(func(_ OrderTouched, in process.Input) string { return in.Source.Value }, func(Saga, OrderTouched, process.Input) (step, error) {
-		return step{Events: []aggregate.Event[Saga]{Begun{1}}, Timeouts: []process.Timeout{{Name: "credit", After: deadline}}}, nil
+		return step{Events: aggregate.Events[Saga]{Begun{1}}, Timeouts: []process.Timeout{{Name: "credit", After: deadline}}}, nil
 	}),
 	process.On(func(_ OrderBroken, in process.Input) string { return in.Source.Value }, func(_ Saga, e OrderBroken, _ process.Input) (step, error) {
 		return broken[e.Fault]()
 	}).Starts(),
 	process.OnTimeout("credit", func(_ Saga, in process.Input) (step, error) {
 		return step{
-			Events:   []aggregate.Event[Saga]{Ended{"too late"}},
+			Events:   aggregate.Events[Saga]{Ended{"too late"}},
 			Commands: []any{RejectOrder{Order: in.Process, Reason: "no credit in time"}},
 		}, nil
 	}),
@@ -121,7 +121,7 @@ var broken = map[string]func() (step, error){
 	"nothing":     func() (step, error) { return step{}, nil },
 }
 
-var begun = []aggregate.Event[Saga]{Begun{1}}
+var begun = aggregate.Events[Saga]{Begun{1}}
 
 func timeout(t process.Timeout) step { return step{Events: begun, Timeouts: []process.Timeout{t}} }
 

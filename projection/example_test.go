@@ -29,7 +29,7 @@ func (Paid) EventType() string  { return "account.paid.v1" }
 func (e Paid) Apply(a *Account) { a.Balance += e.Amount }
 
 func pay(amounts ...int) aggregate.Decision[Account] {
-	return func(Account) (events []aggregate.Event[Account], err error) {
+	return func(Account) (events aggregate.Events[Account], err error) {
 		for _, amount := range amounts {
 			events = append(events, Paid{amount})
 		}

@@ -81,11 +81,11 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 
 	_, err = rival.Execute(t.Context(), "42", Deposit(5))
 	require.NoError(t, err)
-	a, err = repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
+	a, err = repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
 		if a.Balance == 0 {
 			return nil, nil
 		}
-		return []aggregate.Event[Account]{Withdrawn{a.Balance}}, nil
+		return aggregate.Events[Account]{Withdrawn{a.Balance}}, nil
 	})
 	require.NoError(t, err)
 	assert.EqualValues(t, 7, a.Version, "what is kept would have no events, what is stored does")
@@ -101,7 +101,7 @@ func TestAWriterWhoLosesToAnotherOfTheSameRepositoryReadsNothing(t *testing.T) {
 	s.client.Reset()
 
 	first := true
-	a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+	a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		if first {
 			first = false
 			_, err := repo.Execute(t.Context(), "42", Deposit(1)) // while this one decides
@@ -137,7 +137,7 @@ func TestARefusalDoesNotCountWhereItsContextEndsBeforeWhatIsStoredIsRead(t *test
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 
-	_, err = repo.Execute(ctx, "42", func(Account) ([]aggregate.Event[Account], error) {
+	_, err = repo.Execute(ctx, "42", func(Account) (aggregate.Events[Account], error) {
 		cancel()
 		return nil, ErrInsufficientFunds
 	})
@@ -151,7 +151,7 @@ func TestNobodyCanChangeWhatIsKept(t *testing.T) {
 	repo := setup(t).baskets(t, repository.Config{Cache: 10})
 	_, err := repo.Execute(t.Context(), "1", always[Basket](Added{"pear", 1}, &Labelled{[]string{"ripe"}}))
 	require.NoError(t, err)
-	vandal := func(b Basket) ([]aggregate.Event[Basket], error) {
+	vandal := func(b Basket) (aggregate.Events[Basket], error) {
 		b.Items["pear"], b.Labels[0] = 99, "rotten"
 		return nil, errors.New("refused")
 	}
@@ -225,11 +225,11 @@ func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
 						continue
 					}
 				case 1:
-					a, err = repo.Execute(t.Context(), id, func(b Basket) ([]aggregate.Event[Basket], error) {
+					a, err = repo.Execute(t.Context(), id, func(b Basket) (aggregate.Events[Basket], error) {
 						if b.Items[item] == 0 {
 							return nil, nil
 						}
-						return []aggregate.Event[Basket]{Removed{item}}, nil
+						return aggregate.Events[Basket]{Removed{item}}, nil
 					})
 				default:
 					a, err = repo.Execute(t.Context(), id, always[Basket](Added{item, random.IntN(5)}))
@@ -253,7 +253,7 @@ func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
 func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	drain := func(a Account) (events []aggregate.Event[Account], err error) {
+	drain := func(a Account) (events aggregate.Events[Account], err error) {
 		for range a.Balance {
 			events = append(events, Withdrawn{1})
 		}
@@ -271,8 +271,8 @@ func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 		want          int
 	}{
 		"more events than a commit may have": {Withdraw(140), drain, nil, 0},
-		"an event that cannot be stored": {Withdraw(140), func(a Account) ([]aggregate.Event[Account], error) {
-			return []aggregate.Event[Account]{Noted{strings.Repeat("x", a.Balance*4<<10)}}, nil
+		"an event that cannot be stored": {Withdraw(140), func(a Account) (aggregate.Events[Account], error) {
+			return aggregate.Events[Account]{Noted{strings.Repeat("x", a.Balance*4<<10)}}, nil
 		}, nil, 10},
 		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.WritesFor(fromTwoOn)}, 152},
 	} {
@@ -314,7 +314,7 @@ func TestADecisionWithoutEventsIsRememberedUnderTheVersionThatIsKept(t *testing.
 	repo := s.accounts(t, repository.Config{Cache: 10})
 	_, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
-	ifEmpty := func(a Account) ([]aggregate.Event[Account], error) {
+	ifEmpty := func(a Account) (aggregate.Events[Account], error) {
 		if a.Balance > 0 {
 			return nil, nil
 		}

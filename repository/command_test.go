@@ -72,7 +72,7 @@ func TestACommandThatIsRefusedWhileItIsExecutedElsewhereGivesTheStateOfNow(t *te
 	require.NoError(t, err)
 	rival := open(t, s.client).accounts(t, repository.Config{})
 
-	a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+	a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		_, err := rival.Execute(t.Context(), "42", Deposit(10), repository.CommandID("pay"))
 		require.NoError(t, err)
 		return nil, ErrInsufficientFunds
@@ -100,11 +100,11 @@ func TestARefusedCommandMayBeExecutedAgain(t *testing.T) {
 func TestACommandWithoutEventsIsRememberedToo(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	ifEmpty := func(a Account) ([]aggregate.Event[Account], error) {
+	ifEmpty := func(a Account) (aggregate.Events[Account], error) {
 		if a.Balance > 0 {
 			return nil, nil
 		}
-		return []aggregate.Event[Account]{Deposited{1}}, nil
+		return aggregate.Events[Account]{Deposited{1}}, nil
 	}
 	_, err := repo.Execute(t.Context(), "42", Deposit(5))
 	require.NoError(t, err)

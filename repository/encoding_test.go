@@ -96,7 +96,7 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 			var destroyed *journal.KeyDestroyedError
 			require.ErrorAs(t, err, &destroyed)
 			assert.Equal(t, account("42"), destroyed.ID)
-			_, err = accounts.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+			_, err = accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 				t.Error("there is nothing to decide upon")
 				return nil, nil
 			})

@@ -134,8 +134,8 @@ func ExampleRepository_upcasters() {
 	type exchanged struct{ In, Out int }
 	accounts, err := repository.New(j, Accounts.WithUpcasters(
 		aggregate.Upcast("account.paid_in.v1", func(old paidIn) Deposited { return Deposited{old.Cents / 100} }),
-		aggregate.Split("account.exchanged.v1", func(old exchanged) ([]aggregate.Event[Account], error) {
-			return []aggregate.Event[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
+		aggregate.Split("account.exchanged.v1", func(old exchanged) (aggregate.Events[Account], error) {
+			return aggregate.Events[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
 		}),
 		aggregate.Drop("account.viewed.v1"),
 	), repository.Config{})

@@ -34,9 +34,9 @@ func TestExecuteGivesANewAggregateTheZeroState(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.baskets(t, repository.Config{})
-	a, err := repo.Execute(t.Context(), "new", func(b Basket) ([]aggregate.Event[Basket], error) {
+	a, err := repo.Execute(t.Context(), "new", func(b Basket) (aggregate.Events[Basket], error) {
 		assert.Zero(t, b)
-		return []aggregate.Event[Basket]{Added{"pen", 1}}, nil
+		return aggregate.Events[Basket]{Added{"pen", 1}}, nil
 	})
 	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Basket]{ID: basket("new"), State: Basket{Items: map[string]int{"pen": 1}}, Version: 1}, a)
@@ -92,9 +92,9 @@ func TestExecuteLoadsAndDecidesAgainAfterAConflict(t *testing.T) {
 	compete10(t, s, 3, "42")
 
 	var seen []int
-	a, err := repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
+	a, err := repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
 		seen = append(seen, a.Balance)
-		return []aggregate.Event[Account]{Deposited{a.Balance}}, nil
+		return aggregate.Events[Account]{Deposited{a.Balance}}, nil
 	})
 	require.NoError(t, err)
 	assert.Equal(t, []int{1, 11, 21, 31}, seen, "each attempt decides on the state of its time")
@@ -109,8 +109,8 @@ func TestExecuteDecidesAgainWhenAnotherCreatesTheAggregate(t *testing.T) {
 	repo := s.accounts(t, repository.Config{})
 	compete10(t, s, 1, "42")
 
-	a, err := repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
-		return []aggregate.Event[Account]{Deposited{1 + a.Balance}}, nil
+	a, err := repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
+		return aggregate.Events[Account]{Deposited{1 + a.Balance}}, nil
 	})
 	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{21}, Version: 2}, a)
@@ -123,7 +123,7 @@ func TestExecuteGivesUpAfterMaxAttempts(t *testing.T) {
 	compete10(t, s, 100, "42")
 
 	attempts := 0
-	a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+	a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		attempts++
 		return deposits(1), nil
 	})
@@ -155,7 +155,7 @@ func TestExecuteStopsWhenTheContextEndsBetweenAttempts(t *testing.T) {
 		}
 		return out, err
 	})
-	_, err := repo.Execute(ctx, "42", func(Account) ([]aggregate.Event[Account], error) {
+	_, err := repo.Execute(ctx, "42", func(Account) (aggregate.Events[Account], error) {
 		attempts++
 		return deposits(1), nil
 	})
@@ -169,7 +169,7 @@ func TestExecuteTakesAConflictFromADecisionForARefusal(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
 	attempts, refusal := 0, &journal.ConflictError{ID: account("other")}
-	_, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+	_, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		attempts++
 		return nil, refusal
 	})
@@ -188,8 +188,8 @@ func TestWritersThatRaceLeaveNoGapAndNoRepeat(t *testing.T) {
 		go func() {
 			defer all.Done()
 			for n := range commands {
-				_, err := repo.Execute(t.Context(), "42", func(a Account) ([]aggregate.Event[Account], error) {
-					return []aggregate.Event[Account]{Noted{fmt.Sprintf("%d/%d on %d", w, n, a.Balance)}, Deposited{1}}[:1+n%2], nil
+				_, err := repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
+					return aggregate.Events[Account]{Noted{fmt.Sprintf("%d/%d on %d", w, n, a.Balance)}, Deposited{1}}[:1+n%2], nil
 				})
 				if !assert.NoError(t, err) {
 					return

@@ -98,18 +98,18 @@ func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
 
 	long := Noted{strings.Repeat("x", 400<<10)}
 	for name, test := range map[string]struct {
-		events []aggregate.Event[Account]
+		events aggregate.Events[Account]
 		is     error
 		text   string
 	}{
-		"nil":          {[]aggregate.Event[Account]{Deposited{1}, nil}, aggregate.ErrUnencodableEvent, "event 2 of the commit"},
-		"nil pointer":  {[]aggregate.Event[Account]{(*Deposited)(nil)}, aggregate.ErrUnencodableEvent, "event 1 of the commit"},
-		"a pointer":    {[]aggregate.Event[Account]{&Deposited{1}}, aggregate.ErrUnencodableEvent, "*repository_test.Deposited"},
-		"undefined":    {[]aggregate.Event[Account]{Undefined{}}, aggregate.ErrUnknownEvent, "account.undefined.v1"},
-		"unreadable":   {[]aggregate.Event[Account]{Unreadable{}}, aggregate.ErrMalformedEvent, "could not be read back"},
-		"not UTF-8":    {[]aggregate.Event[Account]{Noted{"\xff"}}, aggregate.ErrUnencodableEvent, "UTF-8"},
+		"nil":          {aggregate.Events[Account]{Deposited{1}, nil}, aggregate.ErrUnencodableEvent, "event 2 of the commit"},
+		"nil pointer":  {aggregate.Events[Account]{(*Deposited)(nil)}, aggregate.ErrUnencodableEvent, "event 1 of the commit"},
+		"a pointer":    {aggregate.Events[Account]{&Deposited{1}}, aggregate.ErrUnencodableEvent, "*repository_test.Deposited"},
+		"undefined":    {aggregate.Events[Account]{Undefined{}}, aggregate.ErrUnknownEvent, "account.undefined.v1"},
+		"unreadable":   {aggregate.Events[Account]{Unreadable{}}, aggregate.ErrMalformedEvent, "could not be read back"},
+		"not UTF-8":    {aggregate.Events[Account]{Noted{"\xff"}}, aggregate.ErrUnencodableEvent, "UTF-8"},
 		"one too many": {deposits(100), journal.ErrTooManyEvents, "100 events"},
-		"too large":    {[]aggregate.Event[Account]{long}, journal.ErrTooLarge, "account-42"},
+		"too large":    {aggregate.Events[Account]{long}, journal.ErrTooLarge, "account-42"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := repo.Execute(t.Context(), "42", always(test.events...))

@@ -65,7 +65,7 @@ func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
 	for a.Version < events {
-		commit := make([]aggregate.Event[Account], 0, journal.MaxEvents)
+		commit := make(aggregate.Events[Account], 0, journal.MaxEvents)
 		for n := a.Version; n < events && len(commit) < cap(commit); n++ {
 			if n%3 == 0 {
 				commit = append(commit, Deposited{int(n)})

@@ -36,9 +36,9 @@ func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 			s.client.Reset()
 
 			decisions := 0
-			a, err := repo.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+			a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 				decisions++
-				return []aggregate.Event[Account]{Withdrawn{10}, Withdrawn{20}}, nil
+				return aggregate.Events[Account]{Withdrawn{10}, Withdrawn{20}}, nil
 			})
 			require.NoError(t, err)
 			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, a)
@@ -91,7 +91,7 @@ func TestAContextThatEndsInMidFlightLeavesTheOutcomeToBeResolved(t *testing.T) {
 			s.client.Inject(faults.TransactWriteItems, test.fault(cancel))
 
 			decisions := 0
-			a, err := repo.Execute(ctx, "42", func(Account) ([]aggregate.Event[Account], error) {
+			a, err := repo.Execute(ctx, "42", func(Account) (aggregate.Events[Account], error) {
 				decisions++
 				return deposits(3), nil
 			})

@@ -64,7 +64,7 @@ type history struct {
 }
 
 // change gives random events, and has their effect on the model.
-func (h *history) change() (events []aggregate.Event[Basket]) {
+func (h *history) change() (events aggregate.Events[Basket]) {
 	n := h.random.IntN(6)
 	if h.random.IntN(10) == 0 {
 		n = h.random.IntN(journal.MaxEvents + 1)

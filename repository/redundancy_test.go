@@ -145,7 +145,7 @@ func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 			repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5), Redundancy: &repository.Redundancy{Keep: 4}})
 			balances := []int{0}
 			for len(balances) < 60 {
-				events := make([]aggregate.Event[Account], 1+random.IntN(4))
+				events := make(aggregate.Events[Account], 1+random.IntN(4))
 				for i := range events {
 					amount := random.IntN(100)
 					events[i] = Deposited{amount}

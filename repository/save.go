@@ -30,7 +30,7 @@ func (r *Repository[S]) Save(ctx context.Context, a Aggregate[S], events ...aggr
 // SaveWith is [Repository.Save] with options. A command that was saved before is a [*journal.DuplicateCommandError] here; one
 // without events is recorded all the same.
 func (r *Repository[S]) SaveWith(
-	ctx context.Context, a Aggregate[S], events []aggregate.Event[S], given ...Option,
+	ctx context.Context, a Aggregate[S], events aggregate.Events[S], given ...Option,
 ) (Aggregate[S], error) {
 	if err := r.check(a); err != nil {
 		return a, err
@@ -54,7 +54,7 @@ func (r *Repository[S]) SaveWith(
 }
 
 // commit appends events and applies them to the aggregate, which is of no use any more if that fails.
-func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events []aggregate.Event[S], options options) error {
+func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events aggregate.Events[S], options options) error {
 	commit := journal.Commit{Aggregate: a.ID, Expected: a.Version, Events: make([]journal.Event, len(events))}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {

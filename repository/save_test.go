@@ -146,7 +146,7 @@ func TestADecisionThatChangesItsStateHarmsNothing(t *testing.T) {
 				*b.Coupon = "ruined"
 			}
 			spoil := func(events ...aggregate.Event[Basket]) aggregate.Decision[Basket] {
-				return func(b Basket) ([]aggregate.Event[Basket], error) {
+				return func(b Basket) (aggregate.Events[Basket], error) {
 					require.Equal(t, before.State, b, "each attempt gets the state as it is stored")
 					ruin(b)
 					kept = append(kept, b)

@@ -49,17 +49,17 @@ var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{}, No
 var ErrInsufficientFunds = errors.New("insufficient funds")
 
 func Deposit(amount int) aggregate.Decision[Account] {
-	return func(Account) ([]aggregate.Event[Account], error) {
-		return []aggregate.Event[Account]{Deposited{amount}}, nil
+	return func(Account) (aggregate.Events[Account], error) {
+		return aggregate.Events[Account]{Deposited{amount}}, nil
 	}
 }
 
 func Withdraw(amount int) aggregate.Decision[Account] {
-	return func(a Account) ([]aggregate.Event[Account], error) {
+	return func(a Account) (aggregate.Events[Account], error) {
 		if a.Balance < amount {
 			return nil, ErrInsufficientFunds
 		}
-		return []aggregate.Event[Account]{Withdrawn{amount}}, nil
+		return aggregate.Events[Account]{Withdrawn{amount}}, nil
 	}
 }
 
@@ -114,11 +114,11 @@ func (e CouponGiven) Apply(b *Basket) {
 var Baskets = aggregate.Define[Basket]("basket", Added{}, Removed{}, &Labelled{}, CouponGiven{})
 
 func always[S any](events ...aggregate.Event[S]) aggregate.Decision[S] {
-	return func(S) ([]aggregate.Event[S], error) { return events, nil }
+	return func(S) (aggregate.Events[S], error) { return events, nil }
 }
 
-func deposits(n int) []aggregate.Event[Account] {
-	return slices.Repeat([]aggregate.Event[Account]{Deposited{1}}, n)
+func deposits(n int) aggregate.Events[Account] {
+	return slices.Repeat(aggregate.Events[Account]{Deposited{1}}, n)
 }
 
 // store is a journal of the test's own.

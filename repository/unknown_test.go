@@ -220,8 +220,8 @@ func TestOneStoredEventIsOneVersionWhateverItBecomes(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	evolved := Accounts.WithUpcasters(
-		aggregate.Split("account.moved.v0", func(old struct{ In, Out int }) ([]aggregate.Event[Account], error) {
-			return []aggregate.Event[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
+		aggregate.Split("account.moved.v0", func(old struct{ In, Out int }) (aggregate.Events[Account], error) {
+			return aggregate.Events[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
 		}),
 		aggregate.Drop("account.viewed.v0"),
 		aggregate.Rename("account.paid.v0", "account.deposited.v1"),

@@ -55,7 +55,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 			do: func(w *world) error {
 				account, err := w.plain.Execute(t.Context(), "42", events(Deposited{1}), once)
 				require.NoError(t, err)
-				_, err = w.accounts.SaveWith(t.Context(), account, []aggregate.Event[Account]{Deposited{1}}, once)
+				_, err = w.accounts.SaveWith(t.Context(), account, aggregate.Events[Account]{Deposited{1}}, once)
 				require.ErrorIs(t, err, journal.ErrDuplicateCommand)
 				return nil
 			},
@@ -125,12 +125,12 @@ func TestASpanCountsHowOftenADecisionRan(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	decided := 0
-	_, err := w.accounts.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
+	_, err := w.accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 		if decided++; decided == 1 {
 			_, err := w.plain.Execute(t.Context(), "42", events(Withdrawn{1})) // a faster writer
 			require.NoError(t, err)
 		}
-		return []aggregate.Event[Account]{Deposited{1}}, nil
+		return aggregate.Events[Account]{Deposited{1}}, nil
 	})
 	require.NoError(t, err)
 
@@ -158,7 +158,7 @@ func TestAPanicOfADecisionEndsItsSpanAsAnError(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	assert.PanicsWithValue(t, "broken", func() {
-		_, _ = w.accounts.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) { panic("broken") })
+		_, _ = w.accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) { panic("broken") })
 	})
 
 	assert.Equal(t, codes.Error, w.span("commit account").Status().Code)

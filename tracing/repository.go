@@ -37,8 +37,8 @@ func (r *Repository[S]) Execute(
 	ctx, span := r.start(ctx, begun.ID)
 	spanned(span, func() {
 		var decisions int
-		var events []aggregate.Event[S]
-		a, err = r.Repository.Execute(ctx, id, func(state S) ([]aggregate.Event[S], error) {
+		var events aggregate.Events[S]
+		a, err = r.Repository.Execute(ctx, id, func(state S) (aggregate.Events[S], error) {
 			decisions++
 			var refused error
 			if events, refused = decide(state); refused != nil {
@@ -74,7 +74,7 @@ func (r *Repository[S]) Save(
 
 // SaveWith is [repository.Repository.SaveWith] in a span.
 func (r *Repository[S]) SaveWith(
-	ctx context.Context, a repository.Aggregate[S], events []aggregate.Event[S], given ...repository.Option,
+	ctx context.Context, a repository.Aggregate[S], events aggregate.Events[S], given ...repository.Option,
 ) (next repository.Aggregate[S], err error) {
 	ctx, span := r.start(ctx, a.ID)
 	spanned(span, func() {
@@ -95,7 +95,7 @@ func (r *Repository[S]) start(ctx context.Context, id aggregate.ID) (context.Con
 }
 
 // note says in a span what has become of a commit.
-func note[S any](span trace.Span, a repository.Aggregate[S], events []aggregate.Event[S], err error) {
+func note[S any](span trace.Span, a repository.Aggregate[S], events aggregate.Events[S], err error) {
 	switch {
 	case !span.IsRecording():
 	case err == nil && a.Repeated || errors.Is(err, journal.ErrDuplicateCommand):
@@ -118,7 +118,7 @@ func note[S any](span trace.Span, a repository.Aggregate[S], events []aggregate.
 	}
 }
 
-func typesOf[S any](events []aggregate.Event[S]) (types []string) {
+func typesOf[S any](events aggregate.Events[S]) (types []string) {
 	seen := make(map[string]bool, len(events))
 	for _, event := range events {
 		if name := event.EventType(); !seen[name] {

@@ -40,11 +40,11 @@ func (e Withdrawn) Apply(a *Account) { a.Balance -= e.Amount }
 var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 
 func events(events ...aggregate.Event[Account]) aggregate.Decision[Account] {
-	return func(Account) ([]aggregate.Event[Account], error) { return events, nil }
+	return func(Account) (aggregate.Events[Account], error) { return events, nil }
 }
 
 func refuse(err error) aggregate.Decision[Account] {
-	return func(Account) ([]aggregate.Event[Account], error) { return nil, err }
+	return func(Account) (aggregate.Events[Account], error) { return nil, err }
 }
 
 var errHandler = errors.New("the handler fails")

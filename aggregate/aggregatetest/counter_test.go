@@ -28,7 +28,7 @@ var draws atomic.Int64
 func draw() int { return int(draws.Add(1)) }
 
 func count(events ...aggregate.Event[Counter]) aggregate.Decision[Counter] {
-	return func(Counter) ([]aggregate.Event[Counter], error) { return events, nil }
+	return func(Counter) (aggregate.Events[Counter], error) { return events, nil }
 }
 
 type did struct{ What string }

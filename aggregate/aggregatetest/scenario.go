@@ -21,7 +21,7 @@ type Scenario[S any] struct {
 
 // outcome is what the latest decision came to.
 type outcome[S any] struct {
-	events  []aggregate.Event[S]
+	events  aggregate.Events[S]
 	refusal error
 	seen    bool // ThenError has looked at the refusal
 }

@@ -58,8 +58,8 @@ func TestScenarioReadsStoredEventsAsALoadDoes(t *testing.T) {
 	t.Parallel()
 
 	wallets := Wallets.WithUpcasters(
-		aggregate.Split("wallet.swapped.v0", func(old struct{ From, To string }) ([]aggregate.Event[Wallet], error) {
-			return []aggregate.Event[Wallet]{Withdrawn{old.From, 1}, Deposited{Currency: old.To, Amount: 1}}, nil
+		aggregate.Split("wallet.swapped.v0", func(old struct{ From, To string }) (aggregate.Events[Wallet], error) {
+			return aggregate.Events[Wallet]{Withdrawn{old.From, 1}, Deposited{Currency: old.To, Amount: 1}}, nil
 		}),
 	)
 	aggregatetest.Given(t, wallets, Deposited{Currency: "EUR", Amount: 5}).
@@ -326,7 +326,7 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"a decision that tells nil from empty": {
 			func(t testing.TB) {
-				aggregatetest.Given(t, Counters, did{"empty"}).When(func(c Counter) ([]aggregate.Event[Counter], error) {
+				aggregatetest.Given(t, Counters, did{"empty"}).When(func(c Counter) (aggregate.Events[Counter], error) {
 					if c.Omitted == nil {
 						return nil, errFrozen
 					}
@@ -337,15 +337,15 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"a decision with another event each time": {
 			func(t testing.TB) {
-				aggregatetest.Given(t, Wallets, deposit).When(func(Wallet) ([]aggregate.Event[Wallet], error) {
-					return []aggregate.Event[Wallet]{Withdrawn{"EUR", draw()}}, nil
+				aggregatetest.Given(t, Wallets, deposit).When(func(Wallet) (aggregate.Events[Wallet], error) {
+					return aggregate.Events[Wallet]{Withdrawn{"EUR", draw()}}, nil
 				})
 			},
 			[]string{"When 1 (after 1 event): the decision is not pure", "event 1 differs at Amount", "pass times, ids and the like as arguments"},
 		},
 		"a decision with another error each time": {
 			func(t testing.TB) {
-				aggregatetest.Given(t, Wallets).When(func(Wallet) ([]aggregate.Event[Wallet], error) {
+				aggregatetest.Given(t, Wallets).When(func(Wallet) (aggregate.Events[Wallet], error) {
 					return nil, fmt.Errorf("attempt %d", draw())
 				})
 			},
@@ -353,16 +353,16 @@ func TestScenariosFindWhatAStoredAggregateCannotRelyOn(t *testing.T) {
 		},
 		"a decision that changes a map of the state": {
 			func(t testing.TB) {
-				aggregatetest.Given(t, Wallets, deposit).When(func(w Wallet) ([]aggregate.Event[Wallet], error) {
+				aggregatetest.Given(t, Wallets, deposit).When(func(w Wallet) (aggregate.Events[Wallet], error) {
 					w.Balances["EUR"] -= 30
-					return []aggregate.Event[Wallet]{Withdrawn{"EUR", 30}}, nil
+					return aggregate.Events[Wallet]{Withdrawn{"EUR", 30}}, nil
 				})
 			},
 			[]string{`the decision changed the state it was given, at Balances["EUR"] from 100 to 70: copy maps`},
 		},
 		"a decision that changes a slice of the state and refuses": {
 			func(t testing.TB) {
-				aggregatetest.Given(t, Wallets, &Noted{"a"}).When(func(w Wallet) ([]aggregate.Event[Wallet], error) {
+				aggregatetest.Given(t, Wallets, &Noted{"a"}).When(func(w Wallet) (aggregate.Events[Wallet], error) {
 					w.Notes[0] = "b"
 					return nil, errFrozen
 				}).ThenError(errFrozen)
@@ -386,9 +386,9 @@ func TestDecisionMayChangeTheFieldsOfItsOwnCopy(t *testing.T) {
 	t.Parallel()
 
 	aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100}).
-		When(func(w Wallet) ([]aggregate.Event[Wallet], error) {
+		When(func(w Wallet) (aggregate.Events[Wallet], error) {
 			w.Balances = nil // a field of the copy, which nobody shares
-			return []aggregate.Event[Wallet]{&Noted{strconv.Itoa(len(w.Balances))}}, nil
+			return aggregate.Events[Wallet]{&Noted{strconv.Itoa(len(w.Balances))}}, nil
 		}).
 		Then(&Noted{"0"})
 }
@@ -397,7 +397,7 @@ func TestScenarioDoesNothingAfterItsFirstFailure(t *testing.T) {
 	t.Parallel()
 
 	message := failure(t, func(t testing.TB) {
-		untouched := func(Wallet) ([]aggregate.Event[Wallet], error) { panic("not reached") }
+		untouched := func(Wallet) (aggregate.Events[Wallet], error) { panic("not reached") }
 		aggregatetest.Given(t, Wallets).Then(&Noted{"a"}).
 			When(untouched).Then().ThenNothing().ThenError(errFrozen).ThenError(nil).ThenState(Wallet{}).
 			ThenErrorFunc(func(testing.TB, error) { panic("not reached") }).

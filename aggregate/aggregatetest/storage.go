@@ -114,7 +114,7 @@ func (s *Scenario[S]) differ(first, second outcome[S]) string {
 }
 
 // mismatch tells where two lists of events part, "" if they do not.
-func (s *Scenario[S]) mismatch(want, got []aggregate.Event[S]) string {
+func (s *Scenario[S]) mismatch(want, got aggregate.Events[S]) string {
 	for i := range min(len(want), len(got)) {
 		if d, differs := compare(want[i], got[i]); differs {
 			return fmt.Sprintf("event %d differs at %s: expected %s, got %s", i+1, d.path, d.want, d.got)
@@ -126,7 +126,7 @@ func (s *Scenario[S]) mismatch(want, got []aggregate.Event[S]) string {
 	return ""
 }
 
-func (s *Scenario[S]) list(events []aggregate.Event[S]) string {
+func (s *Scenario[S]) list(events aggregate.Events[S]) string {
 	if len(events) == 0 {
 		return "no events"
 	}

@@ -51,7 +51,7 @@ var (
 )
 
 func Withdraw(currency string, amount int) aggregate.Decision[Wallet] {
-	return func(w Wallet) ([]aggregate.Event[Wallet], error) {
+	return func(w Wallet) (aggregate.Events[Wallet], error) {
 		if w.Balances[currency] < amount {
 			return nil, &shortfall{missing: amount - w.Balances[currency]}
 		}
@@ -66,9 +66,9 @@ func (e *shortfall) Error() string { return "insufficient funds" }
 func (e *shortfall) Unwrap() error { return errInsufficientFunds }
 
 func produce(events ...aggregate.Event[Wallet]) aggregate.Decision[Wallet] {
-	return func(Wallet) ([]aggregate.Event[Wallet], error) { return events, nil }
+	return func(Wallet) (aggregate.Events[Wallet], error) { return events, nil }
 }
 
 func refuse(err error) aggregate.Decision[Wallet] {
-	return func(Wallet) ([]aggregate.Event[Wallet], error) { return nil, err }
+	return func(Wallet) (aggregate.Events[Wallet], error) { return nil, err }
 }

@@ -59,10 +59,10 @@ func deposited(amount int64, currency string) Deposited {
 }
 
 func withdraw(amount int64, currency string) aggregate.Decision[Account] {
-	return func(a Account) ([]aggregate.Event[Account], error) {
+	return func(a Account) (aggregate.Events[Account], error) {
 		if a.GetBalances()[currency] < amount {
 			return nil, errInsufficientFunds
 		}
-		return []aggregate.Event[Account]{&Withdrawn{&bankpb.Withdrawn{Amount: amount, Currency: currency}}}, nil
+		return aggregate.Events[Account]{&Withdrawn{&bankpb.Withdrawn{Amount: amount, Currency: currency}}}, nil
 	}
 }

@@ -240,14 +240,14 @@ func TestScenariosWorkWithMessages(t *testing.T) {
 			Balances: map[string]int64{"EUR": 70}, LastDeposit: &bankpb.Deposited{Amount: 100, Currency: "EUR"},
 		}})
 	aggregatetest.Given(t, Accounts).
-		When(func(Account) ([]aggregate.Event[Account], error) {
-			return []aggregate.Event[Account]{Viewed{"Ada"}}, nil
+		When(func(Account) (aggregate.Events[Account], error) {
+			return aggregate.Events[Account]{Viewed{"Ada"}}, nil
 		}).
 		Then(Viewed{"Ada"}).
 		ThenState(Account{}) // a snapshot has an empty message for nil
 	aggregatetest.Given(t, Ledgers, &bankpb.Withdrawn{Amount: 1, Currency: "EUR"}).
-		When(func(bankpb.Ledger) ([]aggregate.Event[bankpb.Ledger], error) {
-			return []aggregate.Event[bankpb.Ledger]{&bankpb.Closed{}}, nil
+		When(func(bankpb.Ledger) (aggregate.Events[bankpb.Ledger], error) {
+			return aggregate.Events[bankpb.Ledger]{&bankpb.Closed{}}, nil
 		}).
 		Then(&bankpb.Closed{}).
 		ThenState(bankpb.Ledger{Balances: map[string]int64{"EUR": -1}, Closed: true})

@@ -32,9 +32,9 @@ func TestAggregatesOfMessagesAreStoredWithAndWithoutSnapshots(t *testing.T) {
 			accounts, err := repository.New(j, Accounts, repository.Config{Snapshots: policy})
 			require.NoError(t, err)
 			for range 3 {
-				_, err = accounts.Execute(t.Context(), name, func(a Account) ([]aggregate.Event[Account], error) {
+				_, err = accounts.Execute(t.Context(), name, func(a Account) (aggregate.Events[Account], error) {
 					delete(a.GetBalances(), "EUR") // the message is the decision's own
-					return []aggregate.Event[Account]{deposited(40, "EUR"), Viewed{"Ada"}}, nil
+					return aggregate.Events[Account]{deposited(40, "EUR"), Viewed{"Ada"}}, nil
 				})
 				require.NoError(t, err)
 			}
@@ -71,8 +71,8 @@ func TestAStateWithoutContentMakesNoTrouble(t *testing.T) {
 	accounts, err := repository.New(setup(t), Accounts, repository.Config{Snapshots: repository.Every(1)})
 	require.NoError(t, err)
 	for range 2 {
-		_, err = accounts.Execute(t.Context(), "42", func(Account) ([]aggregate.Event[Account], error) {
-			return []aggregate.Event[Account]{Viewed{"Ada"}}, nil
+		_, err = accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+			return aggregate.Events[Account]{Viewed{"Ada"}}, nil
 		})
 		require.NoError(t, err)
 	}

@@ -23,6 +23,8 @@ import (
 
 type Order struct{ Placed, Paid bool }
 
+type Events = aggregate.Events[Order]
+
 type (
 	OrderPlaced struct{ Total int }
 	OrderPaid   struct{}
@@ -41,21 +43,21 @@ type PlaceOrder struct {
 	Total int
 }
 
-func (p PlaceOrder) decide(o Order) ([]aggregate.Event[Order], error) {
+func (p PlaceOrder) decide(o Order) (Events, error) {
 	if o.Placed {
 		return nil, nil
 	}
-	return []aggregate.Event[Order]{OrderPlaced{p.Total}}, nil
+	return Events{OrderPlaced{p.Total}}, nil
 }
 
 // PayOrder is one that follows from an event.
 type PayOrder struct{ Order string }
 
-func (p PayOrder) decide(o Order) ([]aggregate.Event[Order], error) {
+func (p PayOrder) decide(o Order) (Events, error) {
 	if o.Paid {
 		return nil, nil
 	}
-	return []aggregate.Event[Order]{OrderPaid{}}, nil
+	return Events{OrderPaid{}}, nil
 }
 
 // command is for an order.

@@ -23,6 +23,8 @@ import (
 
 type Account struct{ Balance int }
 
+type Events = aggregate.Events[Account]
+
 type (
 	Deposited struct{ Amount int }
 	Withdrawn struct{ Amount int }
@@ -38,17 +40,17 @@ var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 var ErrInsufficientFunds = errors.New("insufficient funds")
 
 func Deposit(n int) aggregate.Decision[Account] {
-	return func(Account) ([]aggregate.Event[Account], error) {
-		return []aggregate.Event[Account]{Deposited{n}}, nil
+	return func(Account) (Events, error) {
+		return Events{Deposited{n}}, nil
 	}
 }
 
 func Withdraw(n int) aggregate.Decision[Account] {
-	return func(a Account) ([]aggregate.Event[Account], error) {
+	return func(a Account) (Events, error) {
 		if a.Balance < n {
 			return nil, ErrInsufficientFunds
 		}
-		return []aggregate.Event[Account]{Withdrawn{n}}, nil
+		return Events{Withdrawn{n}}, nil
 	}
 }
 

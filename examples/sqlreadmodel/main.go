@@ -31,6 +31,8 @@ import (
 
 type Account struct{ Balance int }
 
+type Events = aggregate.Events[Account]
+
 type Deposited struct{ Amount int }
 
 func (Deposited) EventType() string  { return "account.deposited.v1" }
@@ -39,7 +41,7 @@ func (e Deposited) Apply(a *Account) { a.Balance += e.Amount }
 var Accounts = aggregate.Define[Account]("account", Deposited{})
 
 func Deposit(amounts ...int) aggregate.Decision[Account] {
-	return func(Account) (events []aggregate.Event[Account], err error) {
+	return func(Account) (events Events, err error) {
 		for _, amount := range amounts {
 			events = append(events, Deposited{amount})
 		}

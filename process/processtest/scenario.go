@@ -116,7 +116,7 @@ func inputName(in process.Input) string {
 }
 
 // apply stores events and reads them back, as a load does.
-func (s *Scenario[S]) apply(events []aggregate.Event[S]) {
+func (s *Scenario[S]) apply(events aggregate.Events[S]) {
 	s.t.Helper()
 	d := s.definition.Aggregate()
 	for i, event := range events {

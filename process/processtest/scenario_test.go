@@ -36,16 +36,16 @@ var errStuck = errors.New("stuck")
 
 var watches = process.Define(aggregate.Define[Watch]("watch", Wound{}, Rang{}),
 	process.On(func(e Tick, _ process.Input) string { return e.For }, func(Watch, Tick, process.Input) (step, error) {
-		return step{Events: []aggregate.Event[Watch]{Wound{}}, Timeouts: []process.Timeout{{Name: "alarm", After: time.Hour}}}, nil
+		return step{Events: aggregate.Events[Watch]{Wound{}}, Timeouts: []process.Timeout{{Name: "alarm", After: time.Hour}}}, nil
 	}).Starts(),
 	process.On(func(e Tock, _ process.Input) string { return e.For }, func(_ Watch, e Tock, _ process.Input) (step, error) {
 		if e.For == "stuck" {
 			return step{}, errStuck
 		}
-		return step{Events: []aggregate.Event[Watch]{Wound{}}, Cancel: []string{"alarm"}}, nil
+		return step{Events: aggregate.Events[Watch]{Wound{}}, Cancel: []string{"alarm"}}, nil
 	}),
 	process.OnTimeout("alarm", func(_ Watch, in process.Input) (step, error) {
-		return step{Events: []aggregate.Event[Watch]{Rang{}}, Commands: []any{Wake{in.Process}}}, nil
+		return step{Events: aggregate.Events[Watch]{Rang{}}, Commands: []any{Wake{in.Process}}}, nil
 	}),
 ).OverWhen(func(w Watch) bool { return w.Woken })
 

@@ -25,7 +25,7 @@ type bareWriter struct {
 
 type item = map[string]types.AttributeValue
 
-func (w *bareWriter) commit(ctx context.Context, list []aggregate.Event[account]) error {
+func (w *bareWriter) commit(ctx context.Context, list aggregate.Events[account]) error {
 	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	commitID := uuid.NewString()
 	aid := w.id.String()

@@ -22,8 +22,8 @@ func define(aggregateType string) aggregate.Definition[account] {
 	return aggregate.Define[account](aggregateType, deposited{})
 }
 
-func events(n, bytes int) []aggregate.Event[account] {
-	list := make([]aggregate.Event[account], n)
+func events(n, bytes int) aggregate.Events[account] {
+	list := make(aggregate.Events[account], n)
 	for i := range list {
 		list[i] = deposited{Amount: 1, Note: strings.Repeat("x", bytes)}
 	}
@@ -31,6 +31,6 @@ func events(n, bytes int) []aggregate.Event[account] {
 }
 
 // depositNow notes the time as the amount.
-func depositNow(account) ([]aggregate.Event[account], error) {
-	return []aggregate.Event[account]{deposited{Amount: int(time.Now().UnixNano()), Note: strings.Repeat("x", eventBytes)}}, nil
+func depositNow(account) (aggregate.Events[account], error) {
+	return aggregate.Events[account]{deposited{Amount: int(time.Now().UnixNano()), Note: strings.Repeat("x", eventBytes)}}, nil
 }

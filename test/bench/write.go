@@ -52,7 +52,7 @@ func (b *bench) cached(ctx context.Context) error {
 		return err
 	}
 	list := events(1, eventBytes)
-	var deposit aggregate.Decision[account] = func(account) ([]aggregate.Event[account], error) { return list, nil }
+	var deposit aggregate.Decision[account] = func(account) (aggregate.Events[account], error) { return list, nil }
 	if _, err := repo.Execute(ctx, "ours", deposit); err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (w *world) comeBack(ctx context.Context) error {
 		if shard := w.writers.journal.Shard(aggregate.ID{Type: topic, Value: thing}); todo[shard] {
 			delete(todo, shard)
 			e := happened{Token: w.writers.tokens.Add(1), Amount: n}
-			if _, err := w.writers.appendTo(ctx, thing, []aggregate.Event[state]{e}); err != nil {
+			if _, err := w.writers.appendTo(ctx, thing, aggregate.Events[state]{e}); err != nil {
 				return err
 			}
 		}

@@ -101,7 +101,7 @@ func (w *writers) commit(ctx context.Context, random *rand.Rand) error {
 		version, err = w.appendTo(ctx, thing, events)
 	} else {
 		var after repository.Aggregate[state]
-		after, err = w.repository.Execute(ctx, thing, func(state) ([]aggregate.Event[state], error) { return events, nil })
+		after, err = w.repository.Execute(ctx, thing, func(state) (aggregate.Events[state], error) { return events, nil })
 		version = after.Version
 	}
 	w.mu.Lock()
@@ -131,7 +131,7 @@ func (w *writers) slot(number int) slot {
 }
 
 // events draws few small events at most times, and many or large ones at some.
-func (w *writers) events(random *rand.Rand) (events []aggregate.Event[state]) {
+func (w *writers) events(random *rand.Rand) (events aggregate.Events[state]) {
 	count, size := 1+random.IntN(4), random.IntN(100)
 	switch random.IntN(20) {
 	case 0:
@@ -146,7 +146,7 @@ func (w *writers) events(random *rand.Rand) (events []aggregate.Event[state]) {
 }
 
 // appendTo writes to the journal itself.
-func (w *writers) appendTo(ctx context.Context, thing string, events []aggregate.Event[state]) (version uint64, err error) {
+func (w *writers) appendTo(ctx context.Context, thing string, events aggregate.Events[state]) (version uint64, err error) {
 	id, err := things.ID(thing)
 	if err != nil {
 		return 0, err

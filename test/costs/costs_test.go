@@ -114,7 +114,7 @@ func (w world) with(state, n, size int) world {
 }
 
 func always(events ...aggregate.Event[Document]) aggregate.Decision[Document] {
-	return func(Document) ([]aggregate.Event[Document], error) { return events, nil }
+	return func(Document) (aggregate.Events[Document], error) { return events, nil }
 }
 
 // bill is what an operation cost.
@@ -214,7 +214,7 @@ func others(t *testing.T) string {
 			r := w.repository(config)
 			a, err := r.Load(w.t.Context(), id)
 			require.NoError(t, err)
-			events := make([]aggregate.Event[Document], n)
+			events := make(aggregate.Events[Document], n)
 			for i := range events {
 				events[i] = written(event, state)
 			}

@@ -111,8 +111,8 @@ func TestConcurrentWritersOfBothKindsLoseNothingAndLeaveNoGap(t *testing.T) {
 		go func() {
 			defer all.Done()
 			for range deposits {
-				_, err := ours.Execute(t.Context(), "1", func(Account) ([]aggregate.Event[Account], error) {
-					return []aggregate.Event[Account]{Deposited{1}}, nil
+				_, err := ours.Execute(t.Context(), "1", func(Account) (aggregate.Events[Account], error) {
+					return aggregate.Events[Account]{Deposited{1}}, nil
 				})
 				assert.NoError(t, err)
 			}

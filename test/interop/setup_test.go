@@ -94,7 +94,7 @@ func (o ours) load(id string) repository.Aggregate[Account] {
 
 func (o ours) execute(id string, events ...aggregate.Event[Account]) {
 	o.t.Helper()
-	_, err := o.Execute(o.t.Context(), id, func(Account) ([]aggregate.Event[Account], error) { return events, nil })
+	_, err := o.Execute(o.t.Context(), id, func(Account) (aggregate.Events[Account], error) { return events, nil })
 	require.NoError(o.t, err)
 }
 

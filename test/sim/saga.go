@@ -112,7 +112,7 @@ func (l *life) defineSagas() pm.Definition[saga] {
 		pm.On(func(_ happened, in pm.Input) string { return plan.sagaOf(in.Source.Type, in.Source.Value) },
 			func(s saga, _ happened, in pm.Input) (step pm.Step[saga], err error) {
 				e := stepped{source{in.Source.Type, in.Source.Value, in.Number}, s.Steps + 1}
-				step.Events = []aggregate.Event[saga]{e}
+				step.Events = aggregate.Events[saga]{e}
 				for _, a := range e.acts() {
 					step.Commands = append(step.Commands, a)
 				}
@@ -126,7 +126,7 @@ func (l *life) defineSagas() pm.Definition[saga] {
 				return step, l.think()
 			}).Starts(),
 		pm.OnTimeout(sagaTimeout, func(s saga, _ pm.Input) (step pm.Step[saga], err error) {
-			step.Events = []aggregate.Event[saga]{woken{s.Woke + 1}}
+			step.Events = aggregate.Events[saga]{woken{s.Woke + 1}}
 			step.Commands = []any{act{source: s.Last, Steps: s.Steps, Woken: s.Woke + 1}}
 			if s.Woke+1 < mostNaps {
 				step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}

@@ -55,8 +55,8 @@ func choose(r *rand.Rand) command {
 var errRefused = errors.New("refused by the decision")
 
 // events draws how many events a command has, and makes them.
-func (w *writer) events(r *rand.Rand, command uint64, n int) []aggregate.Event[state] {
-	list := make([]aggregate.Event[state], n)
+func (w *writer) events(r *rand.Rand, command uint64, n int) aggregate.Events[state] {
+	list := make(aggregate.Events[state], n)
 	for i := range list {
 		size, ballast := r.IntN(60), r.IntN(20) == 0
 		switch {
@@ -101,7 +101,7 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 		latest = 0 // a decision may see what was kept; the commit's condition judges it
 	}
 	told := w.mortal(how, id)
-	a, err = w.repo.Execute(w.alive, id, func(s state) ([]aggregate.Event[state], error) {
+	a, err = w.repo.Execute(w.alive, id, func(s state) (aggregate.Events[state], error) {
 		w.seen("a decision", id, s.Count, s, latest)
 		count = 0
 		if s.Sum%32 == 1 {

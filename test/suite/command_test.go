@@ -114,8 +114,8 @@ func TestACommandThatIsDeliveredAgainIsExecutedOnce(t *testing.T) {
 	bus := startCommands(t, s, cqrs.JSONMarshaler{},
 		cqrs.NewCommandHandler("deposits", func(ctx context.Context, c *deposit) error {
 			msg := cqrs.OriginalMessageFromCtx(ctx)
-			_, err := repo.Execute(ctx, c.Account, func(account) ([]aggregate.Event[account], error) {
-				return []aggregate.Event[account]{deposited(*c)}, nil
+			_, err := repo.Execute(ctx, c.Account, func(account) (aggregate.Events[account], error) {
+				return aggregate.Events[account]{deposited(*c)}, nil
 			}, repository.CommandID(msg.UUID))
 			if err != nil {
 				return err

@@ -98,7 +98,7 @@ func TestTypedHandlersOfCQRSTakeTheEventsOfARepository(t *testing.T) {
 	repo, err := repository.New(j, accounts, repository.Config{})
 	require.NoError(t, err)
 	execute := func(id string, events ...aggregate.Event[account]) {
-		_, err := repo.Execute(t.Context(), id, func(account) ([]aggregate.Event[account], error) { return events, nil })
+		_, err := repo.Execute(t.Context(), id, func(account) (aggregate.Events[account], error) { return events, nil })
 		require.NoError(t, err)
 	}
 

@@ -168,8 +168,8 @@ func TestProtocolBuffersOfARepositoryAreHandledWithEachMarshaler(t *testing.T) {
 			require.NoError(t, err)
 			repo, err := repository.New(j, purses, repository.Config{})
 			require.NoError(t, err)
-			_, err = repo.Execute(t.Context(), "1", func(purse) ([]aggregate.Event[purse], error) {
-				return []aggregate.Event[purse]{coined{wrapperspb.Int64(5)}, &labelled{wrapperspb.String("mine")}, coined{wrapperspb.Int64(0)}}, nil
+			_, err = repo.Execute(t.Context(), "1", func(purse) (aggregate.Events[purse], error) {
+				return aggregate.Events[purse]{coined{wrapperspb.Int64(5)}, &labelled{wrapperspb.String("mine")}, coined{wrapperspb.Int64(0)}}, nil
 			})
 			require.NoError(t, err)
 

@@ -37,8 +37,8 @@ func (added) Apply(c *counter)  { c.N++ }
 
 var counters = aggregate.Define[counter]("counter", added{})
 
-func add(counter) ([]aggregate.Event[counter], error) {
-	return []aggregate.Event[counter]{added{}}, nil
+func add(counter) (aggregate.Events[counter], error) {
+	return aggregate.Events[counter]{added{}}, nil
 }
 
 // fixture is a journal with a read model, which is the position of its group.

@@ -17,6 +17,7 @@ const StatusScheduled, StatusPickedUp, StatusDelivered Status = "SCHEDULED", "PI
 // Event is anything that happens. The names under which events are stored stay the same for good.
 type (
 	Event     = aggregate.Event[Delivery]
+	Events    = aggregate.Events[Delivery]
 	Scheduled struct{}
 	PickedUp  struct{}
 	Delivered struct{}
@@ -35,13 +36,13 @@ type Refused struct{ Status }
 func (e Refused) Error() string { return "the delivery's status is '" + string(e.Status) + "'" }
 
 // Schedule asks the courier, who goes to PickUp the order from the counter, and to Deliver it.
-func Schedule(d Delivery) ([]Event, error) { return d.from("", Scheduled{}) }
-func PickUp(d Delivery) ([]Event, error)   { return d.from(StatusScheduled, PickedUp{}) }
-func Deliver(d Delivery) ([]Event, error)  { return d.from(StatusPickedUp, Delivered{}) }
+func Schedule(d Delivery) (Events, error) { return d.from("", Scheduled{}) }
+func PickUp(d Delivery) (Events, error)   { return d.from(StatusScheduled, PickedUp{}) }
+func Deliver(d Delivery) (Events, error)  { return d.from(StatusPickedUp, Delivered{}) }
 
-func (d Delivery) from(status Status, event Event) ([]Event, error) {
+func (d Delivery) from(status Status, event Event) (Events, error) {
 	if d.Status != status {
 		return nil, Refused{d.Status}
 	}
-	return []Event{event}, nil
+	return Events{event}, nil
 }

@@ -110,7 +110,7 @@ func (f *fixture) commitAll(id string) {
 }
 
 func commit[S any](events ...aggregate.Event[S]) aggregate.Decision[S] {
-	return func(S) ([]aggregate.Event[S], error) { return events, nil }
+	return func(S) (aggregate.Events[S], error) { return events, nil }
 }
 
 // shows tells whether the history is what the events so far make of it.

@@ -44,6 +44,7 @@ const (
 // Event is anything that happens. The names under which events are stored stay the same for good.
 type (
 	Event    = aggregate.Event[Order]
+	Events   = aggregate.Events[Order]
 	Decision = aggregate.Decision[Order]
 	Created  struct{ Details }
 	Revised  struct {
@@ -79,14 +80,14 @@ func Create(d Details) Decision {
 
 // Revise replaces the lines, as long as the order is pending.
 func Revise(lines []Line) Decision {
-	return func(o Order) ([]Event, error) {
+	return func(o Order) (Events, error) {
 		return when(StatusApprovalPending, Revised{o.Revision + 1, lines}, valid(lines))(o)
 	}
 }
 
 // Approve is the kitchen's word for one revision, which does not count for a later one.
 func Approve(revision int) Decision {
-	return func(o Order) ([]Event, error) {
+	return func(o Order) (Events, error) {
 		if o.Revision > revision {
 			return nil, nil
 		}
@@ -99,11 +100,11 @@ func Reject(reason string) Decision { return when(StatusApprovalPending, Rejecte
 func Cancel(reason string) Decision { return when(StatusApprovalPending, Cancelled{reason}, nil) }
 
 func when(status Status, event Event, fault error) Decision {
-	return func(o Order) ([]Event, error) {
+	return func(o Order) (Events, error) {
 		if o.Status != status {
 			return nil, Refused{o.Status}
 		}
-		return []Event{event}, fault
+		return Events{event}, fault
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 // Event is anything that happens. The names under which events are stored stay the same for good.
 type (
 	Event     = aggregate.Event[Ticket]
+	Events    = aggregate.Events[Ticket]
 	Requested struct {
 		Revision int
 		Dishes   []string
@@ -55,26 +56,26 @@ func (e Refused) Error() string { return "the ticket's status is '" + string(e.S
 
 // Request asks the kitchen for dishes; for those of a later revision once more, however far it has got with the others.
 func Request(revision int, dishes []string) aggregate.Decision[Ticket] {
-	return func(t Ticket) ([]Event, error) {
+	return func(t Ticket) (Events, error) {
 		if t.Status != "" && revision <= t.Revision || t.Status == StatusDeclined || t.Status == StatusCancelled {
 			return nil, nil
 		}
-		return []Event{Requested{revision, dishes}}, nil
+		return Events{Requested{revision, dishes}}, nil
 	}
 }
 
 // Accept agrees to a request as it is now, and Decline does not. What is accepted goes through Prepare and Finish, or to waste by Cancel.
-func Accept(t Ticket) ([]Event, error)  { return t.from(StatusAwaitingAcceptance, Accepted{t.Revision}) }
-func Prepare(t Ticket) ([]Event, error) { return t.from(StatusAccepted, Preparing{}) }
-func Finish(t Ticket) ([]Event, error)  { return t.from(StatusPreparing, Ready{}) }
-func Cancel(t Ticket) ([]Event, error)  { return t.from(t.Status, Cancelled{}) }
+func Accept(t Ticket) (Events, error)  { return t.from(StatusAwaitingAcceptance, Accepted{t.Revision}) }
+func Prepare(t Ticket) (Events, error) { return t.from(StatusAccepted, Preparing{}) }
+func Finish(t Ticket) (Events, error)  { return t.from(StatusPreparing, Ready{}) }
+func Cancel(t Ticket) (Events, error)  { return t.from(t.Status, Cancelled{}) }
 func Decline(reason string) aggregate.Decision[Ticket] {
-	return func(t Ticket) ([]Event, error) { return t.from(StatusAwaitingAcceptance, Declined{reason}) }
+	return func(t Ticket) (Events, error) { return t.from(StatusAwaitingAcceptance, Declined{reason}) }
 }
 
-func (t Ticket) from(status Status, event Event) ([]Event, error) {
+func (t Ticket) from(status Status, event Event) (Events, error) {
 	if t.Status != status || status == "" {
 		return nil, Refused{t.Status}
 	}
-	return []Event{event}, nil
+	return Events{event}, nil
 }

@@ -80,12 +80,15 @@ const Answers = "answers"
 
 type step = process.Step[Saga]
 
+// Events are what happens to a saga.
+type Events = aggregate.Events[Saga]
+
 // Definition is the process manager. A process has the id of its order.
 var Definition = process.Define(
 	aggregate.Define[Saga]("order-saga", Begun{}, Went{}, Ended{}),
 	process.On(source[services.OrderPlaced], func(_ Saga, e services.OrderPlaced, in process.Input) (step, error) {
 		return step{
-			Events:   []aggregate.Event[Saga]{Begun(e)},
+			Events:   Events{Begun(e)},
 			Commands: []any{ReserveCredit{Customer: e.Customer, Order: in.Source.Value, Total: e.Total}},
 			Timeouts: []process.Timeout{{Name: Answers, After: Patience}},
 		}, nil
@@ -103,7 +106,7 @@ var Definition = process.Define(
 	}),
 	process.On(source[services.PaymentAuthorised], func(_ Saga, _ services.PaymentAuthorised, in process.Input) (step, error) {
 		return step{
-			Events:   []aggregate.Event[Saga]{Ended{"approved"}},
+			Events:   Events{Ended{"approved"}},
 			Commands: []any{ApproveOrder{in.Source.Value}},
 			Cancel:   []string{Answers},
 		}, nil
@@ -120,13 +123,13 @@ var Definition = process.Define(
 func source[E any](_ E, in process.Input) string { return in.Source.Value }
 
 func further(to string, command any) step {
-	return step{Events: []aggregate.Event[Saga]{Went{to}}, Commands: []any{command}}
+	return step{Events: Events{Went{to}}, Commands: []any{command}}
 }
 
 // reject ends a saga and undoes all of it. What was not done yet may still be on its way, so that is undone as well.
 func (s Saga) reject(order, reason string) step {
 	return step{
-		Events:   []aggregate.Event[Saga]{Ended{reason}},
+		Events:   Events{Ended{reason}},
 		Commands: []any{ReleaseCredit{s.Customer, order}, CancelTicket{order}, RejectOrder{order, reason}},
 		Cancel:   []string{Answers},
 	}

@@ -58,24 +58,24 @@ var Customers = aggregate.Define[Customer]("saga-customer", CreditGranted{}, Cre
 
 // Grant gives credit.
 func Grant(amount int) aggregate.Decision[Customer] {
-	return func(Customer) ([]aggregate.Event[Customer], error) {
-		return []aggregate.Event[Customer]{CreditGranted{amount}}, nil
+	return func(Customer) (aggregate.Events[Customer], error) {
+		return aggregate.Events[Customer]{CreditGranted{amount}}, nil
 	}
 }
 
 // Reserve sets credit aside for an order, or refuses to.
 func Reserve(order string, amount int) aggregate.Decision[Customer] {
-	return func(c Customer) ([]aggregate.Event[Customer], error) {
+	return func(c Customer) (aggregate.Events[Customer], error) {
 		if c.Credit < amount || c.Released[order] {
-			return []aggregate.Event[Customer]{CreditRefused{order}}, nil
+			return aggregate.Events[Customer]{CreditRefused{order}}, nil
 		}
-		return []aggregate.Event[Customer]{CreditReserved{order, amount}}, nil
+		return aggregate.Events[Customer]{CreditReserved{order, amount}}, nil
 	}
 }
 
 // Release gives back what an order has reserved, or will have.
 func Release(order string) aggregate.Decision[Customer] {
-	return func(Customer) ([]aggregate.Event[Customer], error) {
-		return []aggregate.Event[Customer]{CreditReleased{order}}, nil
+	return func(Customer) (aggregate.Events[Customer], error) {
+		return aggregate.Events[Customer]{CreditReleased{order}}, nil
 	}
 }

@@ -33,25 +33,25 @@ var Orders = aggregate.Define[Order]("saga-order", OrderPlaced{}, OrderApproved{
 
 // Place begins it all.
 func Place(customer string, total int) aggregate.Decision[Order] {
-	return func(Order) ([]aggregate.Event[Order], error) {
-		return []aggregate.Event[Order]{OrderPlaced{customer, total}}, nil
+	return func(Order) (aggregate.Events[Order], error) {
+		return aggregate.Events[Order]{OrderPlaced{customer, total}}, nil
 	}
 }
 
 // Approve ends it well.
-func Approve(o Order) ([]aggregate.Event[Order], error) {
+func Approve(o Order) (aggregate.Events[Order], error) {
 	if o.Status != "placed" {
 		return nil, nil
 	}
-	return []aggregate.Event[Order]{OrderApproved{}}, nil
+	return aggregate.Events[Order]{OrderApproved{}}, nil
 }
 
 // Reject ends it otherwise.
 func Reject(reason string) aggregate.Decision[Order] {
-	return func(o Order) ([]aggregate.Event[Order], error) {
+	return func(o Order) (aggregate.Events[Order], error) {
 		if o.Status != "placed" {
 			return nil, nil
 		}
-		return []aggregate.Event[Order]{OrderRejected{reason}}, nil
+		return aggregate.Events[Order]{OrderRejected{reason}}, nil
 	}
 }

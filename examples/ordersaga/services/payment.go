@@ -28,13 +28,13 @@ const CardLimit = 500
 
 // Authorise asks the bank.
 func Authorise(amount int) aggregate.Decision[Payment] {
-	return func(p Payment) ([]aggregate.Event[Payment], error) {
+	return func(p Payment) (aggregate.Events[Payment], error) {
 		switch {
 		case p.Decided:
 			return nil, nil
 		case amount > CardLimit:
-			return []aggregate.Event[Payment]{PaymentRefused{amount}}, nil
+			return aggregate.Events[Payment]{PaymentRefused{amount}}, nil
 		}
-		return []aggregate.Event[Payment]{PaymentAuthorised{amount}}, nil
+		return aggregate.Events[Payment]{PaymentAuthorised{amount}}, nil
 	}
 }

@@ -24,17 +24,17 @@ func (TicketCancelled) Apply(t *Ticket)   { t.Open, t.Cancelled = false, true }
 var Tickets = aggregate.Define[Ticket]("saga-ticket", TicketCreated{}, TicketCancelled{})
 
 // CreateTicket opens one, unless it was cancelled before.
-func CreateTicket(t Ticket) ([]aggregate.Event[Ticket], error) {
+func CreateTicket(t Ticket) (aggregate.Events[Ticket], error) {
 	if t.Open || t.Cancelled {
 		return nil, nil
 	}
-	return []aggregate.Event[Ticket]{TicketCreated{}}, nil
+	return aggregate.Events[Ticket]{TicketCreated{}}, nil
 }
 
 // CancelTicket ends one, also one that is not there yet.
-func CancelTicket(t Ticket) ([]aggregate.Event[Ticket], error) {
+func CancelTicket(t Ticket) (aggregate.Events[Ticket], error) {
 	if t.Cancelled {
 		return nil, nil
 	}
-	return []aggregate.Event[Ticket]{TicketCancelled{}}, nil
+	return aggregate.Events[Ticket]{TicketCancelled{}}, nil
 }

@@ -14,20 +14,20 @@ import (
 func Open(name string, deck []string, lifetime time.Duration, now time.Time) Decision {
 	opened := Opened{name, deck, now.Add(lifetime).UTC().Truncate(time.Second)}
 	n := len(slices.Compact(slices.Sorted(slices.Values(deck))))
-	return func(r Room) ([]Event, error) {
+	return func(r Room) (Events, error) {
 		switch {
 		case r.Round > 0:
 			return nil, cmp.Or(r.admit(now), ErrExists)
 		case lifetime < minLifetime || lifetime > maxLifetime || n < len(deck) || n < minDeck || n > maxDeck:
 			return nil, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck)
 		}
-		return []Event{opened}, cmp.Or(legible(maxRoomName, name), legible(maxCard, deck...))
+		return Events{opened}, cmp.Or(legible(maxRoomName, name), legible(maxCard, deck...))
 	}
 }
 
 // Join lets somebody in. Who is there already keeps the name they have. Errors: [ErrInvalid], [ErrKicked], [ErrFull].
 func Join(userID, name string, now time.Time) Decision {
-	return func(r Room) ([]Event, error) {
+	return func(r Room) (Events, error) {
 		switch err := r.admit(now); {
 		case err != nil || slices.Contains(r.Members, userID):
 			return nil, err
@@ -36,13 +36,13 @@ func Join(userID, name string, now time.Time) Decision {
 		case len(r.Members) >= maxMembers || r.Joins >= maxJoins:
 			return nil, ErrFull
 		}
-		return []Event{Joined{userID, name, r.ExpiresAt}}, legible(maxUserName, name)
+		return Events{Joined{userID, name, r.ExpiresAt}}, legible(maxUserName, name)
 	}
 }
 
 // Leave lets somebody go. They may join again.
 func Leave(userID string, now time.Time) Decision {
-	return func(r Room) ([]Event, error) {
+	return func(r Room) (Events, error) {
 		if err := r.admit(now); err != nil || !slices.Contains(r.Members, userID) {
 			return nil, err
 		}
@@ -53,7 +53,7 @@ func Leave(userID string, now time.Time) Decision {
 // Pick picks a card, or another one, in the round that the user saw; 0: the present one.
 // Errors: [ErrNotMember], [ErrRoundOver], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
 func Pick(userID, card string, round int, now time.Time) Decision {
-	return func(r Room) ([]Event, error) {
+	return func(r Room) (Events, error) {
 		switch err := r.admit(now, userID); {
 		case err != nil:
 			return nil, err
@@ -72,17 +72,17 @@ func Pick(userID, card string, round int, now time.Time) Decision {
 
 // Refresh takes the cards of the round that the user saw back, revealed or not; 0: the present one. Errors: [ErrNotMember].
 func Refresh(userID string, round int, now time.Time) Decision {
-	return func(r Room) ([]Event, error) {
+	return func(r Room) (Events, error) {
 		if err := r.admit(now, userID); err != nil || cmp.Or(round, r.Round) != r.Round || len(r.Cards) == 0 && !r.Revealed {
 			return nil, err
 		}
-		return []Event{TableRefreshed{slices.Clone(r.Members)}}, nil
+		return Events{TableRefreshed{slices.Clone(r.Members)}}, nil
 	}
 }
 
 // Kick sends a member out for good. Errors: [ErrNotMember] for by, [ErrNotThere] for the user.
 func Kick(userID, by string, now time.Time) Decision {
-	return func(r Room) ([]Event, error) {
+	return func(r Room) (Events, error) {
 		switch err := r.admit(now, by); {
 		case err != nil || slices.Contains(r.Kicked, userID):
 			return nil, err
@@ -94,13 +94,13 @@ func Kick(userID, by string, now time.Time) Decision {
 }
 
 // reveal adds that the cards are turned over if what happened leaves nobody without one.
-func (r Room) reveal(happened Event) []Event {
+func (r Room) reveal(happened Event) Events {
 	r.Members, r.Cards = slices.Clone(r.Members), maps.Clone(r.Cards)
 	happened.Apply(&r)
 	if n := len(r.Members); r.Revealed || n == 0 || len(r.Cards) < n {
-		return []Event{happened}
+		return Events{happened}
 	}
-	return []Event{happened, Revealed{}}
+	return Events{happened, Revealed{}}
 }
 
 // admit tells why nothing can happen in the room, or not by somebody.

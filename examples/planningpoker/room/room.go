@@ -15,6 +15,9 @@ var Definition = aggregate.Define[Room]("room", Opened{}, Joined{}, Left{}, Pick
 // Event is anything that happens to a room.
 type Event = aggregate.Event[Room]
 
+// Events are what follows from a command.
+type Events = aggregate.Events[Room]
+
 // Decision is a command to a room. One that asks for what is so already changes nothing. It may be sent again, but [Pick] and
 // [Refresh] only with their round, lest they meet the next one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
