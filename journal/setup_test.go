@@ -2,9 +2,7 @@ package journal_test
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,8 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamolocal"
-	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -34,22 +30,12 @@ var renamed = journal.Config{
 	},
 }
 
-// database is one for all stores of DynamoDB Local, which keeps six threads for each that it has ever seen.
 func database(t *testing.T) *dynamodb.Client {
 	t.Helper()
-	if !testdb.IsLocal() {
-		return testdb.Client(t)
-	}
-	endpoint := dynamolocaltest.Endpoint(t)
-	once.Do(func() { shared = dynamolocal.NewClient(endpoint, rand.Text()) })
-	return shared
+	return testdb.Client(t)
 }
 
-var (
-	once   sync.Once
-	shared *dynamodb.Client
-	stores atomic.Int64
-)
+var stores atomic.Int64
 
 // ownTables gives a config tables that no other test has.
 func ownTables(c journal.Config) journal.Config {

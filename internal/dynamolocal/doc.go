@@ -19,7 +19,7 @@
 // real data; the container is published on the loopback address alone.
 //
 // DynamoDB Local keeps a database of its own for every access key and region. [NewClient] makes a client
-// for one of them, and package dynamolocaltest hands every test a fresh one.
+// for one of them, and package dynamolocaltest lends each test an empty one.
 //
 // The command test/cmd/dynamolocal runs another command with the emulator up and the variable set;
 // `make test`, `make bench` and `make demo` are built on it.

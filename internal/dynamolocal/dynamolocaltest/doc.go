@@ -1,4 +1,4 @@
-// Package dynamolocaltest gives tests a DynamoDB Local, each an empty database of its own.
+// Package dynamolocaltest lends each test an empty database of a DynamoDB Local.
 //
 //	func TestAppendIsAtomic(t *testing.T) {
 //		client := dynamolocaltest.Client(t)
