@@ -83,7 +83,7 @@ type PendingQuery struct {
 // It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the query leaves out; the table has nothing but what is pending. Of
 // one process it costs a read unit for each 4 KB that is pending there, strongly consistent.
 //
-// Errors: [ErrInvalidConfig] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+// Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
 func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pending, error] {
 	read := b.scan(query)
 	if query.ID != "" {

@@ -302,7 +302,7 @@ func TestAnIDWithoutATypeIsRefused(t *testing.T) {
 	looks := 0
 	for _, err := range w.backlog().Pending(t.Context(), process.PendingQuery{ID: "o1"}) {
 		looks++
-		require.ErrorIs(t, err, process.ErrInvalidConfig)
+		require.ErrorAs(t, err, new(*process.ConfigError))
 	}
 	assert.Equal(t, 1, looks)
 }

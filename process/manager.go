@@ -44,7 +44,7 @@ type Stats struct {
 
 type counters struct{ steps, passedOver, repeated, commands, fired, failed, looks atomic.Uint64 }
 
-// New makes a manager. It makes no requests. Errors: [ErrInvalidConfig], [ErrInvalidDefinition], those of [repository.New].
+// New makes a manager. It makes no requests. Errors: [*ConfigError], [*DefinitionError], those of [repository.New].
 func New[S any](j *journal.Journal, client Client, d Definition[S], config Config) (*Manager[S], error) {
 	if client == nil {
 		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
@@ -85,7 +85,7 @@ func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes 
 // message comes again, or, of commands of a step that is stored, after [Config].RetryAfter. It takes no longer than that for each event, even if connections are dead or
 // the publisher hangs; then its error is a context.DeadlineExceeded.
 //
-// Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep], [ErrUnknownTimeout], those of
+// Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep], [*UnknownTimeoutError], those of
 // repository.Repository.SaveWith, of the marshaler and the publisher, and the SDK's.
 func (m *Manager[S]) Handle(msg *message.Message) error {
 	if msg == nil {

@@ -177,12 +177,14 @@ func TestStepsWithFaultsAreRefusedAndStoreNothing(t *testing.T) {
 	w := setup(t)
 	m := w.manager(w.client, w.config())
 	for fault, want := range map[string]error{
-		"fails": errNotNow, "unrecorded": process.ErrUnrecorded, "unknown timeout": process.ErrUnknownTimeout,
+		"fails": errNotNow, "unrecorded": process.ErrUnrecorded,
 		"no time": process.ErrInvalidStep, "two times": process.ErrInvalidStep, "set twice": process.ErrInvalidStep,
 		"nil command": process.ErrInvalidStep, "too large": process.ErrInvalidStep,
 	} {
 		require.ErrorIs(t, m.Handle(event(t.Context(), fault, "o1", OrderBroken{fault})), want, fault)
 	}
+	unknown := m.Handle(event(t.Context(), "unknown timeout", "o1", OrderBroken{"unknown timeout"}))
+	require.ErrorAs(t, unknown, new(*process.UnknownTimeoutError))
 	_, err := m.Processes().Load(t.Context(), "o1")
 	require.ErrorIs(t, err, journal.ErrNotFound)
 	require.ErrorIs(t, m.Handle(message.NewMessage("", nil)), process.ErrNoID)
@@ -204,15 +206,15 @@ func TestDefinitionsWithFaultsAreRefused(t *testing.T) {
 		"OverWhen is nil": definition.OverWhen(nil),
 	} {
 		_, err := process.New(w.j, w.client, d, process.Config{})
-		require.ErrorIs(t, err, process.ErrInvalidDefinition)
+		require.ErrorAs(t, err, new(*process.DefinitionError))
 		require.ErrorContains(t, err, want)
 	}
 	_, err := process.New(w.j, w.client, process.Define(aggregate.Define[Saga]("saga")), process.Config{})
 	require.ErrorIs(t, err, aggregate.ErrInvalidDefinition)
 	_, err = process.New(w.j, w.client, definition, process.Config{Publisher: w})
-	require.ErrorIs(t, err, process.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*process.ConfigError))
 	_, err = process.New(w.j, nil, definition, process.Config{})
-	require.ErrorIs(t, err, process.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*process.ConfigError))
 }
 
 // Whatever fails, each process goes the way that its inputs say, and each of its commands goes out under one id alone.
@@ -437,7 +439,7 @@ func TestEventsOfOldTypesComeAsThoseOfToday(t *testing.T) {
 
 	config.Definitions = []aggregate.AnyDefinition{orders, orders}
 	_, err := process.New(w.j, w.client, definition, config)
-	require.ErrorIs(t, err, process.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*process.ConfigError))
 }
 
 func TestARecordOfASkippedEventHasTheErrorOfTheReaction(t *testing.T) {

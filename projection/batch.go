@@ -59,7 +59,7 @@ type Run struct {
 // and so is one that takes longer than subscriber.Config.AckDeadline; the next runs are half as long, see [subscriber.Position.CommitAhead].
 // Events without a part are passed over with the run. Without writes only the position is stored.
 //
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), parts ...Part[A]) (*Projection, error) {
 	if write == nil {
 		return nil, &ConfigError{"the function that writes is nil"}

@@ -109,14 +109,14 @@ func TestAnEventThatFailsInARunFailsAlone(t *testing.T) {
 func TestABatchWithFaultsIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := projection.NewBatch[int](&dynamodb.Client{}, projection.Config{}, nil)
-	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*projection.ConfigError))
 	write := func(context.Context, int, projection.Run) ([]projection.Write, error) { return nil, nil }
 	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{MaxRun: -1}, write)
-	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*projection.ConfigError))
 	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Part[int]{})
-	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*projection.ConfigError))
 	_, err = projection.NewBatch(&dynamodb.Client{}, projection.Config{}, write, projection.Into[int, Deposited](nil))
-	require.ErrorIs(t, err, projection.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*projection.ConfigError))
 }
 
 func TestAnEventThatFailsIsFoundOutThoughFailuresAreAcked(t *testing.T) {

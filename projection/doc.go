@@ -20,7 +20,7 @@
 //
 // A write may carry a condition. One marked [Write.Idempotent] is left out where its
 // condition is false, and the rest commits. Any other false condition is
-// the reaction's error, a [ConditionError]: the message is nacked and comes again.
+// the reaction's error, a [*ConditionError]: the message is nacked and comes again.
 //
 // # Read models fed by several aggregates
 //

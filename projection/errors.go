@@ -14,31 +14,16 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Errors of this package, for errors.Is. Nothing was written where one is returned.
-var (
-	// ErrInvalidConfig: a projection that cannot work.
-	ErrInvalidConfig = errors.New("invalid projection config")
-	// ErrCondition: the condition of a write that is not idempotent is false.
-	ErrCondition = errors.New("condition of a write is false")
-	// ErrTooManyWrites: more writes than fit one transaction beside the position.
-	ErrTooManyWrites = errors.New("too many writes for one event")
-	// ErrItemTooLarge: an item of the read model would be larger than DynamoDB's 400 KB.
-	ErrItemTooLarge = errors.New("item of a read model would be too large")
-)
-
 // MaxWrites is how many writes one event may have: DynamoDB's limit of 100 actions in
 // a transaction, less the position.
 const MaxWrites = 99
 
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a projection that cannot work.
 type ConfigError struct{ Reason string }
 
 func (e *ConfigError) Error() string { return "projection: " + e.Reason }
 
-// Is makes errors.Is(err, ErrInvalidConfig) true.
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
-
-// ConditionError is an [ErrCondition].
+// ConditionError reports that the condition of a write that is not idempotent is false. Nothing was written.
 type ConditionError struct {
 	Event     aggregate.ID
 	Number    uint64
@@ -53,10 +38,7 @@ func (e *ConditionError) Error() string {
 		e.Number, e.Event, e.EventType, e.Write, e.Table)
 }
 
-// Is makes errors.Is(err, ErrCondition) true.
-func (e *ConditionError) Is(target error) bool { return target == ErrCondition }
-
-// TooManyWritesError is an [ErrTooManyWrites].
+// TooManyWritesError reports more writes than fit one transaction beside the position. Nothing was written.
 type TooManyWritesError struct {
 	Event  aggregate.ID
 	Number uint64
@@ -68,10 +50,7 @@ func (e *TooManyWritesError) Error() string {
 		e.Number, e.Event, e.Count, MaxWrites)
 }
 
-// Is makes errors.Is(err, ErrTooManyWrites) true.
-func (e *TooManyWritesError) Is(target error) bool { return target == ErrTooManyWrites }
-
-// ItemTooLargeError is an [ErrItemTooLarge].
+// ItemTooLargeError reports an item of the read model that would exceed DynamoDB's 400 KB. Nothing was written.
 type ItemTooLargeError struct {
 	Event     aggregate.ID
 	Number    uint64
@@ -85,9 +64,6 @@ func (e *ItemTooLargeError) Error() string {
 		"or, if it is for the record of too many source aggregates, use Update in place of IdempotentUpdate: %v",
 		e.Number, e.Event, e.EventType, e.Table, e.Err)
 }
-
-// Is makes errors.Is(err, ErrItemTooLarge) true.
-func (e *ItemTooLargeError) Is(target error) bool { return target == ErrItemTooLarge }
 
 func (e *ItemTooLargeError) Unwrap() error { return e.Err }
 

@@ -61,7 +61,7 @@ type Stats struct {
 
 type counters struct{ applied, ignored, dropped atomic.Uint64 }
 
-// New makes a projection. Errors: [ErrInvalidConfig].
+// New makes a projection. Errors: [*ConfigError].
 func New(client Client, config Config, reactions ...Reaction) (*Projection, error) {
 	if client == nil {
 		return nil, &ConfigError{"the client is nil; pass a *dynamodb.Client"}
@@ -107,7 +107,7 @@ func (p *Projection) Stats() Stats {
 // [github.com/millrace-dev/millrace/subscriber].
 //
 // Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when
-// another member of the group has taken over, [ErrCondition], [ErrTooManyWrites], [ErrItemTooLarge], [journal.ErrTableMissing], those of the
+// another member of the group has taken over, [*ConditionError], [*TooManyWritesError], [*ItemTooLargeError], [journal.ErrTableMissing], those of the
 // codec and the reaction, and the SDK's. After an error nothing is written, unless
 // the reply was lost; that shows when the message comes again, and does no harm. The subscriber is told of the error,
 // see [subscriber.SetNackReason].

@@ -125,7 +125,6 @@ func TestAnyOtherFalseConditionIsTheHandlersErrorAndNothingIsWritten(t *testing.
 		return []projection.Write{projection.Update(add("x", e.Amount)), projection.Update(never)}, nil
 	}))
 	err := w.handleNext(p.Handle)
-	require.ErrorIs(t, err, projection.ErrCondition)
 	var condition *projection.ConditionError
 	require.ErrorAs(t, err, &condition)
 	assert.Equal(t, projection.ConditionError{Event: account("x"), Number: 1, EventType: "deposited", Table: table, Write: 1}, *condition)
@@ -204,7 +203,7 @@ func TestAFalseConditionOfTheCallersInAnIdempotentUpdateIsNotTakenForAnOlderEven
 		u.ConditionExpression = aws.String("attribute_exists(id)")
 		return []projection.Write{projection.IdempotentUpdate(u, r)}, nil
 	}))
-	require.ErrorIs(t, w.handleNext(p.Handle), projection.ErrCondition)
+	require.ErrorAs(t, w.handleNext(p.Handle), new(*projection.ConditionError))
 	assert.Zero(t, p.Stats().Dropped)
 }
 
@@ -260,7 +259,7 @@ func TestMoreWritesThanATransactionHoldsAreRefused(t *testing.T) {
 		return writes, nil
 	}))
 	err := w.handleNext(p.Handle)
-	require.ErrorIs(t, err, projection.ErrTooManyWrites)
+	require.ErrorAs(t, err, new(*projection.TooManyWritesError))
 	assert.ErrorContains(t, err, "100 writes")
 	assert.Zero(t, w.total("x0"))
 }
@@ -299,7 +298,7 @@ func TestAProjectionThatCannotWorkIsRefused(t *testing.T) {
 		},
 	} {
 		_, err := build()
-		require.ErrorIs(t, err, projection.ErrInvalidConfig, name)
+		require.ErrorAs(t, err, new(*projection.ConfigError), name)
 	}
 }
 

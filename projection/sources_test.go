@@ -65,9 +65,8 @@ func TestAnItemThatWouldBeTooLargeIsTold(t *testing.T) {
 			return []projection.Write{write(r)}, nil
 		}))
 		err := w.handleNext(p.Handle)
-		require.ErrorIs(t, err, projection.ErrItemTooLarge, name)
 		var large *projection.ItemTooLargeError
-		require.ErrorAs(t, err, &large)
+		require.ErrorAs(t, err, &large, name)
 		assert.EqualValues(t, 1, large.Number)
 	}
 }

@@ -96,7 +96,7 @@ func TestDefinitionsThatCannotBeUsedAreRefused(t *testing.T) {
 		"invalid": {aggregate.Definition[struct{}]{}},
 	} {
 		_, err := projection.New(w.client, projection.Config{Definitions: definitions})
-		require.ErrorIs(t, err, projection.ErrInvalidConfig, name)
+		require.ErrorAs(t, err, new(*projection.ConfigError), name)
 	}
 }
 

@@ -61,7 +61,7 @@ func (w Write) table() string {
 // and the position moves on.
 //
 // A condition that u has already must hold as well; where it is false the event is not
-// older, and the error is a [ConditionError]. Each source aggregate takes one
+// older, and the error is a [*ConditionError]. Each source aggregate takes one
 // attribute of about its id's length in the item.
 func IdempotentUpdate(u types.Update, event *journal.Record) Write {
 	const name, value = "#millrace_source", ":millrace_number"

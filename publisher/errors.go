@@ -10,42 +10,34 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Sentinels for errors.Is. The typed errors of this package say more; get them with errors.As.
+// Errors of this package, for errors.Is. The typed errors below are for errors.As.
 var (
 	// ErrPublisherClosed: Close was called. What the error stands for was not written.
 	ErrPublisherClosed = errors.New("publisher is closed: make a new one")
-	// ErrInvalidConfig is the sentinel of [*ConfigError].
-	ErrInvalidConfig = errors.New("invalid publisher config")
-	// ErrInvalidTopic is the sentinel of [*TopicError].
-	ErrInvalidTopic = errors.New("invalid topic")
-	// ErrInvalidMessage is the sentinel of [*MessageError].
-	ErrInvalidMessage = errors.New("invalid message")
 	// ErrCloseTimeout: Close has cut off commits that took longer than [Config.CloseTimeout]. Their Publish
 	// calls have returned errors.
 	ErrCloseTimeout = errors.New("publisher closed before all commits were done")
 )
 
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a setting that cannot work.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("publisher config: %s %s", e.Field, e.Reason)
 }
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
 
-// TopicError is an [ErrInvalidTopic]: the topic cannot be the name of an aggregate type. Nothing was written.
+// TopicError reports a topic that cannot be the name of an aggregate type. Nothing was written.
 type TopicError struct {
 	Topic  string
 	Reason string
 }
 
 func (e *TopicError) Error() string {
-	return fmt.Sprintf("%v %s, which is to name an aggregate type: %s", ErrInvalidTopic, quote(e.Topic), e.Reason)
+	return fmt.Sprintf("invalid topic %s, which is to name an aggregate type: %s", quote(e.Topic), e.Reason)
 }
-func (e *TopicError) Is(target error) bool { return target == ErrInvalidTopic }
 
-// MessageError is an [ErrInvalidMessage]: one message can never be published as it is, for the reason Err,
-// and so nothing of its Publish was written.
+// MessageError reports a message that can never be published as it is, for the reason Err. Nothing of its
+// Publish was written.
 type MessageError struct {
 	Topic string
 	Index int // of the message in Publish's arguments
@@ -56,8 +48,7 @@ type MessageError struct {
 func (e *MessageError) Error() string {
 	return fmt.Sprintf("publish to %s, nothing written: message %d (UUID %s): %v", quote(e.Topic), e.Index, quote(e.UUID), e.Err)
 }
-func (e *MessageError) Unwrap() error        { return e.Err }
-func (e *MessageError) Is(target error) bool { return target == ErrInvalidMessage }
+func (e *MessageError) Unwrap() error { return e.Err }
 
 // PublishError says that some messages of a Publish are not written. It wraps an [*AppendError] for each
 // aggregate that failed. The messages of other aggregates are written.

@@ -78,7 +78,7 @@ func TestMessagesThatExpectAVersionMustFitIntoOneTransaction(t *testing.T) {
 
 	err := p.Publish("order", expecting(messagesTo(order1, "m", 100), 99)...)
 	require.ErrorIs(t, err, journal.ErrTooManyEvents)
-	require.ErrorIs(t, err, publisher.ErrInvalidMessage)
+	require.ErrorAs(t, err, new(*publisher.MessageError))
 
 	large := messagesTo(order1, strings.Repeat("x", 300<<10), 14)
 	require.ErrorIs(t, p.Publish("order", expecting(large, 99)...), journal.ErrTooLarge)

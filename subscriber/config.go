@@ -14,12 +14,10 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Errors of this package, for errors.Is.
+// Errors of this package, for errors.Is. A setting that cannot work is a [*ConfigError].
 var (
 	// ErrSubscriberClosed: Subscribe after Close.
 	ErrSubscriberClosed = errors.New("subscriber is closed")
-	// ErrInvalidConfig: a setting that cannot work. See [ConfigError].
-	ErrInvalidConfig = errors.New("invalid subscriber config")
 	// ErrEmptyTopic: a topic is an aggregate type and has a name.
 	ErrEmptyTopic = errors.New("empty topic: name the aggregate type to subscribe to")
 	// ErrFenced: another member of the group has taken over; what this one did not
@@ -30,15 +28,12 @@ var (
 	ErrNoPosition = errors.New("message carries no position that a transaction can commit")
 )
 
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a setting that cannot work.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("subscriber config: %s %s", e.Field, e.Reason)
 }
-
-// Is makes errors.Is(err, ErrInvalidConfig) true.
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
 
 // Unmarshaler makes messages of records. The subscriber sets the message's context.
 type Unmarshaler interface {

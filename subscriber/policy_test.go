@@ -91,7 +91,7 @@ func TestAPoisonQueueIsNotWhatItsMessagesCameFrom(t *testing.T) {
 	config.Failures = subscriber.PoisonQueue(3, gochannel.NewGoChannel(gochannel.Config{}, nil), topic)
 	sub := newSubscriber(t, config)
 	_, err := sub.Subscribe(t.Context(), topic)
-	require.ErrorIs(t, err, subscriber.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*subscriber.ConfigError))
 	_, err = sub.Subscribe(t.Context(), "other")
 	require.NoError(t, err)
 }

@@ -34,7 +34,7 @@ var (
 
 // NewSubscriber makes a subscriber; a nil logger logs nothing. It starts nothing and
 // makes no round trip. It logs once, as information, if the journal's RetryBudget is not below [Config.TrailingDelay].
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 // when ctx ends or the Subscriber is closed. Several subscriptions of one group to one topic, in one process
 // or many, are members: they share the logical shards, and take over those of a member that closes or crashes.
 //
-// Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type, [ErrInvalidConfig] for that of the subscriber's own
+// Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type, [*ConfigError] for that of the subscriber's own
 // poison queue, [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if sub.isClosed() {

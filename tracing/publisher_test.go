@@ -131,10 +131,10 @@ func TestAPublishThatIsRefusedAsAWholeIsAnError(t *testing.T) {
 	w := setup(t)
 	p := publish(t, w)
 
-	require.ErrorIs(t, p.Publish("account\n", deposit("42")), publisher.ErrInvalidTopic)
+	require.ErrorAs(t, p.Publish("account\n", deposit("42")), new(*publisher.TopicError))
 	assert.Equal(t, codes.Error, w.span("publish account\n").Status().Code)
 
-	require.ErrorIs(t, p.Publish("account", nil), publisher.ErrInvalidMessage)
+	require.ErrorAs(t, p.Publish("account", nil), new(*publisher.MessageError))
 	require.NoError(t, p.Publish("account"))
 	assert.Len(t, w.spans.Started(), 1, "there is nothing to publish")
 }

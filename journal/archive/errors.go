@@ -18,8 +18,6 @@ var (
 	ErrTorn = errors.New("archive is torn")
 	// ErrDamaged: a line of an archive is not as it was written.
 	ErrDamaged = errors.New("archive is damaged")
-	// ErrDifferentHistory: an aggregate of the journal is not the one in the archive. Nothing of it was changed.
-	ErrDifferentHistory = errors.New("different history")
 	// ErrFaults: a verification found faults, which its report lists.
 	ErrFaults = errors.New("verification found faults")
 )
@@ -38,7 +36,7 @@ func (e *LineError) Error() string {
 }
 func (e *LineError) Unwrap() error { return e.Kind }
 
-// HistoryError is an [ErrDifferentHistory]: journal and archive disagree about an event of an aggregate.
+// HistoryError reports that journal and archive disagree about an event of an aggregate. Nothing of it was changed.
 type HistoryError struct {
 	Aggregate aggregate.ID
 	Number    uint64
@@ -49,4 +47,3 @@ func (e *HistoryError) Error() string {
 	return fmt.Sprintf("import of %s, nothing of it changed: at event %d %s: import into another journal, or leave the aggregate out",
 		e.Aggregate, e.Number, e.Reason)
 }
-func (e *HistoryError) Is(target error) bool { return target == ErrDifferentHistory }

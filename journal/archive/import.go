@@ -51,7 +51,7 @@ type ImportProgress struct {
 // It costs one read of each head, and what appending the events in commits of a page would. Memory is bounded by a few pages for
 // each aggregate that is under way. After an error of the archive, all that came before it is imported.
 //
-// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [ErrDifferentHistory], those of r, and those of
+// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [*HistoryError], those of r, and those of
 // journal: ErrConflict if others write to the same aggregates meanwhile, ErrOutcomeUnknown and ErrThrottled if repetition
 // did not help, ErrTooLarge if an item only just fitted where it came from, ErrCorruptItem, ErrTableMissing, ErrAccess, the
 // context's. After all of these it may be run again.

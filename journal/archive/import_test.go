@@ -79,7 +79,7 @@ func TestAnImportUnderFaultsGoesOnUntilItIsComplete(t *testing.T) {
 					},
 				})
 				cancel()
-				require.NotErrorIs(t, err, archive.ErrDifferentHistory)
+				require.NotErrorAs(t, err, new(*archive.HistoryError))
 				require.NotErrorIs(t, err, journal.ErrCorruptItem)
 				done = err == nil
 			}
@@ -188,7 +188,6 @@ func TestADifferentHistoryIsRefusedAndNothingOfItChanged(t *testing.T) {
 			text := from.export(t)
 
 			_, err := archive.Import(t.Context(), to.Journal, bytes.NewReader(text), archive.ImportOptions{Concurrency: 1})
-			require.ErrorIs(t, err, archive.ErrDifferentHistory)
 			var different *archive.HistoryError
 			require.ErrorAs(t, err, &different)
 			assert.Equal(t, x, different.Aggregate)

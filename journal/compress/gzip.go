@@ -12,13 +12,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Sentinels for errors.Is.
-var (
-	// ErrInvalidConfig: a setting that cannot work.
-	ErrInvalidConfig = errors.New("invalid compress config")
-	// ErrTooLong: a payload is longer than [Config.MaxBytes] when it is decompressed.
-	ErrTooLong = errors.New("payload too long when decompressed")
-)
+// ErrTooLong means that a payload is longer than [Config.MaxBytes] when it is decompressed.
+var ErrTooLong = errors.New("payload too long when decompressed")
+
+// ConfigError reports a setting that cannot work.
+type ConfigError struct{ Field, Reason string }
+
+func (e *ConfigError) Error() string { return fmt.Sprintf("compress config: %s %s", e.Field, e.Reason) }
 
 // Config configures [Gzip].
 type Config struct {
@@ -42,7 +42,7 @@ const (
 // Gzip compresses with DEFLATE in the gzip format, whose checksum shows damage. A payload that does not shrink is stored as
 // it is. Its name in the store is "gzip".
 //
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func Gzip(c Config) (journal.Encoding, error) {
 	if c.MinBytes == 0 {
 		c.MinBytes = defaultMinBytes
@@ -54,10 +54,10 @@ func Gzip(c Config) (journal.Encoding, error) {
 		c.MaxBytes = defaultMaxBytes
 	}
 	if c.Level < gzip.HuffmanOnly || c.Level > gzip.BestCompression {
-		return nil, fmt.Errorf("%w: Level %d is not between %d and %d", ErrInvalidConfig, c.Level, gzip.HuffmanOnly, gzip.BestCompression)
+		return nil, &ConfigError{"Level", fmt.Sprintf("is %d: use %d to %d, or 0 for the default", c.Level, gzip.HuffmanOnly, gzip.BestCompression)}
 	}
 	if c.MaxBytes < 0 {
-		return nil, fmt.Errorf("%w: MaxBytes is negative", ErrInvalidConfig)
+		return nil, &ConfigError{"MaxBytes", "is negative: leave it 0 for the default"}
 	}
 	return &encoding{config: c}, nil
 }

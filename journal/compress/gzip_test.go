@@ -158,7 +158,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []compress.Config{{Level: 10}, {Level: -3}, {MaxBytes: -1}} {
 		_, err := compress.Gzip(c)
-		assert.ErrorIs(t, err, compress.ErrInvalidConfig, fmt.Sprint(c))
+		assert.ErrorAs(t, err, new(*compress.ConfigError), fmt.Sprint(c))
 	}
 }
 

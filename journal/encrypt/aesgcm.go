@@ -32,7 +32,7 @@ type Encryption struct {
 
 // AESGCM gives an encryption with AES-256-GCM and a key for each aggregate. Its name in the store is "aes-gcm".
 //
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func AESGCM(c Config) (*Encryption, error) {
 	if c.Keys == nil {
 		return nil, &ConfigError{Field: "Keys", Reason: "is nil: make one with NewKeys"}

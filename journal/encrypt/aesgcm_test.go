@@ -80,10 +80,8 @@ func TestAnEncryptedPayloadWithoutAnyKeySaysSo(t *testing.T) {
 	encoded, _, err := newEncryption(t, encrypt.Config{Keys: setup(t).keys}).Encode(t.Context(), at(customer("1"), 1), nil)
 	require.NoError(t, err)
 	_, err = newEncryption(t, encrypt.Config{Keys: s.keys}).Decode(t.Context(), at(customer("1"), 1), encoded)
-	var none *encrypt.NoKeyError
-	require.ErrorAs(t, err, &none)
-	assert.ErrorIs(t, err, encrypt.ErrNoKey)
-	assert.Equal(t, customer("1"), none.ID)
+	require.ErrorIs(t, err, encrypt.ErrNoKey)
+	assert.ErrorContains(t, err, customer("1").String())
 }
 
 func TestADestroyedKeyIsGoneHereAtOnceAndElsewhereWithTheCache(t *testing.T) {
@@ -250,7 +248,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 		"table":        func() error { return encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{Table: "no spaces"}) },
 		"wrapping key": func() error { _, err := encrypt.LocalWrapper([]byte("short")); return err },
 	} {
-		assert.ErrorIs(t, try(), encrypt.ErrInvalidConfig, name)
+		assert.ErrorAs(t, try(), new(*encrypt.ConfigError), name)
 	}
 }
 

@@ -60,7 +60,7 @@ type Keys struct {
 
 // CreateTable makes the table of keys where it is missing and waits until it is active.
 //
-// Errors: [ErrInvalidConfig], [journal.ErrDescriptorMismatch] for a table with other keys, [journal.ErrAccess].
+// Errors: [*ConfigError], [journal.ErrDescriptorMismatch] for a table with other keys, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) error {
 	if err := config.prepare(client); err != nil {
 		return err
@@ -87,7 +87,7 @@ func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) 
 // NewKeys makes no requests. The table is made by [CreateTable], or by other means with the key ("aid" S,
 // "aggregate_type" S).
 //
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func NewKeys(client journal.Client, wrapper Wrapper, config KeysConfig) (*Keys, error) {
 	if err := config.prepare(client); err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
 		return nil, fmt.Errorf("read key of %s: %w", id, k.explain(err))
 	}
 	if out.Item == nil {
-		return nil, &NoKeyError{ID: id}
+		return nil, fmt.Errorf("%w: %s has none: use the table of keys that it was written with", ErrNoKey, id)
 	}
 	return k.unwrap(ctx, id, out.Item)
 }

@@ -19,7 +19,7 @@ type Wrapper interface {
 // LocalWrapper wraps with a key of the application's own: 32 random bytes, the same in all processes, from its secrets and
 // never from its source. It is for tests, and for deployments without a key service. The key cannot be changed later.
 //
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func LocalWrapper(key []byte) (Wrapper, error) {
 	aead, err := newAEAD(key)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 // much was written just now.
 // Report, if any, is told what exact looks saw.
 //
-// Errors: the context's, with an [ErrBehind] that says how far it was; [ErrNoGeneration]; those of [Model.Progress].
+// Errors: the context's, with an [*BehindError] that says how far it was; [ErrNoGeneration]; those of [Model.Progress].
 func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)) error {
 	c := chase{pause: shortestPause / 2}
 	for {

@@ -30,7 +30,7 @@ func TestWhoWaitsForAGenerationThatRestsLooksLessAndLessOften(t *testing.T) {
 			cancel()
 		}
 	})
-	require.ErrorIs(t, err, readmodel.ErrBehind)
+	require.ErrorAs(t, err, new(*readmodel.BehindError))
 	require.ErrorIs(t, err, context.Canceled)
 	assert.GreaterOrEqual(t, looks[4].Sub(looks[0]), 1400*time.Millisecond, "100, 200, 400 and 800 ms")
 }

@@ -25,7 +25,7 @@ func (m *Model) Begin(ctx context.Context) (Generation, error) {
 
 // Switch has a generation serve, in one write. The one that served is kept up to date until it is dropped. To switch to what serves already does nothing.
 //
-// Errors: [ErrNoGeneration], [ErrBehind] if it lags by more than [Config].MaxLag or MaxDelay, [ErrChanged], those of [Open] and of groups.Groups.Lag.
+// Errors: [ErrNoGeneration], [*BehindError] if it lags by more than [Config].MaxLag or MaxDelay, [ErrChanged], those of [Open] and of groups.Groups.Lag.
 func (m *Model) Switch(ctx context.Context, g Generation) error {
 	if err := m.verify(ctx, g); err != nil {
 		return err
@@ -97,12 +97,12 @@ func OnRemoved(progress func(rows int)) DropOption {
 }
 
 // Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to close, and then its groups are removed. It waits for that, as
-// long as ctx lasts, so give it a deadline, and may be called again: a member that crashed is in the way for good if it was the last one (ErrActive of package
+// long as ctx lasts, so give it a deadline, and may be called again: a member that crashed is in the way for good if it was the last one (ActiveError of package
 // groups), unless it is called with [Force], and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that
 // read the generation within [Config].MaxAge may be under way still; then its tables can be deleted, which is left to the caller.
 //
 // Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove; when
-// ctx ends while members are in the way, its error with an ErrActive.
+// ctx ends while members are in the way, its error with a groups.ActiveError.
 func (m *Model) Drop(ctx context.Context, g Generation, options ...DropOption) error {
 	var removal groups.Removal
 	for _, option := range options {
@@ -149,10 +149,11 @@ func (m *Model) removeGroup(ctx context.Context, g Generation, topic string, rem
 	var active error
 	err := backoff.Retry(func() error {
 		err := m.groups.Remove(ctx, g.Group(), topic, removal)
+		var members *groups.ActiveError
 		switch {
 		case errors.Is(err, groups.ErrNoGroup):
 			return nil
-		case errors.Is(err, groups.ErrActive):
+		case errors.As(err, &members):
 			active = err
 		case err != nil:
 			return backoff.Permanent(err)

@@ -30,7 +30,7 @@
 //	})
 //
 // Begin stores the last form with the generation. Programs of an earlier release, whose Forms are "1" alone, do not consume it, so they cannot write to the new tables in
-// the old form; and when it serves their queries get an [ErrForm], and no wrong answers. So in a rolling deployment: deploy the release that knows both forms, begin,
+// the old form; and when it serves their queries get an [*FormError], and no wrong answers. So in a rolling deployment: deploy the release that knows both forms, begin,
 // catch up, and switch when no program of the earlier release answers queries. A later release can give up form "1" when its last generation is dropped.
 //
 // A program that names no forms has one, "", so forms can be taken up later: with Forms of "" and "2".

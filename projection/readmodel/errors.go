@@ -10,8 +10,6 @@ import (
 // Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors of packages groups and journal come too, and the SDK's: after one of the SDK the change may have been made, which
 // [Model.Generations] tells.
 var (
-	// ErrInvalidConfig is the sentinel of [*ConfigError].
-	ErrInvalidConfig = errors.New("invalid read model config")
 	// ErrNoModel: there is no read model of that name in the table. It comes into being when a program first opens it.
 	ErrNoModel = errors.New("no such read model")
 	// ErrNoGeneration: the generation is not one of those that are kept: see [Model.Generations].
@@ -20,27 +18,20 @@ var (
 	ErrServing = errors.New("generation serves queries")
 	// ErrNoPrevious: there is no generation to go back to, as none served before or it was dropped.
 	ErrNoPrevious = errors.New("no previous generation")
-	// ErrBehind is the sentinel of [*BehindError].
-	ErrBehind = errors.New("generation has not caught up")
-	// ErrForm is the sentinel of [*FormError].
-	ErrForm = errors.New("unknown form of the read model")
 	// ErrChanged: somebody else changed the generations at the same moment, again and again. Look what they did.
 	ErrChanged = errors.New("generations were changed by somebody else")
 	// ErrCorrupt: the item of the read model is none that this package has written.
 	ErrCorrupt = errors.New("corrupt item of a read model")
 )
 
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a setting that cannot work.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("read model config: %s %s", e.Field, e.Reason)
 }
 
-// Is makes errors.Is(err, ErrInvalidConfig) true.
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
-
-// BehindError is an [ErrBehind].
+// BehindError reports a generation that lags by more than [Config].MaxLag or MaxDelay, or that has no consumers. Nothing was changed.
 type BehindError struct {
 	Generation Generation
 	Progress   Progress
@@ -71,11 +62,8 @@ func (e *BehindError) Error() string {
 	return behind + ": wait (CatchUp), or raise MaxLag if events come faster than that"
 }
 
-// Is makes errors.Is(err, ErrBehind) true.
-func (e *BehindError) Is(target error) bool { return target == ErrBehind }
-
-// FormError is an [ErrForm]: queries are to read a generation whose form this program does not know ([Config].Forms), as it is older than the form, or newer by
-// so much that it has given it up.
+// FormError reports that the generation that serves has a form that is not among this program's [Config].Forms: the program is older
+// than the form, or has given it up.
 type FormError struct {
 	Generation Generation // what serves
 	Forms      []string   // that the program knows
@@ -85,6 +73,3 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("generation %s, which serves, is of form %q, and this program knows %q: query it from a release that knows the form, or roll back (Rollback)",
 		e.Generation, e.Generation.Form, e.Forms)
 }
-
-// Is makes errors.Is(err, ErrForm) true.
-func (e *FormError) Is(target error) bool { return target == ErrForm }

@@ -78,7 +78,7 @@ func TestAnOldProgramLeavesTheNewFormAlone(t *testing.T) {
 	_, err = old.Serving(t.Context())
 	var form *readmodel.FormError
 	require.ErrorAs(t, err, &form)
-	require.ErrorIs(t, err, readmodel.ErrForm)
+	require.ErrorAs(t, err, new(*readmodel.FormError))
 	assert.Equal(t, second, form.Generation)
 	back, err := next.Rollback(t.Context(), second)
 	require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestAGenerationThatNobodyKnowsTheFormOfSaysWhoIsMissing(t *testing.T) {
 	next, err := tool.Begin(t.Context())
 	require.NoError(t, err)
 	err = m.Switch(t.Context(), readmodel.Generation{Model: "totals", Number: next.Number})
-	require.ErrorIs(t, err, readmodel.ErrBehind)
+	require.ErrorAs(t, err, new(*readmodel.BehindError))
 	require.ErrorContains(t, err, `programs that know the form "2"`)
 }
 
@@ -144,7 +144,7 @@ func TestAnItemFromBeforeThereWereFormsIsOfTheOneWithoutAName(t *testing.T) {
 	first, err := plain.Serving(t.Context())
 	require.NoError(t, err)
 	_, err = w.release("2").Serving(t.Context())
-	require.ErrorIs(t, err, readmodel.ErrForm)
+	require.ErrorAs(t, err, new(*readmodel.FormError))
 	next := w.release("", "2")
 	serving, err := next.Serving(t.Context())
 	require.NoError(t, err)

@@ -106,7 +106,7 @@ type Model struct {
 
 // Open gives a read model, and makes its first generation if it has none, which serves, of the last of [Config].Forms: a request or two.
 //
-// Errors: [ErrInvalidConfig], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess], those of the SDK.
+// Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess], those of the SDK.
 func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 	m, err := newModel(client, config, true)
 	if err != nil {
@@ -137,7 +137,7 @@ func newModel(client Client, config Config, program bool) (*Model, error) {
 // Serving gives the generation that queries read: as it was read within [Config].MaxAge, or else now, strongly consistent. Where that fails and there is an
 // older reading, it gives that, for both generations are kept up to date.
 //
-// Errors: [ErrForm] if it is of a form that this program does not know, those of Open.
+// Errors: [*FormError] if it is of a form that this program does not know, those of Open.
 func (m *Model) Serving(ctx context.Context) (Generation, error) {
 	m.mu.Lock()
 	known, age := m.cached, time.Since(m.readAt)

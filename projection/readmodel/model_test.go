@@ -210,7 +210,7 @@ func TestAGenerationThatIsBehindDoesNotServe(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err = m.CatchUp(soon, next, nil)
-	require.ErrorIs(t, err, readmodel.ErrBehind)
+	require.ErrorAs(t, err, new(*readmodel.BehindError))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	serving, err := m.Serving(t.Context())
 	require.NoError(t, err)
@@ -407,10 +407,10 @@ func TestFaultsOfConfigAndTableAreTold(t *testing.T) {
 		config := w.config()
 		spoil(&config)
 		_, err := readmodel.Open(t.Context(), w.client, config)
-		require.ErrorIs(t, err, readmodel.ErrInvalidConfig)
+		require.ErrorAs(t, err, new(*readmodel.ConfigError))
 	}
 	_, err := readmodel.Open(t.Context(), nil, w.config())
-	require.ErrorIs(t, err, readmodel.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*readmodel.ConfigError))
 	config := w.config()
 	config.Table = "none"
 	_, err = readmodel.Open(t.Context(), w.client, config)

@@ -63,7 +63,7 @@ func TestAToolKnowsTheTopicsByTheGroups(t *testing.T) {
 	assert.False(t, w.progress(tool, first).Begun, "nobody consumes anything")
 	next, err := tool.Begin(t.Context())
 	require.NoError(t, err)
-	require.ErrorIs(t, tool.Switch(t.Context(), next), readmodel.ErrBehind)
+	require.ErrorAs(t, tool.Switch(t.Context(), next), new(*readmodel.BehindError))
 
 	w.begins(first, topic, false)
 	w.begins(first, "transfer", false)
@@ -91,7 +91,7 @@ func TestAToolMakesNoReadModel(t *testing.T) {
 	assert.Empty(t, all)
 
 	_, err = readmodel.OpenExisting(t.Context(), nil, w.config())
-	require.ErrorIs(t, err, readmodel.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*readmodel.ConfigError))
 	config := w.config()
 	config.Table = "none"
 	_, err = readmodel.OpenExisting(t.Context(), w.client, config)
@@ -162,7 +162,7 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 	defer cancel()
 	err = m.Drop(soon, next)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorIs(t, err, groups.ErrActive, "it says whom it has waited for")
+	require.ErrorAs(t, err, new(*groups.ActiveError), "it says whom it has waited for")
 
 	require.NoError(t, m.Drop(t.Context(), next, readmodel.Force()))
 	left, err := groups.New(w.j).Topics(t.Context(), next.Group())

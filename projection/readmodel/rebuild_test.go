@@ -86,7 +86,8 @@ func TestAReadModelIsBuiltAnewWhileItIsWrittenAndRead(t *testing.T) {
 	var seen []readmodel.Progress
 	require.NoError(t, m.CatchUp(ctx, next, func(p readmodel.Progress) { seen = append(seen, p) }))
 	assert.LessOrEqual(t, seen[len(seen)-1].Left, uint64(40))
-	for err = readmodel.ErrBehind; errors.Is(err, readmodel.ErrBehind); {
+	var behind *readmodel.BehindError
+	for err = m.Switch(ctx, next); errors.As(err, &behind); {
 		err = m.Switch(ctx, next)
 	}
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package sqlprojection
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"regexp"
 
@@ -10,16 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
-// ErrInvalidConfig is a setting that cannot work. See [ConfigError].
-var ErrInvalidConfig = errors.New("invalid sqlprojection config")
-
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a setting or a reaction that cannot work.
 type ConfigError struct{ Reason string }
 
 func (e *ConfigError) Error() string { return "sqlprojection: " + e.Reason }
-
-// Is makes errors.Is(err, ErrInvalidConfig) true.
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
 
 // DefaultTable is the name of the table of positions.
 const DefaultTable = "millrace_positions"

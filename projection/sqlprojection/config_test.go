@@ -22,7 +22,7 @@ type event interface{ EventType() string }
 func TestAStoreThatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
 	_, err := sqlprojection.New(nil, sqlprojection.Config{Dialect: sqlprojection.SQLite})
-	require.ErrorIs(t, err, sqlprojection.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*sqlprojection.ConfigError))
 	for name, config := range map[string]sqlprojection.Config{
 		"no dialect":      {},
 		"unknown dialect": {Dialect: "mumps"},
@@ -32,7 +32,7 @@ func TestAStoreThatCannotWorkIsRefused(t *testing.T) {
 		"trailing line":   {Dialect: sqlprojection.PostgreSQL, Table: "positions\n"},
 	} {
 		_, err := sqlprojection.New(&sql.DB{}, config)
-		require.ErrorIs(t, err, sqlprojection.ErrInvalidConfig, name)
+		require.ErrorAs(t, err, new(*sqlprojection.ConfigError), name)
 	}
 	_, err = sqlprojection.New(&sql.DB{}, sqlprojection.Config{Dialect: sqlprojection.PostgreSQL, Table: "billing.positions_2"})
 	require.NoError(t, err)
@@ -51,9 +51,9 @@ func TestReactionsThatCannotWorkAreRefused(t *testing.T) {
 		"interface as type": {sqlprojection.On(func(context.Context, *sql.Tx, event, *journal.Record) error { return nil })},
 	} {
 		_, err := store.React(reactions...)
-		require.ErrorIs(t, err, sqlprojection.ErrInvalidConfig, name)
+		require.ErrorAs(t, err, new(*sqlprojection.ConfigError), name)
 	}
-	require.ErrorIs(t, store.Handle(nil)(message.NewMessage("id", nil)), sqlprojection.ErrInvalidConfig)
+	require.ErrorAs(t, store.Handle(nil)(message.NewMessage("id", nil)), new(*sqlprojection.ConfigError))
 }
 
 func TestTheTableIsMadeInTheDialectOfTheDatabase(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // must be this store.
 //
 // Errors of the handler: subscriber.ErrNoPosition for messages of other subscribers, subscriber.ErrFenced when another
-// member of the group has taken over, those of apply, [ErrInvalidConfig] if there is no apply, and those of the database. After an error nothing has happened in the
+// member of the group has taken over, those of apply, [*ConfigError] if there is no apply, and those of the database. After an error nothing has happened in the
 // database, unless the reply to COMMIT was lost; that shows when the message comes again, and does no harm. The subscriber is told of
 // the error, see [subscriber.SetNackReason].
 func (s *Store) Handle(apply func(ctx context.Context, tx *sql.Tx, msg *message.Message) error) message.NoPublishHandlerFunc {

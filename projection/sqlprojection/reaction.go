@@ -44,7 +44,7 @@ func On[E interface{ EventType() string }](react func(ctx context.Context, tx *s
 // React makes a handler of typed reactions: [Store.Handle] with the event upcast ([Config].Definitions) and decoded. Events to which
 // there is none are passed over without a transaction, known or not.
 //
-// Errors: [ErrInvalidConfig]. Those of the handler are Handle's and the codec's.
+// Errors: [*ConfigError]. Those of the handler are Handle's and the codec's.
 func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, error) {
 	byType := map[string]Reaction{}
 	for i, r := range reactions {

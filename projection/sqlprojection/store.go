@@ -34,7 +34,7 @@ func (s *Store) Stats() projection.Stats {
 
 var _ subscriber.PositionStore = (*Store)(nil)
 
-// New makes a store. Errors: [ErrInvalidConfig].
+// New makes a store. Errors: [*ConfigError].
 func New(db *sql.DB, config Config) (*Store, error) {
 	if db == nil {
 		return nil, &ConfigError{"the database is nil; open one with sql.Open"}

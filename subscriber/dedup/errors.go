@@ -4,46 +4,34 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Sentinels for errors.Is. The types that carry the details are named after them.
+// Errors of this package, for errors.Is. [*ConfigError] and [*GapError] are for errors.As.
 var (
-	// ErrInvalidConfig: a setting that cannot work.
-	ErrInvalidConfig = errors.New("invalid dedup config")
-	// ErrNoEvent: the metadata of a message does not tell which event it is.
-	ErrNoEvent = errors.New("message is no forwarded event")
-	// ErrGap: events before this one have not been handled. The message is to come again.
-	ErrGap = errors.New("events are missing")
+	// ErrNoEvent: the metadata of a message does not identify an event.
+	ErrNoEvent = errors.New("message is not a forwarded event")
 	// ErrProduced: a handler under [Positions.Middleware] returned messages. The Router would publish them after the
 	// position has moved, and if that failed they would be lost. Publish them in the handler, before it returns.
 	ErrProduced = errors.New("handler returned messages")
 )
 
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a setting that cannot work.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return "dedup: " + e.Field + " " + e.Reason }
 
-// Is makes errors.Is(err, ErrInvalidConfig) true.
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
-
 var errNoClient = &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
 
-// NoEventError is an [ErrNoEvent].
-type NoEventError struct {
-	UUID   string // of the message
-	Reason string
+// noEvent says why a message is not a forwarded event, and what to do.
+func noEvent(msg *message.Message, reason string) error {
+	return fmt.Errorf("%w: message %s %s: forward messages of the subscriber with their metadata, or use Keys for others",
+		ErrNoEvent, msg.UUID, reason)
 }
 
-func (e *NoEventError) Error() string {
-	return fmt.Sprintf("message %s %s: forward messages of the subscriber with their metadata, or use Keys for others", e.UUID, e.Reason)
-}
-
-// Is makes errors.Is(err, ErrNoEvent) true.
-func (e *NoEventError) Is(target error) bool { return target == ErrNoEvent }
-
-// GapError is an [ErrGap].
+// GapError reports that events before this one have not been handled. The message fails and comes again.
 type GapError struct {
 	Aggregate aggregate.ID
 	Number    uint64 // of the event that came
@@ -54,6 +42,3 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("event %d of %s came before event %d was handled: it has to come again; if that one was left out on purpose, "+
 		"use PassGaps, and if it is lost, Positions.Set goes on without it", e.Number, e.Aggregate, e.Expected)
 }
-
-// Is makes errors.Is(err, ErrGap) true.
-func (e *GapError) Is(target error) bool { return target == ErrGap }

@@ -30,12 +30,12 @@ func Event(msg *message.Message) (string, error) {
 func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 	id, err := aggregate.NewID(msg.Metadata[envelope.AggregateTypeKey], msg.Metadata[envelope.AggregateIDKey])
 	if err != nil {
-		return aggregate.ID{}, 0, &NoEventError{UUID: msg.UUID, Reason: "does not name its aggregate (" + err.Error() + ")"}
+		return aggregate.ID{}, 0, noEvent(msg, "does not name its aggregate ("+err.Error()+")")
 	}
 	number, err := strconv.ParseUint(msg.Metadata[envelope.SequenceNumberKey], 10, 64)
 	if err != nil || number == 0 {
-		return aggregate.ID{}, 0, &NoEventError{UUID: msg.UUID, Reason: fmt.Sprintf(
-			"has %q as its sequence_number, which is not a number from 1", msg.Metadata[envelope.SequenceNumberKey])}
+		return aggregate.ID{}, 0, noEvent(msg, fmt.Sprintf(
+			"has %q as its sequence_number, which is not a number from 1", msg.Metadata[envelope.SequenceNumberKey]))
 	}
 	return id, number, nil
 }

@@ -46,7 +46,7 @@ const maxUnresolved = 10_000
 
 // NewKeys makes no requests. [CreateTable] makes the table.
 //
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func NewKeys(client Client, config KeysConfig) (*Keys, error) {
 	if err := checkClient(client); err != nil {
 		return nil, err

@@ -201,7 +201,7 @@ func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
 		"Window is below ": {Group: "g", Window: -1},
 	} {
 		_, err := dedup.NewKeys(client, config)
-		require.ErrorIs(t, err, dedup.ErrInvalidConfig, field)
+		require.ErrorAs(t, err, new(*dedup.ConfigError), field)
 		assert.ErrorContains(t, err, strings.TrimSpace(field))
 	}
 	for field, config := range map[string]dedup.PositionsConfig{
@@ -210,14 +210,14 @@ func TestAConfigThatCannotWorkIsRefused(t *testing.T) {
 		"Gaps":           {Group: "g", Gaps: 2},
 	} {
 		_, err := dedup.NewPositions(client, config)
-		require.ErrorIs(t, err, dedup.ErrInvalidConfig, field)
+		require.ErrorAs(t, err, new(*dedup.ConfigError), field)
 		assert.ErrorContains(t, err, field)
 	}
 	var none *dynamodb.Client
 	_, err := dedup.NewKeys(none, dedup.KeysConfig{Group: "g"})
-	require.ErrorIs(t, err, dedup.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*dedup.ConfigError))
 	_, err = dedup.NewPositions(nil, dedup.PositionsConfig{Group: "g"})
-	require.ErrorIs(t, err, dedup.ErrInvalidConfig)
-	require.ErrorIs(t, dedup.CreateTable(t.Context(), none, dedup.TableConfig{}), dedup.ErrInvalidConfig)
-	require.ErrorIs(t, dedup.CreateTable(t.Context(), client, dedup.TableConfig{Name: "?"}), dedup.ErrInvalidConfig)
+	require.ErrorAs(t, err, new(*dedup.ConfigError))
+	require.ErrorAs(t, dedup.CreateTable(t.Context(), none, dedup.TableConfig{}), new(*dedup.ConfigError))
+	require.ErrorAs(t, dedup.CreateTable(t.Context(), client, dedup.TableConfig{Name: "?"}), new(*dedup.ConfigError))
 }

@@ -47,7 +47,7 @@ type Positions struct {
 
 // NewPositions makes no requests. [CreateTable] makes the table.
 //
-// Errors: [ErrInvalidConfig].
+// Errors: [*ConfigError].
 func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 	if err := checkClient(client); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 //
 // The handlers must not return messages. Messages of one aggregate wait for each other, as long as their contexts last.
 //
-// Errors: [ErrNoEvent], [ErrGap] and [ErrProduced]; those of the handler; [journal.ErrTableMissing],
+// Errors: [ErrNoEvent], [*GapError] and [ErrProduced]; those of the handler; [journal.ErrTableMissing],
 // [journal.ErrThrottled], [journal.ErrAccess], those of the context and the SDK. After any of them the message is to come again: the position
 // has not moved, unless the reply to that was lost, and then the message is dropped when it comes.
 func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {

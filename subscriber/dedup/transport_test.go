@@ -125,7 +125,7 @@ func TestSideBySideInOneProcessEachEventIsHandledOnceAndInOrder(t *testing.T) {
 				go func() {
 					for msg := range queue {
 						if _, err := p.Middleware(got.handle)(msg); err != nil {
-							assert.ErrorIs(t, err, dedup.ErrGap)
+							assert.ErrorAs(t, err, new(*dedup.GapError))
 							queue <- msg
 							continue
 						}

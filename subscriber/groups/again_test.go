@@ -186,7 +186,7 @@ func TestAnEventThatAMemberHandlesMeanwhileIsNotRecordedAsSkipped(t *testing.T) 
 
 	err := operator.Skip(t.Context(), group, account("x"), 1)
 
-	require.ErrorIs(t, err, groups.ErrNotNext)
+	require.ErrorAs(t, err, new(*groups.NotNextError))
 	assert.EqualValues(t, 1, r.position(t))
 	assert.Empty(t, r.skipped(t))
 }

@@ -9,7 +9,7 @@ import (
 
 // Unpark has the events of a parked aggregate tried again, beginning with the one that failed.
 //
-// Errors: [ErrNotParked], [ErrNoGroup], [ErrFenced], [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNotParked], [ErrNoGroup], subscriber.ErrFenced, [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) error {
 	begun := false
 	return g.edit(ctx, "unpark", group, id, func(ctx context.Context, e edit) error {
@@ -30,7 +30,7 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 // projection of it is refused.
 // A record of it stays, with the reason for which it was parked, see [Groups.Skipped].
 //
-// Errors: [ErrNotNext], [ErrNoSuchEvent], [ErrElsewhere], and those of Unpark but ErrNotParked; journal.ErrNotFound.
+// Errors: [*NotNextError], [ErrNoSuchEvent], [ErrElsewhere], and those of Unpark but ErrNotParked; journal.ErrNotFound.
 func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	done, reason := false, byOperator
 	return g.edit(ctx, fmt.Sprintf("skip event %d", number), group, id, func(ctx context.Context, e edit) error {
@@ -107,15 +107,3 @@ func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.
 	}
 	return nil
 }
-
-// noSuchEvent is an ErrNoSuchEvent.
-type noSuchEvent struct {
-	id           aggregate.ID
-	number, head uint64
-}
-
-func (e *noSuchEvent) Error() string {
-	return fmt.Sprintf("%s has no event %d: its last one is %d", e.id, e.number, e.head)
-}
-
-func (e *noSuchEvent) Is(target error) bool { return target == ErrNoSuchEvent }

@@ -65,7 +65,7 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 	var why error
 	for {
 		applied, err := g.applied(ctx, k, id)
-		notYet := &NotAppliedError{Group: group, Aggregate: id, Number: number, Applied: applied}
+		notYet := notApplied(group, id, number, applied)
 		switch {
 		case err == nil && applied >= number:
 			return nil
@@ -82,18 +82,8 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 	}
 }
 
-// NotAppliedError is an [ErrNotApplied].
-type NotAppliedError struct {
-	Group     string
-	Aggregate aggregate.ID
-	Number    uint64 // of the event
-	Applied   uint64 // how far the group was
+// notApplied says how far a group is instead.
+func notApplied(group string, id aggregate.ID, number, applied uint64) error {
+	return fmt.Errorf("%w: event %d of %s by group %q, which is at %d: tell the reader that it will take longer, or look whether "+
+		"the aggregate is blocked (Behind)", ErrNotApplied, number, id, group, applied)
 }
-
-func (e *NotAppliedError) Error() string {
-	return fmt.Sprintf("event %d of %s is not applied yet by group %q, which is at %d: tell the reader that it will take longer, or look whether the aggregate is blocked (Behind)",
-		e.Number, e.Aggregate, e.Group, e.Applied)
-}
-
-// Is makes errors.Is(err, ErrNotApplied) true.
-func (e *NotAppliedError) Is(target error) bool { return target == ErrNotApplied }

@@ -39,9 +39,7 @@ func TestAReaderWaitsUntilAnEventIsApplied(t *testing.T) {
 	err = open(t, looking, journal.Config{}).WaitApplied(impatient, group, account("a"), 2)
 	require.ErrorIs(t, err, groups.ErrNotApplied)
 	require.ErrorIs(t, err, context.Canceled)
-	var behind *groups.NotAppliedError
-	require.ErrorAs(t, err, &behind)
-	assert.Equal(t, groups.NotAppliedError{Group: group, Aggregate: account("a"), Number: 2, Applied: 1}, *behind)
+	require.ErrorContains(t, err, `event 2 of account-a by group "group", which is at 1`)
 
 	waited := make(chan error, 1)
 	go func() { waited <- s.WaitApplied(t.Context(), group, account("a"), 2) }()

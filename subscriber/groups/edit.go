@@ -83,7 +83,7 @@ func (g *Groups) version(ctx context.Context, id aggregate.ID) (uint64, error) {
 // has tells whether the aggregate has that many events.
 func (e edit) has(number uint64) error {
 	if number > e.head {
-		return &noSuchEvent{e.id, number, e.head}
+		return fmt.Errorf("%w: event %d of %s, whose last one is %d", ErrNoSuchEvent, number, e.id, e.head)
 	}
 	return nil
 }

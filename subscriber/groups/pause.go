@@ -41,7 +41,7 @@ func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, chang
 // A member that crashed owns its shards until another one has missed it for the time of a lease; where no other runs, WaitIdle
 // does not return before ctx ends. The error says who holds what then.
 //
-// Errors: [ErrActive] with the context's, [ErrNoGroup], [ErrCorrupt], those of the journal.
+// Errors: [*ActiveError] with the context's, [ErrNoGroup], [ErrCorrupt], those of the journal.
 func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	between := backoff.NewExponentialBackOff(

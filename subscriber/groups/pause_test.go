@@ -69,7 +69,7 @@ func TestAPauseLetsHandlersFinish(t *testing.T) {
 	require.NoError(t, s.Pause(t.Context(), group, topic))
 	brief, cancel := context.WithTimeout(t.Context(), config.LeaseDuration/2)
 	defer cancel()
-	require.ErrorIs(t, s.WaitIdle(brief, group, topic), groups.ErrActive, "a message is out")
+	require.ErrorAs(t, s.WaitIdle(brief, group, topic), new(*groups.ActiveError), "a message is out")
 
 	require.NoError(t, msg.Context().Err())
 	msg.Ack()

@@ -25,7 +25,7 @@ type Removal struct {
 // group, and is called again. It costs what [Groups.CleanUp] does. A few bytes stay: the Resets with which
 // a group of that name would begin.
 //
-// Errors: [ErrActive], [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// Errors: [*ActiveError], [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Remove(ctx context.Context, group, topic string, removal Removal) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	if err := g.remove(ctx, k, removal); err != nil {

@@ -58,7 +58,7 @@ func skippedOf(e checkpoint.Skipped) SkippedEvent {
 // ForgetSkipped deletes the record of a skipped event, as after its effects were made good by hand. The event does not come again by
 // that. It costs two reads and a write.
 //
-// Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], [ErrFenced] if the event was skipped again at this moment, those of the journal, the context's.
+// Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced if the event was skipped again at this moment, those of the journal, the context's.
 func (g *Groups) ForgetSkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	if err := g.forgetSkipped(ctx, checkpoint.Key{Group: group, Topic: id.Type}, id, number); err != nil {
 		return fmt.Errorf("forget that event %d of %s was skipped by consumer group %q: %w", number, id, group, err)

@@ -325,6 +325,6 @@ func TestReactionsGetEventsOfOldTypesAsThoseOfToday(t *testing.T) {
 
 		config.Definitions = []aggregate.AnyDefinition{accounts, accounts}
 		_, err = sqlprojection.New(w.db, config)
-		require.ErrorIs(t, err, sqlprojection.ErrInvalidConfig)
+		require.ErrorAs(t, err, new(*sqlprojection.ConfigError))
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -21,7 +22,9 @@ func (a *app) explain(err error) string {
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return fmt.Sprintf("cannot reach %s: %v\n%s", a.target, dial, a.whereToLook())
 	}
-	waited := errors.Is(err, groups.ErrActive) || errors.Is(err, readmodel.ErrBehind) // which say what for
+	var active *groups.ActiveError
+	var behind *readmodel.BehindError
+	waited := errors.As(err, &active) || errors.As(err, &behind) // which say what for
 	if errors.Is(err, context.Canceled) && !waited {
 		return "interrupted"
 	}
@@ -45,6 +48,8 @@ func (a *app) whereToLook() string {
 func (a *app) advice(err error) string {
 	var mismatch *journal.DescriptorMismatchError
 	var table *tableMissingError
+	var notNext *groups.NotNextError
+	var behind *readmodel.BehindError
 	switch {
 	case errors.Is(err, store.ErrNotSetUp):
 		return "Set --region (or AWS_REGION) and credentials or --profile; or name a DynamoDB Local with --endpoint or $" + endpointEnv + "."
@@ -69,13 +74,13 @@ func (a *app) advice(err error) string {
 		return "`millrace groups` lists them. A group comes into being when it first subscribes."
 	case errors.Is(err, groups.ErrLeftovers):
 		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
-	case errors.Is(err, groups.ErrNotParked), errors.Is(err, groups.ErrNotNext):
+	case errors.Is(err, groups.ErrNotParked), errors.As(err, &notNext):
 		return "`millrace group behind` shows what holds a group up, and with which event it goes on."
 	case errors.Is(err, groups.ErrElsewhere):
 		return "They are read and changed in the store that its members use. docs/sql.md, under Operating it, tells how."
 	case errors.Is(err, groups.ErrNotSkipped):
 		return "`millrace group skipped` lists those that were."
-	case errors.Is(err, groups.ErrFenced):
+	case errors.Is(err, subscriber.ErrFenced):
 		return "Do it again."
 	case errors.Is(err, journal.ErrThrottled):
 		return "Try later, or give the tables more capacity."
@@ -85,7 +90,7 @@ func (a *app) advice(err error) string {
 		return "`millrace model` lists them. One comes into being when a program first opens it; --model-table names another table."
 	case errors.Is(err, readmodel.ErrNoGeneration):
 		return "`millrace model NAME` lists them."
-	case errors.Is(err, readmodel.ErrBehind):
+	case errors.As(err, &behind):
 		return "`millrace model catch-up` waits, and --max-lag says how far behind is near enough."
 	case errors.Is(err, readmodel.ErrServing):
 		return "`millrace model switch` has queries read another one, and `millrace model rollback` the one before."

@@ -185,7 +185,8 @@ func (a *app) runRemove(ctx context.Context, name, topic string, force, yes bool
 	progress, count := a.rowProgress()
 	err = g.Remove(ctx, name, topic, groups.Removal{Force: force, Progress: func(n int) { rows += n; count(n) }})
 	progress.Done()
-	if errors.Is(err, groups.ErrActive) {
+	var active *groups.ActiveError
+	if errors.As(err, &active) {
 		return fmt.Errorf("%w; or, if they have crashed, remove the group with --force", err)
 	}
 	if err != nil {

@@ -72,7 +72,8 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 		if done.Events > 0 {
 			a.note("%s so far. Run it again to go on.", output.Counted(done.Events, "event", "events"))
 		}
-		if errors.Is(err, archive.ErrDifferentHistory) {
+		var history *archive.HistoryError
+		if errors.As(err, &history) {
 			a.note("Nothing of that aggregate was changed. --skip-different goes on with the others.")
 		}
 		return err
@@ -84,7 +85,7 @@ func (a *app) runImport(ctx context.Context, path string, o importOptions) error
 		return err
 	}
 	if different > 0 {
-		return fmt.Errorf("%w: %s of the journal are not those of the archive", archive.ErrDifferentHistory, output.Counted(different, "aggregate", "aggregates"))
+		return fmt.Errorf("different history: %s of the journal are not those of the archive", output.Counted(different, "aggregate", "aggregates"))
 	}
 	return nil
 }

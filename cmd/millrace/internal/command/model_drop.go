@@ -70,7 +70,8 @@ func (a *app) runDrop(ctx context.Context, m *readmodel.Model, g readmodel.Gener
 	}
 	err := m.Drop(ctx, g, options...)
 	progress.Done()
-	if errors.Is(err, groups.ErrActive) {
+	var active *groups.ActiveError
+	if errors.As(err, &active) {
 		return fmt.Errorf("%w; the generation is dropped, so repeat the command, with --force if they have crashed", err)
 	}
 	if err != nil {

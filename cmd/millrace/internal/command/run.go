@@ -63,8 +63,9 @@ func (e *usageError) Error() string { return e.reason }
 // isUsage tells of what only flags can have caused.
 func isUsage(err error) bool {
 	var wrong *usageError
+	var config *readmodel.ConfigError
 	return errors.As(err, &wrong) || errors.Is(err, store.ErrEndpoint) || errors.Is(err, journal.ErrInvalidConfig) ||
-		errors.Is(err, readmodel.ErrInvalidConfig)
+		errors.As(err, &config)
 }
 
 func wrongUsage(format string, args ...any) error {
