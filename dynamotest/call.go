@@ -1,7 +1,13 @@
 package dynamotest
 
 import (
+	"maps"
 	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
@@ -25,6 +31,10 @@ type Call struct {
 
 	Err    error    // as the client gets it; an SDK type such as *types.ConditionalCheckFailedException, not to be changed
 	Faults []string // what was done to it, by the names of the functions that make the faults
+
+	// Late marks a request that reached the database after its client had given it up; see [Late]. The call of that
+	// client is another one, with the error that it got.
+	Late bool
 }
 
 // Capacity is what a call consumed of a table, or of an index of it.
@@ -55,26 +65,92 @@ func (c *Call) charge(cost *engine.Cost) {
 	}
 }
 
-type observer struct{ see func(Call) }
-
-// Observe calls see after each call, until stop is called; calls that are under way then may still be seen. It runs in the goroutine that serves the call, before
-// the client gets the reply.
-func (db *DB) Observe(see func(Call)) (stop func()) {
-	o := &observer{see}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	all := append(slices.Clone(*db.observers.Load()), o)
-	db.observers.Store(&all)
-	return func() {
-		db.mu.Lock()
-		defer db.mu.Unlock()
-		left := slices.DeleteFunc(slices.Clone(*db.observers.Load()), func(other *observer) bool { return other == o })
-		db.observers.Store(&left)
+// read fills in what a reply through a [Proxy] says of a call.
+func (c *Call) read(in, out any) {
+	switch out := out.(type) {
+	case *dynamodb.GetItemOutput:
+		if out.Item != nil {
+			c.Items = 1
+		}
+		c.consumed(out.ConsumedCapacity)
+	case *dynamodb.QueryOutput:
+		c.Items, c.Scanned = int(out.Count), int(out.ScannedCount)
+		c.consumed(out.ConsumedCapacity)
+	case *dynamodb.ScanOutput:
+		c.Items, c.Scanned = int(out.Count), int(out.ScannedCount)
+		c.consumed(out.ConsumedCapacity)
+	case *dynamodb.PutItemOutput:
+		c.Items = 1
+		c.consumed(out.ConsumedCapacity)
+	case *dynamodb.UpdateItemOutput:
+		c.Items = 1
+		c.consumed(out.ConsumedCapacity)
+	case *dynamodb.DeleteItemOutput:
+		c.Items = 1
+		c.consumed(out.ConsumedCapacity)
+	case *dynamodb.BatchGetItemOutput:
+		for _, items := range out.Responses {
+			c.Items += len(items)
+		}
+		c.consumedAll(out.ConsumedCapacity)
+	case *dynamodb.BatchWriteItemOutput:
+		for table, asked := range in.(*dynamodb.BatchWriteItemInput).RequestItems { //nolint:forcetypeassert // of one operation
+			c.Items += len(asked) - len(out.UnprocessedItems[table])
+		}
+		c.consumedAll(out.ConsumedCapacity)
+	case *dynamodb.TransactGetItemsOutput:
+		for _, response := range out.Responses {
+			if response.Item != nil {
+				c.Items++
+			}
+		}
+		c.consumedAll(out.ConsumedCapacity)
+	case *dynamodb.TransactWriteItemsOutput:
+		for _, action := range in.(*dynamodb.TransactWriteItemsInput).TransactItems { //nolint:forcetypeassert // of one operation
+			if action.ConditionCheck == nil {
+				c.Items++
+			}
+		}
+		c.consumedAll(out.ConsumedCapacity)
 	}
 }
 
-func (db *DB) observe(c Call) {
-	for _, o := range *db.observers.Load() {
-		o.see(c)
+func (c *Call) consumedAll(all []types.ConsumedCapacity) {
+	for _, one := range all {
+		c.consumed(&one)
 	}
+}
+
+// consumed adds what a reply reports for a table. Where it reports indexes apart, those are apart here too.
+func (c *Call) consumed(by *types.ConsumedCapacity) {
+	if by == nil {
+		return
+	}
+	table := aws.ToString(by.TableName)
+	if by.Table == nil {
+		c.consume(table, "", by.CapacityUnits)
+		return
+	}
+	c.consume(table, "", by.Table.CapacityUnits)
+	for _, indexes := range []map[string]types.Capacity{by.GlobalSecondaryIndexes, by.LocalSecondaryIndexes} {
+		for _, index := range slices.Sorted(maps.Keys(indexes)) {
+			c.consume(table, index, indexes[index].CapacityUnits)
+		}
+	}
+}
+
+func (c *Call) consume(table, index string, units *float64) {
+	consumed := Capacity{Table: table, Index: index}
+	if isRead(c.Operation) {
+		consumed.ReadUnits = aws.ToFloat64(units)
+	} else {
+		consumed.WriteUnits = aws.ToFloat64(units)
+	}
+	c.ReadUnits += consumed.ReadUnits
+	c.WriteUnits += consumed.WriteUnits
+	c.Capacity = append(c.Capacity, consumed)
+}
+
+func isRead(operation string) bool {
+	return operation == "Query" || operation == "Scan" || strings.Contains(operation, "Get")
 }

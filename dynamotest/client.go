@@ -72,28 +72,41 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("dynamotest: a request for %s came to the HTTP client of a database in memory: "+
 			"a client with another endpoint needs another HTTPClient", request.URL.Host)
 	}
-	var body []byte
-	if request.Body != nil {
-		buffer := bytes.NewBuffer(make([]byte, 0, max(request.ContentLength, 0)+bytes.MinRead))
-		_, err := buffer.ReadFrom(request.Body)
-		body = buffer.Bytes()
-		if closeErr := request.Body.Close(); err == nil {
-			err = closeErr
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read the request: %w", err)
-		}
-	}
-	answer, err := t.db.serve(request.Context(), request.Header, body)
+	body, err := readAll(request)
 	if err != nil {
 		return nil, err
 	}
+	reply, err := t.db.serve(request.Context(), request.Header, body)
+	if err != nil {
+		return nil, err
+	}
+	return reply.response(request), nil
+}
+
+// readAll reads the body of a request.
+func readAll(request *http.Request) ([]byte, error) {
+	if request.Body == nil {
+		return nil, nil
+	}
+	buffer := bytes.NewBuffer(make([]byte, 0, max(request.ContentLength, 0)+bytes.MinRead))
+	_, err := buffer.ReadFrom(request.Body)
+	if closeErr := request.Body.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the request: %w", err)
+	}
+	return buffer.Bytes(), nil
+}
+
+// response is the answer as an HTTP client gets it.
+func (a answer) response(to *http.Request) *http.Response {
 	return &http.Response{
-		StatusCode: answer.status, Status: fmt.Sprint(answer.status, " ", http.StatusText(answer.status)),
+		StatusCode: a.status, Status: fmt.Sprint(a.status, " ", http.StatusText(a.status)),
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        answer.header(),
-		Body:          io.NopCloser(bytes.NewReader(answer.body)),
-		ContentLength: int64(len(answer.body)),
-		Request:       request,
-	}, nil
+		Header:        a.header(),
+		Body:          io.NopCloser(bytes.NewReader(a.body)),
+		ContentLength: int64(len(a.body)),
+		Request:       to,
+	}
 }

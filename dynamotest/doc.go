@@ -49,13 +49,29 @@
 //		// here one part of the transaction is written, and the other is not
 //	}))
 //
+// A request can reach the database after its client has given it up, the hardest case for a retry to get right:
+//
+//	late := db.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+//	... // the client sees its connection break, and perhaps writes something else
+//	late.Arrive()
+//
 // The SDK retries neither a conflict nor a transaction that was cancelled, whatever the reason; a write of a batch that
 // conflicts comes back unprocessed. The rest it retries, but here without long pauses; see [DB.Client].
+//
+// # Other databases
+//
+// [NewProxy] puts the same faults, conditions and recordings in front of any client: one for DynamoDB Local or AWS, or
+// one of several that share a DB, so that only one program of the test is harmed:
+//
+//	proxy := dynamotest.NewProxy(t, client)
+//	shop := NewShop(proxy.Client())
+//	proxy.Inject(dynamotest.Throttle(), dynamotest.On("Query"))
 //
 // # Time
 //
 // [DB.Clock] is the database's time. Move it to let items expire and changes reach their indexes; freeze it to decide
-// yourself. Nothing runs in the background, so a database also lives in a bubble of testing/synctest.
+// yourself. Nothing runs in the background except the requests that [LateBy] has delayed, which Close drops, so a
+// database also lives in a bubble of testing/synctest.
 //
 // # Round trips and cost
 //

@@ -20,16 +20,16 @@ import (
 
 // draws gives the random numbers of one injection.
 type draws struct {
-	db        *DB
+	of        *injector
 	injection uint64
 
 	mu     sync.Mutex
 	counts map[uint64]uint64 // how often the same call came
 }
 
-// of gives the random numbers of one call, when they are asked for. They depend on the seed, the injection, the call,
+// random returns the source of random numbers of one call, which is made when it is asked for. They depend on the seed, the injection, the call,
 // and how often the same call came before; not on what other calls there were.
-func (d *draws) of(operation string, in any, touches []engine.Touch) func() *rand.Rand {
+func (d *draws) random(operation string, in any, touches []engine.Touch) func() *rand.Rand {
 	var r *rand.Rand
 	return func() *rand.Rand {
 		if r == nil {
@@ -38,8 +38,8 @@ func (d *draws) of(operation string, in any, touches []engine.Touch) func() *ran
 			nth := d.counts[call]
 			d.counts[call]++
 			d.mu.Unlock()
-			d.db.drew.Store(true)
-			r = rand.New(rand.NewPCG(d.db.seed, call+nth)) //nolint:gosec // not for secrets
+			d.of.drew.Store(true)
+			r = rand.New(rand.NewPCG(d.of.seed, call+nth)) //nolint:gosec // not for secrets
 		}
 		return r
 	}

@@ -78,6 +78,42 @@ func ExampleDB_Record() {
 	// UpdateItem [accounts] 1 write unit
 }
 
+// A caller gives up and tells its user that nothing was withdrawn. Then the request arrives.
+func ExampleLate() {
+	db := dynamotest.Open()
+	defer db.Close()
+	client, ctx := db.Client(), context.Background()
+	createAccounts(ctx, client, "alice", 100)
+
+	late := db.Inject(dynamotest.Late(), dynamotest.On("UpdateItem"))
+	noRetries := db.Client(func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	err := Withdraw(ctx, noRetries, "alice", 30)
+	fmt.Println("failed:", err != nil, "balance:", balance(ctx, client, "alice"))
+
+	late.Arrive()
+	fmt.Println("balance:", balance(ctx, client, "alice"))
+	// Output:
+	// failed: true balance: 100
+	// balance: 70
+}
+
+// Two programs share a database, and the connection of one of them breaks. The database may also be DynamoDB Local or AWS.
+func ExampleProxy() {
+	db := dynamotest.Open()
+	defer db.Close()
+	client, ctx := db.Client(), context.Background()
+	createAccounts(ctx, client, "alice", 100)
+	proxy := dynamotest.OpenProxy(client) // in a test: dynamotest.NewProxy(t, client)
+	defer proxy.Close()
+
+	proxy.Inject(dynamotest.CutConnection())
+	fmt.Println("through the proxy:", Withdraw(ctx, proxy.Client(), "alice", 30) == nil)
+	fmt.Println("beside it:", Withdraw(ctx, client, "alice", 30) == nil)
+	// Output:
+	// through the proxy: false
+	// beside it: true
+}
+
 func ExampleDelayIndex() {
 	db := dynamotest.Open()
 	defer db.Close()

@@ -16,13 +16,15 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// Fault is something that DynamoDB, or the network on the way to it, does to a call. [DB.Inject] puts it in place.
+// Fault is something that DynamoDB, or the network on the way to it, does to a call. Inject of a [DB] or a [Proxy] puts it
+// in place.
 type Fault struct {
 	name string
 	on   []string // operations that it can happen to; nil for all
 	// pushesBack is whether what happens to an index happens to writes of its table.
 	pushesBack bool
 	waits      bool // it happens, if at all, when it comes to its pause
+	inside     bool // the database, so that a Proxy cannot do it
 	// strike makes the fault happen to a call, and tells whether it can.
 	strike func(p *plan, s strike) bool
 	delay  func(*rand.Rand) time.Duration // of a change on its way to an index
@@ -30,6 +32,7 @@ type Fault struct {
 
 // strike is a fault that is about to happen to a call.
 type strike struct {
+	by        *Injection
 	operation string
 	input     any
 	hits      []int // of the plan's touches
@@ -123,6 +126,27 @@ func LoseReply() Fault {
 	}}
 }
 
+// Pause makes a call wait, while pause runs, before it reaches the database. If the client's context ends meanwhile, which
+// pause itself may arrange, the call has no effect. For pause see [Hold].
+func Pause(pause func(context.Context)) Fault {
+	mustBe(pause != nil, "Pause(nil): it needs something to do")
+	return Fault{name: "Pause", waits: true, strike: func(p *plan, s strike) bool {
+		p.before = append(p.before, func(ctx context.Context) { s.pause(ctx, pause) })
+		return true
+	}}
+}
+
+// PauseReply makes a call wait, while pause runs, after it took effect and before the reply reaches the client. If the
+// client's context ends meanwhile, it gets no reply. It does not happen to calls that another fault refuses. For pause see
+// [Hold].
+func PauseReply(pause func(context.Context)) Fault {
+	mustBe(pause != nil, "PauseReply(nil): it needs something to do")
+	return Fault{name: "PauseReply", waits: true, strike: func(p *plan, s strike) bool {
+		p.replied = append(p.replied, func(ctx context.Context) { s.pause(ctx, pause) })
+		return true
+	}}
+}
+
 // Latency delays a call by a time between two bounds. It is spent by the clock of the machine, before the call
 // takes effect; if the client's context ends before it is over, the call has none.
 func Latency(least, most time.Duration) Fault {
@@ -156,12 +180,25 @@ func SmallPages(n int) Fault {
 	}}
 }
 
+// Hide leaves items out of the pages of Query and Scan, such as those that an index does not have yet. The function is
+// called for each item that a page has, and must not change it.
+func Hide(hidden func(item map[string]types.AttributeValue) bool) Fault {
+	mustBe(hidden != nil, "Hide(nil): it needs to know what to hide")
+	return Fault{name: "Hide", on: []string{"Query", "Scan"}, strike: func(p *plan, _ strike) bool {
+		if p.answered() {
+			return false
+		}
+		p.hidden = append(p.hidden, hidden)
+		return true
+	}}
+}
+
 // DelayIndex makes global indexes lag behind their tables: each change arrives after a time between two bounds, by
 // the database's [Clock]. Changes of one item stay in order, those of different items need not. A change that is on
 // its way stays so when the fault is removed. Of the conditions of [DB.Inject], On and Matching do not go with it.
 func DelayIndex(least, most time.Duration) Fault {
 	checkBounds("DelayIndex", least, most)
-	return Fault{name: "DelayIndex", delay: func(r *rand.Rand) time.Duration { return between(r, least, most) }}
+	return Fault{name: "DelayIndex", inside: true, delay: func(r *rand.Rand) time.Duration { return between(r, least, most) }}
 }
 
 // Hold makes a transaction of writes wait, while pause runs, after its conditions were found true and before
@@ -173,7 +210,7 @@ func DelayIndex(least, most time.Duration) Fault {
 // use the database. Calls with its context do not meet the same Hold again.
 func Hold(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Hold(nil): it needs something to do")
-	return Fault{name: "Hold", on: []string{"TransactWriteItems"}, waits: true, strike: func(p *plan, s strike) bool {
+	return Fault{name: "Hold", on: []string{"TransactWriteItems"}, waits: true, inside: true, strike: func(p *plan, s strike) bool {
 		p.held = append(p.held, func(ctx context.Context) { s.pause(ctx, pause) })
 		return true
 	}}
@@ -185,7 +222,7 @@ func Hold(pause func(context.Context)) Fault {
 // writes one item. For pause see [Hold].
 func Tear(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Tear(nil): it needs something to do")
-	return Fault{name: "Tear", on: []string{"TransactWriteItems"}, waits: true, strike: func(p *plan, s strike) bool {
+	return Fault{name: "Tear", on: []string{"TransactWriteItems"}, waits: true, inside: true, strike: func(p *plan, s strike) bool {
 		in, ok := s.input.(*dynamodb.TransactWriteItemsInput)
 		if !ok {
 			return false

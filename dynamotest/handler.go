@@ -44,9 +44,13 @@ type answer struct {
 	body   []byte
 	id     uint64
 	at     time.Time
+	as     http.Header // of the database behind a Proxy; nil for a DB
 }
 
 func (a answer) header() http.Header {
+	if a.as != nil {
+		return a.as
+	}
 	return http.Header{
 		"Content-Type":     {"application/x-amz-json-1.0"},
 		"Content-Length":   {strconv.Itoa(len(a.body))},

@@ -12,7 +12,7 @@ import (
 
 // Injection is a fault in place. It is safe for concurrent use.
 type Injection struct {
-	db         *DB
+	of         *injector
 	fault      Fault
 	operations []string
 	table      string
@@ -32,27 +32,27 @@ type Injection struct {
 // Inject puts a fault in place. Without conditions it happens to every call that it can happen to, those on tables
 // included. Several faults can happen to one call; of those that end it, the one injected first counts. A condition
 // that makes no sense, such as an operation that does not exist, panics: the test would pass without its fault.
-func (db *DB) Inject(fault Fault, when ...When) *Injection {
-	i := &Injection{db: db, fault: fault, times: -1, chance: 1}
+func (f *injector) Inject(fault Fault, when ...When) *Injection {
+	i := &Injection{of: f, fault: fault, times: -1, chance: 1}
 	for _, condition := range when {
 		condition(i)
 	}
 	i.check()
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	i.draws = draws{db: db, injection: db.injected, counts: map[uint64]uint64{}}
-	db.injected++
-	all := append(slices.Clone(*db.injections.Load()), i)
-	db.injections.Store(&all)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i.draws = draws{of: f, injection: f.injected, counts: map[uint64]uint64{}}
+	f.injected++
+	all := append(slices.Clone(*f.injections.Load()), i)
+	f.injections.Store(&all)
 	return i
 }
 
-// Remove ends the fault.
+// Remove ends the fault. Requests that [Late] has delayed are still on their way.
 func (i *Injection) Remove() {
-	i.db.mu.Lock()
-	defer i.db.mu.Unlock()
-	left := slices.DeleteFunc(slices.Clone(*i.db.injections.Load()), func(other *Injection) bool { return other == i })
-	i.db.injections.Store(&left)
+	i.of.mu.Lock()
+	defer i.of.mu.Unlock()
+	left := slices.DeleteFunc(slices.Clone(*i.of.injections.Load()), func(other *Injection) bool { return other == i })
+	i.of.injections.Store(&left)
 }
 
 // Fired tells to how many calls the fault has happened, or for [DelayIndex] to how many changes.
@@ -62,20 +62,26 @@ func (i *Injection) Fired() int {
 	return i.fired
 }
 
-// Storm injects every fault of this package but [Refuse], each with a chance at each call; those that wait do so for a
-// millisecond, and indexes lag by up to 100. Conflicts reach the caller, as the SDK does not retry them. Calm ends
-// it.
-func (db *DB) Storm(chance float64) (calm func()) {
+// Storm injects the faults of this package, each with a chance at each call, except those that need to know more:
+// [Refuse], [Hide], [Pause] and [PauseReply]. Faults that wait do so for a millisecond; indexes lag, and late requests
+// arrive, by up to 100. Conflicts reach the caller, as the SDK does not retry them. Calm ends it, and lets the requests
+// that are on their way arrive.
+func (f *injector) Storm(chance float64) (calm func()) {
 	var all []*Injection
 	for _, fault := range []Fault{
 		Throttle(), InternalError(), Conflict(), CutConnection(), LoseReply(), Unprocessed(1), SmallPages(1),
 		Latency(0, time.Millisecond), Hold(For(time.Millisecond)), Tear(For(time.Millisecond)), DelayIndex(0, 100*time.Millisecond),
+		LateBy(0, 100*time.Millisecond),
 	} {
-		all = append(all, db.Inject(fault, Chance(chance)))
+		if fault.inside && f.isRemote {
+			continue
+		}
+		all = append(all, f.Inject(fault, Chance(chance)))
 	}
 	return func() {
 		for _, i := range all {
 			i.Remove()
+			i.Arrive()
 		}
 	}
 }
@@ -92,11 +98,11 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 	if !ok || i.isSpent() {
 		return
 	}
-	random := i.draws.of(operation, in, p.touches)
+	random := i.draws.random(operation, in, p.touches)
 	if i.chance < 1 && random().Float64() >= i.chance {
 		return
 	}
-	s := strike{operation: operation, input: in, hits: hits, random: random}
+	s := strike{by: i, operation: operation, input: in, hits: hits, random: random}
 	s.pause = func(ctx context.Context, do func(context.Context)) {
 		if i.fire(func() bool { return true }) { // unless another call was first
 			p.faults = append(p.faults, i.fault.name)
@@ -138,7 +144,7 @@ func (i *Injection) concerns(touch engine.Touch) bool {
 	if i.index == "" || i.index == touch.Index {
 		return true
 	}
-	return i.fault.pushesBack && touch.Writes && i.db.engine.HasIndex(touch.Table, i.index)
+	return i.fault.pushesBack && touch.Writes && i.of.to.hasIndex(touch.Table, i.index)
 }
 
 func (i *Injection) has(key value.Item) bool {
@@ -191,9 +197,9 @@ func (i *Injection) fire(strike func() bool) bool {
 }
 
 // indexDelay is how long a change takes to an index: the longest of the delays that are in place.
-func (db *DB) indexDelay(table, index string, key func() value.Item) time.Duration {
+func (f *injector) indexDelay(table, index string, key func() value.Item) time.Duration {
 	var longest time.Duration
-	for _, i := range *db.injections.Load() {
+	for _, i := range *f.injections.Load() {
 		if i.fault.delay == nil {
 			continue
 		}
@@ -201,7 +207,7 @@ func (db *DB) indexDelay(table, index string, key func() value.Item) time.Durati
 		if !i.concerns(touch) {
 			continue
 		}
-		random := i.draws.of("", nil, []engine.Touch{touch})
+		random := i.draws.random("", nil, []engine.Touch{touch})
 		if i.chance < 1 && random().Float64() >= i.chance {
 			continue
 		}
@@ -213,9 +219,9 @@ func (db *DB) indexDelay(table, index string, key func() value.Item) time.Durati
 }
 
 // neverFired are the faults in place that did not happen.
-func (db *DB) neverFired() []string {
+func (f *injector) neverFired() []string {
 	var names []string
-	for _, i := range *db.injections.Load() {
+	for _, i := range *f.injections.Load() {
 		if i.Fired() == 0 {
 			names = append(names, i.fault.name)
 		}

@@ -13,6 +13,7 @@ import (
 // operation is one of DynamoDB's.
 type operation struct {
 	input      func() any // a new one, to be filled
+	output     func() any // likewise
 	parameters parameters
 	run        func(db *engine.Database, c *engine.Cost, in any, f *engine.Interference) (out any, err error)
 }
@@ -62,6 +63,7 @@ var operations = map[string]operation{
 func withInterference[In, Out any](run func(*engine.Database, *engine.Cost, *In, *engine.Interference) (*Out, error), supported ...string) operation {
 	return operation{
 		input:      func() any { return new(In) },
+		output:     func() any { return new(Out) },
 		parameters: parametersOf(reflect.TypeFor[In](), supported),
 		run: func(db *engine.Database, c *engine.Cost, in any, f *engine.Interference) (any, error) {
 			return result(run(db, c, in.(*In), f)) //nolint:forcetypeassert // made above
@@ -87,14 +89,12 @@ func result[Out any](out *Out, err error) (any, error) {
 	return out, nil
 }
 
-// operationOf finds the operation that a request is for. The request must be signed, but any signature does.
+// operationOf returns the operation that a request is for. The request must be signed, but any signature does.
 func operationOf(header http.Header) (name string, op operation, err error) {
-	const api = "DynamoDB_20120810."
-	target := header.Get("X-Amz-Target")
-	name, ok := strings.CutPrefix(target, api)
+	name, isDynamoDB := nameOf(header)
 	op, known := operations[name]
 	switch {
-	case !ok:
+	case !isDynamoDB:
 		return name, op, apierror.UnknownOperation("this is no request to DynamoDB: it has no header X-Amz-Target such as %sListTables", api)
 	case !known:
 		return name, op, apierror.UnknownOperation("dynamotest does not support the operation %s", name)
@@ -102,4 +102,11 @@ func operationOf(header http.Header) (name string, op operation, err error) {
 		return name, op, apierror.MissingAuthentication("Request is missing Authentication Token")
 	}
 	return name, op, nil
+}
+
+const api = "DynamoDB_20120810."
+
+// nameOf returns the name of the operation that a request is for.
+func nameOf(header http.Header) (name string, isDynamoDB bool) {
+	return strings.CutPrefix(header.Get("X-Amz-Target"), api)
 }

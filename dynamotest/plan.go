@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
 // plan is what faults do to one call.
@@ -21,6 +22,10 @@ type plan struct {
 	cut       bool
 	refusal   error
 	loseReply bool
+	late      *lateness
+	before    []func(context.Context)
+	replied   []func(context.Context)
+	hidden    []func(value.Item) bool
 	page      int
 	throttled []bool // of touches, in a batch
 	withheld  []bool
@@ -30,13 +35,13 @@ type plan struct {
 }
 
 // plan finds the faults that happen to a call.
-func (db *DB) plan(ctx context.Context, operation string, in any) *plan {
+func (f *injector) plan(ctx context.Context, operation string, in any) *plan {
 	p := &plan{}
-	injections := *db.injections.Load()
-	if len(injections) == 0 && len(*db.observers.Load()) == 0 {
+	injections := *f.injections.Load()
+	if len(injections) == 0 && len(*f.observers.Load()) == 0 {
 		return p
 	}
-	p.touches = db.engine.Touches(in)
+	p.touches = f.to.touches(in)
 	for _, i := range injections {
 		i.meet(ctx, p, operation, in)
 	}
@@ -47,7 +52,7 @@ func (db *DB) plan(ctx context.Context, operation string, in any) *plan {
 func (p *plan) answered() bool { return p.refusal != nil || p.cut }
 
 // ended tells whether a fault has decided how the call ends for the client.
-func (p *plan) ended() bool { return p.answered() || p.loseReply }
+func (p *plan) ended() bool { return p.answered() || p.loseReply || p.late != nil }
 
 func (p *plan) refuse(with error) bool {
 	if p.ended() {
@@ -84,33 +89,73 @@ func mark(marks []bool, n int, hits []int) []bool {
 	return marks
 }
 
-// before is what happens on the way to the database.
-func (p *plan) before(ctx context.Context) error {
-	if err := sleep(ctx, p.delay); err != nil {
-		return err
+// onTheWay is what happens before the request reaches the database.
+func (p *plan) onTheWay(ctx context.Context) error {
+	err := sleep(ctx, p.delay)
+	for _, pause := range p.before {
+		if err == nil {
+			pause(ctx)
+			err = ctx.Err()
+		}
 	}
-	if p.cut {
+	switch {
+	case err != nil:
+		return err
+	case p.late != nil:
+		return errLate
+	case p.cut:
 		return errCut
 	}
 	return nil
 }
 
-// run makes the call.
-func (p *plan) run(ctx context.Context, db *engine.Database, op operation, c *engine.Cost, in any) (any, error) {
-	switch in := in.(type) {
-	case *dynamodb.QueryInput:
-		in.Limit = p.limit(in.Limit)
-	case *dynamodb.ScanInput:
-		in.Limit = p.limit(in.Limit)
+// onTheWayBack is what happens before the reply reaches the client.
+func (p *plan) onTheWayBack(ctx context.Context) error {
+	for _, pause := range p.replied {
+		pause(ctx)
 	}
-	return op.run(db, c, in, p.interference(ctx))
+	if p.loseReply {
+		return errLost
+	}
+	return ctx.Err()
 }
 
-func (p *plan) limit(asked *int32) *int32 {
-	if p.page == 0 || asked != nil && int(*asked) <= p.page {
-		return asked
+// limitPage makes pages smaller, where a fault asks for it, and reports whether it changed the input.
+func (p *plan) limitPage(in any) (changed bool) {
+	var limit **int32
+	switch in := in.(type) {
+	case *dynamodb.QueryInput:
+		limit = &in.Limit
+	case *dynamodb.ScanInput:
+		limit = &in.Limit
 	}
-	return aws.Int32(int32(p.page)) //nolint:gosec // smaller than what was asked, or chosen by a test
+	if limit == nil || p.page == 0 || *limit != nil && int(**limit) <= p.page {
+		return false
+	}
+	*limit = aws.Int32(int32(p.page)) //nolint:gosec // smaller than what was asked, or chosen by a test
+	return true
+}
+
+// hide leaves items out of a page, where a fault asks for it, and reports whether it changed the output.
+func (p *plan) hide(out any) (changed bool) {
+	var items *[]value.Item
+	var count *int32
+	switch out := out.(type) {
+	case *dynamodb.QueryOutput:
+		items, count = &out.Items, &out.Count
+	case *dynamodb.ScanOutput:
+		items, count = &out.Items, &out.Count
+	}
+	if p.hidden == nil || items == nil {
+		return false
+	}
+	before := len(*items)
+	*items = slices.DeleteFunc(*items, func(item value.Item) bool {
+		return slices.ContainsFunc(p.hidden, func(hidden func(value.Item) bool) bool { return hidden(item) })
+	})
+	left := before - len(*items)
+	*count -= int32(left) //nolint:gosec // of a page
+	return left > 0
 }
 
 func (p *plan) interference(ctx context.Context) *engine.Interference {

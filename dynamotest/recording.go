@@ -6,9 +6,9 @@ import (
 )
 
 // Record keeps the calls from now on.
-func (db *DB) Record() *Recording {
+func (f *injector) Record() *Recording {
 	r := &Recording{}
-	r.stop = db.Observe(func(c Call) {
+	r.stop = f.Observe(func(c Call) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.calls = append(r.calls, c)
@@ -48,6 +48,15 @@ func (r *Recording) Calls(operations ...string) []Call {
 		}
 	}
 	return calls
+}
+
+// Counts returns how many calls there were of each operation that was called.
+func (r *Recording) Counts() map[string]int {
+	counts := map[string]int{}
+	for _, c := range r.Calls() {
+		counts[c.Operation]++
+	}
+	return counts
 }
 
 // Units are the capacity units that some operations consumed, or all if none is named.

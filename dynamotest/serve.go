@@ -2,7 +2,6 @@ package dynamotest
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -15,66 +14,51 @@ func (db *DB) serve(ctx context.Context, header http.Header, body []byte) (answe
 	if db.closed.Load() {
 		return answer{}, ErrClosed
 	}
-	reply := answer{status: http.StatusOK, id: db.requests.Add(1), at: db.clock.Now()}
-	call := Call{RequestBytes: len(body)}
-	defer func() { db.observe(call) }()
-	out, err := db.attempt(ctx, header, body, &call)
-	switch {
-	case isBroken(err):
-		call.Err = err
+	id, at := db.requests.Add(1), db.clock.Now()
+	r, err := db.read(header, body)
+	var reply answer
+	if err != nil {
+		reply = refused(err)
+		db.observe(Call{Operation: r.name, RequestBytes: len(body), ReplyBytes: len(reply.body), Err: err})
+	} else if reply, err = db.injector.serve(ctx, r); err != nil {
 		return answer{}, err
-	case err != nil:
-		call.Err = err
-		reply.status, reply.body = wire.EncodeError(err)
-	default:
-		reply.body = wire.AppendTo(make([]byte, 0, initialReplySize), out)
 	}
-	call.ReplyBytes = len(reply.body)
+	reply.id, reply.at = id, at
 	return reply, nil
 }
 
-// isBroken tells whether the client gets no answer.
-func isBroken(err error) bool {
-	return errors.Is(err, errCut) || errors.Is(err, errLost) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+// read decodes a request. The error is DynamoDB's.
+func (db *DB) read(header http.Header, body []byte) (request, error) {
+	name, op, err := operationOf(header)
+	r := request{name: name, op: op, body: body}
+	if err != nil {
+		return r, err
+	}
+	r.in = op.input()
+	if err := wire.Decode(body, r.in); err != nil {
+		return r, err
+	}
+	return r, op.parameters.check(name, r.in)
 }
 
-// attempt makes a call with the faults that happen to it. The error is DynamoDB's, or that of a broken connection.
-func (db *DB) attempt(ctx context.Context, header http.Header, body []byte, call *Call) (out any, err error) {
-	name, op, err := operationOf(header)
-	call.Operation = name
-	if err != nil {
-		return nil, err
-	}
-	in := op.input()
-	if err := wire.Decode(body, in); err != nil {
-		return nil, err
-	}
-	if err := op.parameters.check(name, in); err != nil {
-		return nil, err
-	}
-	p := db.plan(ctx, name, in)
-	defer func() { call.note(p) }()
-	if err := p.before(ctx); err != nil {
-		return nil, err
-	}
-	if p.refusal != nil {
-		return nil, p.refusal
-	}
+// perform makes a call.
+func (db *DB) perform(ctx context.Context, r request, p *plan, call *Call) (answer, error) {
+	p.limitPage(r.in)
 	var cost engine.Cost
-	out, err = p.run(ctx, db.engine, op, &cost, in)
+	out, err := r.op.run(db.engine, &cost, r.in, p.interference(ctx))
 	call.charge(&cost)
-	if p.loseReply {
-		return nil, errLost
-	}
 	if err != nil {
-		return nil, err
+		call.Err = err
+		return refused(err), nil
 	}
-	if err := ctx.Err(); err != nil { // the client has gone in the meantime
-		return nil, err
-	}
-	reportCapacity(in, out, &cost)
-	return out, nil
+	p.hide(out)
+	reportCapacity(r.in, out, &cost)
+	return answer{status: http.StatusOK, body: wire.AppendTo(make([]byte, 0, initialReplySize), out)}, nil
 }
+
+func (db *DB) touches(in any) []engine.Touch { return db.engine.Touches(in) }
+
+func (db *DB) hasIndex(table, index string) bool { return db.engine.HasIndex(table, index) }
 
 const initialReplySize = 512
 

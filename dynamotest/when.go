@@ -90,6 +90,7 @@ func Chance(probability float64) When {
 // check refuses conditions under which the fault can never happen.
 func (i *Injection) check() {
 	f := i.fault
+	mustBe(!f.inside || !i.of.isRemote, "%s happens inside the database, where a Proxy does not reach: inject it with DB.Inject", f.name)
 	mustBe(f.strike != nil || f.delay != nil, "Inject needs a fault made by a function such as Throttle")
 	mustBe(f.delay == nil || i.operations == nil && i.match == nil, "DelayIndex is about no call: On and Matching do not go with it")
 	possible := i.operations

@@ -18,14 +18,18 @@ type Touch struct {
 	Writes bool
 }
 
+// Touches lists what a request is about; see [Touches].
+func (db *Database) Touches(in any) []Touch { return Touches(in, db.keyOf) }
+
 // Touches lists what a request is about: the actions of a transaction in their order, the items of a batch by the
-// names of the tables and then in their order.
-func (db *Database) Touches(in any) []Touch {
+// names of the tables and then in their order. KeyOf returns the key of an item that is to be put in a table, or nil for
+// a table that does not exist.
+func Touches(in any, keyOf KeyOf) []Touch {
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
 		return []Touch{touch(in.TableName, in.Key)}
 	case *dynamodb.PutItemInput:
-		return []Touch{db.touchPut(in.TableName, in.Item)}
+		return []Touch{keyOf.touchPut(in.TableName, in.Item)}
 	case *dynamodb.UpdateItemInput:
 		return []Touch{touchWrite(in.TableName, in.Key)}
 	case *dynamodb.DeleteItemInput:
@@ -52,7 +56,7 @@ func (db *Database) Touches(in any) []Touch {
 			for _, request := range in.RequestItems[table] {
 				switch {
 				case request.PutRequest != nil:
-					all = append(all, db.touchPut(&table, request.PutRequest.Item))
+					all = append(all, keyOf.touchPut(&table, request.PutRequest.Item))
 				case request.DeleteRequest != nil:
 					all = append(all, touchWrite(&table, request.DeleteRequest.Key))
 				default:
@@ -74,7 +78,7 @@ func (db *Database) Touches(in any) []Touch {
 		for i, action := range in.TransactItems {
 			switch {
 			case action.Put != nil:
-				all[i] = db.touchPut(action.Put.TableName, action.Put.Item)
+				all[i] = keyOf.touchPut(action.Put.TableName, action.Put.Item)
 			case action.Update != nil:
 				all[i] = touchWrite(action.Update.TableName, action.Update.Key)
 			case action.Delete != nil:
@@ -120,15 +124,21 @@ func touchWrite(table *string, key value.Item) Touch {
 	return t
 }
 
-// touchPut finds the key of an item that is to be put.
-func (db *Database) touchPut(table *string, item value.Item) Touch {
+// KeyOf returns the key of an item in a table, or nil for a table that does not exist.
+type KeyOf func(table string, item value.Item) value.Item
+
+func (keyOf KeyOf) touchPut(table *string, item value.Item) Touch {
+	return touchWrite(table, keyOf(tableName(aws.ToString(table)), item))
+}
+
+func (db *Database) keyOf(table string, item value.Item) value.Item {
 	db.mu.RLock()
-	t := db.tables[tableName(aws.ToString(table))]
+	t := db.tables[table]
 	db.mu.RUnlock()
 	if t == nil {
-		return touchWrite(table, nil)
+		return nil
 	}
-	return touchWrite(table, t.key.keyOf(item))
+	return t.key.keyOf(item)
 }
 
 // TableName is the name of a table that is named by it or by its ARN.

@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"github.com/aws/smithy-go"
 )
@@ -68,4 +71,16 @@ func statusOf(err smithy.APIError) int {
 	default:
 		return http.StatusBadRequest
 	}
+}
+
+// DecodeError returns the error that the body of a reply holds, with its code and its message.
+func DecodeError(body []byte) error {
+	var reply struct {
+		Type    string `json:"__type"`
+		Message string `json:"message"` // in any case
+	}
+	if err := json.Unmarshal(body, &reply); err != nil {
+		return fmt.Errorf("dynamotest: the reply is no error of DynamoDB: %w", err)
+	}
+	return &smithy.GenericAPIError{Code: reply.Type[strings.LastIndex(reply.Type, "#")+1:], Message: reply.Message}
 }

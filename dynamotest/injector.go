@@ -1,0 +1,144 @@
+package dynamotest
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
+	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
+)
+
+// injector lets faults happen to the requests of a [DB] or a [Proxy], and shows its calls to observers.
+type injector struct {
+	to       destination
+	isRemote bool // it has no engine of its own
+	seed     uint64
+	closed   atomic.Bool
+	drew     atomic.Bool // at random
+	late     lateRequests
+
+	mu         sync.Mutex // held to change what follows, never to read
+	injected   uint64     // ever
+	injections atomic.Pointer[[]*Injection]
+	observers  atomic.Pointer[[]*observer]
+}
+
+// destination is where requests go.
+type destination interface {
+	// touches lists what a request is about, as [engine.Touches] does.
+	touches(in any) []engine.Touch
+	hasIndex(table, index string) bool
+	// perform has a request take effect as the plan changes it, and fills in what the call consumed and its error. An error
+	// means that there is no answer.
+	perform(ctx context.Context, r request, p *plan, c *Call) (answer, error)
+}
+
+// request is one that came in.
+type request struct {
+	name string
+	op   operation
+	in   any
+	body []byte
+	sent *http.Request // nil if it came to a DB
+}
+
+// start prepares an injector for use.
+func (f *injector) start(to destination, isRemote bool, s settings) {
+	f.to, f.isRemote, f.seed = to, isRemote, s.seed
+	f.injections.Store(&[]*Injection{})
+	f.observers.Store(&[]*observer{})
+}
+
+// Close makes every later call fail, so that what outlives its test is noticed. It drops the requests that [Late] has
+// delayed, and waits for those that are just arriving.
+func (f *injector) Close() {
+	f.closed.Store(true)
+	f.late.close()
+}
+
+// closeWith closes the injector when a test ends, and logs what helps to explain a failure.
+func (f *injector) closeWith(t TB) {
+	t.Helper()
+	t.Cleanup(func() {
+		f.Close()
+		if !t.Failed() {
+			return
+		}
+		if f.drew.Load() {
+			t.Logf("dynamotest: faults were drawn with dynamotest.Seed(%d)", f.seed)
+		}
+		if names := f.neverFired(); len(names) > 0 {
+			t.Logf("dynamotest: these faults were injected and did not happen: %s", strings.Join(names, ", "))
+		}
+	})
+}
+
+// serve answers a request with the faults that happen to it. An error means that the connection broke and there is no
+// answer.
+func (f *injector) serve(ctx context.Context, r request) (answer, error) {
+	call := Call{Operation: r.name, RequestBytes: len(r.body)}
+	p := f.plan(ctx, r.name, r.in)
+	reply, err := f.attempt(ctx, r, p, &call)
+	if err != nil {
+		call.Err = err
+	}
+	call.ReplyBytes = len(reply.body)
+	call.note(p)
+	f.observe(call)
+	if p.late != nil {
+		f.delay(ctx, r, p)
+	}
+	return reply, err
+}
+
+func (f *injector) attempt(ctx context.Context, r request, p *plan, call *Call) (answer, error) {
+	if err := p.onTheWay(ctx); err != nil {
+		return answer{}, err
+	}
+	if p.refusal != nil {
+		call.Err = p.refusal
+		return refused(p.refusal), nil
+	}
+	reply, err := f.to.perform(ctx, r, p, call)
+	if err == nil {
+		err = p.onTheWayBack(ctx)
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	return reply, nil
+}
+
+// refused is the answer that is an error.
+func refused(err error) answer {
+	status, body := wire.EncodeError(err)
+	return answer{status: status, body: body}
+}
+
+type observer struct{ see func(Call) }
+
+// Observe calls see after each call, until stop is called; calls that are under way then may still be seen. It runs in
+// the goroutine that serves the call, before the client gets the reply.
+func (f *injector) Observe(see func(Call)) (stop func()) {
+	o := &observer{see}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := append(slices.Clone(*f.observers.Load()), o)
+	f.observers.Store(&all)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		left := slices.DeleteFunc(slices.Clone(*f.observers.Load()), func(other *observer) bool { return other == o })
+		f.observers.Store(&left)
+	}
+}
+
+func (f *injector) observe(c Call) {
+	for _, o := range *f.observers.Load() {
+		o.see(c)
+	}
+}

@@ -1,0 +1,173 @@
+package dynamotest
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
+	"github.com/millrace-dev/millrace/dynamotest/internal/value"
+	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
+)
+
+// Proxy is a way to a database, on which faults happen as in a [DB]: to DynamoDB Local or AWS, or from one of several
+// programs to a DB that they share. It is safe for concurrent use.
+//
+// All faults and conditions of this package do, except [DelayIndex], [Hold] and [Tear], which happen inside the database:
+// Inject refuses them. Each [Call] has the capacity units that the reply reports, if the client asked for them. Requests
+// that are not to DynamoDB's operations on items and tables pass.
+type Proxy struct {
+	injector
+	client  *dynamodb.Client
+	schemas schemas
+}
+
+// NewProxy returns a proxy in front of the database that a client is for, and closes it when the test ends. If the test
+// fails it logs what [New] does.
+func NewProxy(t TB, client *dynamodb.Client, options ...Option) *Proxy {
+	t.Helper()
+	p := OpenProxy(client, options...)
+	p.closeWith(t)
+	return p
+}
+
+// OpenProxy returns a proxy in front of the database that a client is for. Close ends it.
+func OpenProxy(client *dynamodb.Client, options ...Option) *Proxy {
+	s := settingsOf(options)
+	mustBe(s.expiry == 0, "ExpiryDelay is up to the database, and no option of a Proxy")
+	p := &Proxy{client: client, schemas: schemas{client: client, byTable: map[string]schema{}}}
+	p.start(p, true, s)
+	return p
+}
+
+// Client returns a client of the SDK whose requests go through the proxy. It has the options of the client behind the
+// proxy, retries included; others are set by options, as with dynamodb.New.
+func (p *Proxy) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
+	return dynamodb.New(p.client.Options(), append([]func(*dynamodb.Options){func(o *dynamodb.Options) {
+		o.HTTPClient = proxyClient{p}
+	}}, options...)...)
+}
+
+// proxyClient sends requests through a proxy.
+type proxyClient struct{ *Proxy }
+
+// Do serves a request, or passes it on where there is nothing to do or to see.
+func (p proxyClient) Do(sent *http.Request) (*http.Response, error) {
+	if p.closed.Load() {
+		return nil, ErrClosed
+	}
+	behind := p.client.Options().HTTPClient
+	if len(*p.injections.Load()) == 0 && len(*p.observers.Load()) == 0 {
+		return behind.Do(sent)
+	}
+	r, ok, err := readSent(sent)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return behind.Do(sent)
+	}
+	reply, err := p.serve(sent.Context(), r)
+	if err != nil {
+		return nil, err
+	}
+	return reply.response(sent), nil
+}
+
+// readSent reads a request, and leaves it as if it were not read. It reports whether it is one that faults can happen to.
+func readSent(sent *http.Request) (r request, ok bool, err error) {
+	name, _ := nameOf(sent.Header)
+	r = request{name: name, sent: sent}
+	r.op, ok = operations[name]
+	if !ok || sent.Body == nil {
+		return r, false, nil
+	}
+	if r.body, err = readAll(sent); err != nil {
+		return r, false, err
+	}
+	sent.Body = io.NopCloser(bytes.NewReader(r.body))
+	r.in = r.op.input()
+	return r, wire.Decode(r.body, r.in) == nil, nil
+}
+
+func (p *Proxy) touches(in any) []engine.Touch {
+	return engine.Touches(in, func(table string, item value.Item) value.Item { return p.schemas.of(table).keyOf(item) })
+}
+
+func (p *Proxy) hasIndex(table, index string) bool { return p.schemas.of(table).indexes[index] }
+
+// perform sends a request and returns what comes back, both as the plan changes them.
+func (p *Proxy) perform(ctx context.Context, r request, by *plan, call *Call) (answer, error) {
+	changed := by.limitPage(r.in)
+	withheld := takeWithheld(r.in, by.withheld)
+	if withheld != nil && isEmptyBatch(r.in) {
+		out := r.op.output()
+		withheld.putInto(out)
+		return answer{status: http.StatusOK, body: wire.AppendTo(nil, out)}, nil
+	}
+	body := r.body
+	if changed || withheld != nil {
+		body = wire.AppendTo(nil, r.in)
+	}
+	response, err := p.send(ctx, r.sent, body, changed || withheld != nil)
+	if err != nil {
+		return answer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	reply := answer{status: response.StatusCode, as: response.Header}
+	if reply.body, err = io.ReadAll(response.Body); err != nil {
+		return answer{}, fmt.Errorf("read the reply: %w", err)
+	}
+	p.schemas.learn(r.in)
+	if reply.status != http.StatusOK {
+		call.Err = wire.DecodeError(reply.body)
+		return reply, nil
+	}
+	if withheld == nil && by.hidden == nil && len(*p.observers.Load()) == 0 {
+		return reply, nil
+	}
+	out := r.op.output()
+	if err := wire.Decode(reply.body, out); err != nil {
+		return answer{}, fmt.Errorf("dynamotest: read the reply to a %s: %w", r.name, err)
+	}
+	call.read(r.in, out)
+	if hidden := by.hide(out); withheld != nil || hidden {
+		withheld.putInto(out)
+		reply.replace(wire.AppendTo(nil, out))
+	}
+	return reply, nil
+}
+
+// send sends a request whose body may have changed since it was signed.
+func (p *Proxy) send(ctx context.Context, sent *http.Request, body []byte, changed bool) (*http.Response, error) {
+	again := sent.Clone(ctx)
+	again.Body, again.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	o := p.client.Options()
+	if changed && o.Credentials != nil {
+		credentials, err := o.Credentials.Retrieve(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("sign the request as a fault changed it: %w", err)
+		}
+		hash := sha256.Sum256(body)
+		again.Header.Del("Authorization")
+		if err := o.HTTPSignerV4.SignHTTP(ctx, credentials, again, hex.EncodeToString(hash[:]), "dynamodb", o.Region, time.Now()); err != nil {
+			return nil, fmt.Errorf("sign the request as a fault changed it: %w", err)
+		}
+	}
+	return o.HTTPClient.Do(again)
+}
+
+// replace puts another body into a reply.
+func (a *answer) replace(body []byte) {
+	a.body, a.as = body, a.as.Clone()
+	a.as.Set("Content-Length", strconv.Itoa(len(body)))
+	a.as.Del("X-Amz-Crc32")
+}
