@@ -14,7 +14,8 @@
 //	)
 //	router.AddConsumerHandler("order-history", "order", sub, orders.Handle)
 //
-// [NewBatch] makes one that handles runs of events, with one transaction for each.
+// [NewBatch] makes one that handles runs of events, with one transaction for each. [CreateTable] creates a table for
+// the read model.
 //
 // # Conditions
 //

@@ -37,11 +37,14 @@ func pay(amounts ...int) aggregate.Decision[Account] {
 	}
 }
 
+// balances is the table of the read model, with an item for each account.
+var balances = projection.Table{Name: "balances", PartitionKey: "id"}
+
 // balance is a write of the read model: what the balance of an account grows by.
 func balance(id aggregate.ID, by int) types.Update {
 	return types.Update{
-		TableName:                 aws.String("balances"),
-		Key:                       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id.Value}},
+		TableName:                 &balances.Name,
+		Key:                       balances.Key(id.Value),
 		UpdateExpression:          aws.String("ADD balance :by"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":by": &types.AttributeValueMemberN{Value: fmt.Sprint(by)}},
 	}
@@ -114,6 +117,20 @@ func ExampleConfig_definitions() {
 	// Output: anna has 5
 }
 
+// A program creates the table of its read model at every start. Only the first one does anything.
+func ExampleCreateTable() {
+	ctx := context.Background()
+	client := dynamotest.Open().Client() // any *dynamodb.Client
+	orders := projection.Table{Name: "orders", PartitionKey: "customer", SortKey: "order"}
+	for range 2 {
+		check(projection.CreateTable(ctx, client, orders))
+	}
+	out, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &orders.Name, Key: orders.Key("anna", "order-1")})
+	check(err)
+	fmt.Println("attributes:", len(out.Item))
+	// Output: attributes: 0
+}
+
 // bank has a journal of accounts and a table of their balances.
 type bank struct {
 	db     *dynamotest.DB
@@ -127,12 +144,7 @@ func open() *bank {
 	db := dynamotest.Open()
 	client := db.Client()
 	check(journal.Create(ctx, client, journal.Config{Shards: 1}))
-	check(journal.EnsureTable(ctx, client, &dynamodb.CreateTableInput{
-		TableName:            aws.String("balances"),
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		BillingMode:          types.BillingModePayPerRequest,
-	}))
+	check(projection.CreateTable(ctx, client, balances))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	check(err)
 	return &bank{db: db, client: client, j: j, last: map[string]uint64{}}
@@ -173,7 +185,7 @@ func (b *bank) follow(group string, p *projection.Projection) {
 
 func (b *bank) show(id string) {
 	out, err := b.client.GetItem(context.Background(), &dynamodb.GetItemInput{
-		TableName: aws.String("balances"), Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}},
+		TableName: &balances.Name, Key: balances.Key(id),
 	})
 	check(err)
 	fmt.Println(id, "has", out.Item["balance"].(*types.AttributeValueMemberN).Value)
