@@ -1,31 +1,32 @@
-// Command quickstart shows the path from a decision to a consumer: an account takes commands, and a Watermill
-// router hears of the events.
+// Command quickstart stores the events of bank accounts and keeps a read model of their balances.
 package main
 
 import (
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"log"
+	"os/signal"
+	"syscall"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/google/uuid"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/examples/internal/dynamo"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// An account is its state, its events and its decisions.
-
-type Account struct{ Balance int }
-
-type Events = aggregate.Events[Account]
-
+// An account is an aggregate: a state that only its events change.
 type (
+	Account   struct{ Balance int }
 	Deposited struct{ Amount int }
 	Withdrawn struct{ Amount int }
 )
@@ -37,54 +38,81 @@ func (e Withdrawn) Apply(a *Account) { a.Balance -= e.Amount }
 
 var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 
-var ErrInsufficientFunds = errors.New("insufficient funds")
-
-func Deposit(n int) aggregate.Decision[Account] {
-	return func(Account) (Events, error) {
-		return Events{Deposited{n}}, nil
+// Commands decide which events to store. They have no side effects: a conflict repeats them.
+func Deposit(amount int) aggregate.Decision[Account] {
+	return func(Account) (aggregate.Events[Account], error) {
+		return aggregate.Events[Account]{Deposited{amount}}, nil
 	}
 }
 
-func Withdraw(n int) aggregate.Decision[Account] {
-	return func(a Account) (Events, error) {
-		if a.Balance < n {
-			return nil, ErrInsufficientFunds
+func Withdraw(amount int) aggregate.Decision[Account] {
+	return func(a Account) (aggregate.Events[Account], error) {
+		if a.Balance < amount {
+			return nil, fmt.Errorf("insufficient funds: the balance is %d", a.Balance)
 		}
-		return Events{Withdrawn{n}}, nil
+		return aggregate.Events[Account]{Withdrawn{amount}}, nil
 	}
+}
+
+// The read model is a table with one item for each account.
+var balances = projection.Table{Name: "balances", PartitionKey: "account"}
+
+func addToBalance(account string, amount int) []projection.Write {
+	by := &types.AttributeValueMemberN{Value: fmt.Sprint(amount)}
+	return []projection.Write{projection.Update(types.Update{
+		TableName: &balances.Name, Key: balances.Key(account),
+		UpdateExpression:          aws.String("ADD balance :by"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":by": by},
+	})}
 }
 
 func main() {
-	ctx := context.Background()
-	client := must(dynamo.Client(ctx))
-	config := journal.Config{Shards: 4}
-	check(journal.Create(ctx, client, config)) // makes the tables, unless they are there
-	j := must(journal.Open(ctx, client, config))
+	onAWS := flag.Bool("aws", false, "use DynamoDB on AWS instead of a database in this process")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	client := dynamotest.Open().Client()
+	if *onAWS {
+		client = dynamodb.NewFromConfig(must(config.LoadDefaultConfig(ctx)))
+	}
+	// Both create what does not exist yet. The number of shards never changes.
+	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	check(projection.CreateTable(ctx, client, balances))
+	j := must(journal.Open(ctx, client, journal.Config{}))
 
+	// Project events into the read model, each exactly once and in order per account.
+	projector := must(projection.New(client, projection.Config{},
+		projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
+			return addToBalance(r.Aggregate.Value, e.Amount), nil
+		}),
+		projection.On(func(_ context.Context, e Withdrawn, r *journal.Record) ([]projection.Write, error) {
+			return addToBalance(r.Aggregate.Value, -e.Amount), nil
+		})))
+	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "balances"}, nil))
+	router := must(message.NewRouter(message.RouterConfig{}, nil))
+	router.AddConsumerHandler("balances", Accounts.Type(), sub, projector.Handle)
+	stopped := make(chan error, 1)
+	go func() { defer stop(); stopped <- router.Run(ctx) }()
+
+	// Execute commands: load the account, decide, and commit the events in one transaction.
 	accounts := must(repository.New(j, Accounts, repository.Config{}))
-	id := uuid.NewString()
-	must(accounts.Execute(ctx, id, Deposit(100)))
-	must(accounts.Execute(ctx, id, Withdraw(30)))
-	_, err := accounts.Execute(ctx, id, Withdraw(71))
-	fmt.Println("withdraw 71:", err)
-	account := must(accounts.Load(ctx, id))
-	fmt.Printf("account: balance %d after %d events\n", account.State.Balance, account.Version)
+	must(accounts.Execute(ctx, "alice", Deposit(100)))
+	alice := must(accounts.Execute(ctx, "alice", Withdraw(30)))
+	_, err := accounts.Execute(ctx, "alice", Withdraw(1_000_000))
+	fmt.Println("withdraw 1000000:", err)
 
-	// The group goes on where it was when this program ran last, so it hears of each event once.
-	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "quickstart"}, nil))
-	router := must(message.NewRouter(message.RouterConfig{}, watermill.NopLogger{}))
-	router.AddConsumerHandler("printer", Accounts.Type(), sub, func(msg *message.Message) error {
-		fmt.Println("event:", msg.Metadata.Get(subscriber.MetadataName), string(msg.Payload))
-		if of, number, _ := subscriber.AggregateFromContext(msg.Context()); of == account.ID && number == account.Version {
-			go sub.Close() // that was the last; the router ends with its subscriber
-		}
-		return nil
-	})
-	check(router.Run(ctx))
+	// Wait for the projection, so that the query sees what was just written.
+	check(groups.New(j).WaitApplied(ctx, "balances", alice.ID, alice.Version))
+	item := must(client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &balances.Name, Key: balances.Key("alice"), ConsistentRead: aws.Bool(true),
+	})).Item
+	fmt.Println("balance:", item["balance"].(*types.AttributeValueMemberN).Value)
+
+	// Shut down as on SIGINT: take no more events, finish those in progress, store the positions.
+	stop()
+	check(<-stopped)
 }
 
 func must[T any](v T, err error) T { check(err); return v }
-
 func check(err error) {
 	if err != nil {
 		log.Fatalln("quickstart:", err)
