@@ -10,6 +10,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -29,5 +30,14 @@ func main() {
 		Getenv:  os.Getenv,
 		Connect: func(ctx context.Context, t store.Target) (journal.Client, error) { return t.Connect(ctx) },
 		Now:     time.Now,
+		Version: version(),
 	}))
+}
+
+// version returns the version of the module, or "(devel)" where the go command did not know it.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

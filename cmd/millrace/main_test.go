@@ -48,7 +48,7 @@ func millrace(t *testing.T, db *dynamotest.DB, args ...string) *exec.Cmd {
 func TestTheProcessExitsWithTheCode(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)
-	for line, want := range map[string]int{"describe": 1, "nonsense": 2, "--help": 0} {
+	for line, want := range map[string]int{"describe": 1, "nonsense": 2, "--help": 0, "--version": 0} {
 		cmd := millrace(t, db, line)
 		err := cmd.Run()
 		if want == 0 {

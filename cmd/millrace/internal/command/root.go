@@ -47,6 +47,7 @@ func (a *app) root() *cobra.Command {
 		Use:           "millrace",
 		Short:         "Look after the tables of a Millrace journal",
 		Long:          overview,
+		Version:       a.env.Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}

@@ -33,6 +33,8 @@ type Env struct {
 	Connect func(context.Context, store.Target) (journal.Client, error)
 	// Now is the clock.
 	Now func() time.Time
+	// Version is what --version prints.
+	Version string
 }
 
 // Run runs one command and gives the exit code. It ends early, and cleanly, when ctx does.
