@@ -18,6 +18,7 @@ require (
 	github.com/prometheus/client_golang v1.23.2
 	github.com/stretchr/testify v1.12.1
 	github.com/tetratelabs/wazero v1.10.1
+	golang.org/x/mod v0.25.0
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.38.2
 )
