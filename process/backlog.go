@@ -15,25 +15,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
 )
-
-// BacklogClient is what a [Backlog] needs of a *dynamodb.Client.
-type BacklogClient interface {
-	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
-	DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-}
 
 // Backlog is what process managers have left to do: timeouts that are set, and commands that are stored and not sent. It is for those who operate
 // them, and needs no definition. It is safe for concurrent use.
 type Backlog struct {
-	client BacklogClient
+	client journal.Client
 	table  string
 }
 
 // NewBacklog gives the backlog of all managers whose [Config].Table is that table; an empty name is [DefaultTable]. It makes no requests.
-func NewBacklog(client BacklogClient, table string) *Backlog {
+func NewBacklog(client journal.Client, table string) *Backlog {
 	if table == "" {
 		table = DefaultTable
 	}

@@ -119,7 +119,7 @@ func (p *Projection) handleRun(msg *message.Message, position *subscriber.Positi
 		if err != nil {
 			return err
 		}
-		if len(writes) > MaxWrites {
+		if len(writes) > maxWrites {
 			return &TooManyWritesError{Event: last.Aggregate, Number: last.Number, Count: len(writes)}
 		}
 		if err := p.commit(ctx, last, advance, writes); err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// MaxWrites is how many writes one event may have: DynamoDB's limit of 100 actions in
+// maxWrites is how many writes one event may have: DynamoDB's limit of 100 actions in
 // a transaction, less the position.
-const MaxWrites = 99
+const maxWrites = 99
 
 // ConfigError reports a projection that cannot work.
 type ConfigError struct{ Reason string }
@@ -38,7 +38,7 @@ func (e *ConditionError) Error() string {
 		e.Number, e.Event, e.EventType, e.Write, e.Table)
 }
 
-// TooManyWritesError reports more writes than fit one transaction beside the position. Nothing was written.
+// TooManyWritesError reports more than the 99 writes that fit one transaction beside the position. Nothing was written.
 type TooManyWritesError struct {
 	Event  aggregate.ID
 	Number uint64
@@ -47,7 +47,7 @@ type TooManyWritesError struct {
 
 func (e *TooManyWritesError) Error() string {
 	return fmt.Sprintf("event %d of %s: %d writes, one transaction takes %d beside the position: make fewer items of them",
-		e.Number, e.Event, e.Count, MaxWrites)
+		e.Number, e.Event, e.Count, maxWrites)
 }
 
 // ItemTooLargeError reports an item of the read model that would exceed DynamoDB's 400 KB. Nothing was written.

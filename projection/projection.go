@@ -138,7 +138,7 @@ func (p *Projection) handle(msg *message.Message) error {
 		p.stats.ignored.Add(1)
 		return nil
 	}
-	if len(writes) > MaxWrites {
+	if len(writes) > maxWrites {
 		return &TooManyWritesError{Event: record.Aggregate, Number: record.Number, Count: len(writes)}
 	}
 	err = position.Commit(ctx, func(ctx context.Context, advance subscriber.Advance) error {

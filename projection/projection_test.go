@@ -253,7 +253,7 @@ func TestMoreWritesThanATransactionHoldsAreRefused(t *testing.T) {
 	w.write("x", 0, Deposited{1})
 	p := newProjection(t, w.client, projection.On(func(context.Context, Deposited, *journal.Record) ([]projection.Write, error) {
 		var writes []projection.Write
-		for i := range projection.MaxWrites + 1 {
+		for i := range 100 {
 			writes = append(writes, projection.Update(add(fmt.Sprint("x", i), 1)))
 		}
 		return writes, nil

@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/internal/envelope"
 )
 
 // ExpectVersion makes Publish append the message only if its aggregate then has exactly this version, which
@@ -15,7 +17,7 @@ import (
 // commit: together they must fit into one transaction, 99 events and 4 MB. A later one may say what it
 // expects too, as long as that is the version which the ones before it lead to.
 //
-// It sets the metadata [ExpectedVersionKey], which is not stored.
+// It sets the metadata expected_version, which is not stored.
 func ExpectVersion(msg *message.Message, version uint64) {
 	if msg == nil {
 		return // Publish refuses it
@@ -23,18 +25,18 @@ func ExpectVersion(msg *message.Message, version uint64) {
 	if msg.Metadata == nil {
 		msg.Metadata = message.Metadata{}
 	}
-	msg.Metadata.Set(ExpectedVersionKey, strconv.FormatUint(version, 10))
+	msg.Metadata.Set(envelope.ExpectedVersionKey, strconv.FormatUint(version, 10))
 }
 
 // expectation is the version that a message expects, if it expects one.
 func expectation(msg *message.Message) (version uint64, given bool, err error) {
-	text, given := msg.Metadata[ExpectedVersionKey]
+	text, given := msg.Metadata[envelope.ExpectedVersionKey]
 	if !given {
 		return 0, false, nil
 	}
 	version, err = strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, true, fmt.Errorf("metadata %s is %s, which is no version: set it with publisher.ExpectVersion", ExpectedVersionKey, quote(text))
+		return 0, true, fmt.Errorf("metadata %s is %s, which is no version: set it with publisher.ExpectVersion", envelope.ExpectedVersionKey, quote(text))
 	}
 	return version, true, nil
 }

@@ -125,5 +125,5 @@ func TestExpectVersionTakesAnyMessage(t *testing.T) {
 	publisher.ExpectVersion(nil, 1)
 	publisher.ExpectVersion(bare, 1)
 
-	assert.Equal(t, "1", bare.Metadata.Get(publisher.ExpectedVersionKey))
+	assert.Equal(t, "1", bare.Metadata.Get("expected_version"))
 }

@@ -40,13 +40,13 @@ type Unmarshaler interface {
 	Unmarshal(r *journal.Record) (*message.Message, error)
 }
 
-// UnmarshalerFunc is a function as an [Unmarshaler].
-type UnmarshalerFunc func(r *journal.Record) (*message.Message, error)
+type defaultUnmarshaler struct{}
 
-// Unmarshal calls f.
-func (f UnmarshalerFunc) Unmarshal(r *journal.Record) (*message.Message, error) { return f(r) }
+func (defaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
+	return envelope.Message(r), nil
+}
 
-// Start is where a new group begins.
+// Start is where a group begins that is new, or was reset.
 type Start struct {
 	now bool
 	at  time.Time
@@ -55,7 +55,8 @@ type Start struct {
 // Beginning starts with the first event of every aggregate.
 func Beginning() Start { return Start{} }
 
-// Now starts with the events that occur after the call of Subscribe that makes the group, by their occurred_at and the clock of its process. An
+// Now starts with the events that occur after the group was made by a call of Subscribe, or was reset, by their occurred_at and the
+// clock of that process. An
 // aggregate that is imported later with older events is taken as earlier: the group begins after them. So use [Beginning] where they count.
 func Now() Start { return Start{now: true} }
 
@@ -63,7 +64,8 @@ func Now() Start { return Start{now: true} }
 // here too.
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
-func (s Start) time(now time.Time) time.Time {
+// Time returns the time before which events are left out, for a group that begins now. It is zero for [Beginning].
+func (s Start) Time(now time.Time) time.Time {
 	if s.now {
 		return now.Truncate(time.Millisecond)
 	}
@@ -193,7 +195,7 @@ func (c *Config) setDefaults() {
 	duration(&c.LeaseDuration, 10*time.Second)
 	duration(&c.CloseTimeout, 5*time.Second)
 	if c.Unmarshaler == nil {
-		c.Unmarshaler = UnmarshalerFunc(func(r *journal.Record) (*message.Message, error) { return envelope.Message(r), nil })
+		c.Unmarshaler = defaultUnmarshaler{}
 	}
 	if c.Positions == nil && c.Journal != nil {
 		c.Positions = &tablePositions{checkpoint.New(c.Journal)}

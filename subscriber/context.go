@@ -8,18 +8,17 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Metadata keys that the subscriber sets on every message. An event's own metadata,
 // such as correlation_id and causation_id, stands beside them.
 const (
-	MetadataName           = envelope.NameKey           // the event type
-	MetadataAggregateID    = envelope.AggregateIDKey    // the id value
-	MetadataAggregateType  = envelope.AggregateTypeKey  // the topic
-	MetadataSequenceNumber = envelope.SequenceNumberKey // decimal, from 1
-	MetadataOccurredAt     = envelope.OccurredAtKey     // RFC 3339 with milliseconds, UTC
+	MetadataName           = "name"            // the event type
+	MetadataAggregateID    = "aggregate_id"    // the id value
+	MetadataAggregateType  = "aggregate_type"  // the topic
+	MetadataSequenceNumber = "sequence_number" // decimal, from 1
+	MetadataOccurredAt     = "occurred_at"     // RFC 3339 with milliseconds, UTC
 	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See [AttemptFromContext].
 	MetadataDeliveryAttempt = "delivery_attempt"
 )

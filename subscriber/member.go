@@ -88,7 +88,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 		if err == nil {
 			next := seen
 			if !next.Exists() {
-				next = checkpoint.NewRoster(len(m.held), m.config.Start.time(m.since))
+				next = checkpoint.NewRoster(len(m.held), m.config.Start.Time(m.since))
 			}
 			var number uint64
 			next, number = next.Join(checkpoint.Member{Lease: m.config.LeaseDuration})

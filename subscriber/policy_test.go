@@ -105,7 +105,7 @@ func TestAnEventThatKeepsFailingGoesToThePoisonQueue(t *testing.T) {
 	config := quick(j)
 	config.Failures = subscriber.PoisonQueue(3, queue, "poison")
 	undecodable := errors.New("cannot read this")
-	config.Unmarshaler = subscriber.UnmarshalerFunc(func(r *journal.Record) (*message.Message, error) {
+	config.Unmarshaler = unmarshaler(func(r *journal.Record) (*message.Message, error) {
 		if string(r.Payload) == "bad/3" {
 			return nil, undecodable
 		}

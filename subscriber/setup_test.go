@@ -179,3 +179,8 @@ func (l *logger) Error(msg string, err error, fields watermill.LogFields) {
 func (l *logger) With(fields watermill.LogFields) watermill.LoggerAdapter {
 	return &logger{t: l.t, done: l.done, fields: l.fields.Add(fields)}
 }
+
+// unmarshaler is a function as a subscriber.Unmarshaler.
+type unmarshaler func(r *journal.Record) (*message.Message, error)
+
+func (f unmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) { return f(r) }

@@ -75,7 +75,7 @@ func TestAnEventThatKeepsFailingIsSkippedAndARecordOfItStays(t *testing.T) {
 	config := quick(j)
 	config.Failures = subscriber.Skip(3)
 	undecodable := errors.New("cannot read this: " + strings.Repeat("ü", 2000))
-	config.Unmarshaler = subscriber.UnmarshalerFunc(func(r *journal.Record) (*message.Message, error) {
+	config.Unmarshaler = unmarshaler(func(r *journal.Record) (*message.Message, error) {
 		if string(r.Payload) == "x/3" {
 			return nil, undecodable
 		}

@@ -157,7 +157,7 @@ func TestWhoHasNoSayAnyMoreStopsNothing(t *testing.T) {
 	for name, interfere := range map[string]func(t *testing.T, j *journal.Journal, g *groups.Groups){
 		"its shard was taken over": func(t *testing.T, j *journal.Journal, _ *groups.Groups) { takeAway(t, j) },
 		"the group was reset": func(t *testing.T, _ *journal.Journal, g *groups.Groups) {
-			assert.NoError(t, g.Reset(context.Background(), "group", topic, groups.Beginning(), nil))
+			assert.NoError(t, g.Reset(context.Background(), "group", topic, subscriber.Beginning(), nil))
 		},
 		"the group was removed": func(t *testing.T, _ *journal.Journal, g *groups.Groups) {
 			assert.NoError(t, g.Remove(context.Background(), "group", topic, groups.Removal{Force: true}))

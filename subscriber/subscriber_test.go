@@ -454,7 +454,7 @@ func TestAnUnmarshalerThatFailsBlocksItsOwnAggregateOnly(t *testing.T) {
 	var mu sync.Mutex
 	broken := true
 	config := quick(j)
-	config.Unmarshaler = subscriber.UnmarshalerFunc(func(r *journal.Record) (*message.Message, error) {
+	config.Unmarshaler = unmarshaler(func(r *journal.Record) (*message.Message, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		if broken && r.Aggregate.Value == "bad" {

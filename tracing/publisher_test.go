@@ -12,6 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/tracing"
 )
@@ -38,7 +39,7 @@ func TestAHandlingIsLinkedToThePublishOfItsMessage(t *testing.T) {
 	request, requested := w.begin("request")
 	msg := deposit("42")
 	msg.SetContext(request)
-	msg.Metadata.Set(publisher.CorrelationIDKey, "request-1")
+	msg.Metadata.Set(aggregate.CorrelationIDKey, "request-1")
 	before := msg.CopyWithContext()
 
 	require.NoError(t, publish(t, w).Publish("account", msg))

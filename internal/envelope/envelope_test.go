@@ -15,6 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // record is the event as the journal gives it back.
@@ -169,4 +171,17 @@ func TestTheTimeIsRFC3339WithMilliseconds(t *testing.T) {
 		text := envelope.Message(record(journal.Event{}, aggregate.ID{Type: "t", Value: "v"}, 1, at)).Metadata["occurred_at"]
 		require.Equal(t, at.UTC().Format("2006-01-02T15:04:05.000Z07:00"), text)
 	}
+}
+
+func TestThePublicKeysAreThoseOfTheMessages(t *testing.T) {
+	t.Parallel()
+	for public, own := range map[string]string{
+		subscriber.MetadataName: envelope.NameKey, subscriber.MetadataAggregateID: envelope.AggregateIDKey,
+		subscriber.MetadataAggregateType: envelope.AggregateTypeKey, subscriber.MetadataOccurredAt: envelope.OccurredAtKey,
+		subscriber.MetadataSequenceNumber: envelope.SequenceNumberKey,
+	} {
+		assert.Equal(t, own, public)
+	}
+	assert.Equal(t, envelope.NameKey, publisher.NameKey)
+	assert.Equal(t, envelope.AggregateIDKey, publisher.AggregateIDKey)
 }

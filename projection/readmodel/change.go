@@ -84,30 +84,14 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 	return m.generation(s, s.serving), err
 }
 
-// DropOption says how [Model.Drop] drops a generation.
-type DropOption func(*groups.Removal)
-
-// Force has Drop remove the groups with the members that they still have, as those of programs that crashed. One that lives begins its group anew
-// until its program has seen that the generation is dropped: call Drop again then.
-func Force() DropOption { return func(r *groups.Removal) { r.Force = true } }
-
-// OnRemoved has Drop tell how many rows of groups each request deleted.
-func OnRemoved(progress func(rows int)) DropOption {
-	return func(r *groups.Removal) { r.Progress = progress }
-}
-
 // Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to close, and then its groups are removed. It waits for that, as
 // long as ctx lasts, so give it a deadline, and may be called again: a member that crashed is in the way for good if it was the last one (ActiveError of package
-// groups), unless it is called with [Force], and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that
+// groups), unless removal has Force, and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that
 // read the generation within [Config].MaxAge may be under way still; then its tables can be deleted, which is left to the caller.
 //
 // Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove; when
 // ctx ends while members are in the way, its error with a groups.ActiveError.
-func (m *Model) Drop(ctx context.Context, g Generation, options ...DropOption) error {
-	var removal groups.Removal
-	for _, option := range options {
-		option(&removal)
-	}
+func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) error {
 	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {
 		case m.names(g, s.serving):

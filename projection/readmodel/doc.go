@@ -13,11 +13,11 @@
 //	... query g.Table("orders")
 //
 //	// to build it anew, by an operator or a deployment
-//	next, err := m.Begin(ctx)            // its consumers start, and read history
-//	err = m.CatchUp(ctx, next, report)   // waits until it has
-//	err = m.Switch(ctx, next)            // queries read it from now on
-//	err = m.Rollback(ctx, next)          // or the one before again, which has been kept up to date
-//	err = m.Drop(ctx, old)               // its consumers stop, and its group is removed; its tables can be deleted then
+//	next, err := m.Begin(ctx)                // its consumers start, and read history
+//	err = m.CatchUp(ctx, next, report)       // waits until it has
+//	err = m.Switch(ctx, next)                // queries read it from now on
+//	err = m.Rollback(ctx, next)              // or the one before again, which has been kept up to date
+//	err = m.Drop(ctx, old, groups.Removal{}) // its consumers stop, and its group is removed; its tables can be deleted then
 //
 // # Forms
 //

@@ -53,7 +53,7 @@ func Example() {
 	_, err = now.Rollback(ctx, next)
 	check(err)
 	s.query(ctx, now, s.place(ctx, "d", 10))
-	check(now.Drop(ctx, next))
+	check(now.Drop(ctx, next, groups.Removal{}))
 	// Output:
 	// orders.1 has order a: 1999 cents
 	// orders.1 has order b: 500 cents

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // release is a program that knows forms of the read model.
@@ -83,7 +84,7 @@ func TestAnOldProgramLeavesTheNewFormAlone(t *testing.T) {
 	back, err := next.Rollback(t.Context(), second)
 	require.NoError(t, err)
 	assert.Equal(t, first, back)
-	require.NoError(t, next.Drop(t.Context(), second))
+	require.NoError(t, next.Drop(t.Context(), second, groups.Removal{}))
 }
 
 func TestAGenerationThatNobodyKnowsTheFormOfSaysWhoIsMissing(t *testing.T) {
@@ -118,7 +119,7 @@ func TestAToolKnowsEveryFormAndBeginsTheOneThatServes(t *testing.T) {
 	require.NoError(t, err)
 	second := readmodel.Generation{Model: "totals", Number: 2, Form: "2"}
 	assert.Equal(t, []readmodel.Generations{{Live: []readmodel.Generation{serving, second, next}, Serving: serving}}, all)
-	require.NoError(t, tool.Drop(t.Context(), second))
+	require.NoError(t, tool.Drop(t.Context(), second, groups.Removal{}))
 	_, err = tool.Begin(t.Context())
 	require.NoError(t, err)
 	left, err := tool.Generations(t.Context())

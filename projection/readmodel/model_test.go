@@ -182,14 +182,14 @@ func TestAGenerationServesUntilItIsRolledBackAndDropped(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, old, back)
 	}
-	require.ErrorIs(t, m.Drop(ctx, old), readmodel.ErrServing)
+	require.ErrorIs(t, m.Drop(ctx, old, groups.Removal{}), readmodel.ErrServing)
 	_, err = m.Rollback(ctx, old)
 	require.NoError(t, err)
-	require.ErrorIs(t, m.Drop(ctx, readmodel.Generation{Model: "others", Number: 1}), readmodel.ErrNoGeneration)
+	require.ErrorIs(t, m.Drop(ctx, readmodel.Generation{Model: "others", Number: 1}, groups.Removal{}), readmodel.ErrNoGeneration)
 	rows := 0
-	require.NoError(t, m.Drop(ctx, old, readmodel.OnRemoved(func(n int) { rows += n })))
+	require.NoError(t, m.Drop(ctx, old, groups.Removal{Progress: func(n int) { rows += n }}))
 	assert.NotZero(t, rows, "positions of its groups")
-	require.NoError(t, m.Drop(ctx, old), "it may be called again")
+	require.NoError(t, m.Drop(ctx, old, groups.Removal{}), "it may be called again")
 	left, err := m.Generations(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, readmodel.Generations{Live: []readmodel.Generation{next}, Serving: next}, left)
@@ -254,7 +254,7 @@ func TestGenerationsThatAreNotThereAreRefused(t *testing.T) {
 	m := w.open(w.config())
 	none := readmodel.Generation{Model: "totals", Number: 7}
 	require.ErrorIs(t, m.Switch(t.Context(), none), readmodel.ErrNoGeneration)
-	require.ErrorIs(t, m.Drop(t.Context(), none), readmodel.ErrNoGeneration)
+	require.ErrorIs(t, m.Drop(t.Context(), none, groups.Removal{}), readmodel.ErrNoGeneration)
 	require.ErrorIs(t, m.CatchUp(t.Context(), none, nil), readmodel.ErrNoGeneration)
 	first, err := m.Serving(t.Context())
 	require.NoError(t, err)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // OpenExisting gives a read model to those who operate it and are none of its programs: it makes none, and needs no [Config].Topics. Without them the
@@ -54,16 +56,11 @@ func (m *Model) topics(ctx context.Context, g Generation) ([]string, error) {
 	return slices.Compact(topics), nil
 }
 
-// ListClient is what [List] needs of a *dynamodb.Client.
-type ListClient interface {
-	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-}
-
 // List gives the read models of a table with their generations, by name: half a read unit for each 4 KB of the table, which has some 200 bytes for
 // each. Name is that of [Config].Table. The names of the read models are those of their serving generations.
 //
 // Errors: [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], the context's.
-func List(ctx context.Context, client ListClient, table string) (all []Generations, err error) {
+func List(ctx context.Context, client journal.Client, table string) (all []Generations, err error) {
 	if table == "" {
 		table = DefaultTable
 	}

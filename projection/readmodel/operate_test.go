@@ -160,11 +160,11 @@ func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 	w.begins(next, "refund", true) // which the configuration does not name
 	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	err = m.Drop(soon, next)
+	err = m.Drop(soon, next, groups.Removal{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorAs(t, err, new(*groups.ActiveError), "it says whom it has waited for")
 
-	require.NoError(t, m.Drop(t.Context(), next, readmodel.Force()))
+	require.NoError(t, m.Drop(t.Context(), next, groups.Removal{Force: true}))
 	left, err := groups.New(w.j).Topics(t.Context(), next.Group())
 	require.NoError(t, err)
 	assert.Empty(t, left)

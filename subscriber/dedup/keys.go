@@ -22,7 +22,7 @@ type KeysConfig struct {
 	// Table is the name of the table. Default: [DefaultTable].
 	Table string
 	// Group is whose keys they are. Each handler that is to get a message needs a group of its own, and all processes of a handler the
-	// same one. At most [MaxGroupBytes], no slash.
+	// same one. At most 255 bytes, no slash.
 	Group string
 	// Window is how long a key is remembered from its first use on, at least a millisecond. A duplicate does not lengthen it. It should be longer than
 	// a transport may take to repeat a message. Default: 24 hours.

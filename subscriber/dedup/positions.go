@@ -29,7 +29,7 @@ type PositionsConfig struct {
 	// Table is the name of the table. Default: [DefaultTable].
 	Table string
 	// Group is whose positions they are. Each handler that is to get an event needs a group of its own, and all processes of a handler the
-	// same one. At most [MaxGroupBytes], no slash.
+	// same one. At most 255 bytes, no slash.
 	Group string
 	// Gaps says what becomes of an event that is not the next one. Default: [RefuseGaps].
 	Gaps Gaps

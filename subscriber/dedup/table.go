@@ -82,8 +82,8 @@ func setTable(name *string, field string) error {
 	return nil
 }
 
-// MaxGroupBytes is the most bytes of a group's name: DynamoDB's limit for a key is 2,048, and the rest takes up to some 1,100.
-const MaxGroupBytes = 255
+// maxGroupBytes is the most bytes of a group's name: DynamoDB's limit for a key is 2,048, and the rest takes up to some 1,100.
+const maxGroupBytes = 255
 
 // checkGroup refuses a slash, which ends the name within a key: groups "a" and "a/b" must not meet.
 func checkGroup(group string) error {
@@ -91,8 +91,8 @@ func checkGroup(group string) error {
 	switch {
 	case group == "":
 		reason = "is empty: name the handler, or the group of handlers, that is to get each message once"
-	case len(group) > MaxGroupBytes:
-		reason = fmt.Sprintf("has %d bytes: use at most %d", len(group), MaxGroupBytes)
+	case len(group) > maxGroupBytes:
+		reason = fmt.Sprintf("has %d bytes: use at most %d", len(group), maxGroupBytes)
 	case !utf8.ValidString(group) || strings.Contains(group, "/"):
 		reason = fmt.Sprintf("%q is not plain text without a slash", group)
 	default:

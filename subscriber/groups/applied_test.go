@@ -70,7 +70,7 @@ func TestAReaderDoesNotBelieveAPositionFromBeforeAReset(t *testing.T) {
 	require.NoError(t, s.WaitApplied(t.Context(), group, account("a"), 1))
 	require.NoError(t, s.Pause(t.Context(), group, topic))
 	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
 	number, err := s.Applied(t.Context(), group, account("a"))
 	require.NoError(t, err)
 	assert.Zero(t, number)

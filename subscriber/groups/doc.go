@@ -17,10 +17,10 @@
 //
 // # A new read model
 //
-//	g.Pause(ctx, group, topic)                            // nothing more goes out,
-//	g.WaitIdle(ctx, group, topic)                         // and what was out is acked or given up
-//	...                                                   // clear the read model
-//	g.Reset(ctx, group, topic, groups.Beginning(), nil)   // positions begin anew
+//	g.Pause(ctx, group, topic)                              // no more messages go out,
+//	g.WaitIdle(ctx, group, topic)                           // and those that were out are acked or given up
+//	...                                                     // clear the read model
+//	g.Reset(ctx, group, topic, subscriber.Beginning(), nil) // the group has no positions any more
 //	g.Resume(ctx, group, topic)
 //
 // Members need not be stopped for any of this. They learn of it with their next sign of life, which is a quarter of

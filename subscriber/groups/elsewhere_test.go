@@ -172,7 +172,7 @@ func TestWherePositionsAreIsAsTheLastMemberSays(t *testing.T) {
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
 	assert.True(t, g.Elsewhere, "also where nobody is at work")
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
 	applied, err := reading.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.Zero(t, applied, "since the reset")

@@ -111,7 +111,7 @@ func ExampleGroups_Reset() {
 	must(g.Pause(ctx, "audit", "account"))
 	must(g.WaitIdle(ctx, "audit", "account"))
 	// ... clear the read model ...
-	must(g.Reset(ctx, "audit", "account", groups.Beginning(), nil))
+	must(g.Reset(ctx, "audit", "account", subscriber.Beginning(), nil))
 	must(g.Resume(ctx, "audit", "account"))
 
 	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -75,7 +76,7 @@ func TestWhatIsAskedOfAGroupThatDoesNotExistSaysSo(t *testing.T) {
 		"Pause":          func(ctx context.Context) error { return s.Pause(ctx, group, topic) },
 		"Resume":         func(ctx context.Context) error { return s.Resume(ctx, group, topic) },
 		"WaitIdle":       func(ctx context.Context) error { return s.WaitIdle(ctx, group, topic) },
-		"Reset":          func(ctx context.Context) error { return s.Reset(ctx, group, topic, groups.Now(), nil) },
+		"Reset":          func(ctx context.Context) error { return s.Reset(ctx, group, topic, subscriber.Now(), nil) },
 		"CleanUp":        func(ctx context.Context) error { return s.CleanUp(ctx, group, topic, nil) },
 		"Remove":         func(ctx context.Context) error { return s.Remove(ctx, group, topic, groups.Removal{}) },
 		"Unpark":         func(ctx context.Context) error { return s.Unpark(ctx, group, account("x")) },

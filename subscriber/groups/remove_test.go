@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -34,7 +35,7 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 	assert.False(t, g.Paused, "nothing was changed")
 
 	require.NoError(t, sub.Close())
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Now(), nil))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Now(), nil))
 	removed := 0
 	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Progress: func(rows int) { removed += rows }}))
 

@@ -4,34 +4,12 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// To is where a group begins again.
-type To struct {
-	now bool
-	at  time.Time
-}
-
-// Beginning is the first event of every aggregate.
-func Beginning() To { return To{} }
-
-// Now leaves out all events that have occurred.
-func Now() To { return To{now: true} }
-
-// At leaves out the events that occurred before a time, in milliseconds. Times are the events' occurred_at.
-func At(t time.Time) To { return To{at: t.Truncate(time.Millisecond)} }
-
-func (t To) time(now time.Time) time.Time {
-	if t.now {
-		return now.Truncate(time.Millisecond)
-	}
-	return t.at
-}
-
-// Reset has a group begin again, and forgets where it was: its positions, cursors, and what was parked or skipped. A paused group stays
+// Reset has a group begin again at a place (subscriber.Beginning, Now or At), and forgets where it was: its positions, cursors, and what was parked or skipped. A paused group stays
 // paused, and one that was stopped (subscriber.Stop) is a paused one then. One write does it (Group.Resets rises), and it holds
 // whatever comes after. Then the rows from before the reset are deleted, which takes time, see [Groups.CleanUp]. Progress, if not nil, is
 // called with the number of rows that each request deleted.
@@ -42,9 +20,9 @@ func (t To) time(now time.Time) time.Time {
 // group and wait until it is idle first.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's; with [ErrLeftovers] the group was reset.
-func (g *Groups) Reset(ctx context.Context, group, topic string, to To, progress func(rows int)) error {
+func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.Start, progress func(rows int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	start := to.time(g.journal.Config().Now())
+	start := to.Time(g.journal.Config().Now())
 	_, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Reset(start), nil })
 	if err != nil {
 		return failed("reset", k, err)

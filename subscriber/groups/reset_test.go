@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -46,7 +47,7 @@ func TestAfterAResetAllEventsComeAgain(t *testing.T) {
 	stored := len(s.rowsOf(t, "0"))
 	require.GreaterOrEqual(t, stored, 3)
 	removed := 0
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), func(rows int) { removed += rows }))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), func(rows int) { removed += rows }))
 
 	assert.Equal(t, stored, removed)
 	assert.Empty(t, s.rowsOf(t, "0"))
@@ -75,7 +76,7 @@ func TestAGroupCanBeResetWhileItWorks(t *testing.T) {
 	eventually(t, "some were handled", func() bool { return got.count() > 10 })
 
 	before := len(got.of("x"))
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
 	s.write(t, "x", 50, 10)
 
 	s.caughtUp(t)
@@ -105,7 +106,7 @@ func TestAResetToATimeLeavesOutWhatOccurredBefore(t *testing.T) {
 	require.NoError(t, s.Pause(t.Context(), group, topic))
 	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 	got.forget()
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.At(between), nil))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.At(between), nil))
 	require.NoError(t, s.Resume(t.Context(), group, topic))
 
 	eventually(t, "later ones come again", func() bool { return got.count() == 3 })
@@ -116,7 +117,7 @@ func TestAResetToATimeLeavesOutWhatOccurredBefore(t *testing.T) {
 	require.NoError(t, s.Pause(t.Context(), group, topic))
 	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 	got.forget()
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Now(), nil))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Now(), nil))
 	require.NoError(t, s.Resume(t.Context(), group, topic))
 	s.write(t, "x", 4, 1)
 	eventually(t, "only what is new comes", func() bool { return got.count() == 1 })
@@ -132,7 +133,7 @@ func TestAResetThatEndsEarlyIsAResetAndCanBeCleanedUp(t *testing.T) {
 	broken := errors.New("the cable was cut")
 	remove := client.Inject(faults.BatchWriteItem, func(context.Context, faults.Call) (any, error) { return nil, broken })
 
-	err := s.Reset(t.Context(), group, topic, groups.Beginning(), nil)
+	err := s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil)
 	require.ErrorIs(t, err, groups.ErrLeftovers)
 	require.ErrorIs(t, err, broken)
 	g, err := s.Get(t.Context(), group, topic)

@@ -227,7 +227,7 @@ func TestAResetAndARemovalTakeTheRecordsOfSkippedEventsWithThem(t *testing.T) {
 	}
 	require.Equal(t, 1, records())
 
-	require.NoError(t, s.Reset(t.Context(), group, topic, groups.Beginning(), nil))
+	require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
 	assert.Zero(t, records())
 	assert.Empty(t, s.skipped(t))
 

@@ -50,7 +50,7 @@ func TestAResetGroupBeginsAnew(t *testing.T) {
 	_, err := w.db.ExecContext(t.Context(), "DELETE FROM effects")
 	require.NoError(t, err)
 
-	require.NoError(t, groups.New(w.j).Reset(t.Context(), "totals", topic, groups.Beginning(), nil))
+	require.NoError(t, groups.New(w.j).Reset(t.Context(), "totals", topic, subscriber.Beginning(), nil))
 	w.consume(w.config(w.j, w.store), handle)
 
 	eventually(t, "both take effect again", func() bool { numbers, _ := w.effects("x"); return len(numbers) == 2 })

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -119,20 +120,20 @@ Members that work go on where they were until they learn of it: where that matte
 	return cmd
 }
 
-func parseTo(text string, now time.Time) (groups.To, error) {
+func parseTo(text string, now time.Time) (subscriber.Start, error) {
 	at, err := parseMoment(text, now)
 	switch {
 	case err != nil:
-		return groups.To{}, err
+		return subscriber.Start{}, err
 	case at.IsZero():
-		return groups.Beginning(), nil
+		return subscriber.Beginning(), nil
 	case text == "now":
-		return groups.Now(), nil
+		return subscriber.Now(), nil
 	}
-	return groups.At(at), nil
+	return subscriber.At(at), nil
 }
 
-func (a *app) runReset(ctx context.Context, name, topic string, to groups.To, text string, yes bool) error {
+func (a *app) runReset(ctx context.Context, name, topic string, to subscriber.Start, text string, yes bool) error {
 	g, err := a.openGroups(ctx)
 	if err != nil {
 		return err

@@ -64,11 +64,7 @@ func (a *app) runDrop(ctx context.Context, m *readmodel.Model, g readmodel.Gener
 	progress, count := a.rowProgress()
 	progress.Show(func(time.Duration) string { return g.String() + ": waiting until its members have left" })
 	rows := 0
-	options := []readmodel.DropOption{readmodel.OnRemoved(func(n int) { rows += n; count(n) })}
-	if force {
-		options = append(options, readmodel.Force())
-	}
-	err := m.Drop(ctx, g, options...)
+	err := m.Drop(ctx, g, groups.Removal{Force: force, Progress: func(n int) { rows += n; count(n) }})
 	progress.Done()
 	var active *groups.ActiveError
 	if errors.As(err, &active) {
