@@ -42,7 +42,8 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 		name = "millrace-dynamodb-" + strings.ToLower(rand.Text())
 		run := []string{"run", "--rm", "--name", name, "--publish", "127.0.0.1:" + strconv.Itoa(port) + ":8000"}
 		run = append(run, args.run...)
-		run = append(run, image, heapMin, heapMax, "-Djava.library.path=./DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar")
+		run = append(append(run, image), jvmArgs...)
+		run = append(run, "-Djava.library.path=./DynamoDBLocal_lib", "-jar", "DynamoDBLocal.jar")
 		run = append(run, emulatorArgs(8000, origin, args.dbPath)...)
 		return exec.Command(docker, run...)
 	})

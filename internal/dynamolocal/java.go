@@ -7,18 +7,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 )
 
 // javaMin is the oldest Java that the emulator is run with.
 const javaMin = 17
 
-// Arguments of the virtual machine. Tables in memory are SQLite's and lie outside the heap, which is for
-// the requests under way.
-const (
-	heapMin = "-Xms256m"
-	heapMax = "-Xmx2g"
-)
+// jvmArgs are the arguments of the virtual machine. Tables in memory are SQLite's and lie outside the
+// heap, which is for the requests under way. The emulator runs for minutes, beside tests that need the
+// processors: the first compiler and the serial collector halve what it uses of them.
+var jvmArgs = []string{"-Xms256m", "-Xmx2g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 
 // startJava runs the emulator of release r, which it fetches if the cache does not hold it.
 func startJava(ctx context.Context, o Options, r release) (*Server, error) {
@@ -48,11 +47,10 @@ func startJava(ctx context.Context, o Options, r release) (*Server, error) {
 	}
 	remove := func() { _ = os.RemoveAll(work) }
 	s, err := launch(ctx, o.Port, func(port int, origin string) *exec.Cmd {
-		args := []string{
-			heapMin, heapMax, "-Djava.library.path=" + filepath.Join(dir, "DynamoDBLocal_lib"),
-			"-jar", filepath.Join(dir, "DynamoDBLocal.jar"),
-		}
-		cmd := exec.Command(java, append(args, emulatorArgs(port, origin, dbPath)...)...)
+		args := slices.Concat(jvmArgs, []string{
+			"-Djava.library.path=" + filepath.Join(dir, "DynamoDBLocal_lib"), "-jar", filepath.Join(dir, "DynamoDBLocal.jar"),
+		}, emulatorArgs(port, origin, dbPath))
+		cmd := exec.Command(java, args...)
 		cmd.Dir = work
 		return cmd
 	})

@@ -2,6 +2,7 @@ package dynamolocaltest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"sync"
@@ -31,7 +32,7 @@ func Client(t testing.TB) *dynamodb.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := dynamolocal.NewClient(endpoint, key)
+	client := dynamodb.New(dynamolocal.NewClient(endpoint, key).Options(), withOwnTokens(rand.Text()))
 	connections := limit(client)
 	t.Cleanup(func() {
 		defer closeIdle(keys.list) // idle connections have goroutines that look like leaks of the test

@@ -1,6 +1,7 @@
 package dynamolocaltest_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,17 +29,30 @@ func TestATestReturnsItsDatabaseEmpty(t *testing.T) {
 	t.Parallel()
 	const tests = 20
 	keys := map[string]bool{}
-	for range tests {
+	for n := range tests {
 		t.Run("one", func(t *testing.T) {
 			client := dynamolocaltest.Client(t)
 			assert.Empty(t, tables(t, client))
 			create(t, client, "journal")
+			put(t, client, fmt.Sprint("written by test ", n))
 			credentials, err := client.Options().Credentials.Retrieve(t.Context())
 			require.NoError(t, err)
 			keys[credentials.AccessKeyID] = true
 		})
 	}
 	assert.Less(t, len(keys), tests, "databases must be used again")
+}
+
+// The transaction has the same token in each test.
+func put(t *testing.T, client *dynamodb.Client, key string) {
+	t.Helper()
+	_, err := client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+		ClientRequestToken: aws.String("token"),
+		TransactItems: []types.TransactWriteItem{{Put: &types.Put{
+			TableName: aws.String("journal"), Item: map[string]types.AttributeValue{"pkey": &types.AttributeValueMemberS{Value: key}},
+		}}},
+	})
+	require.NoError(t, err)
 }
 
 func TestAClientEndsWithItsTest(t *testing.T) {
