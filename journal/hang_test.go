@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -39,35 +40,37 @@ func (h *hanging) fault(ctx context.Context, call faults.Call) (any, error) {
 
 func TestAConnectionThatHangsHoldsACommitUpNoLongerThanItsBudget(t *testing.T) {
 	t.Parallel()
-	s := setup(t, journal.Config{})
-	for name, test := range map[string]struct {
-		budget, most time.Duration
-	}{
-		"a budget":           {time.Minute, time.Minute},
-		"as good as none":    {time.Nanosecond, time.Second},
-		"less than a second": {500 * time.Millisecond, time.Second},
-	} {
-		client, hung := faults.New(s.client), &hanging{}
-		j := s.through(t, client, func(c *journal.Config) { c.RetryBudget = test.budget })
-		client.Inject(faults.TransactWriteItems, faults.Times(1, hung.fault))
-		client.Inject(faults.GetItem, hung.fault)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, journal.Config{})
+		for name, test := range map[string]struct {
+			budget, most time.Duration
+		}{
+			"a budget":           {time.Minute, time.Minute},
+			"as good as none":    {time.Nanosecond, time.Second},
+			"less than a second": {500 * time.Millisecond, time.Second},
+		} {
+			client, hung := faults.New(s.client), &hanging{}
+			j := s.through(t, client, func(c *journal.Config) { c.RetryBudget = test.budget })
+			client.Inject(faults.TransactWriteItems, faults.Times(1, hung.fault))
+			client.Inject(faults.GetItem, hung.fault)
 
-		receipt, err := j.Append(t.Context(), one(name))
+			receipt, err := j.Append(t.Context(), one(name))
 
-		if test.budget == time.Nanosecond {
-			require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Len(t, hung.waits, 2, "the attempt, and the look for what it wrote")
-		} else {
-			require.NoError(t, err, name)
-			s.requireWrittenOnce(t, name, receipt, 1)
-			require.Len(t, hung.waits, 1, "the commit is sent again")
+			if test.budget == time.Nanosecond {
+				require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Len(t, hung.waits, 2, "the attempt, and the look for what it wrote")
+			} else {
+				require.NoError(t, err, name)
+				s.requireWrittenOnce(t, name, receipt, 1)
+				require.Len(t, hung.waits, 1, "the commit is sent again")
+			}
+			for _, wait := range hung.waits {
+				assert.LessOrEqual(t, wait, test.most, name)
+				assert.Greater(t, wait, test.most/2, name)
+			}
 		}
-		for _, wait := range hung.waits {
-			assert.LessOrEqual(t, wait, test.most, name)
-			assert.Greater(t, wait, test.most/2, name)
-		}
-	}
+	})
 }
 
 // A refusal after an attempt whose reply was lost makes Append look for what that one wrote.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -215,33 +216,38 @@ func TestARefusalAfterALostReplyLeavesTheOutcomeOpenUnlessTheTableTells(t *testi
 
 // An error that says that nothing was written would make its caller repeat the command.
 func TestAnOutcomeIsUnknownWhateverHoldsItsRepetitionUp(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
-		for name, answer := range map[string]func() (*http.Response, error){
-			"another transaction":     func() (*http.Response, error) { return cancelTransaction("TransactionConflict") },
-			"a throttled transaction": func() (*http.Response, error) { return cancelTransaction("ThrottlingError") },
-			"a throttled request":     func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") },
-			"no access":               func() (*http.Response, error) { return refuse(http.StatusBadRequest, "AccessDeniedException", "") },
-			"no table":                func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ResourceNotFoundException", "") },
-		} {
-			t.Run(name, func(t *testing.T) {
-				j := s.through(t, s.onWire("TransactWriteItems", func(call int, _ func() (*http.Response, error)) (*http.Response, error) {
-					if call == 1 {
-						return nil, errConnectionLost
+	t.Parallel()
+	for name, answer := range map[string]func() (*http.Response, error){
+		"another transaction":     func() (*http.Response, error) { return cancelTransaction("TransactionConflict") },
+		"a throttled transaction": func() (*http.Response, error) { return cancelTransaction("ThrottlingError") },
+		"a throttled request":     func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") },
+		"no access":               func() (*http.Response, error) { return refuse(http.StatusBadRequest, "AccessDeniedException", "") },
+		"no table":                func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ResourceNotFoundException", "") },
+	} {
+		for schema, config := range map[string]journal.Config{"default names": {}, "other names": renamed} {
+			t.Run(schema+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				testdb.WithFakeTime(t, func(t *testing.T) {
+					s := setup(t, config)
+					j := s.through(t, s.onWire("TransactWriteItems", func(call int, _ func() (*http.Response, error)) (*http.Response, error) {
+						if call == 1 {
+							return nil, errConnectionLost
+						}
+						return answer()
+					}))
+
+					_, err := j.Append(t.Context(), one(name))
+
+					require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+					for _, sentinel := range []error{journal.ErrThrottled, journal.ErrAccess, journal.ErrTableMissing} {
+						require.NotErrorIs(t, err, sentinel)
 					}
-					return answer()
-				}), func(c *journal.Config) { c.RetryBudget = 50 * time.Millisecond })
-
-				_, err := j.Append(t.Context(), one(name))
-
-				require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-				for _, sentinel := range []error{journal.ErrThrottled, journal.ErrAccess, journal.ErrTableMissing} {
-					require.NotErrorIs(t, err, sentinel)
-				}
-				assert.NotContains(t, err.Error(), "nothing w")
-				assert.ErrorContains(t, err, "says the test", "what DynamoDB said")
+					assert.NotContains(t, err.Error(), "nothing w")
+					assert.ErrorContains(t, err, "says the test", "what DynamoDB said")
+				})
 			})
 		}
-	})
+	}
 }
 
 func TestWhatAnotherTransactionOrThrottlingHoldsUpIsSentAgain(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -106,25 +107,27 @@ func TestAPublisherThatHangsHoldsUpNothingElse(t *testing.T) {
 
 func TestACommandThatHangsIsPublishedOnceAtATime(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	broker := w.hanging()
-	config := w.config()
-	config.Publisher, config.RetryAfter = broker, 50*time.Millisecond
-	m := w.manager(w.client, config)
-	for range 2 {
-		err := m.Handle(event(t.Context(), "e1", "hangs", OrderPlaced{Total: 5}))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		broker := w.hanging()
+		config := w.config()
+		config.Publisher, config.RetryAfter = broker, 50*time.Millisecond
+		m := w.manager(w.client, config)
+		for range 2 {
+			err := m.Handle(event(t.Context(), "e1", "hangs", OrderPlaced{Total: 5}))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "the publisher does not return")
+		}
+		w.pass(time.Second)
+		_, err := m.Fire(t.Context())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "the publisher does not return")
-	}
-	w.pass(time.Second)
-	_, err := m.Fire(t.Context())
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	commands, times := broker.hang()
-	assert.Equal(t, 1, commands)
-	assert.Equal(t, 1, times, "the others wait for the same one")
-	broker.free()
-	require.NoError(t, m.Handle(event(t.Context(), "e1", "hangs", OrderPlaced{Total: 5})))
-	assert.Contains(t, w.topics(), "ReserveCredit")
+		commands, times := broker.hang()
+		assert.Equal(t, 1, commands)
+		assert.Equal(t, 1, times, "the others wait for the same one")
+		broker.free()
+		require.NoError(t, m.Handle(event(t.Context(), "e1", "hangs", OrderPlaced{Total: 5})))
+		assert.Contains(t, w.topics(), "ReserveCredit")
+	})
 }
 
 func TestAPanicOfThePublisherIsAnError(t *testing.T) {
@@ -156,15 +159,17 @@ func (m *mute) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func
 
 func TestADeadConnectionDoesNotHoldUpAMessageForEver(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	client := &mute{Client: w.client}
-	j, err := journal.Open(t.Context(), client, journal.Config{})
-	require.NoError(t, err)
-	config := w.config()
-	config.RetryAfter = 50 * time.Millisecond
-	m, err := process.New(j, client, definition, config)
-	require.NoError(t, err)
-	client.isMute.Store(true)
-	err = m.Handle(event(context.WithoutCancel(t.Context()), "e1", "o1", OrderPlaced{Total: 5}))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		client := &mute{Client: w.client}
+		j, err := journal.Open(t.Context(), client, journal.Config{})
+		require.NoError(t, err)
+		config := w.config()
+		config.RetryAfter = 50 * time.Millisecond
+		m, err := process.New(j, client, definition, config)
+		require.NoError(t, err)
+		client.isMute.Store(true)
+		err = m.Handle(event(context.WithoutCancel(t.Context()), "e1", "o1", OrderPlaced{Total: 5}))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -25,114 +26,126 @@ func leased(t *testing.T, client journal.Client, lease time.Duration) *subscribe
 
 func TestMembersWithDifferentLeasesKeepTheirShards(t *testing.T) {
 	t.Parallel()
-	client := create(t, 4)
-	long := leased(t, client, 6*time.Second)
-	short := leased(t, client, time.Second)
-	eventually(t, "they share", func() bool { return len(numbers(long)) == 2 && len(numbers(short)) == 2 })
-	j := open(t, client)
-	before := roster(t, j)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 4)
+		long := leased(t, client, 6*time.Second)
+		short := leased(t, client, time.Second)
+		eventually(t, "they share", func() bool { return len(numbers(long)) == 2 && len(numbers(short)) == 2 })
+		j := open(t, client)
+		before := roster(t, j)
 
-	beats(t, j, 2) // the longer lease beats less often than the shorter one lasts
+		beats(t, j, 2) // the longer lease beats less often than the shorter one lasts
 
-	after := roster(t, j)
-	assert.Equal(t, before.Owners, after.Owners)
-	assert.Equal(t, before.Epochs, after.Epochs)
+		after := roster(t, j)
+		assert.Equal(t, before.Owners, after.Owners)
+		assert.Equal(t, before.Epochs, after.Epochs)
+	})
 }
 
 func TestAMemberThatMissesSomeBeatsKeepsItsShards(t *testing.T) {
 	t.Parallel()
-	client := create(t, 2)
-	faulty := faults.New(client)
-	flaky, steady := leased(t, faulty, 2*time.Second), leased(t, client, time.Second)
-	eventually(t, "they share", func() bool { return len(numbers(flaky)) == 1 && len(numbers(steady)) == 1 })
-	j := open(t, client)
-	before := roster(t, j)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 2)
+		faulty := faults.New(client)
+		flaky, steady := leased(t, faulty, 2*time.Second), leased(t, client, time.Second)
+		eventually(t, "they share", func() bool { return len(numbers(flaky)) == 1 && len(numbers(steady)) == 1 })
+		j := open(t, client)
+		before := roster(t, j)
 
-	faulty.Inject(faults.UpdateItem, onBeat(faults.Times(2, refuse)))
-	beats(t, j, 2)
+		faulty.Inject(faults.UpdateItem, onBeat(faults.Times(2, refuse)))
+		beats(t, j, 2)
 
-	after := roster(t, j)
-	assert.Equal(t, before.Owners, after.Owners)
-	assert.Equal(t, before.Epochs, after.Epochs)
+		after := roster(t, j)
+		assert.Equal(t, before.Owners, after.Owners)
+		assert.Equal(t, before.Epochs, after.Epochs)
+	})
 }
 
 func TestAMemberThatWaitsForAReplyToItsBeatEndsItsWorkInTime(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	faulty := faults.New(client)
-	write(t, open(t, client), "x", 0, 1)
-	_, messages := subscribe(t, shortLease(open(t, faulty)))
-	msg := receive(t, messages)
-	goOn := make(chan struct{})
-	faulty.Inject(faults.UpdateItem, onBeat(func(ctx context.Context, call faults.Call) (any, error) {
-		<-goOn // whatever its context says
-		return call.Send(ctx)
-	}))
-	defer close(goOn)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		faulty := faults.New(client)
+		write(t, open(t, client), "x", 0, 1)
+		_, messages := subscribe(t, shortLease(open(t, faulty)))
+		msg := receive(t, messages)
+		goOn := make(chan struct{})
+		faulty.Inject(faults.UpdateItem, onBeat(func(ctx context.Context, call faults.Call) (any, error) {
+			<-goOn // whatever its context says
+			return call.Send(ctx)
+		}))
+		defer close(goOn)
 
-	ended(t, msg)
+		ended(t, msg)
+	})
 }
 
 func TestAMemberThatClosesKeepsItsShardUntilItsHandlersHaveAnswered(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 2)
-	config := quick(open(t, client))
-	config.LeaseDuration, config.CloseTimeout = time.Second, patience
-	first, messages := subscribe(t, config)
-	msg := receive(t, messages)
-	config.Journal = open(t, client)
-	_, again := subscribe(t, config)
-	owner := roster(t, j).Owners[0]
-	closed := make(chan error)
-	go func() { closed <- first.Close() }()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		write(t, j, "x", 0, 2)
+		config := quick(open(t, client))
+		config.LeaseDuration, config.CloseTimeout = time.Second, patience
+		first, messages := subscribe(t, config)
+		msg := receive(t, messages)
+		config.Journal = open(t, client)
+		_, again := subscribe(t, config)
+		owner := roster(t, j).Owners[0]
+		closed := make(chan error)
+		go func() { closed <- first.Close() }()
 
-	beats(t, j, 3)
+		beats(t, j, 3)
 
-	assert.Equal(t, owner, roster(t, j).Owners[0])
-	msg.Ack()
-	require.NoError(t, <-closed)
-	assert.Equal(t, expect("x", 2, 2), receiveAll(t, again, 1))
+		assert.Equal(t, owner, roster(t, j).Owners[0])
+		msg.Ack()
+		require.NoError(t, <-closed)
+		assert.Equal(t, expect("x", 2, 2), receiveAll(t, again, 1))
+	})
 }
 
 func TestAShardThatIsTakenWhileItsMemberClosesCutsOffItsHandler(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 1)
-	config := quick(open(t, client))
-	config.LeaseDuration, config.CloseTimeout = time.Second, 2*patience
-	sub, messages := subscribe(t, config)
-	msg := receive(t, messages)
-	closed := make(chan error)
-	go func() { closed <- sub.Close() }()
-	beats(t, j, 1) // it waits for the handler
-	require.NoError(t, msg.Context().Err())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		write(t, j, "x", 0, 1)
+		config := quick(open(t, client))
+		config.LeaseDuration, config.CloseTimeout = time.Second, 2*patience
+		sub, messages := subscribe(t, config)
+		msg := receive(t, messages)
+		closed := make(chan error)
+		go func() { closed <- sub.Close() }()
+		beats(t, j, 1) // it waits for the handler
+		require.NoError(t, msg.Context().Err())
 
-	key := checkpoint.Key{Group: "group", Topic: topic}
-	require.NoError(t, checkpoint.New(j).Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
-		return nil
-	}))
+		key := checkpoint.Key{Group: "group", Topic: topic}
+		require.NoError(t, checkpoint.New(j).Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
+			return nil
+		}))
 
-	ended(t, msg)
-	require.NoError(t, <-closed)
+		ended(t, msg)
+		require.NoError(t, <-closed)
+	})
 }
 
 // One change of the roster cannot remove all.
 func TestAnyNumberOfDeadMembersIsRemoved(t *testing.T) {
 	t.Parallel()
-	client := create(t, 4)
-	j := open(t, client)
-	crowd := checkpoint.NewRoster(4, time.Time{})
-	for range 161 {
-		crowd, _ = crowd.Join(checkpoint.Member{Lease: 100 * time.Millisecond})
-	}
-	_, err := checkpoint.New(j).ChangeRoster(t.Context(), checkpoint.Key{Group: "group", Topic: topic}, checkpoint.Roster{}, crowd)
-	require.NoError(t, err)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 4)
+		j := open(t, client)
+		crowd := checkpoint.NewRoster(4, time.Time{})
+		for range 161 {
+			crowd, _ = crowd.Join(checkpoint.Member{Lease: 100 * time.Millisecond})
+		}
+		_, err := checkpoint.New(j).ChangeRoster(t.Context(), checkpoint.Key{Group: "group", Topic: topic}, checkpoint.Roster{}, crowd)
+		require.NoError(t, err)
 
-	sub := leased(t, client, time.Second)
+		sub := leased(t, client, time.Second)
 
-	eventually(t, "it is alone", func() bool { return len(roster(t, j).Members) == 1 })
-	eventually(t, "it holds all shards", func() bool { return len(numbers(sub)) == 4 })
+		eventually(t, "it is alone", func() bool { return len(roster(t, j).Members) == 1 })
+		eventually(t, "it holds all shards", func() bool { return len(numbers(sub)) == 4 })
+	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -34,45 +35,49 @@ func numbers(subs ...*subscriber.Subscriber) (held []int) {
 
 func TestShardsAreSharedFairlyWhileMembersJoinAndLeave(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 5)
-	all := []int{0, 1, 2, 3, 4}
-	first, _ := subscribe(t, shortLease(j))
-	eventually(t, "the only member holds all shards", func() bool { return len(numbers(first)) == 5 })
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := setup(t, 5)
+		all := []int{0, 1, 2, 3, 4}
+		first, _ := subscribe(t, shortLease(j))
+		eventually(t, "the only member holds all shards", func() bool { return len(numbers(first)) == 5 })
 
-	second, _ := subscribe(t, shortLease(j))
-	third, _ := subscribe(t, shortLease(j))
-	fair := func(subs ...*subscriber.Subscriber) func() bool {
-		return func() bool {
-			for _, sub := range subs {
-				if n := len(numbers(sub)); n < 5/len(subs) || n > (5+len(subs)-1)/len(subs) {
-					return false
+		second, _ := subscribe(t, shortLease(j))
+		third, _ := subscribe(t, shortLease(j))
+		fair := func(subs ...*subscriber.Subscriber) func() bool {
+			return func() bool {
+				for _, sub := range subs {
+					if n := len(numbers(sub)); n < 5/len(subs) || n > (5+len(subs)-1)/len(subs) {
+						return false
+					}
 				}
+				return len(numbers(subs...)) == 5
 			}
-			return len(numbers(subs...)) == 5
 		}
-	}
-	eventually(t, "three members share", fair(first, second, third))
-	assert.ElementsMatch(t, all, numbers(first, second, third), "each shard has one owner")
+		eventually(t, "three members share", fair(first, second, third))
+		assert.ElementsMatch(t, all, numbers(first, second, third), "each shard has one owner")
 
-	require.NoError(t, first.Close())
-	eventually(t, "two members share", fair(second, third))
-	assert.ElementsMatch(t, all, numbers(second, third))
+		require.NoError(t, first.Close())
+		eventually(t, "two members share", fair(second, third))
+		assert.ElementsMatch(t, all, numbers(second, third))
+	})
 }
 
 func TestMoreMembersThanShardsStandBy(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 1)
-	write(t, j, "x", 0, 1)
-	first, messages := subscribe(t, shortLease(j))
-	receiveAll(t, messages, 1)
-	standby, more := subscribe(t, shortLease(j))
-	write(t, j, "x", 1, 1)
-	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
-	assert.Empty(t, standby.Shards())
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := setup(t, 1)
+		write(t, j, "x", 0, 1)
+		first, messages := subscribe(t, shortLease(j))
+		receiveAll(t, messages, 1)
+		standby, more := subscribe(t, shortLease(j))
+		write(t, j, "x", 1, 1)
+		assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+		assert.Empty(t, standby.Shards())
 
-	require.NoError(t, first.Close())
-	write(t, j, "x", 2, 1)
-	assert.Equal(t, expect("x", 3, 3), receiveAll(t, more, 1))
+		require.NoError(t, first.Close())
+		write(t, j, "x", 2, 1)
+		assert.Equal(t, expect("x", 3, 3), receiveAll(t, more, 1))
+	})
 }
 
 // Members come and go while events flow. What is acked by one that closes is never delivered again; the order holds
@@ -139,50 +144,54 @@ func TestNothingIsLostOrDoubledWhileMembersJoinAndLeave(t *testing.T) {
 
 func TestAMemberThatIsKilledIsReplacedWithinTheLease(t *testing.T) {
 	t.Parallel()
-	client := create(t, 2)
-	write(t, open(t, client), "x", 0, 3)
-	p := &process{Client: client}
-	_, messages := subscribe(t, shortLease(open(t, p)))
-	receiveAll(t, messages, 1)
-	p.kill()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 2)
+		write(t, open(t, client), "x", 0, 3)
+		p := &process{Client: client}
+		_, messages := subscribe(t, shortLease(open(t, p)))
+		receiveAll(t, messages, 1)
+		p.kill()
 
-	_, standby := subscribe(t, shortLease(open(t, client)))
-	for msg := receive(t, standby); ; msg = receive(t, standby) {
-		msg.Ack()
-		if string(msg.Payload) == "x/3" {
-			return
+		_, standby := subscribe(t, shortLease(open(t, client)))
+		for msg := receive(t, standby); ; msg = receive(t, standby) {
+			msg.Ack()
+			if string(msg.Payload) == "x/3" {
+				return
+			}
 		}
-	}
+	})
 }
 
 func TestAMemberThatLostItsLeaseCannotMoveAPosition(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	write(t, open(t, client), "x", 0, 3)
-	p := &process{Client: client}
-	config := shortLease(open(t, p))
-	config.CommitInterval = time.Hour
-	zombie, messages := subscribe(t, config)
-	late := receive(t, messages)
-	position, ok := subscriber.PositionFromContext(late.Context())
-	require.True(t, ok)
-	p.kill()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		write(t, open(t, client), "x", 0, 3)
+		p := &process{Client: client}
+		config := shortLease(open(t, p))
+		config.CommitInterval = time.Hour
+		zombie, messages := subscribe(t, config)
+		late := receive(t, messages)
+		position, ok := subscriber.PositionFromContext(late.Context())
+		require.True(t, ok)
+		p.kill()
 
-	standby, again := subscribe(t, shortLease(open(t, client)))
-	msg := receive(t, again)
-	assert.Equal(t, "x/1", string(msg.Payload), "the new owner begins at the stored position")
-	ended(t, late)
+		standby, again := subscribe(t, shortLease(open(t, client)))
+		msg := receive(t, again)
+		assert.Equal(t, "x/1", string(msg.Payload), "the new owner begins at the stored position")
+		ended(t, late)
 
-	p.revive()
-	err := position.Commit(t.Context(), func(ctx context.Context, advance subscriber.Advance) error {
-		return transact(ctx, client, advance)
+		p.revive()
+		err := position.Commit(t.Context(), func(ctx context.Context, advance subscriber.Advance) error {
+			return transact(ctx, client, advance)
+		})
+		require.ErrorIs(t, err, subscriber.ErrFenced)
+		late.Ack()
+		require.NoError(t, zombie.Close())
+		msg.Ack()
+		assert.Equal(t, expect("x", 2, 3), receiveAll(t, again, 2))
+		require.NoError(t, standby.Close())
 	})
-	require.ErrorIs(t, err, subscriber.ErrFenced)
-	late.Ack()
-	require.NoError(t, zombie.Close())
-	msg.Ack()
-	assert.Equal(t, expect("x", 2, 3), receiveAll(t, again, 2))
-	require.NoError(t, standby.Close())
 }
 
 // ended waits for the end of a message's context.
@@ -198,48 +207,52 @@ func ended(t *testing.T, msg *message.Message) {
 // A message that was made but not taken yet when its shard is lost must not be handed out any more.
 func TestAMemberThatLostItsLeaseHandsOutNothingMore(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 1)
-	p := &process{Client: client}
-	_, messages := subscribe(t, shortLease(open(t, p)))
-	receiveAll(t, messages, 1)
-	write(t, j, "y", 0, 1) // waits in the channel, as nobody receives
-	p.kill()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		write(t, j, "x", 0, 1)
+		p := &process{Client: client}
+		_, messages := subscribe(t, shortLease(open(t, p)))
+		receiveAll(t, messages, 1)
+		write(t, j, "y", 0, 1) // waits in the channel, as nobody receives
+		p.kill()
 
-	_, again := subscribe(t, shortLease(open(t, client)))
-	eventually(t, "the other member goes on", func() bool {
-		msg := receive(t, again)
-		msg.Ack()
-		return string(msg.Payload) == "y/1"
+		_, again := subscribe(t, shortLease(open(t, client)))
+		eventually(t, "the other member goes on", func() bool {
+			msg := receive(t, again)
+			msg.Ack()
+			return string(msg.Payload) == "y/1"
+		})
+		select {
+		case msg := <-messages:
+			t.Fatalf("the member without a lease handed out %s", msg.Payload)
+		default:
+		}
 	})
-	select {
-	case msg := <-messages:
-		t.Fatalf("the member without a lease handed out %s", msg.Payload)
-	default:
-	}
 }
 
 func TestAMemberThatComesBackJoinsAgain(t *testing.T) {
 	t.Parallel()
-	client := create(t, 4)
-	p := &process{Client: client}
-	back, messages := subscribe(t, shortLease(open(t, p)))
-	other, _ := subscribe(t, shortLease(open(t, client)))
-	p.kill()
-	eventually(t, "the other member takes all", func() bool { return len(numbers(other)) == 4 && len(numbers(back)) == 0 })
-	p.revive()
-	eventually(t, "they share again", func() bool { return len(numbers(other)) == 2 && len(numbers(back)) == 2 })
-	held := map[int]bool{}
-	for _, n := range numbers(back) {
-		held[n] = true
-	}
-	j := open(t, client)
-	for i := 0; ; i++ { // an aggregate on a shard of the one that came back
-		if id := fmt.Sprint("a", i); held[j.Shard(account(id))] {
-			write(t, j, id, 0, 1)
-			assert.Equal(t, expect(id, 1, 1), receiveAll(t, messages, 1))
-			return
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 4)
+		p := &process{Client: client}
+		back, messages := subscribe(t, shortLease(open(t, p)))
+		other, _ := subscribe(t, shortLease(open(t, client)))
+		p.kill()
+		eventually(t, "the other member takes all", func() bool { return len(numbers(other)) == 4 && len(numbers(back)) == 0 })
+		p.revive()
+		eventually(t, "they share again", func() bool { return len(numbers(other)) == 2 && len(numbers(back)) == 2 })
+		held := map[int]bool{}
+		for _, n := range numbers(back) {
+			held[n] = true
 		}
-	}
+		j := open(t, client)
+		for i := 0; ; i++ { // an aggregate on a shard of the one that came back
+			if id := fmt.Sprint("a", i); held[j.Shard(account(id))] {
+				write(t, j, id, 0, 1)
+				assert.Equal(t, expect(id, 1, 1), receiveAll(t, messages, 1))
+				return
+			}
+		}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -104,32 +105,34 @@ func TestAReadThatHangsIsTriedAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client := create(t, 1)
-			j := open(t, client)
-			write(t, j, "x", 0, 2)
-			first, messages := subscribe(t, quick(j))
-			receiveAll(t, messages, 1)
-			require.NoError(t, first.Close())
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				client := create(t, 1)
+				j := open(t, client)
+				write(t, j, "x", 0, 2)
+				first, messages := subscribe(t, quick(j))
+				receiveAll(t, messages, 1)
+				require.NoError(t, first.Close())
 
-			faulty := faults.New(client)
-			config := quick(open(t, faulty))
-			var hung atomic.Bool
-			faulty.Inject(read.operation, func(ctx context.Context, call faults.Call) (any, error) {
-				if tableOf(call) != read.table || !hung.CompareAndSwap(false, true) {
-					return call.Send(ctx)
+				faulty := faults.New(client)
+				config := quick(open(t, faulty))
+				var hung atomic.Bool
+				faulty.Inject(read.operation, func(ctx context.Context, call faults.Call) (any, error) {
+					if tableOf(call) != read.table || !hung.CompareAndSwap(false, true) {
+						return call.Send(ctx)
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				_, messages = subscribe(t, config)
+
+				assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+				// A commit wakes it, and it reads the event, unless the tail shows that first.
+				for n := 2; read.operation == faults.GetItem && !hung.Load() && n < 1000; n++ {
+					write(t, config.Journal, "x", n, 1)
+					assert.Equal(t, expect("x", n+1, n+1), receiveAll(t, messages, 1))
 				}
-				<-ctx.Done()
-				return nil, ctx.Err()
+				assert.True(t, hung.Load())
 			})
-			_, messages = subscribe(t, config)
-
-			assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
-			// A commit wakes it, and it reads the event, unless the tail shows that first.
-			for n := 2; read.operation == faults.GetItem && !hung.Load() && n < 1000; n++ {
-				write(t, config.Journal, "x", n, 1)
-				assert.Equal(t, expect("x", n+1, n+1), receiveAll(t, messages, 1))
-			}
-			assert.True(t, hung.Load())
 		})
 	}
 }

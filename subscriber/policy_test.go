@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -315,20 +316,22 @@ func only(id string, payloads []string) (some []string) {
 // All times are given, with seconds between them, so that a slow machine changes nothing.
 func TestClocksThatAreWrongAreMeasured(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	config := quick(open(t, client))
-	config.TrailingDelay = 6 * time.Second
-	sub, messages := subscribe(t, config)
-	begin := time.Now()
-	at := func(occurred time.Time, id string) {
-		j, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return occurred }})
-		require.NoError(t, err)
-		write(t, j, id, 0, 1)
-		receiveAll(t, messages, 1)
-	}
-	at(begin, "a")
-	at(time.Now().Add(4*time.Second), "ahead")
-	eventually(t, "the clock that is ahead shows", func() bool { return sub.Stats().Ahead > 50*time.Millisecond })
-	at(begin.Add(-time.Second), "behind") // behind what was read, so the second look finds it
-	eventually(t, "so does the one that is behind", func() bool { return sub.Stats().Late == 1 && sub.Stats().Lateness > 500*time.Millisecond })
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		config := quick(open(t, client))
+		config.TrailingDelay = 6 * time.Second
+		sub, messages := subscribe(t, config)
+		begin := time.Now()
+		at := func(occurred time.Time, id string) {
+			j, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return occurred }})
+			require.NoError(t, err)
+			write(t, j, id, 0, 1)
+			receiveAll(t, messages, 1)
+		}
+		at(begin, "a")
+		at(time.Now().Add(4*time.Second), "ahead")
+		eventually(t, "the clock that is ahead shows", func() bool { return sub.Stats().Ahead > 50*time.Millisecond })
+		at(begin.Add(-time.Second), "behind") // behind what was read, so the second look finds it
+		eventually(t, "so does the one that is behind", func() bool { return sub.Stats().Late == 1 && sub.Stats().Lateness > 500*time.Millisecond })
+	})
 }

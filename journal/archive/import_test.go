@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -53,39 +54,41 @@ func TestAnImportUnderFaultsGoesOnUntilItIsComplete(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			db := dynamotest.New(t, dynamotest.Seed(seed))
-			from := setup(t, db.Client(), journal.Config{})
-			config := []journal.Config{elsewhere, {}}[seed%2]
-			config.RetryBudget = 30 * time.Millisecond
-			to := setup(t, db.Client(), config)
-			from.fill(t, 20+seed, 8)
-			from.write(t, account("big"), 1, 500, stateOf(500))
-			text := from.export(t)
-			calm := db.Storm(0.05)
-			db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.3))
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				db := dynamotest.New(t, dynamotest.Seed(seed))
+				from := setup(t, db.Client(), journal.Config{})
+				config := []journal.Config{elsewhere, {}}[seed%2]
+				config.RetryBudget = 30 * time.Millisecond
+				to := setup(t, db.Client(), config)
+				from.fill(t, 20+seed, 8)
+				from.write(t, account("big"), 1, 500, stateOf(500))
+				text := from.export(t)
+				calm := db.Storm(0.05)
+				db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.3))
 
-			r := rand.New(rand.NewPCG(seed, 1))
-			runs := 0
-			for done := false; !done; runs++ {
-				require.Less(t, runs, 300, "it comes to an end")
-				ctx, cancel := context.WithCancel(t.Context())
-				stopAt := r.Int64N(int64(len(text)))
-				_, err := archive.Import(ctx, to.Journal, bytes.NewReader(text), archive.ImportOptions{
-					Concurrency: 1 + r.IntN(8),
-					Progress: func(p archive.ImportProgress) {
-						if runs < 10 && p.Bytes > stopAt {
-							cancel()
-						}
-					},
-				})
-				cancel()
-				require.NotErrorAs(t, err, new(*archive.HistoryError))
-				require.NotErrorIs(t, err, journal.ErrCorruptItem)
-				done = err == nil
-			}
-			calm()
-			assert.Equal(t, from.contents(t), to.contents(t))
-			to.requireSound(t)
+				r := rand.New(rand.NewPCG(seed, 1))
+				runs := 0
+				for done := false; !done; runs++ {
+					require.Less(t, runs, 300, "it comes to an end")
+					ctx, cancel := context.WithCancel(t.Context())
+					stopAt := r.Int64N(int64(len(text)))
+					_, err := archive.Import(ctx, to.Journal, bytes.NewReader(text), archive.ImportOptions{
+						Concurrency: 1 + r.IntN(8),
+						Progress: func(p archive.ImportProgress) {
+							if runs < 10 && p.Bytes > stopAt {
+								cancel()
+							}
+						},
+					})
+					cancel()
+					require.NotErrorAs(t, err, new(*archive.HistoryError))
+					require.NotErrorIs(t, err, journal.ErrCorruptItem)
+					done = err == nil
+				}
+				calm()
+				assert.Equal(t, from.contents(t), to.contents(t))
+				to.requireSound(t)
+			})
 		})
 	}
 }

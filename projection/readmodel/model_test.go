@@ -199,29 +199,31 @@ func TestAGenerationServesUntilItIsRolledBackAndDropped(t *testing.T) {
 
 func TestAGenerationThatIsBehindDoesNotServe(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.write("a", 0, 50)
-	m := w.open(w.config())
-	next, err := m.Begin(t.Context())
-	require.NoError(t, err)
-	var behind *readmodel.BehindError
-	require.ErrorAs(t, m.Switch(t.Context(), next), &behind)
-	assert.False(t, behind.Progress.Begun)
-	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err = m.CatchUp(soon, next, nil)
-	require.ErrorAs(t, err, new(*readmodel.BehindError))
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	serving, err := m.Serving(t.Context())
-	require.NoError(t, err)
-	assert.EqualValues(t, 1, serving.Number)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.write("a", 0, 50)
+		m := w.open(w.config())
+		next, err := m.Begin(t.Context())
+		require.NoError(t, err)
+		var behind *readmodel.BehindError
+		require.ErrorAs(t, m.Switch(t.Context(), next), &behind)
+		assert.False(t, behind.Progress.Begun)
+		soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err = m.CatchUp(soon, next, nil)
+		require.ErrorAs(t, err, new(*readmodel.BehindError))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		serving, err := m.Serving(t.Context())
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, serving.Number)
 
-	stop := w.run(m)
-	require.NoError(t, m.CatchUp(t.Context(), next, nil))
-	stop()
-	w.write("a", 50, 50)
-	require.ErrorAs(t, m.Switch(t.Context(), next), &behind)
-	assert.EqualValues(t, 50, behind.Progress.Left)
+		stop := w.run(m)
+		require.NoError(t, m.CatchUp(t.Context(), next, nil))
+		stop()
+		w.write("a", 50, 50)
+		require.ErrorAs(t, m.Switch(t.Context(), next), &behind)
+		assert.EqualValues(t, 50, behind.Progress.Left)
+	})
 }
 
 func TestAGenerationWithFewOldEventsLeftDoesNotServe(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -152,22 +153,24 @@ func TestAnEstimateSaysThatThereMayBeMore(t *testing.T) {
 
 func TestAGenerationWhoseLastMemberCrashedIsDroppedByForce(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	m := w.open(w.config())
-	next, err := m.Begin(t.Context())
-	require.NoError(t, err)
-	w.begins(next, topic, true)
-	w.begins(next, "refund", true) // which the configuration does not name
-	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	err = m.Drop(soon, next, groups.Removal{})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorAs(t, err, new(*groups.ActiveError), "it says whom it has waited for")
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		m := w.open(w.config())
+		next, err := m.Begin(t.Context())
+		require.NoError(t, err)
+		w.begins(next, topic, true)
+		w.begins(next, "refund", true) // which the configuration does not name
+		soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		err = m.Drop(soon, next, groups.Removal{})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorAs(t, err, new(*groups.ActiveError), "it says whom it has waited for")
 
-	require.NoError(t, m.Drop(t.Context(), next, groups.Removal{Force: true}))
-	left, err := groups.New(w.j).Topics(t.Context(), next.Group())
-	require.NoError(t, err)
-	assert.Empty(t, left)
+		require.NoError(t, m.Drop(t.Context(), next, groups.Removal{Force: true}))
+		left, err := groups.New(w.j).Topics(t.Context(), next.Group())
+		require.NoError(t, err)
+		assert.Empty(t, left)
+	})
 }
 
 // A tool builds each read model of a table anew, whatever they consume.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -78,20 +79,22 @@ func TestAReaderDoesNotBelieveAPositionFromBeforeAReset(t *testing.T) {
 
 func TestAReaderWaitsForAGroupThatIsNotThereYet(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 1)
-	s.write(t, "a", 0, 1)
-	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err := s.WaitApplied(impatient, group, account("a"), 1)
-	require.ErrorIs(t, err, groups.ErrNoGroup)
-	require.ErrorIs(t, err, groups.ErrNotApplied)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		s.write(t, "a", 0, 1)
+		impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err := s.WaitApplied(impatient, group, account("a"), 1)
+		require.ErrorIs(t, err, groups.ErrNoGroup)
+		require.ErrorIs(t, err, groups.ErrNotApplied)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-	waited := make(chan error, 1)
-	go func() { waited <- s.WaitApplied(t.Context(), group, account("a"), 1) }()
-	_, messages := subscribe(t, s.quick())
-	receive(t, messages).Ack()
-	require.NoError(t, <-waited)
+		waited := make(chan error, 1)
+		go func() { waited <- s.WaitApplied(t.Context(), group, account("a"), 1) }()
+		_, messages := subscribe(t, s.quick())
+		receive(t, messages).Ack()
+		require.NoError(t, <-waited)
+	})
 }
 
 func TestToWaitForWhatCannotBeFails(t *testing.T) {

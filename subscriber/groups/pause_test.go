@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -60,41 +61,45 @@ func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 
 func TestAPauseLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 1)
-	config := s.quick()
-	config.CloseTimeout = patience
-	_, messages := subscribe(t, config)
-	s.write(t, "x", 0, 2)
-	msg := receive(t, messages)
-	require.NoError(t, s.Pause(t.Context(), group, topic))
-	brief, cancel := context.WithTimeout(t.Context(), config.LeaseDuration/2)
-	defer cancel()
-	require.ErrorAs(t, s.WaitIdle(brief, group, topic), new(*groups.ActiveError), "a message is out")
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		config := s.quick()
+		config.CloseTimeout = patience
+		_, messages := subscribe(t, config)
+		s.write(t, "x", 0, 2)
+		msg := receive(t, messages)
+		require.NoError(t, s.Pause(t.Context(), group, topic))
+		brief, cancel := context.WithTimeout(t.Context(), config.LeaseDuration/2)
+		defer cancel()
+		require.ErrorAs(t, s.WaitIdle(brief, group, topic), new(*groups.ActiveError), "a message is out")
 
-	require.NoError(t, msg.Context().Err())
-	msg.Ack()
-	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
-	lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
-	require.NoError(t, err)
-	assert.EqualValues(t, 1, lag.Events, "the ack was stored")
+		require.NoError(t, msg.Context().Err())
+		msg.Ack()
+		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
+		lag, err := s.Lag(t.Context(), group, topic, groups.LagOptions{})
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, lag.Events, "the ack was stored")
+	})
 }
 
 func TestWhoWaitsInVainIsToldWhoWorks(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 2)
-	k := checkpoint.Key{Group: group, Topic: topic}
-	crashed, number := checkpoint.NewRoster(2, time.Time{}).Join(checkpoint.Member{})
-	_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), k, checkpoint.Roster{}, crashed.Take(number, []int{1}))
-	require.NoError(t, err)
-	require.NoError(t, s.Pause(t.Context(), group, topic))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 2)
+		k := checkpoint.Key{Group: group, Topic: topic}
+		crashed, number := checkpoint.NewRoster(2, time.Time{}).Join(checkpoint.Member{})
+		_, err := checkpoint.New(s.Journal).ChangeRoster(t.Context(), k, checkpoint.Roster{}, crashed.Take(number, []int{1}))
+		require.NoError(t, err)
+		require.NoError(t, s.Pause(t.Context(), group, topic))
 
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	err = s.WaitIdle(ctx, group, topic)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		err = s.WaitIdle(ctx, group, topic)
 
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	var active *groups.ActiveError
-	require.ErrorAs(t, err, &active)
-	assert.Equal(t, []uint64{number}, active.Members)
-	assert.Equal(t, []int{1}, active.Shards)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var active *groups.ActiveError
+		require.ErrorAs(t, err, &active)
+		assert.Equal(t, []uint64{number}, active.Members)
+		assert.Equal(t, []int{1}, active.Shards)
+	})
 }

@@ -7,54 +7,57 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // Numbers of members are given anew in the group that is made again, so one that learns late must not take another's for its own.
 func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 4)
-	config := s.quick()
-	config.LeaseDuration = time.Second
-	subscribe(t, config)
-	get := func() groups.Group {
-		g, err := s.Get(t.Context(), group, topic)
-		require.NoError(t, err)
-		return g
-	}
-	shared := func() bool {
-		g, err := s.Get(t.Context(), group, topic)
-		if err != nil || len(g.Members) != 2 {
-			return false
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 4)
+		config := s.quick()
+		config.LeaseDuration = time.Second
+		subscribe(t, config)
+		get := func() groups.Group {
+			g, err := s.Get(t.Context(), group, topic)
+			require.NoError(t, err)
+			return g
 		}
-		held := map[uint64]int{}
-		for _, shard := range g.Shards {
-			held[shard.Owner]++
-		}
-		return held[g.Members[0].Number] == 2 && held[g.Members[1].Number] == 2
-	}
-	eventually(t, "the first is in", func() bool {
-		g, err := s.Get(t.Context(), group, topic)
-		return err == nil && len(g.Members) == 1 && g.Members[0].Beat > 0
-	})
-	subscribe(t, config)
-	eventually(t, "they share", shared)
-	beat := get().Members[0].Beat
-	eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return get().Members[0].Beat > beat })
-
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
-
-	eventually(t, "both are in again", shared)
-	before := get()
-	eventually(t, "time goes by for both", func() bool {
-		now := get()
-		for i, m := range now.Members {
-			if i < len(before.Members) && m.Number == before.Members[i].Number && m.Beat < before.Members[i].Beat+6 {
+		shared := func() bool {
+			g, err := s.Get(t.Context(), group, topic)
+			if err != nil || len(g.Members) != 2 {
 				return false
 			}
+			held := map[uint64]int{}
+			for _, shard := range g.Shards {
+				held[shard.Owner]++
+			}
+			return held[g.Members[0].Number] == 2 && held[g.Members[1].Number] == 2
 		}
-		return true
+		eventually(t, "the first is in", func() bool {
+			g, err := s.Get(t.Context(), group, topic)
+			return err == nil && len(g.Members) == 1 && g.Members[0].Beat > 0
+		})
+		subscribe(t, config)
+		eventually(t, "they share", shared)
+		beat := get().Members[0].Beat
+		eventually(t, "the first has just shown that it lives, so the second learns first", func() bool { return get().Members[0].Beat > beat })
+
+		require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
+
+		eventually(t, "both are in again", shared)
+		before := get()
+		eventually(t, "time goes by for both", func() bool {
+			now := get()
+			for i, m := range now.Members {
+				if i < len(before.Members) && m.Number == before.Members[i].Number && m.Beat < before.Members[i].Beat+6 {
+					return false
+				}
+			}
+			return true
+		})
+		assert.Equal(t, before.Shards, get().Shards, "each has its own")
+		assert.Len(t, get().Members, 2)
 	})
-	assert.Equal(t, before.Shards, get().Shards, "each has its own")
-	assert.Len(t, get().Members, 2)
 }

@@ -61,13 +61,15 @@ func TestAConsumerIsToldOfAnOrderThatTheHistoryDoesNotShow(t *testing.T) {
 
 func TestAnEventIsNotShownBeforeAQueryShowsIt(t *testing.T) {
 	t.Parallel()
-	s := place(t)
-	ackEverything(t, s)
-	require.NoError(t, groups.New(s.Journal).WaitApplied(t.Context(), service.HistoryGroup, ofOrder, 1))
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := place(t)
+		ackEverything(t, s)
+		require.NoError(t, groups.New(s.Journal).WaitApplied(t.Context(), service.HistoryGroup, ofOrder, 1))
 
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, s.WaitShown(ctx, ofOrder, 1), groups.ErrNotApplied, "the position is there, but no order")
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, s.WaitShown(ctx, ofOrder, 1), groups.ErrNotApplied, "the position is there, but no order")
+	})
 }
 
 // ackEverything is a consumer of the history's group that has the positions stored, and no orders.

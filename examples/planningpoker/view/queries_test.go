@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 func TestWhoIsThereIsFoundUntilTheyLeave(t *testing.T) {
@@ -134,13 +135,15 @@ func TestAQueryNeverShowsHalfAnEvent(t *testing.T) {
 
 func TestWhoWaitsForAnEventSeesIt(t *testing.T) {
 	t.Parallel()
-	f := setup(t)
-	f.execute(f.join("ada"))
-	f.project("view", f.view)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		f := setup(t)
+		f.execute(f.join("ada"))
+		f.project("view", f.view)
 
-	require.NoError(t, f.view.Settle(t.Context(), id, f.version))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, f.view.Settle(ctx, id, f.version+1), context.DeadlineExceeded)
-	require.NoError(t, f.view.Settle(t.Context(), "01J00000000000000000000RXN", 1), "nobody waits for a room that is gone")
+		require.NoError(t, f.view.Settle(t.Context(), id, f.version))
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, f.view.Settle(ctx, id, f.version+1), context.DeadlineExceeded)
+		require.NoError(t, f.view.Settle(t.Context(), "01J00000000000000000000RXN", 1), "nobody waits for a room that is gone")
+	})
 }
