@@ -70,7 +70,8 @@ func publicFiles(t *testing.T, root string) (files []string) {
 	return files
 }
 
-// internalNames returns the names of internal packages that the exported declarations of a file refer to.
+// internalNames returns the names of internal packages that the exported declarations of a file
+// refer to.
 func internalNames(file *ast.File) (names []string) {
 	internal := map[string]bool{}
 	for _, spec := range file.Imports {

@@ -8,7 +8,8 @@ import (
 
 // Errors of this package, for errors.Is. Nothing was stored where one is returned.
 var (
-	// ErrUnrecorded: a step sends commands or sets timeouts and has no event, so that the process would not remember it.
+	// ErrUnrecorded: a step sends commands or sets timeouts and has no event, so that the process
+	// would not remember it.
 	ErrUnrecorded = errors.New("the step records no event: return one that tells what was done")
 	// ErrInvalidStep: a step that cannot be stored.
 	ErrInvalidStep = errors.New("invalid step")

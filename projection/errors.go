@@ -23,7 +23,8 @@ type ConfigError struct{ Reason string }
 
 func (e *ConfigError) Error() string { return "projection: " + e.Reason }
 
-// ConditionError reports that the condition of a write that is not idempotent is false. Nothing was written.
+// ConditionError reports that the condition of a write that is not idempotent is false. Nothing was
+// written.
 type ConditionError struct {
 	Event     aggregate.ID
 	Number    uint64
@@ -38,7 +39,8 @@ func (e *ConditionError) Error() string {
 		e.Number, e.Event, e.EventType, e.Write, e.Table)
 }
 
-// TooManyWritesError reports more than the 99 writes that fit one transaction beside the position. Nothing was written.
+// TooManyWritesError reports more than the 99 writes that fit one transaction beside the position.
+// Nothing was written.
 type TooManyWritesError struct {
 	Event  aggregate.ID
 	Number uint64
@@ -50,7 +52,8 @@ func (e *TooManyWritesError) Error() string {
 		e.Number, e.Event, e.Count, maxWrites)
 }
 
-// ItemTooLargeError reports an item of the read model that would exceed DynamoDB's 400 KB. Nothing was written.
+// ItemTooLargeError reports an item of the read model that would exceed DynamoDB's 400 KB. Nothing
+// was written.
 type ItemTooLargeError struct {
 	Event     aggregate.ID
 	Number    uint64
@@ -67,7 +70,8 @@ func (e *ItemTooLargeError) Error() string {
 
 func (e *ItemTooLargeError) Unwrap() error { return e.Err }
 
-// explain says what an error of DynamoDB means for what was to be written. Reasons are those of the writes, where there are any.
+// explain says what an error of DynamoDB means for what was to be written. Reasons are those of the
+// writes, where there are any.
 func explain(err error, r *journal.Record, writes []Write, reasons []types.CancellationReason) error {
 	const tooLarge = "maximum allowed size"
 	for i, reason := range reasons {

@@ -1,6 +1,7 @@
-// Package archive carries aggregates out of a journal and into one: as JSON lines, streaming, resumable and verified.
-// It is for backups that outlive their tables, for moving to another shard count, resolver or layout, for taking one aggregate
-// from production to a test, and for asking whether a journal is sound.
+// Package archive exports aggregates of a journal as JSON lines, and imports them into a journal:
+// streaming, resumable and verified. Use it for backups that outlive their tables, to move to
+// another shard count, resolver or layout, to copy one aggregate from production to a test, and to
+// verify a journal.
 //
 //	done, err := archive.Export(ctx, j, file, archive.ExportOptions{})
 //	...
@@ -8,27 +9,31 @@
 //
 // # Words
 //
-//   - [Export] writes an archive, and [Resume] tells where one goes on that was cut off. What cannot be read ends it, unless
-//     ExportOptions.Unreadable leaves it out.
-//   - [Import] writes its events into a journal. Run again, it goes on.
-//   - [Verify] looks at a journal, [VerifyArchive] at an archive, and [Compare] at both. They give a [Report] of all faults.
+//   - [Export] writes an archive. [Resume] returns where to continue an export that was cut off. An
+//     aggregate that cannot be read ends the export, unless ExportOptions.Unreadable leaves it out.
+//   - [Import] writes the events of an archive into a journal. If it is run again, it continues.
+//   - [Verify] reads a journal, [VerifyArchive] an archive, and [Compare] both. They return a
+//     [Report] of all faults.
 //
 // # What is in an archive
 //
-// Each aggregate as it was at one moment: its head, with the latest snapshot, and its events from 1 (or from where it is
-// truncated) to the head's version, with everything that a journal.Record holds. Payloads are as they are stored: what was
-// compressed or encrypted stays so, and no key is needed; a journal with the same journal.Config.Encodings, and the same
-// keys, reads what was imported. Aggregates are cut at different
-// moments, within the time that the export takes. Tombstones are in it too.
+// An archive has each aggregate as it was at one moment: its head, with the latest snapshot, and
+// its events from 1 (or from where it is truncated) to the head's version, with everything that a
+// journal.Record holds. Payloads are as they are stored. So compressed and encrypted ones stay so,
+// and no key is needed; a journal with the same journal.Config.Encodings and the same keys reads
+// them after the import. Different aggregates are exported at different moments. Tombstones are
+// exported too.
 //
-// Left out are redundant snapshots, which the new journal collects anew; the guards of commands, so a command that was executed
-// before the export can be executed again after the import; the positions of consumer groups; and whatever attributes
-// foreign programs have added. A payload that a foreign program has stored as text is stored as binary.
+// Not in an archive are redundant snapshots, which the new journal collects again; the guards of
+// commands, so a command that was executed before the export can be executed again after the
+// import; the positions of consumer groups; and attributes that foreign programs have added. A
+// payload that a foreign program has stored as text is imported as binary.
 //
 // # Format
 //
-// A line is a JSON object with a kind, not longer than 4 MB. Readers ignore fields that they do not know, and refuse
-// kinds and format versions that they do not know. Payloads are base64, times milliseconds since 1970.
+// A line is a JSON object with a kind, not longer than 4 MB. Readers ignore fields that they do not
+// know, and refuse kinds and format versions that they do not know. Payloads are base64, times
+// milliseconds since 1970.
 //
 //	{"kind":"archive","format":"millrace-archive","created":"2025-06-01T12:00:00Z","shards":16,...,"version":1}
 //	{"kind":"head","aggregate":{"type":"account","value":"42"},"version":120,"snapshot":{"number":100,"payload":"eyJ..."}}
@@ -43,23 +48,25 @@
 //	...
 //	{"kind":"total","aggregates":1,"events":120,"left_out":1}
 //
-// A page is up to 98 events or about 1 MB, so that it fits into one transaction. It ends with a sum, the last one with
-// the end line of its aggregate: the number of its events so far, and the SHA-256 of all its lines so far,
-// from the head on and with their line ends. So nothing is believed that was not written completely. That
-// tells accidents, not forgery.
+// A page is up to 98 events or about 1 MB, so that it fits into one transaction. It ends with a
+// sum, the last one with the end line of its aggregate: the number of its events so far, and the
+// SHA-256 of all its lines so far, from the head on and with their line ends. So an incomplete page
+// is never used. The digests detect accidents, not forgery.
 //
-// An aggregate is in an archive as a whole, or it is left out: then a line says so in its place, and there is nothing else
-// of it. That line names the aggregate if its head does. An import passes over it and counts it; verification and comparison
-// report it as a fault.
+// An aggregate is in an archive as a whole, or it is left out. Then one line in its place says so,
+// and names the aggregate if its head does. An import passes over it and counts it; verification
+// and comparison report it as a fault.
 //
-// An archive is as confidential as the journal. What is deleted from a journal stays in the archives of it; what was
-// encrypted is lost there too once its key is destroyed.
+// An archive is as confidential as the journal. Events that are deleted from a journal stay in its
+// archives. Encrypted events are lost there too once their key is destroyed.
 //
 // # What subscribers see of an import
 //
-// Events keep their times, which are in the past. A consumer group that begins later reads all of them. One that has
-// passed their time does not meet them when it tails the journal: it gets them with the next event of their aggregate, at the latest
-// by the sweep (subscriber.Config.SweepInterval, 1 hour by default), in order and each once. Where that is too late, import before the groups
-// start, or into a journal of its own. Subscribers that use the Journal of the import are woken by it. A group that
-// was started at a time (subscriber.Now, subscriber.At) takes imported events from before it as handled.
+// Events keep their times, which are in the past. A consumer group that begins later reads all of
+// them. A group that has passed their time does not see them when it tails the journal. It gets
+// them with the next event of their aggregate, or at the latest by the sweep
+// (subscriber.Config.SweepInterval, 1 hour by default), in order and each once. If that is too
+// late, import before the groups start, or into a separate journal. Subscribers that use the
+// Journal of the import are woken by it. A group that was started at a time (subscriber.Now,
+// subscriber.At) takes imported events from before that time as handled.
 package archive

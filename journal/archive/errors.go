@@ -11,10 +11,11 @@ import (
 var (
 	// ErrInvalidOptions: options that cannot work. Nothing was done.
 	ErrInvalidOptions = errors.New("invalid options")
-	// ErrNotArchive: what was read is no archive, or one of a later format version. Nothing was written.
+	// ErrNotArchive: what was read is no archive, or one of a later format version. Nothing was
+	// written.
 	ErrNotArchive = errors.New("not an archive that this version reads")
-	// ErrTorn: an archive ends before its total line: its export was cut off, see [Resume], or it was not copied
-	// completely. What is complete in it can be imported.
+	// ErrTorn: an archive ends before its total line: its export was cut off, see [Resume], or it
+	// was not copied completely. What is complete in it can be imported.
 	ErrTorn = errors.New("archive is torn")
 	// ErrDamaged: a line of an archive is not as it was written.
 	ErrDamaged = errors.New("archive is damaged")
@@ -22,8 +23,8 @@ var (
 	ErrFaults = errors.New("verification found faults")
 )
 
-// LineError says which line of an archive cannot be read, counted from 1. Kind is [ErrNotArchive], [ErrTorn] or
-// [ErrDamaged].
+// LineError says which line of an archive cannot be read, counted from 1. Kind is [ErrNotArchive],
+// [ErrTorn] or [ErrDamaged].
 type LineError struct {
 	Line      int
 	Kind      error
@@ -36,7 +37,8 @@ func (e *LineError) Error() string {
 }
 func (e *LineError) Unwrap() error { return e.Kind }
 
-// HistoryError reports that journal and archive disagree about an event of an aggregate. Nothing of it was changed.
+// HistoryError reports that journal and archive disagree about an event of an aggregate. Nothing of
+// it was changed.
 type HistoryError struct {
 	Aggregate aggregate.ID
 	Number    uint64

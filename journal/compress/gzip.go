@@ -22,15 +22,16 @@ func (e *ConfigError) Error() string { return fmt.Sprintf("compress config: %s %
 
 // Config configures [Gzip].
 type Config struct {
-	// MinBytes: shorter payloads are stored as they are. Default: 1,024; negative for none. DynamoDB bills
-	// by the KB, so there is little to gain below.
+	// MinBytes: shorter payloads are stored as they are. Default: 1,024; negative for none.
+	// DynamoDB bills by the KB, so there is little to gain below.
 	MinBytes int
-	// Level is one of compress/gzip, from gzip.BestSpeed to gzip.BestCompression, or gzip.HuffmanOnly. 0 is not
-	// gzip.NoCompression but the default: gzip.DefaultCompression.
+	// Level is one of compress/gzip, from gzip.BestSpeed to gzip.BestCompression, or
+	// gzip.HuffmanOnly. 0 is not gzip.NoCompression but the default: gzip.DefaultCompression.
 	Level int
-	// MaxBytes bounds what a payload may become when it is decompressed, for a few KB of an item that somebody forged can
-	// become gigabytes in memory. Longer payloads are not compressed. Default: 16 MiB, which is forty times what an
-	// item holds. A subscriber can hold one such payload in each lane.
+	// MaxBytes bounds what a payload may become when it is decompressed, for a few KB of an item
+	// that somebody forged can become gigabytes in memory. Longer payloads are not compressed.
+	// Default: 16 MiB, which is forty times what an item holds. A subscriber can hold one such
+	// payload in each lane.
 	MaxBytes int
 }
 
@@ -39,8 +40,8 @@ const (
 	defaultMaxBytes = 16 << 20
 )
 
-// Gzip compresses with DEFLATE in the gzip format, whose checksum shows damage. A payload that does not shrink is stored as
-// it is. Its name in the store is "gzip".
+// Gzip compresses with DEFLATE in the gzip format, whose checksum shows damage. A payload that does
+// not shrink is stored as it is. Its name in the store is "gzip".
 //
 // Errors: [*ConfigError].
 func Gzip(c Config) (journal.Encoding, error) {

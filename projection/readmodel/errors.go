@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors of packages groups and journal come too, and the SDK's: after one of the SDK the change may have been made, which
-// [Model.Generations] tells.
+// Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors
+// of packages groups and journal come too, and the SDK's: after one of the SDK the change may have
+// been made, which [Model.Generations] tells.
 var (
-	// ErrNoModel: there is no read model of that name in the table. It comes into being when a program first opens it.
+	// ErrNoModel: there is no read model of that name in the table. It comes into being when a
+	// program first opens it.
 	ErrNoModel = errors.New("no such read model")
 	// ErrNoGeneration: the generation is not one of those that are kept: see [Model.Generations].
 	ErrNoGeneration = errors.New("no such generation of the read model")
@@ -18,7 +20,8 @@ var (
 	ErrServing = errors.New("generation serves queries")
 	// ErrNoPrevious: there is no generation to go back to, as none served before or it was dropped.
 	ErrNoPrevious = errors.New("no previous generation")
-	// ErrChanged: somebody else changed the generations at the same moment, again and again. Look what they did.
+	// ErrChanged: somebody else changed the generations at the same moment, again and again. Look
+	// what they did.
 	ErrChanged = errors.New("generations were changed by somebody else")
 	// ErrCorrupt: the item of the read model is none that this package has written.
 	ErrCorrupt = errors.New("corrupt item of a read model")
@@ -31,7 +34,8 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("read model config: %s %s", e.Field, e.Reason)
 }
 
-// BehindError reports a generation that lags by more than [Config].MaxLag or MaxDelay, or that has no consumers. Nothing was changed.
+// BehindError reports a generation that lags by more than [Config].MaxLag or MaxDelay, or that has
+// no consumers. Nothing was changed.
 type BehindError struct {
 	Generation Generation
 	Progress   Progress
@@ -62,8 +66,8 @@ func (e *BehindError) Error() string {
 	return behind + ": wait (CatchUp), or raise MaxLag if events come faster than that"
 }
 
-// FormError reports that the generation that serves has a form that is not among this program's [Config].Forms: the program is older
-// than the form, or has given it up.
+// FormError reports that the generation that serves has a form that is not among this program's
+// [Config].Forms: the program is older than the form, or has given it up.
 type FormError struct {
 	Generation Generation // what serves
 	Forms      []string   // that the program knows

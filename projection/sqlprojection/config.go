@@ -22,19 +22,20 @@ type Config struct {
 	// Dialect is the SQL of the database.
 	Dialect Dialect
 
-	// Table is the table of positions: letters, digits and underscores, behind a schema's name and a dot if need be. It is
-	// not quoted. Default: [DefaultTable].
+	// Table is the table of positions: letters, digits and underscores, behind a schema's name and
+	// a dot if need be. It is not quoted. Default: [DefaultTable].
 	Table string
 
-	// Isolation is that of the handlers' transactions. Effects happen once at any level; what the functions read beside
-	// may need a higher one. Default: the database's.
+	// Isolation is that of the handlers' transactions. Effects happen once at any level; what the
+	// functions read beside may need a higher one. Default: the database's.
 	Isolation sql.IsolationLevel
 
 	// Codec decodes events for typed reactions. Default: aggregate.JSON.
 	Codec aggregate.Codec
 
-	// Definitions of aggregates have their events upcast before typed reactions get them, and decoded by their own codec. Events of
-	// aggregates without one come as they are stored. Default: none.
+	// Definitions of aggregates have their events upcast before typed reactions get them, and
+	// decoded by their own codec. Events of aggregates without one come as they are stored.
+	// Default: none.
 	Definitions []aggregate.AnyDefinition
 }
 

@@ -13,8 +13,9 @@ import (
 var (
 	// ErrNoEvent: the metadata of a message does not identify an event.
 	ErrNoEvent = errors.New("message is not a forwarded event")
-	// ErrProduced: a handler under [Positions.Middleware] returned messages. The Router would publish them after the
-	// position has moved, and if that failed they would be lost. Publish them in the handler, before it returns.
+	// ErrProduced: a handler under [Positions.Middleware] returned messages. The Router would
+	// publish them after the position has moved, and if that failed they would be lost. Publish
+	// them in the handler, before it returns.
 	ErrProduced = errors.New("handler returned messages")
 )
 
@@ -31,7 +32,8 @@ func noEvent(msg *message.Message, reason string) error {
 		ErrNoEvent, msg.UUID, reason)
 }
 
-// GapError reports that events before this one have not been handled. The message fails and comes again.
+// GapError reports that events before this one have not been handled. The message fails and comes
+// again.
 type GapError struct {
 	Aggregate aggregate.ID
 	Number    uint64 // of the event that came

@@ -1,22 +1,22 @@
-// Package groups operates consumer groups: it lists them with their lag, and pauses, resumes, resets and
-// removes them, from any process that can reach the tables.
+// Package groups operates consumer groups: it lists them with their lag, and pauses, resumes,
+// resets and removes them, from any process that can reach the tables.
 //
 //	g := groups.New(j)
 //	all, err := g.List(ctx)
 //	lag, err := g.Lag(ctx, "order-history", "order", groups.LagOptions{})
 //
-// A consumer group has the name that subscriber.Config.ConsumerGroup gives it, and works on one topic, which
-// is an aggregate type. The same name on two topics is two groups here.
+// A consumer group has the name that subscriber.Config.ConsumerGroup gives it, and works on one
+// topic, which is an aggregate type. The same name on two topics is two groups here.
 //
-// A group may keep its positions in a store of its own (subscriber.Config.Positions), as SQL read models do.
-// [WithPositions] lets this package read them. [Groups.Skip] and [Groups.ResetAggregate] refuse such a group
-// with [ErrElsewhere]; everything else works for it too.
+// A group may keep its positions in a store of its own (subscriber.Config.Positions), as SQL read
+// models do. [WithPositions] lets this package read them. [Groups.Skip] and [Groups.ResetAggregate]
+// refuse such a group with [ErrElsewhere]; everything else works for it too.
 //
 // # Lag
 //
 // [Groups.Lag] is exact: it compares the heads of all aggregates with the group's positions.
-// [Groups.Estimate] is cheap: it reads one page of each shard's tail, behind the place up to which the group
-// is known to be done. Its result is a lower bound.
+// [Groups.Estimate] is cheap: it reads one page of each shard's tail, behind the place up to which
+// the group is known to be done. Its result is a lower bound.
 //
 // # A new read model
 //
@@ -31,31 +31,33 @@
 //
 // # Reading one's own write
 //
-// A read model is behind the journal by the time that it takes to consume an event. [Groups.WaitApplied]
-// waits until a group has applied a given event, so that a program can query what it has just written. For a
-// read model in an SQL database, the positions are read from there:
+// A read model is behind the journal by the time that it takes to consume an event.
+// [Groups.WaitApplied] waits until a group has applied a given event, so that a program can query
+// what it has just written. For a read model in an SQL database, the positions are read from there:
 //
 //	g := groups.New(j, groups.WithPositions(store)) // a sqlprojection.Store
 //
 // # One aggregate
 //
-// [Groups.Behind] lists the aggregates that hold the group up. [Groups.Parked] lists those of them that the
-// group does not try any more (subscriber.Park). [Groups.Unpark] has their events tried again, [Groups.Skip]
-// passes over a single event, and [Groups.ResetAggregate] puts the group anywhere in the aggregate's history.
-// [Groups.Skipped] lists the events that were passed over, by an operator or because they kept failing
-// (subscriber.Skip), and [Groups.ForgetSkipped] deletes such a record. A group that an event has stopped
-// (subscriber.Stop) is a paused group; [Group].Stopped names the event and the reason.
+// [Groups.Behind] lists the aggregates that hold the group up. [Groups.Parked] lists those of them
+// that the group does not try any more (subscriber.Park). [Groups.Unpark] has their events tried
+// again, [Groups.Skip] passes over a single event, and [Groups.ResetAggregate] puts the group
+// anywhere in the aggregate's history. [Groups.Skipped] lists the events that were passed over, by
+// an operator or because they kept failing (subscriber.Skip), and [Groups.ForgetSkipped] deletes
+// such a record. A group that an event has stopped (subscriber.Stop) is a paused group;
+// [Group].Stopped names the event and the reason.
 //
-// These edits take the aggregate's logical shard from its owner, change its rows and free it. The owner may
-// be alive, in the middle of a handler, or asleep: the rows have a newer epoch then, and its writes are
-// refused. As after a crash, events of the shard that were acked and not stored yet
-// (subscriber.Config.CommitInterval) are delivered again, for all its aggregates. Effects that commit with
-// the position happen once.
+// These edits take the aggregate's logical shard from its owner, change its rows and free it. The
+// owner may be alive, in the middle of a handler, or asleep: the rows have a newer epoch then, and
+// its writes are refused. As after a crash, events of the shard that were acked and not stored yet
+// (subscriber.Config.CommitInterval) are delivered again, for all its aggregates. Effects that
+// commit with the position happen once.
 //
 // # Cost
 //
-// In DynamoDB's units, with rows of up to 1 KB, which is a group on about a hundred shards: one read to get a
-// group; one read and one write for a pause, a resume, and a reset without its clean-up; up to eight reads and
-// eight writes for an edit of an aggregate, and more if its state is over 4 KB. The costs of the clean-up
-// after a reset, of the removal and of the exact lag grow with the table. Each method says how.
+// In DynamoDB's units, with rows of up to 1 KB, which is a group on about a hundred shards: one
+// read to get a group; one read and one write for a pause, a resume, and a reset without its
+// clean-up; up to eight reads and eight writes for an edit of an aggregate, and more if its state
+// is over 4 KB. The costs of the clean-up after a reset, of the removal and of the exact lag grow
+// with the table. Each method says how.
 package groups

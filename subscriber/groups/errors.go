@@ -8,14 +8,16 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Errors of this package, for errors.Is. [*ActiveError] and [*NotNextError] are for errors.As. Errors of the journal, such as
-// journal.ErrThrottled and journal.ErrTableMissing, come too.
+// Errors of this package, for errors.Is. [*ActiveError] and [*NotNextError] are for errors.As.
+// Errors of the journal, such as journal.ErrThrottled and journal.ErrTableMissing, come too.
 //
-// An edit of an aggregate returns subscriber.ErrFenced if the operator lost the shard again and again before the edit ended,
-// as happens if its writes take longer than the members' leases. Parts of the edit may have been done. Repeat it; but repeat
-// [Groups.ResetAggregate] only if [Groups.Applied] shows that the position was not put, or events come once more.
+// An edit of an aggregate returns subscriber.ErrFenced if the operator lost the shard again and
+// again before the edit ended, as happens if its writes take longer than the members' leases. Parts
+// of the edit may have been done. Repeat it; but repeat [Groups.ResetAggregate] only if
+// [Groups.Applied] shows that the position was not put, or events come once more.
 var (
-	// ErrNoGroup: there is no group of that name on that topic. A group comes into being when it first subscribes.
+	// ErrNoGroup: there is no group of that name on that topic. A group comes into being when it
+	// first subscribes.
 	ErrNoGroup = checkpoint.ErrNoGroup
 	// ErrNotParked: the group goes on with the aggregate, or has nothing to do there.
 	ErrNotParked = errors.New("aggregate is not parked")
@@ -23,15 +25,19 @@ var (
 	ErrNotSkipped = errors.New("event was not skipped")
 	// ErrNoSuchEvent: the aggregate has no event of that number. Nothing was changed.
 	ErrNoSuchEvent = errors.New("aggregate has no such event")
-	// ErrNotApplied: the group had not applied the event when the time was over. The text says how far it was.
+	// ErrNotApplied: the group had not applied the event when the time was over. The text says how
+	// far it was.
 	ErrNotApplied = errors.New("event is not applied yet")
-	// ErrElsewhere: members keep the group's positions in a store of their own (subscriber.Config.Positions), as those of SQL read models do. Nothing
-	// was changed. Reading needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/sql.md for how they are done there.
+	// ErrElsewhere: members keep the group's positions in a store of their own
+	// (subscriber.Config.Positions), as those of SQL read models do. Nothing was changed. Reading
+	// needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/sql.md for how
+	// they are done there.
 	ErrElsewhere = errors.New("the group's positions are not in the checkpoint table")
-	// ErrLeftovers: the group was reset and works, but rows from before the reset are left in the table. Nothing reads
-	// them; [Groups.CleanUp] deletes them.
+	// ErrLeftovers: the group was reset and works, but rows from before the reset are left in the
+	// table. Nothing reads them; [Groups.CleanUp] deletes them.
 	ErrLeftovers = errors.New("rows from before the reset are left")
-	// ErrCorrupt: a row of the checkpoint table is none that was written by this module. The text names it.
+	// ErrCorrupt: a row of the checkpoint table is none that was written by this module. The text
+	// names it.
 	ErrCorrupt = checkpoint.ErrCorrupt
 )
 
@@ -46,7 +52,8 @@ func (e *ActiveError) Error() string {
 		"close them, and where they crashed wait for the time of a lease while another member runs", e.Members, e.Shards)
 }
 
-// NotNextError reports that an event is not the one that the aggregate waits for. Nothing was changed.
+// NotNextError reports that an event is not the one that the aggregate waits for. Nothing was
+// changed.
 type NotNextError struct {
 	Aggregate aggregate.ID
 	Number    uint64 // of the event that was named

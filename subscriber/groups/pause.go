@@ -10,17 +10,19 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Pause has a group do nothing until [Groups.Resume], also with members that join later. It returns at once; members learn of it within a
-// quarter of subscriber.Config.LeaseDuration, and then stop as they do on Close: handlers have subscriber.Config.CloseTimeout to
-// ack what they have. [Groups.WaitIdle] waits for that. A group that is paused or stopped (subscriber.Stop) stays so.
+// Pause has a group do nothing until [Groups.Resume], also with members that join later. It returns
+// at once; members learn of it within a quarter of subscriber.Config.LeaseDuration, and then stop
+// as they do on Close: handlers have subscriber.Config.CloseTimeout to ack what they have.
+// [Groups.WaitIdle] waits for that. A group that is paused or stopped (subscriber.Stop) stays so.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Pause(ctx context.Context, group, topic string) error {
 	return g.pause(ctx, "pause", checkpoint.Key{Group: group, Topic: topic}, checkpoint.Roster.Pause)
 }
 
-// Resume has a paused group go on where it is. Members learn of it within a quarter of subscriber.Config.LeaseDuration.
-// One that was stopped (subscriber.Stop) tries the event that stopped it again, and begins to count attempts anew.
+// Resume has a paused group go on where it is. Members learn of it within a quarter of
+// subscriber.Config.LeaseDuration. One that was stopped (subscriber.Stop) tries the event that
+// stopped it again, and begins to count attempts anew.
 //
 // Errors: those of Pause.
 func (g *Groups) Resume(ctx context.Context, group, topic string) error {
@@ -35,11 +37,13 @@ func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, chang
 	return nil
 }
 
-// WaitIdle waits until no member owns a shard, so that nothing is out for handling. What handlers that did not answer in time have sent can neither move a
-// position nor commit a projection any more. It asks every 50 ms at first and every second later, one read unit each.
+// WaitIdle waits until no member owns a shard, so that nothing is out for handling. What handlers
+// that did not answer in time have sent can neither move a position nor commit a projection any
+// more. It asks every 50 ms at first and every second later, one read unit each.
 //
-// A member that crashed owns its shards until another one has missed it for the time of a lease; where no other runs, WaitIdle
-// does not return before ctx ends. The error says who holds what then.
+// A member that crashed owns its shards until another one has missed it for the time of a lease;
+// where no other runs, WaitIdle does not return before ctx ends. The error says who holds what
+// then.
 //
 // Errors: [*ActiveError] with the context's, [ErrNoGroup], [ErrCorrupt], those of the journal.
 func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
@@ -66,8 +70,8 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	}
 }
 
-// activeOf tells of the members of a group, if there are any. Operators are none: what they hold they hold for a moment, or
-// for as long as nobody else wants it.
+// activeOf tells of the members of a group, if there are any. Operators are none: what they hold
+// they hold for a moment, or for as long as nobody else wants it.
 func activeOf(r checkpoint.Roster) *ActiveError {
 	var active ActiveError
 	for _, m := range groupOf(checkpoint.Key{}, r).Members {

@@ -10,20 +10,21 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Positions reads the positions of groups that keep them in a store of their own (subscriber.Config.Positions).
-// sqlprojection.Store is one.
+// Positions reads the positions of groups that keep them in a store of their own
+// (subscriber.Config.Positions). sqlprojection.Store is one.
 type Positions interface {
-	// Position returns the number of the last event of an aggregate that a group has handled, and whether there
-	// is a position yet. It changes nothing and is safe for concurrent use. It reads what was committed before
-	// the call, so it does not read a replica that may be behind.
+	// Position returns the number of the last event of an aggregate that a group has handled, and
+	// whether there is a position yet. It changes nothing and is safe for concurrent use. It reads
+	// what was committed before the call, so it does not read a replica that may be behind.
 	Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error)
 }
 
 // Option is an option of [New].
 type Option func(*Groups)
 
-// WithPositions has the positions of groups that keep them in a store of their own read from there. Those of other groups are read from the
-// checkpoint table as always. Where several stores are in use each needs Groups of its own.
+// WithPositions has the positions of groups that keep them in a store of their own read from there.
+// Those of other groups are read from the checkpoint table as always. Where several stores are in
+// use each needs Groups of its own.
 func WithPositions(store Positions) Option { return func(g *Groups) { g.elsewhere = store } }
 
 // positions reads those on aggregates of a shard, those that there are.

@@ -9,17 +9,22 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Reset has a group begin again at a place (subscriber.Beginning, Now or At), and forgets where it was: its positions, cursors, and what was parked or skipped. A paused group stays
-// paused, and one that was stopped (subscriber.Stop) is a paused one then. One write does it (Group.Resets rises), and it holds
-// whatever comes after. Then the rows from before the reset are deleted, which takes time, see [Groups.CleanUp]. Progress, if not nil, is
-// called with the number of rows that each request deleted.
+// Reset makes a group begin again at a place: subscriber.Beginning, Now or At. It forgets the
+// group's positions and cursors, and which aggregates and events were parked or skipped. A paused
+// group stays paused, and a group that was stopped (subscriber.Stop) is a paused one afterwards.
 //
-// Members may be at work. Until they learn of it, within a quarter of subscriber.Config.LeaseDuration, they go on where they
-// were. For so long an event of an aggregate can come beside those from its beginning, and an effect may still commit with a
-// position from before the reset. Where that matters, for instance because a read model is cleared, pause the
-// group and wait until it is idle first.
+// The reset is one write, which raises [Group].Resets. It is done then, whatever fails later. After
+// it Reset deletes the rows from before, which takes time, see [Groups.CleanUp]. Progress, if not
+// nil, is called with the number of rows that each request deleted.
 //
-// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's; with [ErrLeftovers] the group was reset.
+// Members may be at work. Until they see the reset, within a quarter of
+// subscriber.Config.LeaseDuration, they continue where they were. During that time an event of an
+// aggregate may be delivered beside those from its beginning, and an effect may still commit with a
+// position from before the reset. Where that matters, for instance because a read model is cleared,
+// pause the group and wait until it is idle first.
+//
+// Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's; with [ErrLeftovers] the
+// group was reset.
 func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.Start, progress func(rows int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	start := to.Time(g.journal.Config().Now())
@@ -33,11 +38,14 @@ func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.S
 	return nil
 }
 
-// CleanUp deletes the rows that a group wrote before it was reset. It is for after a [Groups.Reset] that ended early, and may be
-// repeated. It costs one read unit for some 40 rows, at least for each shard and earlier reset, and one write unit for each
-// row: one for each aggregate that the group had a position on, and one or two for each record of a skipped event. A few shards are cleaned up side by side, with 25 rows under way in each.
+// CleanUp deletes the rows that a group wrote before it was reset. It is for after a [Groups.Reset]
+// that ended early, and may be repeated. It costs one read unit for some 40 rows, at least for each
+// shard and earlier reset, and one write unit for each row: one for each aggregate that the group
+// had a position on, and one or two for each record of a skipped event. A few shards are cleaned up
+// side by side, with 25 rows under way in each.
 //
-// What members write before they learn of a reset may come after it, and stays until the next CleanUp.
+// What members write before they learn of a reset may come after it, and stays until the next
+// CleanUp.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) CleanUp(ctx context.Context, group, topic string, progress func(rows int)) error {
