@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -60,7 +61,7 @@ var (
 // foreignAggregate writes an aggregate of some events as a member of the family in Go does.
 func foreignAggregate(t *testing.T, client *dynamodb.Client, c journal.Config, value string, n int) {
 	t.Helper()
-	id, partition := user(value), journal.ShardKey("user-account", journal.FNV1a.Shard(user(value), 16))
+	id, partition := user(value), eventlog.ShardKey("user-account", journal.FNV1a.Shard(user(value), 16))
 	put := func(table string, n int, rest item) {
 		it := item{
 			"pkey": text(partition), "skey": text(fmt.Sprintf("%s-%d", id, n)), "aid": text(id.String()), "ser_nr": number(int64(n)),
@@ -97,12 +98,12 @@ func TestAnAdoptedJournalGoesOnWhereTheOtherApplicationStopped(t *testing.T) {
 	head, err := j.Head(t.Context(), user("7"))
 	require.NoError(t, err)
 	assert.Equal(t, journal.Head{Aggregate: user("7"), Version: 12, Snapshot: &journal.Snapshot{Payload: []byte("state")}}, head)
-	_, err = j.Append(t.Context(), journal.Commit{Aggregate: user("7"), Expected: 12, Events: events(13, 1)})
+	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: user("7"), Expected: 12, Events: events(13, 1)})
 	require.NoError(t, err)
-	records, err := read(t, j, user("7"), 1, 13)
+	records, err := read(t, eventlog.Of(j), user("7"), 1, 13)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, 13)
-	page, err := j.Tail(t.Context(), journal.TailQuery{AggregateType: "user-account", Shard: j.Shard(user("7"))})
+	page, err := eventlog.Of(j).TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: eventlog.Of(j).Shard(user("7"))})
 	require.NoError(t, err)
 	assert.Empty(t, page.Corrupt)
 	assert.NotEmpty(t, page.Records)

@@ -3,29 +3,18 @@ package journal
 import (
 	"context"
 	"fmt"
+
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Append writes a commit: one TransactWriteItems, one round trip. It costs two
-// write units for each KB of each event (and as much in each of the journal's
-// indexes, without the doubling), and two for each KB of the head.
-// A command id costs two more as a rule, and [Commit.Writes] cost what they do in any transaction.
-//
-// A transaction that DynamoDB throttles, that meets another transaction on one of
-// its items, or whose reply is lost is sent again under the same commit id until
-// [Config.RetryBudget] or the context ends; it is never written twice.
-//
-// Nothing was written when the error is [ErrConflict], [ErrDeleted], [ErrDuplicateCommand], [ErrWriteRefused],
-// [ErrTooLarge], [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidEvent], [ErrInvalidCommand], [ErrInvalidWrite],
-// [ErrEncoding], [ErrKeyDestroyed], [ErrInvalidConfig], aggregate.ErrInvalidID, [ErrThrottled], [ErrTableMissing],
-// [ErrAccess] or [ErrCorruptItem], nor when it is the context's alone. [ErrOutcomeUnknown] leaves it open, also when the
-// context ended in mid-flight: see [Journal.Resolve].
-func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
+// Append is described at eventlog.Engine, as are all exported methods of engine that Journal does not have.
+func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) {
 	t, err := j.build(ctx, c)
 	if err != nil {
-		return Receipt{}, err
+		return storage.Receipt{}, err
 	}
 	if err := j.send(ctx, t); err != nil {
-		return Receipt{}, err
+		return storage.Receipt{}, err
 	}
 	if len(c.Events) > 0 {
 		j.watchers.notify(t.commit.Aggregate, t.receipt.Version)
@@ -43,6 +32,10 @@ func (j *Journal) Append(ctx context.Context, c Commit) (Receipt, error) {
 //
 // Errors: [ErrInvalidOutcome], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
+	return j.engine.Resolve(ctx, unknown)
+}
+
+func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	if unknown == nil || unknown.First == 0 || unknown.CommitID == "" {
 		return false, fmt.Errorf("resolve: %w: it needs ID, First and CommitID of the commit", ErrInvalidOutcome)
 	}

@@ -13,23 +13,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestAppendNumbersEventsFromOneOn(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		first, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		first, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, first.Version)
 		assert.Equal(t, time.UnixMilli(1_700_000_000_000).UTC(), first.OccurredAt)
 		s.clock.advance(time.Hour)
-		second, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: first.Version, Events: events(2, 2)})
+		second, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: first.Version, Events: events(2, 2)})
 		require.NoError(t, err)
 		assert.EqualValues(t, 3, second.Version)
 		assert.Equal(t, time.Hour, second.OccurredAt.Sub(first.OccurredAt))
 		assert.NotEqual(t, first.CommitID, second.CommitID)
 
-		records, err := read(t, s.Journal, user("1"), 1, 3)
+		records, err := read(t, s.Log, user("1"), 1, 3)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 3)
 		assert.Equal(t, []string{first.CommitID, second.CommitID, second.CommitID},
@@ -46,7 +47,7 @@ func TestACommitIsOneRoundTrip(t *testing.T) {
 		j := s.through(t, client)
 		client.calls = nil
 		for n := range 3 {
-			_, err := j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: uint64(n * 10), Events: events(1, 10)})
+			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: uint64(n * 10), Events: events(1, 10)})
 			require.NoError(t, err)
 		}
 		assert.Equal(t, map[string]int{"transact": 3}, client.calls)
@@ -55,9 +56,9 @@ func TestACommitIsOneRoundTrip(t *testing.T) {
 
 func TestACommitHoldsUpTo99Events(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, journal.MaxEvents)})
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, eventlog.MaxEvents)})
 		require.NoError(t, err)
-		records, err := read(t, s.Journal, user("1"), 1, 99)
+		records, err := read(t, s.Log, user("1"), 1, 99)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 99)
 	})
@@ -65,57 +66,57 @@ func TestACommitHoldsUpTo99Events(t *testing.T) {
 
 func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		event := func(e journal.Event) []journal.Event { return []journal.Event{{Type: "fine"}, e} }
+		event := func(e eventlog.Event) []eventlog.Event { return []eventlog.Event{{Type: "fine"}, e} }
 		for name, c := range map[string]struct {
-			commit journal.Commit
+			commit eventlog.Commit
 			want   error
 			texts  []string
 		}{
-			"no aggregate type": {journal.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the type is empty"}},
-			"no id":             {journal.Commit{Aggregate: user(""), Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the value is empty"}},
+			"no aggregate type": {eventlog.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the type is empty"}},
+			"no id":             {eventlog.Commit{Aggregate: user(""), Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the value is empty"}},
 			"an id too long": {
-				journal.Commit{Aggregate: user(strings.Repeat("x", 1_000)), Events: events(1, 1)},
+				eventlog.Commit{Aggregate: user(strings.Repeat("x", 1_000)), Events: events(1, 1)},
 				aggregate.ErrInvalidID,
 				[]string{"make 1013 bytes, the limit is 1003", "shorten the value by 10"},
 			},
-			"no events": {journal.Commit{Aggregate: user("1")}, journal.ErrNoEvents, []string{"user-account-1"}},
+			"no events": {eventlog.Commit{Aggregate: user("1")}, journal.ErrNoEvents, []string{"user-account-1"}},
 			"100 events": {
-				journal.Commit{Aggregate: user("1"), Events: events(1, 100)},
+				eventlog.Commit{Aggregate: user("1"), Events: events(1, 100)},
 				journal.ErrTooManyEvents,
 				[]string{"user-account-1", "100 events in one commit", "room for 99", "split the decision"},
 			},
 			"an event over 400 KB": {
-				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Type: "large", Payload: make([]byte, 400<<10)})},
+				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Type: "large", Payload: make([]byte, 400<<10)})},
 				journal.ErrTooLarge,
 				[]string{"user-account-1", `event 2 of the commit, "large"`, "409600", "store a reference"},
 			},
 			"a commit over 4 MB": {
-				journal.Commit{Aggregate: user("1"), Events: repeat(11, journal.Event{Payload: make([]byte, 390_000)})},
+				eventlog.Commit{Aggregate: user("1"), Events: repeat(11, eventlog.Event{Payload: make([]byte, 390_000)})},
 				journal.ErrTooLarge,
 				[]string{"user-account-1", "the commit has 429", "4194304", "split the commit"},
 			},
 			"an event id that is not UTF-8": {
-				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{ID: "\xff"})},
+				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{ID: "\xff"})},
 				journal.ErrInvalidEvent,
 				[]string{"user-account-1", "event 2 of the commit", `"\xff"`, "not UTF-8"},
 			},
 			"an event type that is not UTF-8": {
-				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Type: "\xff"})},
+				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Type: "\xff"})},
 				journal.ErrInvalidEvent,
 				[]string{"event 2 of the commit", "not UTF-8"},
 			},
 			"metadata that is not UTF-8": {
-				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Metadata: aggregate.Metadata{"key": "\xff"}})},
+				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{"key": "\xff"}})},
 				journal.ErrInvalidEvent,
 				[]string{`metadata "key" is not UTF-8`, "put bytes into the payload"},
 			},
 			"metadata with an empty key": {
-				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Metadata: aggregate.Metadata{"": "value"}})},
+				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{"": "value"}})},
 				journal.ErrInvalidEvent,
 				[]string{"metadata has an empty key"},
 			},
 			"metadata with a key over 64 KB": {
-				journal.Commit{Aggregate: user("1"), Events: event(journal.Event{Metadata: aggregate.Metadata{strings.Repeat("k", 1<<16): "value"}})},
+				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{strings.Repeat("k", 1<<16): "value"}})},
 				journal.ErrInvalidEvent,
 				[]string{"a key of 65536 bytes, DynamoDB allows 65535"},
 			},
@@ -137,8 +138,8 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 	})
 }
 
-func repeat(n int, e journal.Event) []journal.Event {
-	list := make([]journal.Event, n)
+func repeat(n int, e eventlog.Event) []eventlog.Event {
+	list := make([]eventlog.Event, n)
 	for i := range list {
 		list[i] = e
 	}
@@ -148,21 +149,21 @@ func repeat(n int, e journal.Event) []journal.Event {
 func TestACommitUpToTheLimitOf4MBIsWritten(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	size, err := s.EventSize(user("1"), journal.Event{})
+	size, err := s.EventSize(user("1"), eventlog.Event{})
 	require.NoError(t, err)
-	payload := make([]byte, journal.MaxEventsBytes/11-size)
+	payload := make([]byte, eventlog.MaxEventsBytes/11-size)
 
-	_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: repeat(11, journal.Event{Payload: payload})})
+	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: repeat(11, eventlog.Event{Payload: payload})})
 
 	require.NoError(t, err)
-	records, err := read(t, s.Journal, user("1"), 1, 11)
+	records, err := read(t, s.Log, user("1"), 1, 11)
 	require.NoError(t, err)
 	assert.Len(t, records, 11)
 }
 
 func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		small, large := []byte("state"), make([]byte, journal.MaxItemBytes)
+		small, large := []byte("state"), make([]byte, eventlog.MaxItemBytes)
 		for n, c := range []struct {
 			snapshot *journal.Snapshot
 			leftOut  bool
@@ -173,7 +174,7 @@ func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 			{&journal.Snapshot{Number: 3, Payload: large}, true, &journal.Snapshot{Number: 2, Payload: small}},
 			{&journal.Snapshot{Number: 4, Payload: large[:408_000]}, false, &journal.Snapshot{Number: 4, Payload: large[:408_000]}},
 		} {
-			receipt, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: uint64(n), Events: events(n+1, 1), Snapshot: c.snapshot})
+			receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: uint64(n), Events: events(n+1, 1), Snapshot: c.snapshot})
 			require.NoError(t, err)
 			assert.Equal(t, c.leftOut, receipt.SnapshotLeftOut)
 			head, err := s.Head(t.Context(), user("1"))
@@ -187,9 +188,9 @@ func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 func TestASnapshotThatMakesTheCommitTooLargeIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	receipt, err := s.Append(t.Context(), journal.Commit{
+	receipt, err := s.Append(t.Context(), eventlog.Commit{
 		Aggregate: user("1"),
-		Events:    repeat(10, journal.Event{Payload: make([]byte, 400_000)}),
+		Events:    repeat(10, eventlog.Event{Payload: make([]byte, 400_000)}),
 		Snapshot:  &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
 	})
 	require.NoError(t, err)
@@ -200,7 +201,7 @@ func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.
 	eachSchema(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 3)
 		for _, expected := range []uint64{0, 1, 2, 4, 1 << 63} {
-			_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: expected, Events: events(1, 2)})
+			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: expected, Events: events(1, 2)})
 
 			var conflict *journal.ConflictError
 			require.ErrorIs(t, err, journal.ErrConflict)
@@ -209,7 +210,7 @@ func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.
 			assert.EqualError(t, err, fmt.Sprintf(
 				"aggregate user-account-1 is at version 3, not at %d as expected: load it again and decide again", expected))
 		}
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("2"), Expected: 1, Events: events(2, 1)})
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 1, Events: events(2, 1)})
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.Equal(t, journal.ConflictError{ID: user("2"), Expected: 1, Actual: 0}, *conflict, "an aggregate that does not exist")
@@ -226,7 +227,7 @@ func TestAnEventThatStandsWhereTheHeadSaysThereIsNoneIsNotOverwritten(t *testing
 		stray := s.foreignEvent(user("1"), 3, text("stray"), 5)
 		s.put(t, c.Tables.Journal, stray)
 
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 3)})
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 3)})
 
 		var corrupt *journal.CorruptItemError
 		require.ErrorAs(t, err, &corrupt)
@@ -245,7 +246,7 @@ func TestACommitIDThatDynamoDBWouldNotTakeIsRefused(t *testing.T) {
 	for _, id := range []string{"", strings.Repeat("x", 37)} {
 		j := s.through(t, s.client, func(c *journal.Config) { c.NewID = func() string { return id } })
 
-		_, err := j.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
 		require.ErrorIs(t, err, journal.ErrInvalidConfig)
 		assert.ErrorContains(t, err, "NewID gave")
@@ -265,9 +266,9 @@ func TestTwoWritersThatRaceAThousandTimesLeaveNeitherGapNorRepeat(t *testing.T) 
 			defer wg.Done()
 			version := uint64(0)
 			for version < races {
-				receipt, err := s.Append(t.Context(), journal.Commit{
+				receipt, err := s.Append(t.Context(), eventlog.Commit{
 					Aggregate: user("1"), Expected: version,
-					Events: []journal.Event{{ID: fmt.Sprint(version + 1), Payload: fmt.Append(nil, version+1), Type: fmt.Sprint(writer)}},
+					Events: []eventlog.Event{{ID: fmt.Sprint(version + 1), Payload: fmt.Append(nil, version+1), Type: fmt.Sprint(writer)}},
 				})
 				var conflict *journal.ConflictError
 				switch {
@@ -293,7 +294,7 @@ func TestTwoWritersThatRaceAThousandTimesLeaveNeitherGapNorRepeat(t *testing.T) 
 	require.NoError(t, err)
 	assert.EqualValues(t, races, head.Version)
 	assert.Equal(t, races, wins[0]+wins[1], "each number was given away once")
-	records, err := read(t, s.Journal, user("1"), 1, races)
+	records, err := read(t, s.Log, user("1"), 1, races)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, races)
 	byWriter := map[string]int{}
@@ -326,8 +327,8 @@ func TestManyWritersWhoseRepliesAreLostNowAndThenLeaveNeitherGapNorRepeat(t *tes
 				defer wg.Done()
 				version := uint64(0)
 				for n := 0; n < each; {
-					receipt, err := j.Append(t.Context(), journal.Commit{
-						Aggregate: user("1"), Expected: version, Events: []journal.Event{{ID: fmt.Sprintf("%d/%d", writer, n)}},
+					receipt, err := j.Append(t.Context(), eventlog.Commit{
+						Aggregate: user("1"), Expected: version, Events: []eventlog.Event{{ID: fmt.Sprintf("%d/%d", writer, n)}},
 					})
 					var conflict *journal.ConflictError
 					switch {
@@ -344,14 +345,14 @@ func TestManyWritersWhoseRepliesAreLostNowAndThenLeaveNeitherGapNorRepeat(t *tes
 		}
 		wg.Wait()
 
-		records, err := read(t, s.Journal, user("1"), 1, writers*each)
+		records, err := read(t, s.Log, user("1"), 1, writers*each)
 		require.NoError(t, err)
 		seen := map[string]bool{}
 		for _, r := range records {
 			seen[r.EventID] = true
 		}
 		assert.Len(t, seen, writers*each, "each event once")
-		_, err = read(t, s.Journal, user("1"), writers*each+1, writers*each+1)
+		_, err = read(t, s.Log, user("1"), writers*each+1, writers*each+1)
 		assert.ErrorIs(t, err, journal.ErrCorruptItem, "and no more")
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 const (
@@ -21,36 +22,22 @@ const (
 	maxCommandID = 512
 )
 
-// Command is what the journal knows of a command that was executed: which commit came of it.
-type Command struct {
-	ID       string
-	CommitID string
-	// First and Version are the numbers of the commit's first and last event. A command without events has a First
-	// that is Version+1.
-	First, Version uint64
-}
-
-// Command reads the guard that a commit with a CommandID left, with one strongly consistent read of one unit. It is
-// false where the aggregate has no such command, or one that [Config.CommandRetention] no longer keeps.
-//
-// Errors: [ErrInvalidCommand], [ErrCorruptItem], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the
-// context's.
-func (j *Journal) Command(ctx context.Context, id aggregate.ID, commandID string) (Command, bool, error) {
+func (j *engine) Command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
 	if err := id.Validate(); err != nil {
-		return Command{}, false, err
+		return storage.Command{}, false, err
 	}
 	if commandID == "" {
-		return Command{}, false, fmt.Errorf("read command: %w: it is empty", ErrInvalidCommand)
+		return storage.Command{}, false, fmt.Errorf("read command: %w: it is empty", ErrInvalidCommand)
 	}
 	if err := validateCommandID(commandID); err != nil {
-		return Command{}, false, fmt.Errorf("read command: %w", err)
+		return storage.Command{}, false, fmt.Errorf("read command: %w", err)
 	}
 	it, err := j.getItem(ctx, j.config.Tables.Journal, j.guardKey(id, commandID))
 	if err != nil {
-		return Command{}, false, fmt.Errorf("read command %q of %s: %w", commandID, id, err)
+		return storage.Command{}, false, fmt.Errorf("read command %q of %s: %w", commandID, id, err)
 	}
 	if it == nil {
-		return Command{}, false, nil
+		return storage.Command{}, false, nil
 	}
 	c, err := j.commandOf(it)
 	return c, err == nil, err
@@ -69,7 +56,7 @@ func validateCommandID(commandID string) error {
 // guardKey is in the partition of the aggregate's events. A digest of fixed length keeps two ids apart whose texts
 // run into each other, and is not longer than the number in an event's key; the last character is no digit, so it is never the
 // key of an event.
-func (j *Journal) guardKey(id aggregate.ID, commandID string) item {
+func (j *engine) guardKey(id aggregate.ID, commandID string) item {
 	sum := sha256.Sum256([]byte(commandID))
 	digest := base64.RawURLEncoding.EncodeToString(sum[:])[:19] // 114 bits
 	return item{
@@ -79,7 +66,7 @@ func (j *Journal) guardKey(id aggregate.ID, commandID string) item {
 }
 
 // guardItem has neither an aid nor a time, so no index lists it.
-func (j *Journal) guardItem(t *transaction) item {
+func (j *engine) guardItem(t *transaction) item {
 	it := j.guardKey(t.commit.Aggregate, t.commit.CommandID)
 	it[attrCommandID] = stringValue(t.commit.CommandID)
 	it[attrCommitID] = stringValue(t.receipt.CommitID)
@@ -91,7 +78,7 @@ func (j *Journal) guardItem(t *transaction) item {
 	return it
 }
 
-func (j *Journal) commandOf(it item) (c Command, err error) {
+func (j *engine) commandOf(it item) (c storage.Command, err error) {
 	var idOK, commitOK, firstOK, versionOK bool
 	c.ID, idOK = stringOf(it[attrCommandID])
 	c.CommitID, commitOK = stringOf(it[attrCommitID])
@@ -99,7 +86,7 @@ func (j *Journal) commandOf(it item) (c Command, err error) {
 	c.Version, versionOK = uintOf(it[attrCommitVersion])
 	if !idOK || !commitOK || !firstOK || !versionOK {
 		partition, sort := j.keysOf(it)
-		return Command{}, &CorruptItemError{
+		return storage.Command{}, &CorruptItemError{
 			Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: "is not the guard of a command",
 		}
 	}
@@ -107,7 +94,7 @@ func (j *Journal) commandOf(it item) (c Command, err error) {
 }
 
 // checkVersion is the head's part of a commit without events: it has to be where it was when the command was decided.
-func (j *Journal) checkVersion(c *Commit) types.TransactWriteItem {
+func (j *engine) checkVersion(c *commit) types.TransactWriteItem {
 	check := &types.ConditionCheck{
 		TableName:                           &j.config.Tables.Snapshot,
 		Key:                                 j.key(c.Aggregate, 0),

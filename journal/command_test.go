@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,21 +29,21 @@ func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	config.Now, config.Shards = db.Clock().Now, 7
 	s := store{client: db.Client()}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
-	var err error
-	s.Journal, err = journal.Open(t.Context(), s.client, config)
+	j, err := journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)
+	s.Log = eventlog.Of(j)
 	return s, db
 }
 
-func (s store) execute(t *testing.T, id aggregate.ID, expected, n int, commandID string) (journal.Receipt, error) {
+func (s store) execute(t *testing.T, id aggregate.ID, expected, n int, commandID string) (eventlog.Receipt, error) {
 	t.Helper()
-	return s.Append(t.Context(), journal.Commit{
+	return s.Append(t.Context(), eventlog.Commit{
 		Aggregate: id, Expected: uint64(expected), Events: events(expected+1, n), CommandID: commandID,
 	})
 }
 
 // requireCommand wants what the journal knows of a command.
-func (s store) requireCommand(t *testing.T, id aggregate.ID, want journal.Command) {
+func (s store) requireCommand(t *testing.T, id aggregate.ID, want eventlog.Command) {
 	t.Helper()
 	got, ok, err := s.Command(t.Context(), id, want.ID)
 	require.NoError(t, err)
@@ -64,7 +65,7 @@ func TestASecondCommitOfACommandIsRefusedWithWhatTheFirstOneWrote(t *testing.T) 
 		first, err := s.execute(t, id, 2, 3, "pay")
 		require.NoError(t, err)
 		s.write(t, id, 6, 1)
-		want := journal.Command{ID: "pay", CommitID: first.CommitID, First: 3, Version: 5}
+		want := eventlog.Command{ID: "pay", CommitID: first.CommitID, First: 3, Version: 5}
 
 		for name, expected := range map[string]int{"at the version now": 6, "at the version then": 2, "of a new aggregate": 0} {
 			_, err = s.execute(t, id, expected, 1, "pay")
@@ -73,7 +74,9 @@ func TestASecondCommitOfACommandIsRefusedWithWhatTheFirstOneWrote(t *testing.T) 
 			require.ErrorIs(t, err, journal.ErrDuplicateCommand, name)
 			require.NotErrorIs(t, err, journal.ErrConflict, name)
 			require.ErrorAs(t, err, &duplicate, name)
-			assert.Equal(t, journal.DuplicateCommandError{ID: id, Command: want}, *duplicate, name)
+			assert.Equal(t, journal.DuplicateCommandError{
+				ID: id, CommandID: want.ID, CommitID: want.CommitID, First: want.First, Version: want.Version,
+			}, *duplicate, name)
 		}
 		s.requireVersion(t, id, 6)
 		assert.Empty(t, s.get(t, s.Config().Tables.Journal, s.keyOf(id, 7)))
@@ -100,7 +103,7 @@ func TestACommandIsThatOfItsAggregateAlone(t *testing.T) {
 			"a value with a hyphen":          {aggregate.ID{Type: "a", Value: "b-c"}, "c"},
 			"a command id like an event key": {user("1"), "1"},
 		}
-		want := map[string]journal.Command{}
+		want := map[string]eventlog.Command{}
 		for name, c := range commands {
 			version := 0
 			for other, done := range commands {
@@ -110,7 +113,7 @@ func TestACommandIsThatOfItsAggregateAlone(t *testing.T) {
 			}
 			receipt, err := s.execute(t, c.id, version, 1, c.commandID)
 			require.NoError(t, err, name)
-			want[name] = journal.Command{ID: c.commandID, CommitID: receipt.CommitID, First: uint64(version) + 1, Version: uint64(version) + 1}
+			want[name] = eventlog.Command{ID: c.commandID, CommitID: receipt.CommitID, First: uint64(version) + 1, Version: uint64(version) + 1}
 		}
 		for name, c := range commands {
 			s.requireCommand(t, c.id, want[name])
@@ -143,7 +146,7 @@ func TestACommandWithoutEventsMovesNoVersion(t *testing.T) {
 			stop()
 			require.NoError(t, err)
 			assert.EqualValues(t, version, receipt.Version)
-			s.requireCommand(t, id, journal.Command{
+			s.requireCommand(t, id, eventlog.Command{
 				ID: "look", CommitID: receipt.CommitID, First: uint64(version) + 1, Version: uint64(version),
 			})
 			if version == 0 {
@@ -216,14 +219,14 @@ func TestALostReplyOfACommandIsSuccessAndNoDuplicate(t *testing.T) {
 					}
 					return out, err
 				}
-				s := store{Journal: s.through(t, client), client: s.client}
+				s := store{Log: s.through(t, client), client: s.client}
 
 				receipt, err := s.execute(t, id, 1, c.events, "pay")
 
 				require.NoError(t, err)
 				assert.EqualValues(t, 1+c.events, receipt.Version)
 				s.requireVersion(t, id, 2+c.events)
-				s.requireCommand(t, id, journal.Command{ID: "pay", CommitID: receipt.CommitID, First: 2, Version: receipt.Version})
+				s.requireCommand(t, id, eventlog.Command{ID: "pay", CommitID: receipt.CommitID, First: 2, Version: receipt.Version})
 			})
 		}
 	})
@@ -251,7 +254,7 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 				}))
 				id := user(name)
 
-				_, err := j.Append(ctx, journal.Commit{Aggregate: id, Events: events(1, c.events), CommandID: "pay"})
+				_, err := j.Append(ctx, eventlog.Commit{Aggregate: id, Events: events(1, c.events), CommandID: "pay"})
 
 				var unknown *journal.OutcomeUnknownError
 				require.ErrorAs(t, err, &unknown)
@@ -344,10 +347,10 @@ func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {
 			require.NoError(t, err)
 			assert.Len(t, out.Items, 20, index)
 		}
-		records, err := read(t, s.Journal, id, 1, 20)
+		records, err := read(t, s.Log, id, 1, 20)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 20)
-		page, err := s.Tail(t.Context(), journal.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
+		page, err := s.TailShard(t.Context(), eventlog.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
 		require.NoError(t, err)
 		assert.Len(t, page.Records, 20)
 		assert.Empty(t, page.Corrupt)
@@ -370,7 +373,7 @@ func TestTheLongestIDAndCommandIDFitTheKeys(t *testing.T) {
 		receipt, err := s.execute(t, id, 0, 1, commandID)
 
 		require.NoError(t, err)
-		s.requireCommand(t, id, journal.Command{ID: commandID, CommitID: receipt.CommitID, First: 1, Version: 1})
+		s.requireCommand(t, id, eventlog.Command{ID: commandID, CommitID: receipt.CommitID, First: 1, Version: 1})
 	})
 }
 
@@ -381,7 +384,7 @@ func TestACommandIDThatCannotBeStoredIsRefused(t *testing.T) {
 			"\xff":                   `"\xff" is not UTF-8: encode it as text`,
 		} {
 			client := &meddler{Client: s.client}
-			s := store{Journal: s.through(t, client), client: s.client}
+			s := store{Log: s.through(t, client), client: s.client}
 			client.calls = nil
 
 			_, err := s.execute(t, user("1"), 0, 1, commandID)

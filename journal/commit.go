@@ -14,17 +14,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Limits of DynamoDB, and what follows from them.
+// Limits of DynamoDB besides those of package storage.
 //
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 const (
-	MaxItemBytes   = 400 << 10 // one item
-	MaxCommitBytes = 4 << 20   // one transaction
-	MaxActions     = 100       // one transaction
-	MaxEvents      = 99        // one transaction, of which one action moves the head
-
 	maxTokenBytes = 36         // a ClientRequestToken
 	maxNameBytes  = 64<<10 - 1 // an attribute name, also inside a map
 )
@@ -32,64 +28,19 @@ const (
 // foreignHeadBytes is left free beside a snapshot for attributes that a foreign writer put on the head.
 const foreignHeadBytes = 1 << 10
 
-// Event is an event to be stored.
-type Event struct {
-	ID       string // empty for one derived from its place
-	Type     string
-	Payload  []byte
-	Metadata aggregate.Metadata
-	// Encoding, if not empty, says that Payload is encoded already, in the form in which [Journal.Raw] reads it. It
-	// is then stored as it is.
-	Encoding string
-}
-
-// Commit is what one transaction writes to one aggregate. It has at most [MaxActions]: one for the head, one
-// for each event and each of Writes, one for a CommandID, one for a [Redundancy], and in the lean layout one for
-// the snapshot.
-type Commit struct {
-	Aggregate aggregate.ID
-	// Expected is the version that the head must have, 0 for a new aggregate.
-	Expected uint64
-	// Events get the sequence numbers from Expected+1 on. 1 to [MaxEvents]; none only where there is a CommandID.
-	Events []Event
-	// Snapshot, if any, is stored beside the events. One for which an item or the transaction has no room is left
-	// out; see [Receipt].
-	Snapshot *Snapshot
-	// Redundancy, if any, also stores the snapshot under its own number.
-	Redundancy *Redundancy
-	// CommandID, if any, makes the commit one that is written only once: a second commit of the same
-	// aggregate with the same id is refused with a [*DuplicateCommandError]. 1 to 512 bytes of UTF-8.
-	CommandID string
-	// Writes are further actions of the same transaction, on tables of the caller's or on rows of other
-	// aggregates: an outbox row, a guard that makes an e-mail address unique. They are sent as they are. One whose
-	// condition is false refuses the commit with a [*WriteRefusedError], if it is neither a conflict nor a duplicate.
-	Writes []types.TransactWriteItem
-}
-
-// version is that of the head after the commit.
-func (c *Commit) version() uint64 { return c.Expected + uint64(len(c.Events)) }
-
-// Receipt tells what a commit wrote.
-type Receipt struct {
-	CommitID   string
-	Version    uint64    // of the head now
-	OccurredAt time.Time // of the events, as it is stored: milliseconds, in UTC
-	// SnapshotLeftOut: the snapshot was not stored, and SnapshotError says why: [ErrTooLarge] if it is over 400 KB,
-	// [ErrNoRoom] if the transaction was full, [ErrEncoding], or [ErrOldSchema]. The events are written all the same; a load
-	// replays more of them.
-	SnapshotLeftOut bool
-	SnapshotError   error
-	// Redundant are the redundant snapshots that the head lists now, without the commit's own where there was no room for it,
-	// and Surplus those of them beyond [Redundancy.Keep], which are to be removed: see [Journal.RemoveSnapshots]. Both
-	// are in ascending order, and nil for a commit without Redundancy or with one whose list is not known.
-	Redundant, Surplus []uint64
-}
+// These types of package storage have parameters, which are the types of this package.
+type (
+	commit      = storage.Commit[Snapshot]
+	tailPage    = storage.TailPage[Record, CorruptItemError]
+	restoration = storage.Restoration[Head, Record]
+	inspection  = storage.Inspection[Head, CorruptItemError]
+)
 
 // transaction is a commit as it is sent: built once, so that every attempt has the
 // same id, the same times and the same ClientRequestToken.
 type transaction struct {
-	commit  *Commit
-	receipt Receipt
+	commit  *commit
+	receipt storage.Receipt
 	input   *dynamodb.TransactWriteItemsInput
 	size    int // in bytes, as DynamoDB counts them
 	guard   int // the action that puts the command's guard, 0 for none
@@ -108,7 +59,7 @@ func (t *transaction) isWritten(reasons []types.CancellationReason) bool {
 }
 
 // tablesOf names the tables of the transaction, of which an error may be about any.
-func (j *Journal) tablesOf(t *transaction) string {
+func (j *engine) tablesOf(t *transaction) string {
 	names := []string{j.config.Tables.Journal, j.config.Tables.Snapshot}
 	for _, w := range t.commit.Writes {
 		if target, _ := targetOf(w); !slices.Contains(names, target.table) {
@@ -130,16 +81,16 @@ func (t *transaction) add(action types.TransactWriteItem, bytes int) {
 
 // hasRoom is for what a commit can do without.
 func (t *transaction) hasRoom(actions, bytes int) bool {
-	return len(t.input.TransactItems)+len(t.commit.Writes)+actions <= MaxActions && t.size+bytes <= MaxCommitBytes
+	return len(t.input.TransactItems)+len(t.commit.Writes)+actions <= storage.MaxActions && t.size+bytes <= storage.MaxCommitBytes
 }
 
-func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
+func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	if err := j.validate(&c); err != nil {
 		return nil, err
 	}
-	t := &transaction{commit: &c, receipt: Receipt{
+	t := &transaction{commit: &c, receipt: storage.Receipt{
 		CommitID: j.config.NewID(),
-		Version:  c.version(),
+		Version:  c.Version(),
 		// Not finer than what is stored, so that writer and readers see the same.
 		OccurredAt: time.UnixMilli(j.config.Now().UnixMilli()).UTC(),
 	}}
@@ -165,8 +116,8 @@ func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
 			OccurredAt: t.receipt.OccurredAt, CommitID: t.receipt.CommitID,
 		})
 		bytes := itemSize(it)
-		if bytes > MaxItemBytes {
-			return nil, &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: MaxItemBytes}
+		if bytes > storage.MaxItemBytes {
+			return nil, &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes}
 		}
 		t.add(j.putNew(j.config.Tables.Journal, it), bytes)
 	}
@@ -180,8 +131,8 @@ func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
 	}
 	head := j.headItem(&c)
 	t.size += itemSize(head)
-	if t.size > MaxCommitBytes {
-		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: MaxCommitBytes}
+	if t.size > storage.MaxCommitBytes {
+		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes}
 	}
 	encoded, err := j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot)
 	switch {
@@ -201,7 +152,7 @@ func (j *Journal) build(ctx context.Context, c Commit) (*transaction, error) {
 }
 
 // validate checks what can be told without building the items.
-func (j *Journal) validate(c *Commit) error {
+func (j *engine) validate(c *commit) error {
 	if err := j.validateTarget(c.Aggregate); err != nil {
 		return err
 	}
@@ -212,15 +163,15 @@ func (j *Journal) validate(c *Commit) error {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, err)
 	}
 	if c.Redundancy != nil {
-		if err := c.Redundancy.validate(c); err != nil {
+		if err := validateRedundancy(c.Redundancy, c); err != nil {
 			return fmt.Errorf("append to %s: %w", c.Aggregate, err)
 		}
 	}
-	if s := c.Snapshot; s != nil && (s.Number == 0 || s.Number > c.version()) {
+	if s := c.Snapshot; s != nil && (s.Number == 0 || s.Number > c.Version()) {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, &ConfigError{Field: "Snapshot.Number", Reason: fmt.Sprintf(
-			"is %d: a snapshot is of an event from 1 to %d", s.Number, c.version())})
+			"is %d: a snapshot is of an event from 1 to %d", s.Number, c.Version())})
 	}
-	most := MaxEvents - len(c.Writes)
+	most := storage.MaxEvents - len(c.Writes)
 	if c.CommandID != "" {
 		most--
 	}
@@ -231,7 +182,7 @@ func (j *Journal) validate(c *Commit) error {
 }
 
 // validateTarget checks an aggregate that is to be written to.
-func (j *Journal) validateTarget(id aggregate.ID) error {
+func (j *engine) validateTarget(id aggregate.ID) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
@@ -244,7 +195,7 @@ func (j *Journal) validateTarget(id aggregate.ID) error {
 
 // validateEvent refuses what the SDK would change on the way: it replaces bytes that
 // are not UTF-8.
-func validateEvent(e Event) error {
+func validateEvent(e storage.Event) error {
 	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) || !utf8.ValidString(e.Encoding) {
 		return fmt.Errorf("%w: id %q, type %q or encoding %q is not UTF-8", ErrInvalidEvent, e.ID, e.Type, e.Encoding)
 	}
@@ -263,7 +214,7 @@ func validateEvent(e Event) error {
 }
 
 // putNew never overwrites an item, as a stale writer of the event-store-adapter family may.
-func (j *Journal) putNew(table string, it item) types.TransactWriteItem {
+func (j *engine) putNew(table string, it item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName:                           &table,
 		Item:                                it,

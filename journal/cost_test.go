@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -20,9 +21,9 @@ func TestACommitCostsOneRoundTripAndTwoUnitsForEachKilobyteAndOneInEachIndex(t *
 	require.NoError(t, err)
 	calls := db.Record()
 
-	event := journal.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)} // 2 KB with its keys
-	_, err = j.Append(t.Context(), journal.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []journal.Event{event, event, event},
+	event := eventlog.Event{Type: "account.noted.v1", Payload: make([]byte, 1500)} // 2 KB with its keys
+	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []eventlog.Event{event, event, event},
 	})
 
 	require.NoError(t, err)

@@ -52,7 +52,7 @@ func Create(ctx context.Context, client Client, config Config) error {
 
 // verifyUnused refuses tables with items but no descriptor. It looks for items first: what
 // another process does in between can only add the descriptor.
-func (j *Journal) verifyUnused(ctx context.Context) error {
+func (j *engine) verifyUnused(ctx context.Context) error {
 	for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
 		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(1), ConsistentRead: aws.Bool(true)})
 		if err != nil {
@@ -102,16 +102,16 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	return nil
 }
 
-func prepare(client Client, config Config) (*Journal, error) {
+func prepare(client Client, config Config) (*engine, error) {
 	if config.Shards == 0 {
 		return nil, &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
 			"is 0: choose the number of logical shards, 1 to %d, once and for good (16 is a good choice)", MaxShards)}
 	}
-	return newJournal(client, config)
+	return newEngine(client, config)
 }
 
 // tables are the tables as they should be.
-func (j *Journal) tables() []*dynamodb.CreateTableInput {
+func (j *engine) tables() []*dynamodb.CreateTableInput {
 	a, x := j.config.Attributes, j.config.Indexes
 	text, number := types.ScalarAttributeTypeS, types.ScalarAttributeTypeN
 	attribute := func(name string, kind types.ScalarAttributeType) types.AttributeDefinition {
@@ -167,7 +167,7 @@ func (j *Journal) tables() []*dynamodb.CreateTableInput {
 
 // ensureTable compares a table's keys and waits until it and its indexes are active. It makes a
 // missing table if create says so, and describes it again, for DescribeTable is eventually consistent.
-func (j *Journal) ensureTable(ctx context.Context, want *dynamodb.CreateTableInput, create bool) error {
+func (j *engine) ensureTable(ctx context.Context, want *dynamodb.CreateTableInput, create bool) error {
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMaxInterval(2*time.Second),
@@ -251,7 +251,7 @@ func keysText(schema []types.KeySchemaElement, attributes []types.AttributeDefin
 
 // verifyShards looks at every row of the snapshot table. A sample would not do: of a table made
 // with 16 shards, half of the shards look right with 8.
-func (j *Journal) verifyShards(ctx context.Context) error {
+func (j *engine) verifyShards(ctx context.Context) error {
 	a, table := j.config.Attributes, j.config.Tables.Snapshot
 	pages := dynamodb.NewScanPaginator(j.client, &dynamodb.ScanInput{
 		TableName:                &table,

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -45,7 +46,7 @@ func TestCreateMayBeCalledByManyAtOnceWhileTheFirstOfThemWritesAlready(t *testin
 				}
 				j, err := journal.Open(t.Context(), client, config)
 				if assert.NoError(t, err) {
-					_, err = j.Append(t.Context(), journal.Commit{Aggregate: user(string(rune('a' + i))), Events: events(1, 1)})
+					_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: user(string(rune('a' + i))), Events: events(1, 1)})
 					assert.NoError(t, err)
 				}
 			}()

@@ -14,7 +14,7 @@ import (
 const maxBatchWrites = 25
 
 // deleteAll deletes items by key, whether they exist or not.
-func (j *Journal) deleteAll(ctx context.Context, table string, keys []item) error {
+func (j *engine) deleteAll(ctx context.Context, table string, keys []item) error {
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(j.config.RetryBudget))
 	for len(keys) > 0 {

@@ -74,14 +74,14 @@ func (a Attributes) String() string {
 	return string(text)
 }
 
-func (j *Journal) descriptorKey() item {
+func (j *engine) descriptorKey() item {
 	return item{
 		j.config.Attributes.PartitionKey: stringValue(descriptorPartition),
 		j.config.Attributes.SortKey:      stringValue(descriptorSort),
 	}
 }
 
-func (j *Journal) readDescriptor(ctx context.Context) (descriptor, error) {
+func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	table := j.config.Tables.Journal
 	it, err := j.getItem(ctx, table, j.descriptorKey())
 	if isKeyMismatch(err) {
@@ -129,7 +129,7 @@ func isKeyMismatch(err error) bool {
 }
 
 // writeDescriptor stores the descriptor unless there is one, and then compares.
-func (j *Journal) writeDescriptor(ctx context.Context) error {
+func (j *engine) writeDescriptor(ctx context.Context) error {
 	d := describe(j.config)
 	it := j.descriptorKey()
 	it[attrFormat] = numberValue(d.Format)

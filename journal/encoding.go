@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // attrEncoding names the encodings of an item's payload, on events and heads. It is absent where none applied.
@@ -58,24 +59,25 @@ func (forReading) Encode(context.Context, Place, []byte) ([]byte, bool, error) {
 }
 func (forReading) Overhead() int { return 0 }
 
-// Raw gives the journal without its encodings and its [Config.EventType]: records and heads have payloads as they are stored, and say in Encoding
-// what was applied to them; Append stores payloads and Encoding as they are given. It is for those who copy a journal
-// or only want numbers and versions, which then need no keys. An encoding may bind a payload to its [Place], so it can
-// be copied to the same aggregate and number only.
-//
-// It is the same journal otherwise: commits through it wake the watchers of the other.
+// Raw returns the journal without its encodings and its [Config.EventType]: records and heads have payloads as they are
+// stored, and say in Encoding what was applied to them. It is for tools that only want numbers and versions, or that show
+// what they cannot decode; they need no keys. [Journal.Decode] decodes a single record.
 func (j *Journal) Raw() *Journal {
-	raw := *j
+	raw := *j.engine
 	raw.raw = true
-	return &raw
+	return &Journal{&raw}
 }
 
-// Decode gives a record of [Journal.Tail] or [Journal.Raw] with its payload decoded, and with the type that
-// [Config.EventType] finds if it has none; the record itself where there is nothing to do.
+// Decode returns a record of a [Journal.Raw] with its payload decoded, and with the type that [Config.EventType] finds if
+// it has none. It returns the record itself where there is nothing to do.
 //
-// Errors: [ErrEventType]; [ErrKeyDestroyed], which is for good; [ErrEncoding] without that wants another
+// Errors: [*EventTypeError]; [ErrKeyDestroyed], which is final; an [*EncodingError] without that asks for another
 // [Config.Encodings], or names the encoding whose error it wraps.
 func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
+	return j.engine.Decode(ctx, r)
+}
+
+func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 	if r == nil {
 		return nil, fmt.Errorf("decode event: %w: the record is nil", ErrInvalidEvent)
 	}
@@ -100,7 +102,7 @@ func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
 	return &plain, nil
 }
 
-func (j *Journal) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
+func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
 	if s == nil || s.Encoding == "" || j.raw {
 		return s, nil
 	}
@@ -112,7 +114,7 @@ func (j *Journal) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsh
 }
 
 // encodeEvent gives an event as it is stored. One that says how it is encoded already is.
-func (j *Journal) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e Event) (_ Event, err error) {
+func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
 	if e.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
 		return e, nil
 	}
@@ -121,7 +123,7 @@ func (j *Journal) encodeEvent(ctx context.Context, id aggregate.ID, number uint6
 }
 
 // encodeSnapshot gives a snapshot as it is stored, the caller's is left as it is.
-func (j *Journal) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
+func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
 	if s == nil || s.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
 		return s, nil
 	}
@@ -132,7 +134,7 @@ func (j *Journal) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsh
 	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema, Encoding: encoding}, nil
 }
 
-func (j *Journal) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
+func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
 	for _, e := range j.config.Encodings {
 		encoded, applied, err := e.Encode(ctx, at, payload)
 		if err != nil {
@@ -151,7 +153,7 @@ func (j *Journal) encode(ctx context.Context, at Place, payload []byte) (encoded
 }
 
 // decode goes by the stored names alone, so the order of Config.Encodings may change.
-func (j *Journal) decode(ctx context.Context, at Place, names string, payload []byte) ([]byte, error) {
+func (j *engine) decode(ctx context.Context, at Place, names string, payload []byte) ([]byte, error) {
 	for names != "" {
 		i := strings.LastIndexByte(names, ',')
 		name := names[i+1:]
@@ -170,7 +172,7 @@ func (j *Journal) decode(ctx context.Context, at Place, names string, payload []
 
 var errUnknownEncoding = errors.New("this process does not have it: open the journal with an encoding of that name in Config.Encodings")
 
-func (j *Journal) encoding(name string) Encoding {
+func (j *engine) encoding(name string) Encoding {
 	for _, e := range j.config.Encodings {
 		if e.Name() == name {
 			return e
@@ -180,7 +182,7 @@ func (j *Journal) encoding(name string) Encoding {
 }
 
 // encodingOverhead is the most that the encodings add to an item.
-func (j *Journal) encodingOverhead() int {
+func (j *engine) encodingOverhead() int {
 	if len(j.config.Encodings) == 0 {
 		return 0
 	}

@@ -15,6 +15,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Sentinels for errors.Is. The types that carry the details are named after them.
@@ -47,11 +48,6 @@ var (
 	ErrInvalidCommand = errors.New("invalid command id")
 	// ErrEventType: [Config.EventType] could not tell the type of an event.
 	ErrEventType = errors.New("unknown event type")
-	// ErrNoRoom: a transaction was full, so a snapshot was left out; see [Receipt].
-	ErrNoRoom = errors.New("no room in the transaction")
-	// ErrOldSchema: a snapshot was left out because it would have replaced one of a later schema, which alone stands
-	// for events that were truncated; see [Receipt].
-	ErrOldSchema = errors.New("snapshot of an earlier schema")
 	// ErrNotCovered: events cannot be truncated because no snapshot stands for them. Nothing was removed.
 	ErrNotCovered = errors.New("not covered by a snapshot")
 	// ErrNoEvents: a commit without events. Nothing was written.
@@ -143,15 +139,18 @@ func (e *TruncatedError) Error() string {
 }
 func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// DuplicateCommandError is an [ErrDuplicateCommand]. Command is what was written the first time.
+// DuplicateCommandError is an [ErrDuplicateCommand]. CommitID, First and Version are those of the commit that was
+// written the first time: First and Version are the numbers of its first and last event. A command without events has a
+// First that is Version+1.
 type DuplicateCommandError struct {
-	ID      aggregate.ID
-	Command Command
+	ID                  aggregate.ID
+	CommandID, CommitID string
+	First, Version      uint64
 }
 
 func (e *DuplicateCommandError) Error() string {
 	return fmt.Sprintf("append to %s, nothing written: command %q was executed before, by commit %s, which led to version %d",
-		e.ID, e.Command.ID, e.Command.CommitID, e.Command.Version)
+		e.ID, e.CommandID, e.CommitID, e.Version)
 }
 func (e *DuplicateCommandError) Is(target error) bool { return target == ErrDuplicateCommand }
 
@@ -212,7 +211,7 @@ type TooManyEventsError struct {
 
 func (e *TooManyEventsError) Error() string {
 	return fmt.Sprintf("append to %s: %d events in one commit, the transaction has room for %d (of %d actions): split the decision",
-		e.ID, e.Count, e.Limit, MaxActions)
+		e.ID, e.Count, e.Limit, storage.MaxActions)
 }
 func (e *TooManyEventsError) Is(target error) bool { return target == ErrTooManyEvents }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -26,7 +27,7 @@ func TestEventsReadsPastThePageOf1MB(t *testing.T) {
 			for i := range list {
 				list[i].Payload = bytes.Repeat(list[i].Payload[:1], 1<<10)
 			}
-			_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
+			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: uint64(from - 1), Events: list})
 			require.NoError(t, err)
 		}
 		client := &meddler{Client: s.client}
@@ -50,11 +51,11 @@ func TestEventsGivesAnyRangeOfTheHistory(t *testing.T) {
 		s.write(t, user("1"), 1, 30)
 		s.write(t, user("2"), 1, 30)
 		for _, r := range [][2]int{{1, 30}, {1, 1}, {30, 30}, {1, 8}, {1, 9}, {22, 30}, {23, 30}, {5, 25}} {
-			records, err := read(t, s.Journal, user("1"), uint64(r[0]), uint64(r[1]))
+			records, err := read(t, s.Log, user("1"), uint64(r[0]), uint64(r[1]))
 			require.NoError(t, err)
 			requireNumbers(t, records, r[0], r[1])
 		}
-		records, err := read(t, s.Journal, user("1"), 0, 3)
+		records, err := read(t, s.Log, user("1"), 0, 3)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 3) // there is no event 0
 	})
@@ -99,7 +100,7 @@ func TestEventsThatDoNotExistAreAnErrorHoweverManyAreAskedFor(t *testing.T) {
 			"all there may":  {1, math.MaxUint64},
 			"the last of it": {math.MaxUint64, math.MaxUint64},
 		} {
-			_, err := read(t, s.Journal, user("1"), r[0], r[1])
+			_, err := read(t, s.Log, user("1"), r[0], r[1])
 			assert.ErrorIs(t, err, journal.ErrCorruptItem, name)
 		}
 	})
@@ -108,7 +109,7 @@ func TestEventsThatDoNotExistAreAnErrorHoweverManyAreAskedFor(t *testing.T) {
 func TestEventsOfAnInvalidIDAreAnError(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	_, err := read(t, s.Journal, user(""), 1, 2)
+	_, err := read(t, s.Log, user(""), 1, 2)
 	require.ErrorIs(t, err, aggregate.ErrInvalidID)
 	_, err = s.Head(t.Context(), user(""))
 	assert.ErrorIs(t, err, aggregate.ErrInvalidID)
@@ -126,13 +127,13 @@ func TestAMissingEventIsAnErrorWithItsKeys(t *testing.T) {
 				}
 			}
 
-			records, err := read(t, s.Journal, id, 1, uint64(c.n))
+			records, err := read(t, s.Log, id, 1, uint64(c.n))
 
 			var corrupt *journal.CorruptItemError
 			require.ErrorIs(t, err, journal.ErrCorruptItem, value)
 			require.ErrorAs(t, err, &corrupt)
 			assert.Equal(t, table, corrupt.Table)
-			assert.Equal(t, journal.ShardKey(id.Type, s.Shard(id)), corrupt.PartitionKey)
+			assert.Equal(t, eventlog.ShardKey(id.Type, s.Shard(id)), corrupt.PartitionKey)
 			assert.Equal(t, fmt.Sprintf("%s-%d", id, c.missing), corrupt.SortKey)
 			assert.ErrorContains(t, err, fmt.Sprintf("read events 1 to %d of %s", c.n, id))
 			assert.ErrorContains(t, err, "restore it from a backup")
@@ -165,12 +166,12 @@ func TestACorruptEventIsAnErrorWithItsKeys(t *testing.T) {
 				s.write(t, id, 1, 20)
 				s.change(t, table, s.keyOf(id, 3), c.change(s.Config().Attributes))
 				for _, to := range []uint64{4, 20} { // by key and by index
-					records, err := read(t, s.Journal, id, 1, to)
+					records, err := read(t, s.Log, id, 1, to)
 
 					var corrupt *journal.CorruptItemError
 					require.ErrorAs(t, err, &corrupt)
 					assert.ErrorIs(t, err, journal.ErrCorruptItem)
-					assert.ErrorContains(t, err, fmt.Sprintf("item %q / %q of table %q", journal.ShardKey(id.Type, s.Shard(id)), id.String()+"-3", table))
+					assert.ErrorContains(t, err, fmt.Sprintf("item %q / %q of table %q", eventlog.ShardKey(id.Type, s.Shard(id)), id.String()+"-3", table))
 					assert.ErrorContains(t, err, c.text)
 					assert.Less(t, len(records), 3)
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -24,7 +25,7 @@ func ExampleJournal_Delete() {
 		return
 	}
 	id := aggregate.ID{Type: "account", Value: "42"}
-	receipt, err := j.Append(ctx, journal.Commit{Aggregate: id, Events: []journal.Event{
+	receipt, err := eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
 		{Type: "account.opened.v1", Payload: []byte(`{"name":"Ada"}`)}, {Type: "account.closed.v1"},
 	}})
 	if err != nil {
@@ -36,7 +37,7 @@ func ExampleJournal_Delete() {
 
 	head, err := j.Head(ctx, id)
 	fmt.Println(head.Version, head.TruncatedBefore, head.DeletedAt.IsZero(), err)
-	_, err = j.Append(ctx, journal.Commit{Aggregate: id, Expected: 2, Events: []journal.Event{{Type: "account.opened.v1"}}})
+	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Expected: 2, Events: []eventlog.Event{{Type: "account.opened.v1"}}})
 	fmt.Println(errors.Is(err, journal.ErrDeleted))
 
 	// Output:

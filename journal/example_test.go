@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -27,7 +29,7 @@ var (
 func TestTheExamplesWork(t *testing.T) {
 	t.Parallel()
 	client = testdb.Client(t)
-	for _, example := range []func(){ExampleCreate, ExampleOpen, ExampleJournal_Append, ExampleJournal_Events, ExampleJournal_Tail, ExampleJournal_Watch} {
+	for _, example := range []func(){ExampleCreate, ExampleOpen, deposit, ExampleJournal_Head, ExampleJournal_Events, ExampleJournal_Heads, ExampleJournal_Tail} {
 		example()
 	}
 
@@ -69,33 +71,38 @@ func ExampleOpen() {
 	fmt.Println(j.Shards(), "shards") // 16 shards
 }
 
-// A commit of two events to a new account, and the state after them as a snapshot.
-func ExampleJournal_Append() {
-	id := aggregate.ID{Type: "account", Value: "42"}
-	receipt, err := j.Append(ctx, journal.Commit{
-		Aggregate: id,
-		Expected:  0, // no events so far
-		Events: []journal.Event{
+// deposit is what another program does, by its repository.
+func deposit() {
+	_, err := eventlog.Of(j).Append(ctx, eventlog.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "42"},
+		Events: []eventlog.Event{
 			{ID: "6f1d", Type: "account.opened.v1", Payload: []byte(`{"owner":"Ann"}`)},
 			{ID: "6f1e", Type: "account.deposited.v1", Payload: []byte(`{"amount":10}`)},
+			{ID: "6f1f", Type: "account.closed.v1"},
 		},
 		Snapshot: &journal.Snapshot{Number: 2, Payload: []byte(`{"balance":10}`)},
 	})
-	var unknown *journal.OutcomeUnknownError
-	switch {
-	case errors.Is(err, journal.ErrConflict):
-		fmt.Println("somebody was faster: load the account again and decide again")
-	case errors.As(err, &unknown):
-		written, err := j.Resolve(ctx, unknown)
-		fmt.Println("the reply was lost:", written, err)
-	case err != nil:
+	if err != nil {
 		log.Fatal(err)
-	default:
-		fmt.Println("the account is at version", receipt.Version) // the account is at version 2
 	}
 }
 
-// A load is the head, and the events after its snapshot.
+// The head of an aggregate holds its version, and often a snapshot of its state.
+func ExampleJournal_Head() {
+	head, err := j.Head(ctx, aggregate.ID{Type: "account", Value: "42"})
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		fmt.Println("no such account")
+	case err != nil:
+		log.Fatal(err)
+	case !head.DeletedAt.IsZero():
+		fmt.Println("deleted after event", head.Version)
+	default:
+		fmt.Println(head.Version, "events") // 3 events
+	}
+}
+
+// A load reads the head, and the events after its snapshot.
 func ExampleJournal_Events() {
 	id := aggregate.ID{Type: "account", Value: "42"}
 	head, err := j.Head(ctx, id)
@@ -114,40 +121,22 @@ func ExampleJournal_Events() {
 	}
 }
 
-// Everything that a shard holds, in the order of the events' time. To follow it, keep the cursor and come back;
-// package subscriber does that, and brings the events of each aggregate into the order of their numbers.
-func ExampleJournal_Tail() {
-	for shard := range j.Shards() {
-		var cursor journal.Cursor
-		for more := true; more; {
-			page, err := j.Tail(ctx, journal.TailQuery{AggregateType: "account", Shard: shard, After: cursor})
-			if err != nil {
-				log.Fatal(err)
-			}
-			for _, record := range page.Records {
-				fmt.Println(record.Aggregate, record.Number, record.EventType)
-			}
-			cursor, more = page.Next, page.More
+// All accounts, with their versions.
+func ExampleJournal_Heads() {
+	for head, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: "account"}) {
+		if err != nil {
+			log.Fatal(err)
 		}
+		fmt.Println(head.Aggregate, head.Version) // account-42 3
 	}
 }
 
-func ExampleJournal_Watch() {
-	wake := make(chan struct{}, 1)
-	stop := j.Watch("account", func(aggregate.ID, uint64) {
-		select {
-		case wake <- struct{}{}:
-		default: // awake already
+// What happened to accounts in the last hour.
+func ExampleJournal_Tail() {
+	for record, err := range j.Tail(ctx, "account", time.Now().Add(-time.Hour)) {
+		if err != nil {
+			log.Fatal(err)
 		}
-	})
-
-	_, err := j.Append(ctx, journal.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "42"}, Expected: 2, Events: []journal.Event{{Type: "account.closed.v1"}},
-	})
-	if err != nil {
-		log.Fatal(err)
+		fmt.Println(record.OccurredAt, record.Aggregate, record.Number, record.EventType)
 	}
-	<-wake
-	fmt.Println("something happened to an account")
-	stop()
 }

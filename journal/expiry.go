@@ -14,7 +14,7 @@ import (
 
 // ensureExpiry turns time to live on, which costs nothing where no item has a time. Who enables it at the same time
 // gets a ValidationException, so the table is described again.
-func (j *Journal) ensureExpiry(ctx context.Context, table string) error {
+func (j *engine) ensureExpiry(ctx context.Context, table string) error {
 	attribute := j.config.Attributes.TTL
 	wait := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second)), 8), ctx)
@@ -51,7 +51,7 @@ func (j *Journal) ensureExpiry(ctx context.Context, table string) error {
 }
 
 // needsExpiry refuses to leave events to a time to live that is not on: they would stay for ever.
-func (j *Journal) needsExpiry(ctx context.Context, removal Removal) error {
+func (j *engine) needsExpiry(ctx context.Context, removal Removal) error {
 	if removal.After <= 0 {
 		return nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -46,7 +47,7 @@ func TestForeignEventsAreRecords(t *testing.T) {
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 2, binary("as binary"), 999))              // JavaScript keeps 0 to 999
 		s.put(t, s.Config().Tables.Journal, s.foreignEvent(id, 3, binary(""), 1_600_000_000_000_000_000)) // nanoseconds
 
-		records, err := read(t, s.Journal, id, 1, 3)
+		records, err := read(t, s.Log, id, 1, 3)
 		require.NoError(t, err)
 
 		want := []journal.Record{
@@ -66,10 +67,10 @@ func TestForeignEventsAreRecords(t *testing.T) {
 
 func TestAnEventWithoutIDGetsTheSameDerivedOneAsAForeignEvent(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: []journal.Event{{}}})
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{}}})
 		require.NoError(t, err)
 
-		records, err := read(t, s.Journal, user("1"), 1, 1)
+		records, err := read(t, s.Log, user("1"), 1, 1)
 
 		require.NoError(t, err)
 		assert.Equal(t, "2b3b9b48-9c66-5711-a117-9fe28e151453", records[0].EventID)
@@ -79,7 +80,7 @@ func TestAnEventWithoutIDGetsTheSameDerivedOneAsAForeignEvent(t *testing.T) {
 func TestTheSnapshotsNumberCountsOnlyWhileTheSnapshotIsOurs(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		id := user("1")
-		_, err := s.Append(t.Context(), journal.Commit{
+		_, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: id, Events: events(1, 3), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("ours")},
 		})
 		require.NoError(t, err)
@@ -94,11 +95,11 @@ func TestTheSnapshotsNumberCountsOnlyWhileTheSnapshotIsOurs(t *testing.T) {
 		s.foreignUpdate(t, id, 4, "theirs")
 		want(4, &journal.Snapshot{Number: 0, Payload: []byte("theirs")})
 
-		_, err = s.Append(t.Context(), journal.Commit{Aggregate: id, Expected: 4, Events: events(5, 1)})
+		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: 4, Events: events(5, 1)})
 		require.NoError(t, err)
 		want(5, &journal.Snapshot{Number: 0, Payload: []byte("theirs")})
 
-		_, err = s.Append(t.Context(), journal.Commit{
+		_, err = s.Append(t.Context(), eventlog.Commit{
 			Aggregate: id, Expected: 5, Events: events(6, 1), Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("ours again")},
 		})
 		require.NoError(t, err)
@@ -129,7 +130,7 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 				s.change(t, c.Tables.Snapshot, s.keyOf(id, 0), item{c.Attributes.Version: version})
 
 				_, err := s.Head(t.Context(), id)
-				_, appendErr := s.Append(t.Context(), journal.Commit{Aggregate: id, Expected: 1, Events: events(2, 1)})
+				_, appendErr := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: 1, Events: events(2, 1)})
 
 				for _, err := range []error{err, appendErr} {
 					var corrupt *journal.CorruptItemError
@@ -137,7 +138,7 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 					require.ErrorAs(t, err, &corrupt)
 					assert.Equal(t, journal.CorruptItemError{
 						Aggregate: id, Table: c.Tables.Snapshot,
-						PartitionKey: journal.ShardKey(id.Type, s.Shard(id)), SortKey: id.String() + "-0",
+						PartitionKey: eventlog.ShardKey(id.Type, s.Shard(id)), SortKey: id.String() + "-0",
 						Reason: fmt.Sprintf("has no version from 1 on in %s", c.Attributes.Version),
 					}, *corrupt)
 				}

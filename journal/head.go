@@ -48,6 +48,10 @@ type Head struct {
 // Errors: [ErrNotFound], [ErrCorruptItem], [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled],
 // [ErrAccess], aggregate.ErrInvalidID.
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
+	return j.engine.Head(ctx, id)
+}
+
+func (j *engine) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if err := id.Validate(); err != nil {
 		return Head{}, err
 	}
@@ -62,7 +66,7 @@ func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 }
 
 // readHead leaves the snapshot's payload as it is stored.
-func (j *Journal) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
+func (j *engine) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
 	if j.config.Layout == Lean {
 		return j.readLeanHead(ctx, id)
 	}
@@ -75,7 +79,7 @@ func (j *Journal) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
 
 // readLeanHead reads head and state side by side. Where that shows a commit or a truncation in part, which may last, both are
 // read in a transaction.
-func (j *Journal) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error) {
+func (j *engine) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error) {
 	table, keys := j.config.Tables.Snapshot, []item{j.key(id, 0), j.stateKey(id)}
 	items, err := j.batchGetKeys(ctx, table, keys)
 	if err != nil {
@@ -93,7 +97,7 @@ func (j *Journal) readLeanHead(ctx context.Context, id aggregate.ID) (Head, erro
 }
 
 // leanHeadOf puts head and state together. They are torn when the head tells of another state than there is.
-func (j *Journal) leanHeadOf(id aggregate.ID, items []item) (head Head, torn bool, err error) {
+func (j *engine) leanHeadOf(id aggregate.ID, items []item) (head Head, torn bool, err error) {
 	var row, state item
 	_, stateSort := j.keysOf(j.stateKey(id))
 	for _, it := range items {
@@ -136,6 +140,10 @@ func (h *Head) setSnapshot(s *Snapshot) {
 //
 // Errors: [ErrDeleted] and those of Head.
 func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
+	return j.engine.Version(ctx, id)
+}
+
+func (j *engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	if err := id.Validate(); err != nil {
 		return 0, err
 	}
@@ -164,7 +172,7 @@ func (h Head) deleted() error {
 }
 
 // headOf reads the head's own row, which is nil where there is none.
-func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
+func (j *engine) headOf(id aggregate.ID, it item) (Head, error) {
 	if it == nil {
 		return Head{}, &NotFoundError{ID: id}
 	}
@@ -187,19 +195,19 @@ func (j *Journal) headOf(id aggregate.ID, it item) (Head, error) {
 }
 
 // headItem is the head as a commit leaves it, without a snapshot, and but for what foreign writers may have added.
-func (j *Journal) headItem(c *Commit) item {
+func (j *engine) headItem(c *commit) item {
 	a := j.config.Attributes
 	it := j.key(c.Aggregate, 0)
 	it[a.AggregateID] = stringValue(c.Aggregate.String())
 	it[a.SequenceNumber] = numberValue(0)
-	it[a.Version] = numberValue(c.version())
+	it[a.Version] = numberValue(c.Version())
 	it[a.TTL] = numberValue(0)
 	return it
 }
 
 // writeHead is the head's part of a commit: it moves the version under the
 // condition that it is the expected one, and stores what addSnapshot has put there.
-func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
+func (j *engine) writeHead(c *commit, head item) types.TransactWriteItem {
 	if len(c.Events) == 0 {
 		return j.checkVersion(c)
 	}
@@ -218,7 +226,7 @@ func (j *Journal) writeHead(c *Commit, head item) types.TransactWriteItem {
 	return j.updateOfHead(c, head, condition, names, values)
 }
 
-func (j *Journal) updateOfHead(c *Commit, head item, condition string, names map[string]string, values item, remove ...string) types.TransactWriteItem {
+func (j *engine) updateOfHead(c *commit, head item, condition string, names map[string]string, values item, remove ...string) types.TransactWriteItem {
 	a := j.config.Attributes
 	sets := []string{"#v = :next"}
 	values[":next"] = head[a.Version]
@@ -262,7 +270,7 @@ func (j *Journal) updateOfHead(c *Commit, head item, condition string, names map
 }
 
 // versionCondition is that the head has the expected version and is no tombstone, or for version 0 that there is none.
-func (j *Journal) versionCondition(c *Commit) (condition string, names map[string]string, values item) {
+func (j *engine) versionCondition(c *commit) (condition string, names map[string]string, values item) {
 	if c.Expected == 0 {
 		return "attribute_not_exists(#pk)", attributeNames("#pk", j.config.Attributes.PartitionKey), nil
 	}

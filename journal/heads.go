@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // HeadsQuery asks for the heads of many aggregates.
@@ -30,6 +31,10 @@ type HeadsQuery struct {
 // It ends with the first error: [*CorruptItemError], whose Aggregate, if it is told, is the After with which to go on,
 // [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's, aggregate.ErrInvalidID for After.
 func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
+	return j.engine.Heads(ctx, q)
+}
+
+func (j *engine) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return func(yield func(Head, error) bool) {
 		err := q.validate()
 		switch {
@@ -56,13 +61,13 @@ func (q HeadsQuery) validate() error {
 }
 
 // headProjection is what a Head without its snapshot needs.
-func (j *Journal) headProjection() (expression *string, names map[string]string) {
+func (j *engine) headProjection() (expression *string, names map[string]string) {
 	a := j.config.Attributes
 	return aws.String("#pk, #sk, #aid, #n, #v, #r, #t, #d"), attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey,
 		"#aid", a.AggregateID, "#n", a.SequenceNumber, "#v", a.Version, "#r", attrRedundant, "#t", attrTruncatedBefore, "#d", attrDeletedAt)
 }
 
-func (j *Journal) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+func (j *engine) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
 	projection, names := j.headProjection()
 	input := &dynamodb.ScanInput{
 		TableName:                 &j.config.Tables.Snapshot,
@@ -89,7 +94,7 @@ func (j *Journal) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) 
 	}
 }
 
-func (j *Journal) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+func (j *engine) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
 	shard := 0
 	var start item
 	if q.After != (aggregate.ID{}) {
@@ -107,12 +112,7 @@ func (j *Journal) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head)
 	return nil
 }
 
-// ShardHeads gives the heads of one logical shard in pages, in the order of their sort keys: at most 1 MB of the snapshot table
-// a page, read when it is asked for, so that the caller sets the pace. It reads eventually consistent, half a unit for each 4 KB,
-// so what was written a moment ago may not show. What cannot be read goes to corrupt.
-//
-// Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
-func (j *Journal) ShardHeads(
+func (j *engine) ShardHeads(
 	ctx context.Context, aggregateType string, shard int, corrupt func(*CorruptItemError),
 ) iter.Seq2[[]Head, error] {
 	return func(yield func([]Head, error) bool) {
@@ -125,13 +125,13 @@ func (j *Journal) ShardHeads(
 			return err == nil && yield(heads, nil), err
 		})
 		if err != nil {
-			yield(nil, fmt.Errorf("read heads of %s: %w", ShardKey(aggregateType, shard), err))
+			yield(nil, fmt.Errorf("read heads of %s: %w", storage.ShardKey(aggregateType, shard), err))
 		}
 	}
 }
 
 // queryShard gives the pages of a shard's heads, until page says that no more are wanted.
-func (j *Journal) queryShard(
+func (j *engine) queryShard(
 	ctx context.Context, aggregateType string, shard int, start item, consistent bool, page func([]item) (more bool, err error),
 ) (more bool, err error) {
 	projection, names := j.headProjection()
@@ -141,7 +141,7 @@ func (j *Journal) queryShard(
 		KeyConditionExpression: aws.String("#pk = :pk"),
 		ProjectionExpression:   projection,
 		FilterExpression:       aws.String("#n = :zero"), ExpressionAttributeNames: names,
-		ExpressionAttributeValues: item{":zero": numberValue(0), ":pk": stringValue(ShardKey(aggregateType, shard))},
+		ExpressionAttributeValues: item{":zero": numberValue(0), ":pk": stringValue(storage.ShardKey(aggregateType, shard))},
 		ExclusiveStartKey:         start,
 	}
 	for {
@@ -158,7 +158,7 @@ func (j *Journal) queryShard(
 	}
 }
 
-func (j *Journal) yieldHeads(items []item, corrupt func(*CorruptItemError), yield func(Head) bool) (more bool, err error) {
+func (j *engine) yieldHeads(items []item, corrupt func(*CorruptItemError), yield func(Head) bool) (more bool, err error) {
 	for _, it := range items {
 		head, err := j.listedHead(it, corrupt != nil)
 		var unreadable *CorruptItemError
@@ -176,7 +176,7 @@ func (j *Journal) yieldHeads(items []item, corrupt func(*CorruptItemError), yiel
 	return true, nil
 }
 
-func (j *Journal) listedHead(it item, verifyPlace bool) (Head, error) {
+func (j *engine) listedHead(it item, verifyPlace bool) (Head, error) {
 	partition, sort := j.keysOf(it)
 	corrupt := &CorruptItemError{Table: j.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort}
 	id, ok := j.aggregateOf(it)
@@ -184,9 +184,9 @@ func (j *Journal) listedHead(it item, verifyPlace bool) (Head, error) {
 		corrupt.Reason = "has no " + j.config.Attributes.AggregateID + " that fits its partition"
 		return Head{}, corrupt
 	}
-	if want := j.partitionKey(id); verifyPlace && (partition != want || sort != sortKey(id, 0)) {
+	if want := j.partitionKey(id); verifyPlace && (partition != want || sort != storage.SortKey(id, 0)) {
 		corrupt.Aggregate, corrupt.Misplaced = id, true
-		corrupt.Reason = fmt.Sprintf("is not where the head of its aggregate has to be, %q / %q", want, sortKey(id, 0))
+		corrupt.Reason = fmt.Sprintf("is not where the head of its aggregate has to be, %q / %q", want, storage.SortKey(id, 0))
 		return Head{}, corrupt
 	}
 	head, err := j.headOf(id, it)

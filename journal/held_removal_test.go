@@ -13,18 +13,19 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		s.covered(t, user("1"), 12)
 		head := db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Snapshot), dynamotest.Times(2))
 		// Those that time to live is to remove are marked one by one.
 		db.Inject(dynamotest.Conflict(), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal), dynamotest.After(3), dynamotest.Times(2))
 
-		require.NoError(t, remove(t.Context(), s.Journal, user("1")))
+		require.NoError(t, remove(t.Context(), s.Log, user("1")))
 
 		assert.Equal(t, 2, head.Fired())
 		db.Clock().Advance(2 * time.Hour)
@@ -34,11 +35,11 @@ func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
 
 func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsThrottling(t *testing.T) {
 	t.Parallel()
-	remove := map[string]func(context.Context, *journal.Journal) error{
-		"truncate": func(ctx context.Context, j *journal.Journal) error {
+	remove := map[string]func(context.Context, eventlog.Log) error{
+		"truncate": func(ctx context.Context, j eventlog.Log) error {
 			return j.Truncate(ctx, user("1"), 4, journal.Removal{After: time.Hour})
 		},
-		"delete": func(ctx context.Context, j *journal.Journal) error {
+		"delete": func(ctx context.Context, j eventlog.Log) error {
 			return j.Delete(ctx, user("1"), 4, journal.Removal{After: time.Hour})
 		},
 	}

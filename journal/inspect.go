@@ -16,43 +16,25 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Inspection is what the tables hold of one aggregate, sound or not.
-type Inspection struct {
-	// Head is what [Journal.Head] would give, and nil where there is none that can be read.
-	Head *Head
-	// SnapshotNumber is the number that stands beside the latest state, also where it is beyond the head and is
-	// therefore not used. 0 for a foreign writer's.
-	SnapshotNumber uint64
-	// Corrupt are the items that cannot be read: the head, or events.
-	Corrupt []*CorruptItemError
-}
-
-// Inspect looks at an aggregate for those who verify a journal. Unlike [Journal.Events] it reads what is there, not
-// what the head promises: each gets every event of the aggregate in the journal table, in the order of the keys' text, and
-// what cannot be read is reported without ending it. All reads are strongly consistent: one read unit for each 4 KB.
-//
-// Head and events are separate reads, so a commit or a removal that is under way can show in part: a fault counts only
-// if another inspection, a little later, finds it again.
-//
-// Errors: [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
-func (j *Journal) Inspect(ctx context.Context, id aggregate.ID, each func(*Record)) (Inspection, error) {
+func (j *engine) Inspect(ctx context.Context, id aggregate.ID, each func(*Record)) (inspection, error) {
 	if err := id.Validate(); err != nil {
-		return Inspection{}, err
+		return inspection{}, err
 	}
-	var found Inspection
+	var found inspection
 	err := j.inspectHead(ctx, id, &found)
 	if err == nil {
 		err = j.inspectEvents(ctx, id, &found, each)
 	}
 	if err != nil {
-		return Inspection{}, fmt.Errorf("inspect %s: %w", id, err)
+		return inspection{}, fmt.Errorf("inspect %s: %w", id, err)
 	}
 	return found, nil
 }
 
-func (j *Journal) inspectHead(ctx context.Context, id aggregate.ID, found *Inspection) error {
+func (j *engine) inspectHead(ctx context.Context, id aggregate.ID, found *inspection) error {
 	table := j.config.Tables.Snapshot
 	var state item
 	var err error
@@ -90,7 +72,7 @@ func (j *Journal) inspectHead(ctx context.Context, id aggregate.ID, found *Inspe
 	return nil
 }
 
-func (j *Journal) inspectEvents(ctx context.Context, id aggregate.ID, found *Inspection, each func(*Record)) error {
+func (j *engine) inspectEvents(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
 	a, table := j.config.Attributes, j.config.Tables.Journal
 	prefix := id.Type + "-" + id.Value + "-"
 	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
@@ -108,7 +90,7 @@ func (j *Journal) inspectEvents(ctx context.Context, id aggregate.ID, found *Ins
 		for _, it := range page.Items {
 			_, sort := j.keysOf(it)
 			number, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64)
-			if err != nil || sortKey(id, number) != sort {
+			if err != nil || storage.SortKey(id, number) != sort {
 				continue // the guard of a command, or an aggregate whose id begins like this one
 			}
 			r, err := j.recordOf(it)
@@ -127,15 +109,7 @@ func (j *Journal) inspectEvents(ctx context.Context, id aggregate.ID, found *Ins
 	return nil
 }
 
-// Strays gives what the journal table holds and nobody finds: events whose aggregate has no head, or has its place in
-// another shard, and items that are neither events nor anything else of the store. Of the events of one aggregate it may give
-// one only.
-//
-// It scans the table, or the shards of one type if aggregateType is not empty: half a read unit for each 4 KB, and
-// a look at the head of each aggregate that a page has, one unit for each 4 KB of state.
-//
-// It ends with the first error: [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
-func (j *Journal) Strays(ctx context.Context, aggregateType string) iter.Seq2[*CorruptItemError, error] {
+func (j *engine) Strays(ctx context.Context, aggregateType string) iter.Seq2[*CorruptItemError, error] {
 	return func(yield func(*CorruptItemError, error) bool) {
 		err := j.journalPages(ctx, aggregateType, func(items []item) error {
 			strays, err := j.straysOf(ctx, items)
@@ -156,7 +130,7 @@ func (j *Journal) Strays(ctx context.Context, aggregateType string) iter.Seq2[*C
 }
 
 // journalPages gives the journal table with the attributes that straysOf needs.
-func (j *Journal) journalPages(ctx context.Context, aggregateType string, do func([]item) error) error {
+func (j *engine) journalPages(ctx context.Context, aggregateType string, do func([]item) error) error {
 	a, table := j.config.Attributes, j.config.Tables.Journal
 	projection := aws.String("#pk, #sk, #aid, #n, #command, #format")
 	names := attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID, "#n", a.SequenceNumber,
@@ -180,7 +154,7 @@ func (j *Journal) journalPages(ctx context.Context, aggregateType string, do fun
 		pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
 			TableName: &table, ProjectionExpression: projection, ExpressionAttributeNames: names,
 			KeyConditionExpression:    aws.String("#pk = :pk"),
-			ExpressionAttributeValues: item{":pk": stringValue(ShardKey(aggregateType, shard))},
+			ExpressionAttributeValues: item{":pk": stringValue(storage.ShardKey(aggregateType, shard))},
 		})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
@@ -195,7 +169,7 @@ func (j *Journal) journalPages(ctx context.Context, aggregateType string, do fun
 	return nil
 }
 
-func (j *Journal) straysOf(ctx context.Context, items []item) (strays []*CorruptItemError, err error) {
+func (j *engine) straysOf(ctx context.Context, items []item) (strays []*CorruptItemError, err error) {
 	sound := map[aggregate.ID]*CorruptItemError{} // an event of each aggregate, as it is reported if there is no head
 	for _, it := range items {
 		if it[attrCommandID] != nil || it[attrFormat] != nil {
@@ -208,7 +182,7 @@ func (j *Journal) straysOf(ctx context.Context, items []item) (strays []*Corrupt
 		switch {
 		case !ok:
 			stray.Reason = "has no " + j.config.Attributes.AggregateID + " that fits its partition"
-		case !numbered || number == 0 || sort != sortKey(id, number):
+		case !numbered || number == 0 || sort != storage.SortKey(id, number):
 			stray.Reason = "has a sort key that does not fit its aggregate and sequence number"
 		case partition != j.partitionKey(id):
 			stray.Aggregate, stray.Number, stray.Reason = id, number, "is not in the shard of its aggregate, "+j.partitionKey(id)
@@ -232,7 +206,7 @@ func (j *Journal) straysOf(ctx context.Context, items []item) (strays []*Corrupt
 }
 
 // withoutHead looks several times, for an event can show before its head does.
-func (j *Journal) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
+func (j *engine) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
 	wait := backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
 	for {
@@ -250,7 +224,7 @@ func (j *Journal) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggreg
 			here[[2]string{partition, sort}] = true
 		}
 		ids = slices.DeleteFunc(ids, func(id aggregate.ID) bool {
-			return here[[2]string{j.partitionKey(id), sortKey(id, 0)}]
+			return here[[2]string{j.partitionKey(id), storage.SortKey(id, 0)}]
 		})
 		if len(ids) == 0 || !sleep(ctx, wait.NextBackOff()) {
 			return ids, ctx.Err()

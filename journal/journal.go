@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Client is what the store needs of a *dynamodb.Client.
@@ -27,11 +29,19 @@ type Client interface {
 }
 
 // Journal reads and writes the store. It is safe for concurrent use.
-type Journal struct {
+type Journal struct{ engine *engine }
+
+// engine implements [Journal]. Its exported methods beyond those of Journal are for the packages of this module, which
+// find them by package eventlog.
+type engine struct {
 	client   Client
 	config   Config
 	watchers *watchers
 	raw      bool // see Raw
+}
+
+func init() {
+	storage.Engine = func(j any) any { return j.(*Journal).engine }
 }
 
 // Open verifies the descriptor of the tables that [Create] or [Adopt] left, with
@@ -40,7 +50,7 @@ type Journal struct {
 // Errors: [ErrInvalidConfig], [ErrTableMissing], [ErrNoDescriptor],
 // [ErrDescriptorMismatch], [ErrCorruptItem], [ErrAccess].
 func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
-	j, err := newJournal(client, config)
+	j, err := newEngine(client, config)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +64,10 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	if err := stored.matches(describe(j.config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	return j, nil
+	return &Journal{j}, nil
 }
 
-func newJournal(client Client, config Config) (*Journal, error) {
+func newEngine(client Client, config Config) (*engine, error) {
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return nil, &ConfigError{Field: "client", Reason: "is nil: pass a *dynamodb.Client"}
 	}
@@ -65,19 +75,19 @@ func newJournal(client Client, config Config) (*Journal, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	return &Journal{client: client, config: config, watchers: &watchers{}}, nil
+	return &engine{client: client, config: config, watchers: &watchers{}}, nil
 }
 
 // Shards is the number of logical shards of each aggregate type.
-func (j *Journal) Shards() int { return j.config.Shards }
+func (j *Journal) Shards() int { return j.engine.config.Shards }
 
 // Client is the client that the Journal was opened with.
-func (j *Journal) Client() Client { return j.client }
+func (j *Journal) Client() Client { return j.engine.client }
 
 // Config is the configuration in force, defaults filled in.
-func (j *Journal) Config() Config { return j.config }
+func (j *Journal) Config() Config { return j.engine.config }
 
-func (j *Journal) getItem(ctx context.Context, table string, key item) (item, error) {
+func (j *engine) getItem(ctx context.Context, table string, key item) (item, error) {
 	out, err := j.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &table,
 		Key:            key,

@@ -1,40 +1,30 @@
 package journal
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// ShardKey is the partition key of a logical shard.
-func ShardKey(aggregateType string, shard int) string {
-	return aggregateType + "-" + strconv.Itoa(shard)
-}
-
-// Shard is the logical shard of an aggregate, 0 to Shards()-1.
-func (j *Journal) Shard(id aggregate.ID) int {
+func (j *engine) Shard(id aggregate.ID) int {
 	return j.config.Resolver.Shard(id, j.config.Shards)
 }
 
-func (j *Journal) partitionKey(id aggregate.ID) string {
-	return ShardKey(id.Type, j.Shard(id))
+func (j *engine) partitionKey(id aggregate.ID) string {
+	return storage.ShardKey(id.Type, j.Shard(id))
 }
 
-func sortKey(id aggregate.ID, number uint64) string {
-	return id.Type + "-" + id.Value + "-" + strconv.FormatUint(number, 10)
-}
-
-func (j *Journal) key(id aggregate.ID, number uint64) item {
+func (j *engine) key(id aggregate.ID, number uint64) item {
 	return item{
 		j.config.Attributes.PartitionKey: stringValue(j.partitionKey(id)),
-		j.config.Attributes.SortKey:      stringValue(sortKey(id, number)),
+		j.config.Attributes.SortKey:      stringValue(storage.SortKey(id, number)),
 	}
 }
 
-func (j *Journal) keys(id aggregate.ID, numbers []uint64) []item {
+func (j *engine) keys(id aggregate.ID, numbers []uint64) []item {
 	keys := make([]item, len(numbers))
 	for i, n := range numbers {
 		keys[i] = j.key(id, n)
@@ -43,7 +33,7 @@ func (j *Journal) keys(id aggregate.ID, numbers []uint64) []item {
 }
 
 // keysOf names an item in an error, whatever is wrong with the item.
-func (j *Journal) keysOf(it item) (partition, sort string) {
+func (j *engine) keysOf(it item) (partition, sort string) {
 	partition, _ = stringOf(it[j.config.Attributes.PartitionKey])
 	sort, _ = stringOf(it[j.config.Attributes.SortKey])
 	return partition, sort
@@ -61,7 +51,7 @@ func typeOfShardKey(key string) (string, bool) {
 // aggregateOf tells which aggregate an item belongs to. The text of aid alone does
 // not: "user" + "account-x" and "user-account" + "x" read the same, and only
 // the partition key tells them apart.
-func (j *Journal) aggregateOf(it item) (aggregate.ID, bool) {
+func (j *engine) aggregateOf(it item) (aggregate.ID, bool) {
 	aid, ok := stringOf(it[j.config.Attributes.AggregateID])
 	if !ok {
 		return aggregate.ID{}, false

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -33,9 +34,9 @@ func eachLean(t *testing.T, test func(t *testing.T, s store)) {
 }
 
 // keep commits one event and a snapshot of it.
-func keep(t *testing.T, j *journal.Journal, value string, version uint64) journal.Receipt {
+func keep(t *testing.T, j eventlog.Log, value string, version uint64) eventlog.Receipt {
 	t.Helper()
-	receipt, err := j.Append(t.Context(), journal.Commit{
+	receipt, err := j.Append(t.Context(), eventlog.Commit{
 		Aggregate: user(value), Expected: version - 1, Events: events(int(version), 1), Snapshot: stateAt(version),
 	})
 	require.NoError(t, err)
@@ -50,18 +51,18 @@ func TestALeanJournalIsWrittenAndReadAsAClassicOne(t *testing.T) {
 		head, err := s.Head(t.Context(), user("1"))
 		require.NoError(t, err)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 1}, head, "no snapshot yet")
-		keep(t, s.Journal, "1", 2)
+		keep(t, s.Log, "1", 2)
 		s.write(t, user("1"), 3, 1)
 
 		head, err = s.Head(t.Context(), user("1"))
 		require.NoError(t, err)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 3, Snapshot: stateAt(2)}, head)
 		s.requireVersion(t, user("1"), 3)
-		records, err := read(t, s.Journal, user("1"), 1, 3)
+		records, err := read(t, s.Log, user("1"), 1, 3)
 		require.NoError(t, err)
 		requireNumbers(t, records, 1, 3)
 
-		_, err = s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(3)})
+		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(3)})
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.EqualValues(t, 3, conflict.Actual)
@@ -84,7 +85,7 @@ func TestTheHeadOfALeanJournalStaysSmall(t *testing.T) {
 	eachLean(t, func(t *testing.T, s store) {
 		c, a := s.Config(), s.Config().Attributes
 		for version := uint64(1); version <= 2; version++ {
-			_, err := s.Append(t.Context(), journal.Commit{
+			_, err := s.Append(t.Context(), eventlog.Commit{
 				Aggregate: user("1"), Expected: version - 1, Events: events(int(version), 1),
 				Snapshot: &journal.Snapshot{Number: version, Payload: make([]byte, 100_000)},
 			})
@@ -119,11 +120,11 @@ func TestATornReadOfHeadAndStateShowsNoSnapshotAheadOfTheVersionAndLosesNone(t *
 				t.Run(fmt.Sprint(name, " from version ", from), func(t *testing.T) {
 					value := fmt.Sprint(name, from)
 					if from > 0 {
-						keep(t, s.Journal, value, from)
+						keep(t, s.Log, value, from)
 					}
 					table := s.Config().Tables.Snapshot
-					old := s.get(t, table, s.key(journal.ShardKey("user-account", s.Shard(user(value))), fmt.Sprintf(stale, value)))
-					keep(t, s.Journal, value, from+1)
+					old := s.get(t, table, s.key(eventlog.ShardKey("user-account", s.Shard(user(value))), fmt.Sprintf(stale, value)))
+					keep(t, s.Log, value, from+1)
 					client := &meddler{Client: s.client}
 					client.batchGet = func(_ int, _ *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
 						out, err := send()
@@ -157,7 +158,7 @@ func TestAReaderAmidACommitSeesAStateThatIsNotAheadOfTheVersion(t *testing.T) {
 	again := 0
 	for seed := range uint64(8) {
 		s, db := tearing(t, seed)
-		keep(t, s.Journal, "1", 1)
+		keep(t, s.Log, "1", 1)
 		client := faults.New(s.client)
 		reader := s.through(t, client)
 		type result struct {
@@ -188,7 +189,7 @@ func TestAReaderAmidACommitSeesAStateThatIsNotAheadOfTheVersion(t *testing.T) {
 		}), dynamotest.On("TransactWriteItems"))
 		for version := uint64(2); version < 8; version++ {
 			client.Reset()
-			keep(t, s.Journal, "1", version)
+			keep(t, s.Log, "1", version)
 			r := <-results
 			require.NoError(t, r.err)
 			require.NotNil(t, r.head.Snapshot)
@@ -211,19 +212,19 @@ func tearing(t *testing.T, seed uint64) (store, *dynamotest.DB) {
 	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 	j, err := journal.Open(t.Context(), db.Client(), config)
 	require.NoError(t, err)
-	return store{Journal: j, client: db.Client()}, db
+	return store{Log: eventlog.Of(j), client: db.Client()}, db
 }
 
 func TestAStateThatATruncationHasMadeUselessIsReadAgain(t *testing.T) {
 	eachLean(t, func(t *testing.T, s store) {
-		keep(t, s.Journal, "1", 1)
+		keep(t, s.Log, "1", 1)
 		table := s.Config().Tables.Snapshot
-		old := s.get(t, table, s.key(journal.ShardKey("user-account", s.Shard(user("1"))), "user-account-1-state"))
+		old := s.get(t, table, s.key(eventlog.ShardKey("user-account", s.Shard(user("1"))), "user-account-1-state"))
 		client := &meddler{Client: s.client}
 		client.batchGet = func(_ int, _ *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
 			// The state is read, then others commit and truncate, then the head is read.
-			keep(t, s.Journal, "1", 2)
-			keep(t, s.Journal, "1", 3)
+			keep(t, s.Log, "1", 2)
+			keep(t, s.Log, "1", 3)
 			require.NoError(t, s.Truncate(t.Context(), user("1"), 4, journal.Removal{}))
 			out, err := send()
 			out.Responses[table] = []item{s.get(t, table, s.keyOf(user("1"), 0)), old}
@@ -239,11 +240,11 @@ func TestAStateThatATruncationHasMadeUselessIsReadAgain(t *testing.T) {
 
 func TestAStateThatTheHeadDoesNotKnowIsNone(t *testing.T) {
 	eachLean(t, func(t *testing.T, s store) {
-		keep(t, s.Journal, "1", 1)
+		keep(t, s.Log, "1", 1)
 		s.write(t, user("1"), 2, 1)
 		table := s.Config().Tables.Snapshot
 		old := s.get(t, table, s.keyOf(user("1"), 0))
-		keep(t, s.Journal, "1", 3)
+		keep(t, s.Log, "1", 3)
 		s.put(t, table, old) // as from a backup
 
 		head, err := s.Head(t.Context(), user("1"))
@@ -257,7 +258,7 @@ func TestAStateThatTheHeadDoesNotKnowIsNone(t *testing.T) {
 func TestUnprocessedKeysOfALeanHeadAreAskedForAgain(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, journal.Config{Layout: journal.Lean})
-	keep(t, s.Journal, "1", 1)
+	keep(t, s.Log, "1", 1)
 	injection := db.Inject(dynamotest.Unprocessed(1), dynamotest.On("BatchGetItem"), dynamotest.Times(3))
 	head, err := s.Head(t.Context(), user("1"))
 	require.NoError(t, err)
@@ -322,7 +323,7 @@ func TestInTheLeanLayoutACommitWithoutSnapshotDoesNotPayForTheState(t *testing.T
 			t.Helper()
 			calls := db.Record()
 			defer calls.Stop()
-			_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: expected, Events: events(int(expected)+1, 1), Snapshot: snapshot})
+			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: expected, Events: events(int(expected)+1, 1), Snapshot: snapshot})
 			require.NoError(t, err)
 			units := 0.0
 			for _, c := range calls.Calls()[0].Capacity {
@@ -350,7 +351,7 @@ func TestInTheLeanLayoutACommitWithoutSnapshotDoesNotPayForTheState(t *testing.T
 func TestALeanHeadThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Layout: journal.Lean})
-	keep(t, s.Journal, "1", 1)
+	keep(t, s.Log, "1", 1)
 	client := faults.New(s.client)
 	j := s.through(t, client)
 	client.Inject(faults.BatchGetItem, faults.Throttle())
@@ -378,11 +379,11 @@ func TestACommandWithoutEventsStoresNoSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
 		s := setup(t, journal.Config{Layout: layout})
-		keep(t, s.Journal, "1", 1)
+		keep(t, s.Log, "1", 1)
 
-		receipt, err := s.Append(t.Context(), journal.Commit{
+		receipt, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Expected: 1, CommandID: "c", Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("other")},
-			Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+			Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1},
 		})
 
 		require.NoError(t, err)
@@ -397,11 +398,11 @@ func TestARedundantRowThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Layout: journal.Lean})
 	alone := 0
-	for size := journal.MaxItemBytes - 3_300; size < journal.MaxItemBytes; size += 300 {
+	for size := eventlog.MaxItemBytes - 3_300; size < eventlog.MaxItemBytes; size += 300 {
 		id := user(fmt.Sprint(strings.Repeat("x", 900), size))
-		receipt, err := s.Append(t.Context(), journal.Commit{
+		receipt, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: id, Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, size)},
-			Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+			Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1},
 		})
 		require.NoError(t, err, size)
 		if !receipt.SnapshotLeftOut && len(receipt.Redundant) == 0 {

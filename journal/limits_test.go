@@ -13,17 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 // open makes a journal in a database of its own.
-func open(t *testing.T) *Journal {
+func open(t *testing.T) *engine {
 	t.Helper()
 	client := testdb.Client(t)
 	require.NoError(t, Create(t.Context(), client, Config{Shards: 4}))
 	j, err := Open(t.Context(), client, Config{})
 	require.NoError(t, err)
-	return j
+	return j.engine
 }
 
 func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
@@ -34,13 +35,13 @@ func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 		Aggregate: id, Number: 1, EventType: "large", OccurredAt: time.Now(), CommitID: strings.Repeat("c", 36),
 	}))
 
-	_, err := j.Append(t.Context(), Commit{Aggregate: id, Events: []Event{{Type: "large", Payload: make([]byte, MaxItemBytes-size)}}})
+	_, err := j.Append(t.Context(), commit{Aggregate: id, Events: []storage.Event{{Type: "large", Payload: make([]byte, storage.MaxItemBytes-size)}}})
 	require.NoError(t, err)
 
-	_, err = j.Append(t.Context(), Commit{Aggregate: id, Expected: 1, Events: []Event{{Type: "large", Payload: make([]byte, MaxItemBytes-size+1)}}})
+	_, err = j.Append(t.Context(), commit{Aggregate: id, Expected: 1, Events: []storage.Event{{Type: "large", Payload: make([]byte, storage.MaxItemBytes-size+1)}}})
 	var large *TooLargeError
 	require.ErrorAs(t, err, &large)
-	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: MaxItemBytes + 1, Limit: MaxItemBytes}, *large)
+	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: storage.MaxItemBytes + 1, Limit: storage.MaxItemBytes}, *large)
 }
 
 // A write unit is a KB, begun or full: an item that fills KBs exactly by our count would cost one more

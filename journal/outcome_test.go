@@ -14,22 +14,23 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // one is a commit of one event to a new aggregate.
-func one(value string) journal.Commit {
-	return journal.Commit{Aggregate: user(value), Events: events(1, 1)}
+func one(value string) eventlog.Commit {
+	return eventlog.Commit{Aggregate: user(value), Events: events(1, 1)}
 }
 
 // requireWrittenOnce wants the commit's event in the store, and what came after up to a version.
-func (s store) requireWrittenOnce(t *testing.T, value string, receipt journal.Receipt, version int) {
+func (s store) requireWrittenOnce(t *testing.T, value string, receipt eventlog.Receipt, version int) {
 	t.Helper()
 	head, err := s.Head(t.Context(), user(value))
 	require.NoError(t, err)
 	require.EqualValues(t, version, head.Version)
-	records, err := read(t, s.Journal, user(value), 1, uint64(version))
+	records, err := read(t, s.Log, user(value), 1, uint64(version))
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, version)
 	require.Equal(t, receipt.CommitID, records[0].CommitID)
@@ -128,7 +129,7 @@ func TestALostReplyWhoseEventsWereRemovedSinceLeavesTheOutcomeOpen(t *testing.T)
 				return out, err
 			}
 			require.NoError(t, err)
-			_, err = s.Append(t.Context(), journal.Commit{
+			_, err = s.Append(t.Context(), eventlog.Commit{
 				Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 			})
 			require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 const (
@@ -42,6 +43,10 @@ const (
 // Errors: [ErrCorruptItem], [ErrTruncated], [ErrEncoding], [ErrKeyDestroyed], [ErrEventType], [ErrTableMissing],
 // [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
+	return j.engine.Events(ctx, id, from, to)
+}
+
+func (j *engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		var undecodable error
 		err := j.events(ctx, id, from, to, func(stored *Record) bool {
@@ -63,7 +68,7 @@ func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) 
 // errStop: the reader of the sequence has had enough.
 var errStop = errors.New("stop")
 
-func (j *Journal) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
+func (j *engine) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
@@ -135,7 +140,7 @@ func (j *Journal) events(ctx context.Context, id aggregate.ID, from, to uint64, 
 }
 
 // byKey reads the events from..to, at most maxKeys, strongly consistent.
-func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*Record, error) {
+func (j *engine) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*Record, error) {
 	records := make([]*Record, to-from+1)
 	missing := func() (numbers []uint64) {
 		for i, r := range records {
@@ -194,7 +199,7 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 	}
 	if numbers := missing(); len(numbers) > 0 {
 		return nil, &CorruptItemError{
-			Aggregate: id, Number: numbers[0], Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: sortKey(id, numbers[0]),
+			Aggregate: id, Number: numbers[0], Table: j.config.Tables.Journal, PartitionKey: j.partitionKey(id), SortKey: storage.SortKey(id, numbers[0]),
 			Reason: fmt.Sprintf("is missing, though later events or the head say that it was written (%d missing in all)", len(numbers)),
 		}
 	}
@@ -202,7 +207,7 @@ func (j *Journal) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 }
 
 // truncated tells whether an event that is absent has been removed on purpose.
-func (j *Journal) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
+func (j *engine) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
 	head, err := j.readHead(ctx, id)
 	switch {
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorruptItem):
@@ -216,7 +221,7 @@ func (j *Journal) truncated(ctx context.Context, id aggregate.ID, number uint64)
 }
 
 // batchGet reads what is there of the given events, and all that DynamoDB leaves unprocessed.
-func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
+func (j *engine) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
 	table := j.config.Tables.Journal
 	if len(numbers) == 1 {
 		it, err := j.getItem(ctx, table, j.key(id, numbers[0]))
@@ -229,7 +234,7 @@ func (j *Journal) batchGet(ctx context.Context, id aggregate.ID, numbers []uint6
 }
 
 // batchGetKeys reads what is there of at most maxKeys items, strongly consistent, in any order.
-func (j *Journal) batchGetKeys(ctx context.Context, table string, keys []item) (items []item, err error) {
+func (j *engine) batchGetKeys(ctx context.Context, table string, keys []item) (items []item, err error) {
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(j.config.RetryBudget))
 	for len(keys) > 0 {
@@ -256,7 +261,7 @@ func (j *Journal) batchGetKeys(ctx context.Context, table string, keys []item) (
 }
 
 // transactGet sees either all or nothing of any commit. It leaves out items that are not there.
-func (j *Journal) transactGet(ctx context.Context, table string, keys []item) (items []item, err error) {
+func (j *engine) transactGet(ctx context.Context, table string, keys []item) (items []item, err error) {
 	input := &dynamodb.TransactGetItemsInput{}
 	for _, key := range keys {
 		input.TransactItems = append(input.TransactItems, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Attributes of ours on journal items, which other members of the
@@ -63,7 +64,7 @@ func (r *Record) Equal(other *Record) bool {
 		bytes.Equal(r.Payload, other.Payload) && maps.Equal(r.Metadata, other.Metadata)
 }
 
-func (j *Journal) itemOf(r *Record) item {
+func (j *engine) itemOf(r *Record) item {
 	a := j.config.Attributes
 	it := j.key(r.Aggregate, r.Number)
 	it[a.AggregateID] = stringValue(r.Aggregate.String())
@@ -89,7 +90,7 @@ func (j *Journal) itemOf(r *Record) item {
 }
 
 // recordOf leaves the payload as it is stored.
-func (j *Journal) recordOf(it item) (*Record, error) {
+func (j *engine) recordOf(it item) (*Record, error) {
 	a := j.config.Attributes
 	r := &Record{}
 	corrupt := func(reason string) (*Record, error) {
@@ -108,7 +109,7 @@ func (j *Journal) recordOf(it item) (*Record, error) {
 	if !ok || number == 0 {
 		return corrupt("has no sequence number from 1 on in " + a.SequenceNumber)
 	}
-	if _, sort := j.keysOf(it); sort != sortKey(id, number) {
+	if _, sort := j.keysOf(it); sort != storage.SortKey(id, number) {
 		return corrupt("has a sort key that does not fit its aggregate and sequence number " + strconv.FormatUint(number, 10))
 	}
 	r.Aggregate, r.Number = id, number
@@ -154,5 +155,5 @@ var eventIDs = uuid.MustParse("9a4b3f0e-6f5c-5d0e-8b43-6d696c6c7261")
 // derivedEventID keeps the type apart from the value by a character that no type has: the sort keys
 // of "user" + "account-x" and "user-account" + "x" are the same.
 func derivedEventID(id aggregate.ID, number uint64) string {
-	return uuid.NewSHA1(eventIDs, []byte(id.Type+"\x00"+sortKey(id, number))).String()
+	return uuid.NewSHA1(eventIDs, []byte(id.Type+"\x00"+storage.SortKey(id, number))).String()
 }

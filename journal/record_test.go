@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // valueOf makes an attribute of any kind.
@@ -47,7 +48,7 @@ func FuzzRecordOf(f *testing.F) {
 	}
 	config := Config{Shards: 4}
 	config.setDefaults()
-	j := &Journal{config: config}
+	j := &engine{config: config}
 	f.Fuzz(func(t *testing.T, kinds []byte, partition, sort, aid, number, payload, at, ours string) {
 		it := item{}
 		for i, attribute := range []struct{ name, text string }{
@@ -78,7 +79,7 @@ func FuzzRecordOf(f *testing.F) {
 		require.NotEmpty(t, r.EventID)
 		require.NotEmpty(t, r.Aggregate.Type)
 		require.NotEmpty(t, r.Aggregate.Value)
-		require.Equal(t, sort, sortKey(r.Aggregate, r.Number))
+		require.Equal(t, sort, storage.SortKey(r.Aggregate, r.Number))
 		require.Equal(t, aid, r.Aggregate.String())
 		require.Positive(t, r.Size())
 
@@ -125,9 +126,9 @@ func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
 	t.Parallel()
 	config := Config{Shards: 4, Now: func() time.Time { return time.Unix(1, 999_999).In(time.FixedZone("east", 3600)) }}
 	config.setDefaults()
-	j := &Journal{config: config}
+	j := &engine{config: config}
 
-	built, err := j.build(t.Context(), Commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []Event{{}}})
+	built, err := j.build(t.Context(), commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []storage.Event{{}}})
 
 	require.NoError(t, err)
 	require.Equal(t, time.Unix(1, 0).UTC(), built.receipt.OccurredAt)

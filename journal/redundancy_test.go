@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -24,9 +25,9 @@ func stateAt(n uint64) *journal.Snapshot {
 }
 
 // snap commits one event and a snapshot of it, redundantly.
-func snap(t *testing.T, j *journal.Journal, id aggregate.ID, expected uint64, r journal.Redundancy) journal.Receipt {
+func snap(t *testing.T, j eventlog.Log, id aggregate.ID, expected uint64, r eventlog.Redundancy) eventlog.Receipt {
 	t.Helper()
-	receipt, err := j.Append(t.Context(), journal.Commit{
+	receipt, err := j.Append(t.Context(), eventlog.Commit{
 		Aggregate: id, Expected: expected, Events: events(int(expected)+1, 1), Snapshot: stateAt(expected + 1), Redundancy: &r,
 	})
 	require.NoError(t, err)
@@ -73,14 +74,14 @@ func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
 					version = 6
 				}
 				payload := fmt.Sprintf("state %d", version)
-				_, err := s.Append(t.Context(), journal.Commit{
+				_, err := s.Append(t.Context(), eventlog.Commit{
 					Aggregate: id, Expected: uint64(version - 3), Events: events(version-2, 3), Snapshot: stateAt(uint64(version)),
-					Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1, TTL: ttl},
+					Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1, TTL: ttl},
 				})
 				require.NoError(t, err)
 				sum := sha256.Sum256([]byte(payload))
 				want := item{
-					a.PartitionKey:    text(journal.ShardKey(id.Type, s.Shard(id))),
+					a.PartitionKey:    text(eventlog.ShardKey(id.Type, s.Shard(id))),
 					a.SortKey:         text(fmt.Sprintf("user-account-1-%d", version)),
 					a.AggregateID:     text("user-account-1"),
 					a.SequenceNumber:  number(int64(version)),
@@ -112,7 +113,7 @@ func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
 			for _, keep := range []int{1, 3} {
 				id, listed := user(fmt.Sprint("keep ", keep)), []uint64{}
 				for n := range uint64(8) {
-					receipt := snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: keep})
+					receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: keep})
 					require.NoError(t, s.RemoveSnapshots(t.Context(), id, receipt.Surplus))
 
 					all := []uint64{1, 2, 3, 4, 5, 6, 7, 8}[:n+1]
@@ -135,7 +136,7 @@ func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
 		client.Inject(faults.BatchWriteItem, faults.Times(4, faults.Throttle()))
 		listed := []uint64{}
 		for n := range uint64(4) {
-			receipt := snap(t, j, id, n, journal.Redundancy{Listed: listed, Keep: 1})
+			receipt := snap(t, j, id, n, eventlog.Redundancy{Listed: listed, Keep: 1})
 			if n > 0 {
 				require.ErrorIs(t, j.RemoveSnapshots(t.Context(), id, receipt.Surplus), journal.ErrThrottled)
 			}
@@ -150,7 +151,7 @@ func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		id, listed := user("1"), []uint64{}
 		for n := range uint64(60) {
-			receipt := snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 60})
+			receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 60})
 			require.Empty(t, receipt.Surplus)
 			listed = receipt.Redundant
 		}
@@ -159,7 +160,7 @@ func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
 		j := s.through(t, client)
 
 		client.Reset()
-		receipt := snap(t, j, id, 60, journal.Redundancy{Listed: listed, Keep: 1})
+		receipt := snap(t, j, id, 60, eventlog.Redundancy{Listed: listed, Keep: 1})
 		assert.Len(t, receipt.Redundant, 61-25, "a commit deletes no more than 25 for others")
 		assert.Len(t, receipt.Surplus, 61-25-1)
 		s.requireListed(t, id, receipt.Redundant, receipt.Redundant)
@@ -169,7 +170,7 @@ func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
 			"35 surplus rows are two batches, and nothing is counted or listed")
 		s.requireListed(t, id, receipt.Redundant, []uint64{61})
 		for n := uint64(61); n < 64; n++ {
-			receipt = snap(t, j, id, n, journal.Redundancy{Listed: receipt.Redundant, Keep: 1})
+			receipt = snap(t, j, id, n, eventlog.Redundancy{Listed: receipt.Redundant, Keep: 1})
 		}
 		assert.Equal(t, []uint64{63, 64}, receipt.Redundant)
 	})
@@ -180,7 +181,7 @@ func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T
 	s, db := inMemory(t, journal.Config{})
 	id, listed := user("1"), []uint64{}
 	for n := range uint64(30) {
-		listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 30}).Redundant
+		listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 30}).Redundant
 	}
 	db.Inject(dynamotest.Unprocessed(7), dynamotest.On("BatchWriteItem"), dynamotest.Times(5))
 	calls := db.Record()
@@ -210,7 +211,7 @@ func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T
 func TestTheHeadIsNeverRemovedAsASnapshot(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
-	snap(t, s.Journal, user("1"), 0, journal.Redundancy{Keep: 1})
+	snap(t, s.Log, user("1"), 0, eventlog.Redundancy{Keep: 1})
 	require.ErrorContains(t, s.RemoveSnapshots(t.Context(), user("1"), []uint64{1, 0}), "0 is the head")
 	require.ErrorIs(t, s.RemoveSnapshots(t.Context(), user(""), []uint64{1}), aggregate.ErrInvalidID)
 	s.requireListed(t, user("1"), []uint64{1}, []uint64{1})
@@ -222,7 +223,7 @@ func TestNothingIsReadOrCountedForRedundancy(t *testing.T) {
 	s, db := inMemory(t, journal.Config{})
 	calls, listed := db.Record(), []uint64{}
 	for n := range uint64(5) {
-		receipt := snap(t, s.Journal, user("1"), n, journal.Redundancy{Listed: listed, Keep: 2})
+		receipt := snap(t, s.Log, user("1"), n, eventlog.Redundancy{Listed: listed, Keep: 2})
 		require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), receipt.Surplus))
 		listed = receipt.Redundant
 	}
@@ -235,7 +236,7 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		id := user("1")
 		for n := range uint64(4) {
-			receipt := snap(t, s.Journal, id, n, journal.Redundancy{Keep: 1})
+			receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Keep: 1})
 			assert.Nil(t, receipt.Redundant)
 			assert.Nil(t, receipt.Surplus)
 		}
@@ -243,7 +244,7 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 		head, err := s.Head(t.Context(), id)
 		require.NoError(t, err)
 
-		receipt := snap(t, s.Journal, id, 4, journal.Redundancy{Listed: head.Redundant, Keep: 1})
+		receipt := snap(t, s.Log, id, 4, eventlog.Redundancy{Listed: head.Redundant, Keep: 1})
 
 		assert.Equal(t, []uint64{4, 5}, receipt.Redundant)
 		assert.Equal(t, []uint64{4}, receipt.Surplus)
@@ -254,10 +255,10 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 func TestACommitWithoutSnapshotLeavesTheListAsItIs(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		id := user("1")
-		listed := snap(t, s.Journal, id, 0, journal.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
+		listed := snap(t, s.Log, id, 0, eventlog.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
 
-		receipt, err := s.Append(t.Context(), journal.Commit{
-			Aggregate: id, Expected: 1, Events: events(2, 1), Redundancy: &journal.Redundancy{Listed: listed, Keep: 1},
+		receipt, err := s.Append(t.Context(), eventlog.Commit{
+			Aggregate: id, Expected: 1, Events: events(2, 1), Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
 		})
 
 		require.NoError(t, err)
@@ -273,7 +274,7 @@ func TestSnapshotsWithATimeToLiveAreLeftToDynamoDB(t *testing.T) {
 	id, listed := user("1"), []uint64{}
 	calls := db.Record()
 	for n := range uint64(4) {
-		receipt := snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 2, TTL: time.Hour})
+		receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 2, TTL: time.Hour})
 		assert.Empty(t, receipt.Surplus)
 		listed = receipt.Redundant
 		db.Clock().Advance(10 * time.Minute)
@@ -313,13 +314,13 @@ func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
 			for free := range 5 {
 				id, listed := user(fmt.Sprint(free)), []uint64{}
 				for n := range uint64(3) {
-					listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 3}).Redundant
+					listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 3}).Redundant
 				}
-				n := journal.MaxEvents - free
+				n := eventlog.MaxEvents - free
 
-				receipt, err := s.Append(t.Context(), journal.Commit{
+				receipt, err := s.Append(t.Context(), eventlog.Commit{
 					Aggregate: id, Expected: 3, Events: events(4, n), Snapshot: stateAt(uint64(3 + n)),
-					Redundancy: &journal.Redundancy{Listed: listed, Keep: 1},
+					Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
 				})
 
 				require.NoError(t, err)
@@ -350,11 +351,11 @@ func TestASnapshotThatIsTooLargeLeavesTheRedundantOnesAsTheyAre(t *testing.T) {
 			t.Parallel()
 			s := setup(t, journal.Config{Layout: layout})
 			id := user("1")
-			listed := snap(t, s.Journal, id, 0, journal.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
+			listed := snap(t, s.Log, id, 0, eventlog.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
 
-			receipt, err := s.Append(t.Context(), journal.Commit{
-				Aggregate: id, Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: make([]byte, journal.MaxItemBytes)},
-				Redundancy: &journal.Redundancy{Listed: listed, Keep: 1},
+			receipt, err := s.Append(t.Context(), eventlog.Commit{
+				Aggregate: id, Expected: 1, Events: events(2, 1), Snapshot: &journal.Snapshot{Number: 2, Payload: make([]byte, eventlog.MaxItemBytes)},
+				Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
 			})
 
 			require.NoError(t, err)
@@ -377,14 +378,14 @@ func TestALongListBesideALargeStateFailsNoCommit(t *testing.T) {
 	for n := range uint64(1000) {
 		listed = append(listed, 1<<60+n) // numbers as long as they get
 	}
-	for size := journal.MaxItemBytes - 40_000; size < journal.MaxItemBytes; size += 4_000 {
+	for size := eventlog.MaxItemBytes - 40_000; size < eventlog.MaxItemBytes; size += 4_000 {
 		id := user(fmt.Sprint(size))
 		head := s.keyOf(id, 0)
 		head["aid"], head["seq_nr"], head["version"] = text(id.String()), number(0), number(version)
 		s.put(t, s.Config().Tables.Snapshot, head)
-		_, err := s.Append(t.Context(), journal.Commit{
+		_, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: id, Expected: version, Events: events(1, 1), Snapshot: &journal.Snapshot{Number: version + 1, Payload: make([]byte, size)},
-			Redundancy: &journal.Redundancy{Listed: listed, Keep: 2000},
+			Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 2000},
 		})
 		require.NoError(t, err, "a state of %d bytes", size)
 	}
@@ -395,19 +396,19 @@ func TestARedundancyThatCannotBeIsRefused(t *testing.T) {
 	s := setup(t, journal.Config{})
 	for name, c := range map[string]struct {
 		number uint64
-		r      journal.Redundancy
+		r      eventlog.Redundancy
 		field  string
 	}{
-		"keep none":            {1, journal.Redundancy{Listed: []uint64{}}, "Redundancy.Keep"},
-		"keep fewer than none": {1, journal.Redundancy{Listed: []uint64{}, Keep: -1}, "Redundancy.Keep"},
-		"the same by TTL":      {1, journal.Redundancy{Listed: []uint64{}, Keep: -1, TTL: time.Hour}, "Redundancy.Keep"},
-		"a time that has been": {1, journal.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
-		"the head's number":    {0, journal.Redundancy{Keep: 1}, "Snapshot.Number"},
-		"a number to come":     {2, journal.Redundancy{Keep: 1}, "Snapshot.Number"},
-		"listed already":       {1, journal.Redundancy{Keep: 1, Listed: []uint64{1}}, "Redundancy.Listed"},
-		"a list that is ahead": {1, journal.Redundancy{Keep: 1, Listed: []uint64{1, 2}}, "Redundancy.Listed"},
+		"keep none":            {1, eventlog.Redundancy{Listed: []uint64{}}, "Redundancy.Keep"},
+		"keep fewer than none": {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1}, "Redundancy.Keep"},
+		"the same by TTL":      {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1, TTL: time.Hour}, "Redundancy.Keep"},
+		"a time that has been": {1, eventlog.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
+		"the head's number":    {0, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
+		"a number to come":     {2, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
+		"listed already":       {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1}}, "Redundancy.Listed"},
+		"a list that is ahead": {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1, 2}}, "Redundancy.Listed"},
 	} {
-		_, err := s.Append(t.Context(), journal.Commit{
+		_, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Events: events(1, 1), Snapshot: stateAt(c.number), Redundancy: &c.r,
 		})
 		var config *journal.ConfigError
@@ -426,7 +427,7 @@ func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
 			var listed []uint64
 			for n := range uint64(9) {
 				if n%3 == 2 {
-					listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: append([]uint64{}, listed...), Keep: 5}).Redundant
+					listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: append([]uint64{}, listed...), Keep: 5}).Redundant
 				} else {
 					s.write(t, id, int(n)+1, 1)
 				}
@@ -497,8 +498,8 @@ func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
 	id := user(strings.Repeat("x", 900)) // a long id takes room of the state
-	for n, size := range []int{journal.MaxItemBytes - 2_000, 100} {
-		receipt, err := s.Append(t.Context(), journal.Commit{
+	for n, size := range []int{eventlog.MaxItemBytes - 2_000, 100} {
+		receipt, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: make([]byte, size)},
 		})
 		require.NoError(t, err)
@@ -511,8 +512,8 @@ func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
 	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
 		s := setup(t, journal.Config{Layout: layout})
 		c := s.callersTable(t)
-		commit := journal.Commit{
-			Aggregate: user("1"), Events: events(1, 90), Snapshot: stateAt(90), Redundancy: &journal.Redundancy{Listed: []uint64{}, Keep: 1},
+		commit := eventlog.Commit{
+			Aggregate: user("1"), Events: events(1, 90), Snapshot: stateAt(90), Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 1},
 		}
 		for n := range 9 {
 			commit.Writes = append(commit.Writes, c.count(fmt.Sprint(n)))

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // refit changes a transaction that was refused for its head although the version is the expected one, and tells whether
@@ -15,7 +17,7 @@ import (
 //
 // Events were truncated under a snapshot of a later schema, which alone stands for them. This program, which is older, would
 // replace it by one that the newer ones refuse. So the commit leaves its own out.
-func (j *Journal) refit(t *transaction, stored item) bool {
+func (j *engine) refit(t *transaction, stored item) bool {
 	c := t.commit
 	if t.refitted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
 		return false
@@ -45,7 +47,7 @@ func (j *Journal) refit(t *transaction, stored item) bool {
 
 // replaceHead moves a head whose snapshot is ahead of it. A payload that a foreign writer has put in the snapshot's place
 // stays.
-func (j *Journal) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
+func (j *engine) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
 	c := t.commit
 	condition, names, values := j.versionCondition(c)
 	var remove []string
@@ -70,15 +72,15 @@ func (j *Journal) replaceHead(t *transaction, stored item, head Head) types.Tran
 		remove = append(remove, "#r")
 		return j.updateOfHead(c, t.head, condition, names, values, remove...)
 	}
-	t.head[attrRedundant], c.Redundancy = listValue(listed), &Redundancy{Listed: listed}
+	t.head[attrRedundant], c.Redundancy = listValue(listed), &storage.Redundancy{Listed: listed}
 	return j.updateOfHead(c, t.head, condition, names, values, remove...)
 }
 
 // dropSnapshot takes all that is there for the snapshot out of the transaction.
-func (j *Journal) dropSnapshot(t *transaction) {
+func (j *engine) dropSnapshot(t *transaction) {
 	t.input.TransactItems = append(t.input.TransactItems[:t.states:t.states], t.commit.Writes...)
 	t.writes = t.states
-	t.leaveOut(ErrOldSchema)
+	t.leaveOut(storage.ErrOldSchema)
 	t.receipt.Surplus = nil
 	if r := t.commit.Redundancy; r != nil {
 		t.receipt.Redundant = r.Listed

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -17,9 +18,9 @@ import (
 func putBack(t *testing.T, s store) {
 	t.Helper()
 	for n := 1; n <= 5; n++ {
-		_, err := s.Append(t.Context(), journal.Commit{
+		_, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Expected: uint64(n - 1), Events: events(n, 1), Snapshot: stateAt(uint64(n)),
-			Redundancy: &journal.Redundancy{Keep: 9},
+			Redundancy: &eventlog.Redundancy{Keep: 9},
 		})
 		require.NoError(t, err)
 	}
@@ -39,7 +40,7 @@ func TestASnapshotAheadOfAHeadThatWasPutBackIsNeverBelievedAgain(t *testing.T) {
 		assert.Equal(t, []uint64{1, 2, 3}, head.Redundant)
 
 		for version := uint64(3); version < 6; version++ {
-			_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Expected: version, Events: events(int(version)+1, 1)})
+			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: version, Events: events(int(version)+1, 1)})
 			require.NoError(t, err)
 			head, err := s.Head(t.Context(), user("1"))
 			require.NoError(t, err)
@@ -56,9 +57,9 @@ func TestACommitReplacesASnapshotThatIsAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachLayout(t, func(t *testing.T, s store) {
 				putBack(t, s)
-				_, err := s.Append(t.Context(), journal.Commit{
+				_, err := s.Append(t.Context(), eventlog.Commit{
 					Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4), CommandID: "c",
-					Redundancy: &journal.Redundancy{Listed: listed, Keep: 9},
+					Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 9},
 				})
 				require.NoError(t, err)
 
@@ -87,13 +88,13 @@ func TestAForeignStateStaysThoughTheMarksBesideItAreAhead(t *testing.T) {
 func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		newer := &journal.Snapshot{Number: 3, Payload: []byte("newer"), Schema: 2}
-		_, err := s.Append(t.Context(), journal.Commit{
-			Aggregate: user("1"), Events: events(1, 3), Snapshot: newer, Redundancy: &journal.Redundancy{Keep: 9, Listed: []uint64{}},
+		_, err := s.Append(t.Context(), eventlog.Commit{
+			Aggregate: user("1"), Events: events(1, 3), Snapshot: newer, Redundancy: &eventlog.Redundancy{Keep: 9, Listed: []uint64{}},
 		})
 		require.NoError(t, err)
-		older := journal.Commit{
+		older := eventlog.Commit{
 			Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: &journal.Snapshot{Number: 4, Payload: []byte("older"), Schema: 1},
-			Redundancy: &journal.Redundancy{Keep: 1, Listed: []uint64{3}},
+			Redundancy: &eventlog.Redundancy{Keep: 1, Listed: []uint64{3}},
 		}
 		require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
 
@@ -101,7 +102,7 @@ func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *t
 
 		require.NoError(t, err)
 		assert.True(t, receipt.SnapshotLeftOut)
-		require.ErrorIs(t, receipt.SnapshotError, journal.ErrOldSchema)
+		require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrOldSchema)
 		assert.Equal(t, []uint64{3}, receipt.Redundant)
 		assert.Empty(t, receipt.Surplus)
 		head, err := s.Head(t.Context(), user("1"))
@@ -120,14 +121,14 @@ func TestAnOlderSchemaDoesNotReplaceTheSnapshotThatStandsForTruncatedEvents(t *t
 func TestAFullCommitRemovesASnapshotThatIsAhead(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		putBack(t, s)
-		commit := journal.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, journal.MaxEvents), Snapshot: stateAt(102)}
+		commit := eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, eventlog.MaxEvents), Snapshot: stateAt(102)}
 
 		receipt, err := s.Append(t.Context(), commit)
 
 		require.NoError(t, err)
 		want := journal.Head{Aggregate: user("1"), Version: 102, Redundant: []uint64{1, 2, 3}}
 		if s.Config().Layout == journal.Lean {
-			require.ErrorIs(t, receipt.SnapshotError, journal.ErrNoRoom)
+			require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrNoRoom)
 		} else {
 			want.Snapshot = stateAt(102)
 		}
@@ -155,9 +156,9 @@ func TestRedundantSnapshotsAheadAreForgottenBesideATimeToLive(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachLayout(t, func(t *testing.T, s store) {
 				putBack(t, s)
-				_, err := s.Append(t.Context(), journal.Commit{
+				_, err := s.Append(t.Context(), eventlog.Commit{
 					Aggregate: user("1"), Expected: 3, Events: events(4, 1), Snapshot: stateAt(4),
-					Redundancy: &journal.Redundancy{Keep: 2, Listed: c.listed, TTL: 100 * 365 * 24 * time.Hour},
+					Redundancy: &eventlog.Redundancy{Keep: 2, Listed: c.listed, TTL: 100 * 365 * 24 * time.Hour},
 				})
 				require.NoError(t, err)
 				assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 4, Snapshot: stateAt(4), Redundant: c.want}, s.head(t, user("1")))
@@ -171,8 +172,8 @@ func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 		c, a := s.Config(), s.Config().Attributes
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		for n := uint64(1); n <= 2; n++ {
-			_, err := j.Append(t.Context(), journal.Commit{
-				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: stateAt(n), Redundancy: &journal.Redundancy{Keep: 9},
+			_, err := j.Append(t.Context(), eventlog.Commit{
+				Aggregate: user("1"), Expected: n - 1, Events: events(int(n), 1), Snapshot: stateAt(n), Redundancy: &eventlog.Redundancy{Keep: 9},
 			})
 			require.NoError(t, err)
 		}
@@ -192,7 +193,7 @@ func TestNothingOfASnapshotAheadStaysOnTheHead(t *testing.T) {
 		assert.Equal(t, want, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)))
 
 		reset()
-		keep(t, s.Journal, "1", 2) // in plain
+		keep(t, s.Log, "1", 2) // in plain
 		assert.NotContains(t, s.get(t, c.Tables.Snapshot, s.keyOf(user("1"), 0)), "encoding")
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 2, Snapshot: stateAt(2)}, s.head(t, user("1")))
 
@@ -219,7 +220,7 @@ func TestAForeignStateBesideMarksAheadIsReplacedByOurOwn(t *testing.T) {
 	s.change(t, table, key, item{"version": number(3), "snapshot_seq_nr": number(5)})
 	s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), 4))
 
-	receipt := keep(t, s.Journal, "1", 4)
+	receipt := keep(t, s.Log, "1", 4)
 
 	s.requireAfterRefit(t, receipt, stateAt(4))
 }
@@ -243,7 +244,7 @@ func TestASnapshotOfALaterSchemaIsReplacedWhereNoEventsNeedIt(t *testing.T) {
 				s.remove(t, s.Config().Tables.Journal, s.keyOf(id, int(c.version)+1))
 				older := &journal.Snapshot{Number: uint64(c.version) + 1, Payload: []byte("older"), Schema: 1}
 
-				receipt, err := s.Append(t.Context(), journal.Commit{
+				receipt, err := s.Append(t.Context(), eventlog.Commit{
 					Aggregate: id, Expected: uint64(c.version), Events: events(int(c.version)+1, 1), Snapshot: older,
 				})
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -25,7 +26,7 @@ import (
 func (s store) covered(t *testing.T, id aggregate.ID, n int) {
 	t.Helper()
 	s.write(t, id, 1, n-1)
-	_, err := s.Append(t.Context(), journal.Commit{
+	_, err := s.Append(t.Context(), eventlog.Commit{
 		Aggregate: id, Expected: uint64(n - 1), Events: events(n, 1), Snapshot: stateAt(uint64(n)),
 	})
 	require.NoError(t, err)
@@ -87,10 +88,10 @@ func TestTruncateRemovesTheEventsBelowAndTheAggregateGoesOn(t *testing.T) {
 		assert.Equal(t, numbersFrom(21, 32), s.numbers(t, id))
 		assert.Equal(t, journal.Head{Aggregate: id, Version: 32, Snapshot: stateAt(30), TruncatedBefore: 21}, s.head(t, id))
 		s.write(t, id, 33, 1)
-		records, err := read(t, s.Journal, id, 21, 33)
+		records, err := read(t, s.Log, id, 21, 33)
 		require.NoError(t, err)
 		requireNumbers(t, records, 21, 33)
-		_, err = s.Append(t.Context(), journal.Commit{Aggregate: id, Events: events(1, 1)})
+		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: id, Events: events(1, 1)})
 		require.ErrorIs(t, err, journal.ErrConflict, "numbers are not used again")
 
 		require.NoError(t, s.Truncate(t.Context(), id, 31, journal.Removal{}), "further")
@@ -113,7 +114,7 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 			"some missing, by index": {1, 40},
 			"the last one by index":  {30, 40},
 		} {
-			records, err := read(t, s.Journal, id, r.from, r.to)
+			records, err := read(t, s.Log, id, r.from, r.to)
 			var truncated *journal.TruncatedError
 			require.ErrorIs(t, err, journal.ErrTruncated, name)
 			require.NotErrorIs(t, err, journal.ErrCorruptItem, name)
@@ -122,13 +123,13 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 			assert.Empty(t, records, name)
 		}
 		for _, to := range []uint64{33, 40} {
-			records, err := read(t, s.Journal, id, 31, to)
+			records, err := read(t, s.Log, id, 31, to)
 			require.NoError(t, err)
 			requireNumbers(t, records, 31, int(to))
 		}
 		// What is missing above is still corrupt, whatever is truncated below.
 		s.remove(t, s.Config().Tables.Journal, s.keyOf(id, 35))
-		_, err := read(t, s.Journal, id, 31, 40)
+		_, err := read(t, s.Log, id, 31, 40)
 		require.ErrorIs(t, err, journal.ErrCorruptItem)
 	})
 }
@@ -173,11 +174,11 @@ func TestAForeignSnapshotStandsForNoEvents(t *testing.T) {
 
 func TestTheHeadSaysThatEventsGoBeforeTheyGo(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		for name, remove := range map[string]func(j *journal.Journal, id aggregate.ID) error{
-			"truncate": func(j *journal.Journal, id aggregate.ID) error {
+		for name, remove := range map[string]func(j eventlog.Log, id aggregate.ID) error{
+			"truncate": func(j eventlog.Log, id aggregate.ID) error {
 				return j.Truncate(t.Context(), id, 4, journal.Removal{})
 			},
-			"delete": func(j *journal.Journal, id aggregate.ID) error {
+			"delete": func(j eventlog.Log, id aggregate.ID) error {
 				return j.Delete(t.Context(), id, 5, journal.Removal{})
 			},
 		} {
@@ -196,7 +197,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		c, a, id := s.Config(), s.Config().Attributes, user("1")
 		listed := []uint64{}
 		for n := range uint64(5) {
-			listed = snap(t, s.Journal, id, n, journal.Redundancy{Listed: listed, Keep: 5}).Redundant
+			listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 5}).Redundant
 		}
 		foreign := s.keyOf(id, 2) // a row that a foreign writer put, which the head does not list
 		foreign[a.AggregateID], foreign[a.SequenceNumber] = text(id.String()), number(2)
@@ -219,7 +220,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		_, versionErr := s.Version(t.Context(), id)
 		errs := map[string]error{"Version": versionErr}
 		for _, expected := range []uint64{0, 4, 5, 6} {
-			_, errs[fmt.Sprint("Append at ", expected)] = s.Append(t.Context(), journal.Commit{Aggregate: id, Expected: expected, Events: events(6, 1)})
+			_, errs[fmt.Sprint("Append at ", expected)] = s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: expected, Events: events(6, 1)})
 		}
 		_, errs["a command without events"] = s.execute(t, id, 5, 0, "c")
 		for name, err := range errs {
@@ -229,7 +230,7 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 			require.ErrorAs(t, err, &deleted, name)
 			assert.Equal(t, journal.DeletedError{ID: id, Version: 5, At: at}, *deleted, name)
 		}
-		_, err := read(t, s.Journal, id, 1, 5)
+		_, err := read(t, s.Log, id, 1, 5)
 		require.ErrorIs(t, err, journal.ErrTruncated)
 
 		s.clock.advance(time.Hour)
@@ -305,7 +306,7 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 		require.NoError(t, s.through(t, client).Truncate(t.Context(), id, 5, journal.Removal{}))
 
 		assert.EqualValues(t, 15, s.head(t, id).TruncatedBefore)
-		_, err := read(t, s.Journal, id, 1, 20)
+		_, err := read(t, s.Log, id, 1, 20)
 		require.ErrorIs(t, err, journal.ErrTruncated)
 	})
 }
@@ -344,16 +345,16 @@ func TestADeletionThatMeetsAnotherOrATruncationSucceeds(t *testing.T) {
 }
 
 // eachRemoval runs a test for truncation and deletion, at once and by time to live.
-func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error)) {
+func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error)) {
 	t.Helper()
 	t.Parallel()
 	for layout, config := range map[string]journal.Config{"classic": renamed, "lean": {Layout: journal.Lean}} {
 		for _, after := range []time.Duration{0, time.Hour} {
-			for name, remove := range map[string]func(context.Context, *journal.Journal, aggregate.ID) error{
-				"truncate": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
+			for name, remove := range map[string]func(context.Context, eventlog.Log, aggregate.ID) error{
+				"truncate": func(ctx context.Context, j eventlog.Log, id aggregate.ID) error {
 					return j.Truncate(ctx, id, 13, journal.Removal{After: after})
 				},
-				"delete": func(ctx context.Context, j *journal.Journal, id aggregate.ID) error {
+				"delete": func(ctx context.Context, j eventlog.Log, id aggregate.ID) error {
 					return j.Delete(ctx, id, 12, journal.Removal{After: after})
 				},
 			} {
@@ -367,7 +368,7 @@ func eachRemoval(t *testing.T, test func(t *testing.T, config journal.Config, re
 }
 
 func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
 		for name, fault := range map[string]dynamotest.Fault{
 			"refused":    dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "says the test"}),
 			"lost reply": dynamotest.LoseReply(),
@@ -389,15 +390,15 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 					require.Error(t, err, "%s, request %d", name, n)
 					require.Equal(t, name == "refused", errors.Is(err, journal.ErrAccess), "%s, request %d: %v", name, n, err)
 					// Whatever is missing now has been announced.
-					if _, err := read(t, s.Journal, id, 1, 12); err != nil {
+					if _, err := read(t, s.Log, id, 1, 12); err != nil {
 						require.ErrorIs(t, err, journal.ErrTruncated, "%s, request %d", name, n)
 					}
 				}
 				injection.Remove()
-				require.NoError(t, remove(t.Context(), s.Journal, id), "%s, request %d", name, n)
+				require.NoError(t, remove(t.Context(), s.Log, id), "%s, request %d", name, n)
 				db.Clock().Advance(2 * time.Hour)
 				require.Empty(t, s.numbers(t, id), "%s, request %d", name, n)
-				_, err = read(t, s.Journal, id, 1, 12)
+				_, err = read(t, s.Log, id, 1, 12)
 				require.ErrorIs(t, err, journal.ErrTruncated)
 			}
 		}
@@ -405,7 +406,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 }
 
 func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		id := user("1")
 		s.covered(t, id, 12)
@@ -413,14 +414,14 @@ func TestARemovalIsDoneByTheSDKsRetriesThoughRepliesAreLost(t *testing.T) {
 			db.Inject(dynamotest.LoseReply(), dynamotest.On(operation), dynamotest.Times(1))
 		}
 		db.Inject(dynamotest.Unprocessed(3), dynamotest.On("BatchWriteItem"), dynamotest.Times(3))
-		require.NoError(t, remove(t.Context(), s.Journal, id))
+		require.NoError(t, remove(t.Context(), s.Log, id))
 		db.Clock().Advance(2 * time.Hour)
 		assert.Empty(t, s.numbers(t, id))
 	})
 }
 
 func TestARemovalEndsWithItsContext(t *testing.T) {
-	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, *journal.Journal, aggregate.ID) error) {
+	eachRemoval(t, func(t *testing.T, config journal.Config, remove func(context.Context, eventlog.Log, aggregate.ID) error) {
 		s, db := inMemory(t, config)
 		s.covered(t, user("1"), 12)
 		ctx, cancel := cancellable(t)
@@ -430,7 +431,7 @@ func TestARemovalEndsWithItsContext(t *testing.T) {
 				cancel()
 			}
 		})
-		err := remove(ctx, s.Journal, user("1"))
+		err := remove(ctx, s.Log, user("1"))
 		require.ErrorIs(t, err, context.Canceled)
 	})
 }
@@ -444,10 +445,10 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	removal := journal.Removal{After: time.Hour, Progress: func(n int) { progress = n }}
 	require.NoError(t, s.Truncate(t.Context(), id, 21, removal))
 	assert.Equal(t, 20, progress)
-	records, err := read(t, s.Journal, id, 1, 30)
+	records, err := read(t, s.Log, id, 1, 30)
 	require.NoError(t, err)
 	requireNumbers(t, records, 1, 30)
-	page, err := s.Tail(t.Context(), journal.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
+	page, err := s.TailShard(t.Context(), eventlog.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)})
 	require.NoError(t, err)
 	assert.Len(t, page.Records, 30)
 
@@ -460,7 +461,7 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	assert.Equal(t, 20, progress, "unless it is to go earlier")
 	db.Clock().Advance(11 * time.Minute)
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
-	_, err = read(t, s.Journal, id, 1, 30)
+	_, err = read(t, s.Log, id, 1, 30)
 	require.ErrorIs(t, err, journal.ErrTruncated)
 
 	require.NoError(t, s.Delete(t.Context(), id, 30, removal))
@@ -483,7 +484,7 @@ func TestRemovalLeavesAggregatesWhoseIDsBeginAlikeAlone(t *testing.T) {
 		}
 		want := map[aggregate.ID]journal.Head{}
 		for _, id := range append([]aggregate.ID{id}, others...) {
-			snap(t, s.Journal, id, 0, journal.Redundancy{Listed: []uint64{}, Keep: 1})
+			snap(t, s.Log, id, 0, eventlog.Redundancy{Listed: []uint64{}, Keep: 1})
 			s.write(t, id, 2, 1)
 			want[id] = s.head(t, id)
 		}
@@ -494,7 +495,7 @@ func TestRemovalLeavesAggregatesWhoseIDsBeginAlikeAlone(t *testing.T) {
 
 		for other, head := range want {
 			assert.Equal(t, head, s.head(t, other), "%#v", other)
-			records, err := read(t, s.Journal, other, 1, 2)
+			records, err := read(t, s.Log, other, 1, 2)
 			require.NoError(t, err, "%#v", other)
 			requireNumbers(t, records, 1, 2)
 			got, err := s.SnapshotBefore(t.Context(), head, 1)
@@ -579,7 +580,7 @@ func TestRemovalAndHeadsReadStronglyConsistent(t *testing.T) {
 		assert.True(t, aws.ToBool(in.ConsistentRead))
 		return send()
 	}
-	s.Journal = s.through(t, client)
+	s.Log = s.through(t, client)
 	require.Len(t, s.heads(t, journal.HeadsQuery{}), 1)
 	require.Len(t, s.heads(t, journal.HeadsQuery{AggregateType: "user-account"}), 1)
 	require.NoError(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}))

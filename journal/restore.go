@@ -7,61 +7,36 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Restoration is what [Journal.Restore] writes to one aggregate with one transaction: events as they once were, and the
-// head that fits them. An aggregate of many events is restored in steps, each with the head as it is after that step.
-type Restoration struct {
-	// Expected is the version that the head must have before, 0 if there must be none.
-	Expected uint64
-	// Head is how the aggregate's head is to be afterwards. Its Version is the number of the last record. Its
-	// TruncatedBefore and DeletedAt count only where Expected is 0; a head that is there keeps its own. Redundant
-	// counts never.
-	Head Head
-	// Records are the events from Expected+1 on, or those from Head.TruncatedBefore on where Expected is 0, without a
-	// gap: up to [MaxEvents], one less with a snapshot in the lean layout. An aggregate of which only the head is left
-	// has none.
-	Records []*Record
-}
-
 // first is the number that the first record must have.
-func (r *Restoration) first() uint64 {
+func firstOf(r *restoration) uint64 {
 	if r.Expected == 0 {
 		return max(r.Head.TruncatedBefore, 1)
 	}
 	return r.Expected + 1
 }
 
-// Restore writes events that were read from a journal, this one or another, as they were: with their ids, times, commit
-// ids and payloads, to their aggregates and numbers. Payloads of events and snapshot are stored as they are given, with
-// what their Encoding says, so read them with [Journal.Raw]. It costs what [Journal.Append] does, repeats its transaction as
-// that does, and wakes those who watch. The receipt tells Version, SnapshotLeftOut and SnapshotError; a truncated
-// aggregate needs its snapshot, which is never left out for want of room.
-//
-// What is there already, all of it and the same, is success: Restore may be repeated, above all after
-// [ErrOutcomeUnknown], which [Journal.Resolve] cannot settle here, since each event keeps the commit id that it had.
-//
-// Nothing was written when the error is [ErrConflict], [ErrDeleted], [ErrInvalidEvent], [ErrTooLarge],
-// [ErrTooManyEvents], [ErrNoEvents], [ErrInvalidConfig], aggregate.ErrInvalidID, [ErrThrottled], [ErrTableMissing],
-// [ErrAccess] or [ErrCorruptItem].
-func (j *Journal) Restore(ctx context.Context, r Restoration) (Receipt, error) {
+func (j *engine) Restore(ctx context.Context, r restoration) (storage.Receipt, error) {
 	if err := j.validateRestoration(&r); err != nil {
-		return Receipt{}, fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
+		return storage.Receipt{}, fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
 	}
 	t, err := j.buildRestoration(&r)
 	if err != nil {
-		return Receipt{}, err
+		return storage.Receipt{}, err
 	}
 	if err := j.send(ctx, t); err != nil && !j.isRestored(ctx, &r, err) {
-		return Receipt{}, err
+		return storage.Receipt{}, err
 	}
 	if len(r.Records) > 0 {
 		j.watchers.notify(r.Head.Aggregate, r.Head.Version)
 	}
-	return Receipt{Version: r.Head.Version, SnapshotLeftOut: t.receipt.SnapshotLeftOut, SnapshotError: t.receipt.SnapshotError}, nil
+	return storage.Receipt{Version: r.Head.Version, SnapshotLeftOut: t.receipt.SnapshotLeftOut, SnapshotError: t.receipt.SnapshotError}, nil
 }
 
-func (j *Journal) validateRestoration(r *Restoration) error {
+func (j *engine) validateRestoration(r *restoration) error {
 	head, n := &r.Head, uint64(len(r.Records))
 	invalid := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrInvalidEvent, fmt.Sprintf(format, args...))
@@ -70,12 +45,12 @@ func (j *Journal) validateRestoration(r *Restoration) error {
 		return err
 	}
 	switch {
-	case n > MaxEvents:
-		return &TooManyEventsError{ID: head.Aggregate, Count: len(r.Records), Limit: MaxEvents}
+	case n > storage.MaxEvents:
+		return &TooManyEventsError{ID: head.Aggregate, Count: len(r.Records), Limit: storage.MaxEvents}
 	case n == 0 && (r.Expected > 0 || head.TruncatedBefore == 0):
 		return ErrNoEvents
-	case head.Version == 0 || head.Version != r.first()+n-1:
-		return invalid("%d events from %d on do not lead to version %d", n, r.first(), head.Version)
+	case head.Version == 0 || head.Version != firstOf(r)+n-1:
+		return invalid("%d events from %d on do not lead to version %d", n, firstOf(r), head.Version)
 	case head.Snapshot != nil && head.Snapshot.Number > head.Version:
 		return invalid("the snapshot is of event %d, the head would be at %d", head.Snapshot.Number, head.Version)
 	case !head.DeletedAt.IsZero() && (r.Expected > 0 || n > 0 || head.Snapshot != nil):
@@ -85,10 +60,10 @@ func (j *Journal) validateRestoration(r *Restoration) error {
 		if record == nil {
 			return invalid("record %d is nil", i)
 		}
-		if want := r.first() + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
+		if want := firstOf(r) + uint64(i); record.Aggregate != head.Aggregate || record.Number != want {
 			return invalid("event %d of %s is where event %d has to be", record.Number, record.Aggregate, want)
 		}
-		event := Event{ID: record.EventID, Type: record.EventType, Metadata: record.Metadata}
+		event := storage.Event{ID: record.EventID, Type: record.EventType, Metadata: record.Metadata}
 		if err := validateEvent(event); err != nil {
 			return fmt.Errorf("event %d: %w", record.Number, err)
 		}
@@ -98,10 +73,10 @@ func (j *Journal) validateRestoration(r *Restoration) error {
 
 // buildRestoration gives the transaction an id that is on no row, for the token alone: a commit may be restored in
 // parts, and DynamoDB may remember the token of the original.
-func (j *Journal) buildRestoration(r *Restoration) (*transaction, error) {
+func (j *engine) buildRestoration(r *restoration) (*transaction, error) {
 	id := r.Head.Aggregate
-	c := &Commit{Aggregate: id, Expected: r.Expected, Events: make([]Event, len(r.Records)), Snapshot: r.Head.Snapshot}
-	t := &transaction{commit: c, receipt: Receipt{CommitID: j.config.NewID(), Version: r.Head.Version}}
+	c := &commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
+	t := &transaction{commit: c, receipt: storage.Receipt{CommitID: j.config.NewID(), Version: r.Head.Version}}
 	t.input = &dynamodb.TransactWriteItemsInput{
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(r.Records)),
 		ClientRequestToken: &t.receipt.CommitID,
@@ -109,8 +84,8 @@ func (j *Journal) buildRestoration(r *Restoration) (*transaction, error) {
 	for _, record := range r.Records {
 		it := j.restoredItem(record)
 		bytes := itemSize(it)
-		if bytes > MaxItemBytes {
-			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: MaxItemBytes}
+		if bytes > storage.MaxItemBytes {
+			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: storage.MaxItemBytes}
 		}
 		t.add(j.putNew(j.config.Tables.Journal, it), bytes)
 	}
@@ -124,14 +99,14 @@ func (j *Journal) buildRestoration(r *Restoration) (*transaction, error) {
 		head[attrSnapshotNumber] = numberValue(uint64(noSnapshot))
 	}
 	t.size += itemSize(head)
-	if t.size > MaxCommitBytes {
-		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: MaxCommitBytes}
+	if t.size > storage.MaxCommitBytes {
+		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes}
 	}
 	t.head, t.states = head, len(t.input.TransactItems)
 	if c.Snapshot != nil {
 		if err := j.addLatest(t, head); err != nil {
 			if r.Head.TruncatedBefore > 1 {
-				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: MaxItemBytes}
+				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: storage.MaxItemBytes}
 			}
 			t.leaveOut(err)
 		}
@@ -146,7 +121,7 @@ func (j *Journal) buildRestoration(r *Restoration) (*transaction, error) {
 }
 
 // restoredItem leaves out what recordOf has put where the item had nothing.
-func (j *Journal) restoredItem(r *Record) item {
+func (j *engine) restoredItem(r *Record) item {
 	it := j.itemOf(r)
 	if r.EventID == derivedEventID(r.Aggregate, r.Number) {
 		delete(it, attrEventID)
@@ -159,7 +134,7 @@ func (j *Journal) restoredItem(r *Record) item {
 
 // isRestored tells whether a transaction that was refused, or whose outcome is unknown, has nothing left to do: an
 // attempt whose reply was lost has written it, or somebody else restores the same.
-func (j *Journal) isRestored(ctx context.Context, r *Restoration, err error) bool {
+func (j *engine) isRestored(ctx context.Context, r *restoration, err error) bool {
 	if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrDeleted) && !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrCorruptItem) {
 		return false
 	}
@@ -170,7 +145,7 @@ func (j *Journal) isRestored(ctx context.Context, r *Restoration, err error) boo
 	if len(r.Records) == 0 {
 		return head.Version == r.Head.Version && head.TruncatedBefore == r.Head.TruncatedBefore && head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli()
 	}
-	stored, err := j.byKey(ctx, r.Head.Aggregate, r.first(), r.Head.Version)
+	stored, err := j.byKey(ctx, r.Head.Aggregate, firstOf(r), r.Head.Version)
 	if err != nil {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -30,8 +31,8 @@ func old(id aggregate.ID, from, n int) []*journal.Record {
 	return records
 }
 
-func restoration(id aggregate.ID, expected uint64, records []*journal.Record) journal.Restoration {
-	return journal.Restoration{
+func restoration(id aggregate.ID, expected uint64, records []*journal.Record) eventlog.Restoration {
+	return eventlog.Restoration{
 		Expected: expected, Records: records,
 		Head: journal.Head{Aggregate: id, Version: expected + uint64(len(records))},
 	}
@@ -43,13 +44,13 @@ func TestRestoredEventsAreAsTheyWere(t *testing.T) {
 		r := restoration(user("1"), 0, records[:10])
 		receipt, err := s.Restore(t.Context(), r)
 		require.NoError(t, err)
-		assert.Equal(t, journal.Receipt{Version: 10}, receipt)
+		assert.Equal(t, eventlog.Receipt{Version: 10}, receipt)
 		r = restoration(user("1"), 10, records[10:])
 		r.Head.Snapshot = &journal.Snapshot{Number: 11, Schema: 3, Payload: []byte("state")}
 		_, err = s.Restore(t.Context(), r)
 		require.NoError(t, err)
 
-		stored, err := read(t, s.Journal, user("1"), 1, 12)
+		stored, err := read(t, s.Log, user("1"), 1, 12)
 		require.NoError(t, err)
 		assert.Equal(t, records, stored)
 		head, err := s.Head(t.Context(), user("1"))
@@ -97,7 +98,7 @@ func TestARestorationWhoseReplyWasLostIsSuccess(t *testing.T) {
 			require.NoError(t, err)
 			lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 
-			_, err = j.Restore(t.Context(), restoration(user("1"), 0, old(user("1"), 1, 3)))
+			_, err = eventlog.Of(j).Restore(t.Context(), restoration(user("1"), 0, old(user("1"), 1, 3)))
 
 			require.NoError(t, err)
 			assert.Positive(t, lost.Fired())
@@ -118,15 +119,15 @@ func TestARestorationThatMayNotBeWrittenIsUnknown(t *testing.T) {
 	db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	r := restoration(user("1"), 0, old(user("1"), 1, 3))
 
-	_, err = j.Restore(t.Context(), r)
+	_, err = eventlog.Of(j).Restore(t.Context(), r)
 	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-	_, err = j.Restore(t.Context(), r)
+	_, err = eventlog.Of(j).Restore(t.Context(), r)
 	require.NoError(t, err, "it may be repeated")
 }
 
 func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		r := journal.Restoration{
+		r := eventlog.Restoration{
 			Head:    journal.Head{Aggregate: user("1"), Version: 9, TruncatedBefore: 7, Snapshot: &journal.Snapshot{Number: 8, Payload: []byte("s")}},
 			Records: old(user("1"), 7, 3),
 		}
@@ -135,9 +136,9 @@ func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
 		head, err := s.Head(t.Context(), user("1"))
 		require.NoError(t, err)
 		assert.Equal(t, r.Head, head)
-		_, err = read(t, s.Journal, user("1"), 1, 9)
+		_, err = read(t, s.Log, user("1"), 1, 9)
 		require.ErrorIs(t, err, journal.ErrTruncated)
-		stored, err := read(t, s.Journal, user("1"), 7, 9)
+		stored, err := read(t, s.Log, user("1"), 7, 9)
 		require.NoError(t, err)
 		assert.Equal(t, r.Records, stored)
 	})
@@ -151,7 +152,7 @@ func TestAPlaceThatIsTakenIsNamedAsItIsByARestorationOfATruncatedAggregate(t *te
 		s.remove(t, c.Tables.Snapshot, s.keyOf(id, 0))
 		s.remove(t, c.Tables.Journal, s.keyOf(id, 7))
 
-		_, err := s.Restore(t.Context(), journal.Restoration{
+		_, err := s.Restore(t.Context(), eventlog.Restoration{
 			Head:    journal.Head{Aggregate: id, Version: 9, TruncatedBefore: 7, Snapshot: &journal.Snapshot{Number: 9, Payload: []byte("s")}},
 			Records: old(id, 7, 3),
 		})
@@ -159,7 +160,7 @@ func TestAPlaceThatIsTakenIsNamedAsItIsByARestorationOfATruncatedAggregate(t *te
 		var corrupt *journal.CorruptItemError
 		require.ErrorAs(t, err, &corrupt)
 		assert.Equal(t, journal.CorruptItemError{
-			Aggregate: id, Number: 8, Table: c.Tables.Journal, PartitionKey: journal.ShardKey(id.Type, s.Shard(id)), SortKey: "user-account-1-8",
+			Aggregate: id, Number: 8, Table: c.Tables.Journal, PartitionKey: eventlog.ShardKey(id.Type, s.Shard(id)), SortKey: "user-account-1-8",
 			Reason: "exists although the head of its aggregate is at version 0",
 		}, *corrupt)
 		assert.Empty(t, s.get(t, c.Tables.Snapshot, s.keyOf(id, 0)), "nothing is written")
@@ -172,7 +173,7 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 		truncated := journal.Head{Aggregate: user("2"), Version: 9, TruncatedBefore: 10, Snapshot: &journal.Snapshot{Number: 9, Payload: []byte("s")}}
 		for _, want := range []journal.Head{tombstone, truncated} {
 			for range 2 {
-				_, err := s.Restore(t.Context(), journal.Restoration{Head: want})
+				_, err := s.Restore(t.Context(), eventlog.Restoration{Head: want})
 				require.NoError(t, err)
 			}
 			head, err := s.Head(t.Context(), want.Aggregate)
@@ -180,7 +181,7 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 			assert.Equal(t, want, head)
 		}
 		tombstone.Version, tombstone.TruncatedBefore = 10, 11
-		_, err := s.Restore(t.Context(), journal.Restoration{Head: tombstone})
+		_, err := s.Restore(t.Context(), eventlog.Restoration{Head: tombstone})
 		require.ErrorIs(t, err, journal.ErrDeleted)
 		_, err = s.Restore(t.Context(), restoration(user("1"), 9, old(user("1"), 10, 1)))
 		require.ErrorIs(t, err, journal.ErrDeleted)
@@ -210,12 +211,12 @@ func TestASnapshotThatStandsForTruncatedEventsIsNotLeftOut(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
 	r := restoration(user("1"), 0, old(user("1"), 1, 3))
-	r.Head.Snapshot = &journal.Snapshot{Number: 3, Payload: make([]byte, journal.MaxItemBytes)}
+	r.Head.Snapshot = &journal.Snapshot{Number: 3, Payload: make([]byte, eventlog.MaxItemBytes)}
 	receipt, err := s.Restore(t.Context(), r)
 	require.NoError(t, err)
 	assert.True(t, receipt.SnapshotLeftOut)
 
-	r = journal.Restoration{
+	r = eventlog.Restoration{
 		Head:    journal.Head{Aggregate: user("2"), Version: 3, TruncatedBefore: 3, Snapshot: r.Head.Snapshot},
 		Records: old(user("2"), 3, 1),
 	}
@@ -236,7 +237,7 @@ func TestARestorationSaysThatItsSnapshotWasOfAnEarlierSchema(t *testing.T) {
 		require.NoError(t, err)
 		assert.EqualValues(t, 5, receipt.Version)
 		assert.True(t, receipt.SnapshotLeftOut)
-		require.ErrorIs(t, receipt.SnapshotError, journal.ErrOldSchema)
+		require.ErrorIs(t, receipt.SnapshotError, eventlog.ErrOldSchema)
 		assert.Equal(t, journal.Head{Aggregate: user("1"), Version: 5, Snapshot: stateAt(4), TruncatedBefore: 4}, s.head(t, user("1")))
 	})
 }
@@ -245,28 +246,28 @@ func TestARestorationThatCannotBeIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
 	x := user("1")
-	with := func(change func(r *journal.Restoration)) journal.Restoration {
+	with := func(change func(r *eventlog.Restoration)) eventlog.Restoration {
 		r := restoration(x, 0, old(x, 1, 3))
 		change(&r)
 		return r
 	}
 	deleted := time.UnixMilli(1)
 	for name, c := range map[string]struct {
-		r    journal.Restoration
+		r    eventlog.Restoration
 		want error
 	}{
-		"no aggregate":           {journal.Restoration{}, &aggregate.InvalidIDError{}},
+		"no aggregate":           {eventlog.Restoration{}, &aggregate.InvalidIDError{}},
 		"no events":              {restoration(x, 4, nil), journal.ErrNoEvents},
-		"nothing at all":         {journal.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrNoEvents},
+		"nothing at all":         {eventlog.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrNoEvents},
 		"too many":               {restoration(x, 0, old(x, 1, 100)), journal.ErrTooManyEvents},
-		"another version":        {with(func(r *journal.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidEvent},
-		"a gap":                  {with(func(r *journal.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidEvent},
-		"another aggregate":      {with(func(r *journal.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidEvent},
-		"a record that is nil":   {with(func(r *journal.Restoration) { r.Records[1] = nil }), journal.ErrInvalidEvent},
-		"not UTF-8":              {with(func(r *journal.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidEvent},
-		"a snapshot ahead":       {with(func(r *journal.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidEvent},
-		"a tombstone of events":  {with(func(r *journal.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidEvent},
-		"an event too large":     {with(func(r *journal.Restoration) { r.Records[1].Payload = make([]byte, journal.MaxItemBytes) }), journal.ErrTooLarge},
+		"another version":        {with(func(r *eventlog.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidEvent},
+		"a gap":                  {with(func(r *eventlog.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidEvent},
+		"another aggregate":      {with(func(r *eventlog.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidEvent},
+		"a record that is nil":   {with(func(r *eventlog.Restoration) { r.Records[1] = nil }), journal.ErrInvalidEvent},
+		"not UTF-8":              {with(func(r *eventlog.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidEvent},
+		"a snapshot ahead":       {with(func(r *eventlog.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidEvent},
+		"a tombstone of events":  {with(func(r *eventlog.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidEvent},
+		"an event too large":     {with(func(r *eventlog.Restoration) { r.Records[1].Payload = make([]byte, eventlog.MaxItemBytes) }), journal.ErrTooLarge},
 		"events too large":       {restoration(x, 0, large(x, 12)), journal.ErrTooLarge},
 		"a number beyond uint64": {restoration(x, math.MaxUint64, old(x, 0, 1)), journal.ErrInvalidEvent},
 	} {

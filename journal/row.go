@@ -62,7 +62,7 @@ func (e *eventRows) dropPayload(r *eventRow) {
 
 // recordOfRow is recordOf, faster for a row that is as this package writes them. What is wrong with the others is for
 // recordOf to say.
-func (j *Journal) recordOfRow(e *eventRows, r *eventRow) (*Record, error) {
+func (j *engine) recordOfRow(e *eventRows, r *eventRow) (*Record, error) {
 	if r.eventID != "" && r.hasPayload {
 		if record, ok := r.record(); ok {
 			return record, nil

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -17,9 +18,9 @@ import (
 func TestACommitWritesItemsToTheLetterOfTheSchema(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		c, a := s.Config(), s.Config().Attributes
-		receipt, err := s.Append(t.Context(), journal.Commit{
+		receipt, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"),
-			Events: []journal.Event{
+			Events: []eventlog.Event{
 				{ID: "event-1", Type: "registered", Payload: []byte(`{"name":"Ann"}`), Metadata: aggregate.Metadata{"tenant": "t1", "empty": ""}},
 				{Payload: []byte{0, 0xff}},
 			},
@@ -70,7 +71,7 @@ func TestALaterCommitMovesTheVersionAndLeavesTheRestOfTheHead(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		c, a := s.Config(), s.Config().Attributes
 		head := s.keyOf(user("1"), 0)
-		_, err := s.Append(t.Context(), journal.Commit{
+		_, err := s.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("state")},
 		})
 		require.NoError(t, err)
@@ -96,15 +97,15 @@ func TestAnAggregateOfTheSchemaDocumentLiesWhereTheDocumentSays(t *testing.T) {
 
 func TestARecordIsWhatWasAppended(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		for _, event := range []journal.Event{
+		for _, event := range []eventlog.Event{
 			{ID: "event-1", Type: "registered", Payload: []byte("\x00payload\xff"), Metadata: aggregate.Metadata{"tenant": "müller", "empty": ""}},
 			{ID: "event-2", Payload: []byte{}},
 		} {
 			id := user(event.ID)
-			receipt, err := s.Append(t.Context(), journal.Commit{Aggregate: id, Events: []journal.Event{event}})
+			receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{event}})
 			require.NoError(t, err)
 
-			records, err := read(t, s.Journal, id, 1, 1)
+			records, err := read(t, s.Log, id, 1, 1)
 
 			require.NoError(t, err)
 			assert.Equal(t, []*journal.Record{{
@@ -118,10 +119,10 @@ func TestARecordIsWhatWasAppended(t *testing.T) {
 
 func TestANilPayloadIsStoredAsAnEmptyOne(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: []journal.Event{{}}, Snapshot: &journal.Snapshot{Number: 1}})
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{}}, Snapshot: &journal.Snapshot{Number: 1}})
 		require.NoError(t, err)
 
-		records, err := read(t, s.Journal, user("1"), 1, 1)
+		records, err := read(t, s.Log, user("1"), 1, 1)
 		require.NoError(t, err)
 		assert.Equal(t, []byte{}, records[0].Payload)
 		head, err := s.Head(t.Context(), user("1"))
@@ -139,8 +140,8 @@ func TestAggregatesWhoseIDsReadTheSameKeepTheirOwnEvents(t *testing.T) {
 		// Written in turns, so that their places in the index alternate.
 		for n := range 12 {
 			for _, id := range []aggregate.ID{one, other} {
-				_, err := s.Append(t.Context(), journal.Commit{
-					Aggregate: id, Expected: uint64(n), Events: []journal.Event{{Payload: []byte(id.Type)}},
+				_, err := s.Append(t.Context(), eventlog.Commit{
+					Aggregate: id, Expected: uint64(n), Events: []eventlog.Event{{Payload: []byte(id.Type)}},
 				})
 				require.NoError(t, err)
 			}
@@ -149,7 +150,7 @@ func TestAggregatesWhoseIDsReadTheSameKeepTheirOwnEvents(t *testing.T) {
 		ids := map[string]bool{}
 		for _, id := range []aggregate.ID{one, other} {
 			for name, to := range map[string]uint64{"by index": 12, "by key": 3} {
-				records, err := read(t, s.Journal, id, 1, to)
+				records, err := read(t, s.Log, id, 1, to)
 				require.NoError(t, err, name)
 				require.Len(t, records, int(to), name)
 				for _, r := range records {

@@ -15,7 +15,7 @@ import (
 
 // send repeats the transaction until its outcome is known. The SDK's own retries are
 // off here: they would hide whether an attempt may have been written.
-func (j *Journal) send(ctx context.Context, t *transaction) error {
+func (j *engine) send(ctx context.Context, t *transaction) error {
 	start := time.Now()
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
@@ -47,7 +47,7 @@ func (j *Journal) send(ctx context.Context, t *transaction) error {
 
 // attempt sends the transaction once. A connection that hangs must not outlast the budget: events are
 // dated when the commit is built, and those who tail the journal reckon with it.
-func (j *Journal) attempt(ctx context.Context, t *transaction, left time.Duration) error {
+func (j *engine) attempt(ctx context.Context, t *transaction, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
@@ -114,7 +114,7 @@ func conditionFailed(r types.CancellationReason) bool {
 
 // refusal explains why a transaction cannot be written, unless it turns out that an
 // attempt whose reply was lost did write it; see [transaction.isWritten].
-func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
+func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
 	id := t.commit.Aggregate
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
@@ -169,7 +169,7 @@ func (j *Journal) refusal(ctx context.Context, t *transaction, err error, ambigu
 }
 
 // mayBeRemoved tells that the head no longer vouches for the commit's first event, which would tell whose it is.
-func (j *Journal) mayBeRemoved(t *transaction, head item) bool {
+func (j *engine) mayBeRemoved(t *transaction, head item) bool {
 	before, _ := uintOf(head[attrTruncatedBefore])
 	return before > t.commit.Expected+1
 }
@@ -178,13 +178,13 @@ func (j *Journal) mayBeRemoved(t *transaction, head item) bool {
 var errRefit = errors.New("send again")
 
 // resolveWithin looks for a commit no longer than its attempts may take, for connections that hang.
-func (j *Journal) resolveWithin(ctx context.Context, unknown *OutcomeUnknownError, left time.Duration) (bool, error) {
+func (j *engine) resolveWithin(ctx context.Context, unknown *OutcomeUnknownError, left time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
 	return j.Resolve(ctx, unknown)
 }
 
-func (j *Journal) conflict(c *Commit, head item) error {
+func (j *engine) conflict(c *commit, head item) error {
 	conflict := &ConflictError{ID: c.Aggregate, Expected: c.Expected}
 	if head == nil {
 		return conflict
@@ -200,15 +200,17 @@ func (j *Journal) conflict(c *Commit, head item) error {
 	return conflict
 }
 
-func (j *Journal) duplicate(c *Commit, guard item) error {
+func (j *engine) duplicate(c *commit, guard item) error {
 	command, err := j.commandOf(guard)
 	if err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
-	return &DuplicateCommandError{ID: c.Aggregate, Command: command}
+	return &DuplicateCommandError{
+		ID: c.Aggregate, CommandID: command.ID, CommitID: command.CommitID, First: command.First, Version: command.Version,
+	}
 }
 
-func (j *Journal) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
+func (j *engine) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
 	if !ambiguous {
 		err = classify(err, j.tablesOf(t))
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -48,7 +49,7 @@ func ownTables(c journal.Config) journal.Config {
 
 // store is an empty journal with tables of its own.
 type store struct {
-	*journal.Journal
+	eventlog.Log
 	client *dynamodb.Client
 	clock  *clock
 }
@@ -69,9 +70,9 @@ func setup(t *testing.T, config journal.Config) store {
 		config.Shards = 7
 	}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
-	var err error
-	s.Journal, err = journal.Open(t.Context(), s.client, config)
+	j, err := journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)
+	s.Log = eventlog.Of(j)
 	return s
 }
 
@@ -88,7 +89,7 @@ func eachSchema(t *testing.T, test func(t *testing.T, s store)) {
 }
 
 // through opens the journal with another client.
-func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) *journal.Journal {
+func (s store) through(t *testing.T, client journal.Client, change ...func(*journal.Config)) eventlog.Log {
 	t.Helper()
 	config := s.Config()
 	for _, c := range change {
@@ -96,7 +97,7 @@ func (s store) through(t *testing.T, client journal.Client, change ...func(*jour
 	}
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
-	return j
+	return eventlog.Of(j)
 }
 
 // impatient makes Append give up at the first failure.
@@ -105,10 +106,10 @@ func impatient(c *journal.Config) { c.RetryBudget = time.Nanosecond }
 func user(value string) aggregate.ID { return aggregate.ID{Type: "user-account", Value: value} }
 
 // events makes n events with the payloads "first", "first+1" and so on.
-func events(first, n int) []journal.Event {
-	list := make([]journal.Event, n)
+func events(first, n int) []eventlog.Event {
+	list := make([]eventlog.Event, n)
 	for i := range list {
-		list[i] = journal.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
+		list[i] = eventlog.Event{ID: fmt.Sprintf("id-%d", first+i), Type: "counted", Payload: fmt.Append(nil, first+i)}
 	}
 	return list
 }
@@ -117,15 +118,15 @@ func events(first, n int) []journal.Event {
 func (s store) write(t *testing.T, id aggregate.ID, from, n int) {
 	t.Helper()
 	for n > 0 {
-		count := min(n, journal.MaxEvents)
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
+		count := min(n, eventlog.MaxEvents)
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: uint64(from - 1), Events: events(from, count)})
 		require.NoError(t, err)
 		from, n = from+count, n-count
 	}
 }
 
 // read collects what j gives of an aggregate's events.
-func read(t *testing.T, j *journal.Journal, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
+func read(t *testing.T, j eventlog.Log, id aggregate.ID, from, to uint64) ([]*journal.Record, error) {
 	t.Helper()
 	var records []*journal.Record
 	for r, err := range j.Events(t.Context(), id, from, to) {
@@ -169,7 +170,7 @@ func (s store) key(partition, sort string) item {
 }
 
 func (s store) keyOf(id aggregate.ID, number int) item {
-	return s.key(journal.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
+	return s.key(eventlog.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
 }
 
 // get reads an item as it is.

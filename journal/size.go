@@ -4,20 +4,10 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// MaxEventsBytes is what the events of one commit may take together, as [Journal.EventSize] counts
-// them. What it leaves of [MaxCommitBytes] is enough for the head of any aggregate.
-const MaxEventsBytes = MaxCommitBytes - 8<<10
-
-// EventSize returns how many bytes an event takes at most, of [MaxItemBytes] and of [MaxEventsBytes],
-// wherever in the aggregate it will stand. For an event that [Journal.Append] would refuse it returns the
-// error, so that a writer who fills transactions knows beforehand. It does not encode: the payload counts in plain, with
-// the most that [Config.Encodings] may add; so it also refuses an event over 400 KB that Append would take because it
-// can be compressed.
-//
-// Errors: [ErrTooLarge], [ErrInvalidEvent], aggregate.ErrInvalidID.
-func (j *Journal) EventSize(id aggregate.ID, e Event) (int, error) {
+func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	if err := id.Validate(); err != nil {
 		return 0, err
 	}
@@ -25,15 +15,15 @@ func (j *Journal) EventSize(id aggregate.ID, e Event) (int, error) {
 		return 0, fmt.Errorf("append to %s: %w", id, err)
 	}
 	size := j.eventSize(id, e)
-	if size > MaxItemBytes {
-		return 0, &TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: MaxItemBytes}
+	if size > storage.MaxItemBytes {
+		return 0, &TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: storage.MaxItemBytes}
 	}
 	return size, nil
 }
 
 // eventSize is what itemSize gives for the event's item with the longest shard, number and commit id,
 // without building the item.
-func (j *Journal) eventSize(id aggregate.ID, e Event) int {
+func (j *engine) eventSize(id aggregate.ID, e storage.Event) int {
 	const (
 		shard    = len("-65535") // of MaxShards
 		number   = len("-18446744073709551615")

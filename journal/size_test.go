@@ -11,26 +11,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func journalForSizes(attributes Attributes) *Journal {
+func journalForSizes(attributes Attributes) *engine {
 	config := Config{Shards: MaxShards, Attributes: attributes}
 	config.setDefaults()
-	return &Journal{config: config}
+	return &engine{config: config}
 }
 
 func TestEventSizeIsNeverLessThanTheItemAndCloseToIt(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	text := func(most int) string { return strings.Repeat("ü", random.IntN(most+1)) }
-	journals := []*Journal{
+	journals := []*engine{
 		journalForSizes(Attributes{}),
 		journalForSizes(Attributes{Payload: strings.Repeat("p", 200), SequenceNumber: "ser_nr"}),
 	}
 	for range 2_000 {
 		j := journals[random.IntN(len(journals))]
 		id := aggregate.ID{Type: "t" + text(20), Value: "v" + text(40)}
-		e := Event{ID: text(20), Type: text(20), Payload: make([]byte, random.IntN(2_000))}
+		e := storage.Event{ID: text(20), Type: text(20), Payload: make([]byte, random.IntN(2_000))}
 		for range random.IntN(4) {
 			if e.Metadata == nil {
 				e.Metadata = aggregate.Metadata{}
@@ -60,13 +61,13 @@ func TestEventSizeRefusesWhatAppendWouldRefuse(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		id    aggregate.ID
-		event Event
+		event storage.Event
 		want  error
 	}{
-		"no aggregate id":           {aggregate.ID{Type: "order"}, Event{}, aggregate.ErrInvalidID},
-		"over 400 KB":               {id, Event{Payload: make([]byte, MaxItemBytes)}, ErrTooLarge},
-		"metadata that is not text": {id, Event{Metadata: aggregate.Metadata{"k": "\xff"}}, ErrInvalidEvent},
-		"type that is not text":     {id, Event{Type: "\xff"}, ErrInvalidEvent},
+		"no aggregate id":           {aggregate.ID{Type: "order"}, storage.Event{}, aggregate.ErrInvalidID},
+		"over 400 KB":               {id, storage.Event{Payload: make([]byte, storage.MaxItemBytes)}, ErrTooLarge},
+		"metadata that is not text": {id, storage.Event{Metadata: aggregate.Metadata{"k": "\xff"}}, ErrInvalidEvent},
+		"type that is not text":     {id, storage.Event{Type: "\xff"}, ErrInvalidEvent},
 	} {
 		_, err := j.EventSize(c.id, c.event)
 		assert.ErrorIs(t, err, c.want, name)
@@ -76,16 +77,16 @@ func TestEventSizeRefusesWhatAppendWouldRefuse(t *testing.T) {
 func TestEventsUpToTheAnnouncedSizeFitIntoOneCommit(t *testing.T) {
 	t.Parallel()
 	longest := aggregate.ID{Type: "t", Value: strings.Repeat("v", aggregate.MaxIDBytes-2)}
-	for _, j := range []*Journal{
+	for _, j := range []*engine{
 		journalForSizes(Attributes{}),
 		journalForSizes(Attributes{PartitionKey: strings.Repeat("p", 255), SortKey: strings.Repeat("s", 255), AggregateID: strings.Repeat("a", 255)}),
 	} {
-		empty, err := j.EventSize(longest, Event{})
+		empty, err := j.EventSize(longest, storage.Event{})
 		require.NoError(t, err)
 		const n = 20
-		c := Commit{Aggregate: longest, Expected: math.MaxUint64 - n}
+		c := commit{Aggregate: longest, Expected: math.MaxUint64 - n}
 		for range n {
-			c.Events = append(c.Events, Event{Payload: make([]byte, MaxEventsBytes/n-empty)})
+			c.Events = append(c.Events, storage.Event{Payload: make([]byte, storage.MaxEventsBytes/n-empty)})
 		}
 
 		_, err = j.build(t.Context(), c)

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Attributes of ours on what holds a snapshot, and on the head the list of the redundant ones.
@@ -39,29 +39,11 @@ type Snapshot struct {
 	Encoding string
 }
 
-// Redundancy makes a commit store its snapshot twice: where the latest one is, and under its own sequence number.
-// Those that are kept let an aggregate be loaded as it was, see [Journal.SnapshotBefore].
-//
-// Which ones there are stands in the head, so nothing has to be counted. The rows beyond Keep are removed after the
-// commit with [Journal.RemoveSnapshots]; those for which that failed, or which nobody got to, are deleted by
-// a later commit's own transaction.
-type Redundancy struct {
-	// Listed is [Head.Redundant] at the version Expected, empty but not nil if there are none. Nil says that it is not known; the
-	// snapshot is then added to the list, and nothing is removed.
-	Listed []uint64
-	// Keep is how many the aggregate has, 1 or more. The oldest go first.
-	Keep int
-	// TTL, if not 0, makes DynamoDB delete each row when that time has passed, usually within two days, and free of charge.
-	// Nothing else removes them then; the table needs time to live on its TTL attribute, which [Create] sees to. Rows
-	// from before there was a TTL have none: remove those that [Head.Redundant] lists once.
-	TTL time.Duration
-}
-
 // deletesAtOnce bounds the rows that one commit deletes for others.
 const deletesAtOnce = 25
 
 // validate refuses what would overwrite the head, or delete what was just stored.
-func (r *Redundancy) validate(c *Commit) error {
+func validateRedundancy(r *storage.Redundancy, c *commit) error {
 	switch {
 	case r.Keep < 1:
 		return &ConfigError{Field: "Redundancy.Keep", Reason: fmt.Sprintf("is %d: keep 1 or more, or give no Redundancy", r.Keep)}
@@ -75,7 +57,7 @@ func (r *Redundancy) validate(c *Commit) error {
 }
 
 // addSnapshot puts into the transaction what it has room for, the more important first.
-func (j *Journal) addSnapshot(t *transaction, head item) {
+func (j *engine) addSnapshot(t *transaction, head item) {
 	c := t.commit
 	if c.Redundancy != nil {
 		t.receipt.Redundant = slices.Clone(c.Redundancy.Listed) // unless there is one more
@@ -84,7 +66,7 @@ func (j *Journal) addSnapshot(t *transaction, head item) {
 		return
 	}
 	if len(c.Events) == 0 {
-		t.leaveOut(ErrNoRoom) // the head is only looked at
+		t.leaveOut(storage.ErrNoRoom) // the head is only looked at
 		return
 	}
 	if err := j.addLatest(t, head); err != nil {
@@ -97,7 +79,7 @@ func (j *Journal) addSnapshot(t *transaction, head item) {
 }
 
 // addLatest puts the snapshot where loads look for it: into the head, or into a row of its own.
-func (j *Journal) addLatest(t *transaction, head item) error {
+func (j *engine) addLatest(t *transaction, head item) error {
 	if j.config.Layout == Lean {
 		row := j.stateKey(t.commit.Aggregate)
 		j.setSnapshot(row, t.commit.Snapshot)
@@ -127,28 +109,28 @@ func (j *Journal) addLatest(t *transaction, head item) error {
 // room says why there is none for a snapshot's item of that size, and for that many more bytes in all.
 func (t *transaction) room(actions, itemBytes, bytes int) error {
 	switch {
-	case itemBytes > MaxItemBytes:
-		return &TooLargeError{ID: t.commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: MaxItemBytes}
+	case itemBytes > storage.MaxItemBytes:
+		return &TooLargeError{ID: t.commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: storage.MaxItemBytes}
 	case !t.hasRoom(actions, bytes):
-		return ErrNoRoom
+		return storage.ErrNoRoom
 	}
 	return nil
 }
 
 // addRedundant puts the row under the snapshot's own number, and what the head lists then.
-func (j *Journal) addRedundant(t *transaction, head item, r *Redundancy) {
+func (j *engine) addRedundant(t *transaction, head item, r *storage.Redundancy) {
 	c := t.commit
 	row := j.key(c.Aggregate, c.Snapshot.Number)
 	row[j.config.Attributes.AggregateID] = stringValue(c.Aggregate.String())
 	row[j.config.Attributes.SequenceNumber] = numberValue(c.Snapshot.Number)
-	row[j.config.Attributes.Version] = numberValue(c.version())
+	row[j.config.Attributes.Version] = numberValue(c.Version())
 	row[j.config.Attributes.TTL] = numberValue(0)
 	if r.TTL > 0 {
 		row[j.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(r.TTL).Unix())
 	}
 	j.setSnapshot(row, c.Snapshot)
 	bytes := itemSize(row) + listBytes*(len(r.Listed)+1)
-	if itemSize(row) > MaxItemBytes || !t.hasRoom(1, bytes) {
+	if itemSize(row) > storage.MaxItemBytes || !t.hasRoom(1, bytes) {
 		return
 	}
 	t.add(types.TransactWriteItem{Put: &types.Put{TableName: &j.config.Tables.Snapshot, Item: row}}, bytes)
@@ -179,7 +161,7 @@ func (j *Journal) addRedundant(t *transaction, head item, r *Redundancy) {
 }
 
 // setSnapshot sets the attributes of a snapshot on the head or on a row of its own.
-func (j *Journal) setSnapshot(it item, s *Snapshot) {
+func (j *engine) setSnapshot(it item, s *Snapshot) {
 	it[j.config.Attributes.Payload] = binaryValue(s.Payload)
 	setSnapshotMark(it, s)
 	setEncoding(it, s.Encoding)
@@ -193,7 +175,7 @@ func setSnapshotMark(it item, s *Snapshot) {
 }
 
 // snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for no state.
-func (j *Journal) snapshotOf(it item) *Snapshot {
+func (j *engine) snapshotOf(it item) *Snapshot {
 	payload, ok := bytesOf(it[j.config.Attributes.Payload])
 	if !ok {
 		return nil
@@ -218,24 +200,14 @@ func digest(payload []byte) []byte {
 
 // stateKey is where the lean layout keeps the latest snapshot. It is never the key of an event or a head, which end
 // in a number.
-func (j *Journal) stateKey(id aggregate.ID) item {
+func (j *engine) stateKey(id aggregate.ID) item {
 	return item{
 		j.config.Attributes.PartitionKey: stringValue(j.partitionKey(id)),
 		j.config.Attributes.SortKey:      stringValue(id.Type + "-" + id.Value + "-state"),
 	}
 }
 
-// SnapshotBefore gives the latest redundant snapshot of an aggregate that is of event number or one before it, and
-// nil if there is none. The head is asked which ones there are, and the aggregate index of the snapshot table where the
-// head knows none, for a foreign writer keeps no list; the lean layout has no such index. One unit for each 4 KB of state, half
-// of that from the index.
-//
-// A foreign writer's has Number 0, as in a [Head]: what it is of stands in its payload, if anywhere.
-//
-// A row that has expired is as good as none, so this is a short cut and never the truth.
-//
-// Errors: [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled], [ErrAccess], the context's.
-func (j *Journal) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+func (j *engine) SnapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	s, err := j.snapshotBefore(ctx, head, number)
 	if err == nil {
 		s, err = j.decodeSnapshot(ctx, head.Aggregate, s)
@@ -246,7 +218,7 @@ func (j *Journal) SnapshotBefore(ctx context.Context, head Head, number uint64) 
 	return s, nil
 }
 
-func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+func (j *engine) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
 	if number == 0 {
 		return nil, nil // and DynamoDB refuses an empty range
 	}
@@ -295,13 +267,7 @@ func (j *Journal) snapshotBefore(ctx context.Context, head Head, number uint64) 
 	return nil, nil
 }
 
-// RemoveSnapshots deletes redundant snapshots of an aggregate, those of [Receipt.Surplus]: 25 with one request, one
-// write unit for each KB of state. What DynamoDB leaves unprocessed is asked for again until [Config.RetryBudget].
-// It may be called again.
-//
-// An error is no harm: the next commit with a [Redundancy] deletes what is left. Errors: [ErrThrottled],
-// [ErrTableMissing], [ErrAccess], aggregate.ErrInvalidID, the context's, and one for number 0, which is the head.
-func (j *Journal) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+func (j *engine) RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}

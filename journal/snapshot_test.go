@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -29,12 +30,12 @@ func (e *forSnapshots) Encode(ctx context.Context, at journal.Place, payload []b
 
 func TestASnapshotThatCannotBeEncodedIsLeftOutAndTheCommitIsWritten(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
-		keep(t, s.Journal, "1", 1)
+		keep(t, s.Log, "1", 1)
 		broken := errors.New("broken")
 		j := s.through(t, s.client, encodings(&forSnapshots{wrapped{name: "a"}, broken}))
 
-		receipt, err := j.Append(t.Context(), journal.Commit{
-			Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: stateAt(2), Redundancy: &journal.Redundancy{Keep: 3, Listed: []uint64{}},
+		receipt, err := j.Append(t.Context(), eventlog.Commit{
+			Aggregate: user("1"), Expected: 1, Events: events(2, 1), Snapshot: stateAt(2), Redundancy: &eventlog.Redundancy{Keep: 3, Listed: []uint64{}},
 		})
 
 		require.NoError(t, err)
@@ -68,14 +69,14 @@ func TestADestroyedKeyRefusesTheCommitAlsoWhereOnlyTheSnapshotNeedsIt(t *testing
 func TestTheReceiptSaysWhyASnapshotWasLeftOut(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		for name, x := range map[string]struct {
-			commit journal.Commit
+			commit eventlog.Commit
 			want   error
 		}{
-			"too large": {journal.Commit{Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, journal.MaxItemBytes)}}, journal.ErrTooLarge},
-			"no room": {journal.Commit{
-				Events: repeat(10, journal.Event{Payload: make([]byte, 400_000)}), Snapshot: &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
-			}, journal.ErrNoRoom},
-			"stored": {journal.Commit{Events: events(1, 1), Snapshot: stateAt(1)}, nil},
+			"too large": {eventlog.Commit{Events: events(1, 1), Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes)}}, journal.ErrTooLarge},
+			"no room": {eventlog.Commit{
+				Events: repeat(10, eventlog.Event{Payload: make([]byte, 400_000)}), Snapshot: &journal.Snapshot{Number: 10, Payload: make([]byte, 300_000)},
+			}, eventlog.ErrNoRoom},
+			"stored": {eventlog.Commit{Events: events(1, 1), Snapshot: stateAt(1)}, nil},
 		} {
 			x.commit.Aggregate = user(name)
 			receipt, err := s.Append(t.Context(), x.commit)
@@ -89,7 +90,7 @@ func TestTheReceiptSaysWhyASnapshotWasLeftOut(t *testing.T) {
 func TestASnapshotOfNoEventOrOfOneToComeIsRefused(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("2"), 1, 2)
-		for name, x := range map[string]journal.Commit{
+		for name, x := range map[string]eventlog.Commit{
 			"of no event":                {Aggregate: user("1"), Events: events(1, 3), Snapshot: stateAt(0)},
 			"of one beyond the commit":   {Aggregate: user("1"), Events: events(1, 3), Snapshot: stateAt(4)},
 			"beyond a later commit":      {Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(4)},
@@ -104,7 +105,7 @@ func TestASnapshotOfNoEventOrOfOneToComeIsRefused(t *testing.T) {
 			s.requireNothingWritten(t, user("1"))
 			s.requireVersion(t, user("2"), 2)
 		}
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(2)})
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1), Snapshot: stateAt(2)})
 		require.NoError(t, err, "one of an event before the commit counts too")
 		assert.Equal(t, stateAt(2), s.head(t, user("2")).Snapshot)
 	})
@@ -115,7 +116,7 @@ func TestSnapshotsMayBeNamedTwiceForRemoval(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		listed := []uint64{}
 		for n := range uint64(4) {
-			listed = snap(t, s.Journal, user("1"), n, journal.Redundancy{Listed: listed, Keep: 9}).Redundant
+			listed = snap(t, s.Log, user("1"), n, eventlog.Redundancy{Listed: listed, Keep: 9}).Redundant
 		}
 		numbers := []uint64{3, 1, 3, 1, 1, 7}
 		require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), numbers))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,7 +29,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 				require.NoError(t, journal.Create(t.Context(), db.Client(), config))
 				j, err := journal.Open(t.Context(), db.Client(), config)
 				require.NoError(t, err)
-				s := store{Journal: j, client: db.Client()}
+				s := store{Log: eventlog.Of(j), client: db.Client()}
 				c, id := s.callersTable(t), user("1")
 
 				calm := db.Storm(0.1)
@@ -48,7 +49,7 @@ func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 				calm()
 
 				s.requireVersion(t, id, commands)
-				records, err := read(t, s.Journal, id, 1, commands)
+				records, err := read(t, s.Log, id, 1, commands)
 				require.NoError(t, err)
 				executed := map[string]string{}
 				for i, r := range records {
@@ -82,10 +83,10 @@ func (s store) tryCommand(t *testing.T, c callers, name string) bool {
 		assert.LessOrEqual(t, head.Snapshot.Number, head.Version)
 		assert.Equal(t, stateAt(head.Snapshot.Number), head.Snapshot)
 	}
-	receipt, err := s.Append(t.Context(), journal.Commit{
-		Aggregate: id, Expected: head.Version, Events: []journal.Event{{Payload: []byte(name)}}, CommandID: name,
+	receipt, err := s.Append(t.Context(), eventlog.Commit{
+		Aggregate: id, Expected: head.Version, Events: []eventlog.Event{{Payload: []byte(name)}}, CommandID: name,
 		Snapshot:   stateAt(head.Version + 1),
-		Redundancy: &journal.Redundancy{Listed: append([]uint64{}, head.Redundant...), Keep: 2},
+		Redundancy: &eventlog.Redundancy{Listed: append([]uint64{}, head.Redundant...), Keep: 2},
 		Writes:     []types.TransactWriteItem{c.count("n")},
 	})
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 //
 // Errors: [ErrDescriptorMismatch], [ErrTableMissing] for an index that an existing table lacks, [ErrAccess].
 func EnsureTable(ctx context.Context, client Client, table *dynamodb.CreateTableInput) error {
-	j := &Journal{client: client}
+	j := &engine{client: client}
 	if err := j.ensureTable(ctx, table, true); err != nil {
 		return fmt.Errorf("create table %q: %w", *table.TableName, err)
 	}
@@ -24,7 +24,7 @@ func EnsureTable(ctx context.Context, client Client, table *dynamodb.CreateTable
 //
 // Errors: [ErrDescriptorMismatch] if time to live is on for another attribute, [ErrTableMissing], [ErrAccess].
 func EnsureExpiry(ctx context.Context, client Client, table, attribute string) error {
-	j := &Journal{client: client}
+	j := &engine{client: client}
 	j.config.Attributes.TTL = attribute
 	if err := j.ensureExpiry(ctx, table); err != nil {
 		return fmt.Errorf("turn on time to live of table %q: %w", table, err)

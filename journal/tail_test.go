@@ -13,17 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // tailOf asks for the tail of the shard in which an aggregate lies.
-func (s store) tailOf(id aggregate.ID) journal.TailQuery {
-	return journal.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)}
+func (s store) tailOf(id aggregate.ID) eventlog.TailQuery {
+	return eventlog.TailQuery{AggregateType: id.Type, Shard: s.Shard(id)}
 }
 
-func tail(t *testing.T, j *journal.Journal, q journal.TailQuery) journal.TailPage {
+func tail(t *testing.T, j eventlog.Log, q eventlog.TailQuery) eventlog.TailPage {
 	t.Helper()
-	page, err := j.Tail(t.Context(), q)
+	page, err := j.TailShard(t.Context(), q)
 	require.NoError(t, err)
 	return page
 }
@@ -48,16 +49,16 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 			}
 		}
 		// Another type that has a shard of the same number.
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Events: events(1, 1)})
 		require.NoError(t, err)
 
-		page := tail(t, s.Journal, s.tailOf(user("1")))
+		page := tail(t, s.Log, s.tailOf(user("1")))
 
 		assert.Equal(t, []string{"1/1", "n2/1", "1/2", "n2/2", "1/3", "n2/3"}, places(page.Records))
 		assert.False(t, page.More)
 		assert.Empty(t, page.Corrupt)
-		assert.Equal(t, journal.CursorAfter(page.Records[5]), page.Next)
-		whole, err := read(t, s.Journal, user("1"), 1, 3)
+		assert.Equal(t, eventlog.CursorAfter(page.Records[5]), page.Next)
+		whole, err := read(t, s.Log, user("1"), 1, 3)
 		require.NoError(t, err)
 		assert.Equal(t, whole[2], page.Records[4], "a record of the tail is that of the table")
 	})
@@ -65,9 +66,9 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 
 func TestAnEmptyTailKeepsItsPlace(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		for _, after := range []journal.Cursor{{}, journal.CursorAt(s.clock.now()), {OccurredAt: 5, SortKey: "user-account-1-1"}} {
-			page := tail(t, s.Journal, journal.TailQuery{AggregateType: "user-account", Shard: 1, After: after})
-			assert.Equal(t, journal.TailPage{Records: []*journal.Record{}, Next: after}, page)
+		for _, after := range []eventlog.Cursor{{}, eventlog.CursorAt(s.clock.now()), {OccurredAt: 5, SortKey: "user-account-1-1"}} {
+			page := tail(t, s.Log, eventlog.TailQuery{AggregateType: "user-account", Shard: 1, After: after})
+			assert.Equal(t, eventlog.TailPage{Records: []*journal.Record{}, Next: after}, page)
 		}
 	})
 }
@@ -77,8 +78,8 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		const n = 350 // of 4 KB, more than a page
 		payload := make([]byte, 4<<10)
 		for from := 0; from < n; from += 50 {
-			_, err := s.Append(t.Context(), journal.Commit{
-				Aggregate: user("1"), Expected: uint64(from), Events: repeat(50, journal.Event{Payload: payload}),
+			_, err := s.Append(t.Context(), eventlog.Commit{
+				Aggregate: user("1"), Expected: uint64(from), Events: repeat(50, eventlog.Event{Payload: payload}),
 			})
 			require.NoError(t, err)
 			if from%100 == 0 {
@@ -89,7 +90,7 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		var sizes []int
 		q := s.tailOf(user("1"))
 		for {
-			page := tail(t, s.Journal, q)
+			page := tail(t, s.Log, q)
 			size := 0
 			for _, r := range page.Records {
 				seen[r.Number]++
@@ -108,11 +109,11 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 			require.Equal(t, 1, times, "event %d", number)
 		}
 		assert.Len(t, sizes, 2, "pages")
-		assert.Empty(t, tail(t, s.Journal, q).Records, "nothing is left")
+		assert.Empty(t, tail(t, s.Log, q).Records, "nothing is left")
 
 		s.clock.advance(time.Millisecond)
 		s.write(t, user("n2"), 1, 1)
-		assert.Equal(t, []string{"n2/1"}, places(tail(t, s.Journal, q).Records), "what came since")
+		assert.Equal(t, []string{"n2/1"}, places(tail(t, s.Log, q).Records), "what came since")
 	})
 }
 
@@ -121,21 +122,21 @@ func TestTheTailGoesOnAfterAnyEventOfAMillisecond(t *testing.T) {
 		for _, value := range []string{"1", "n2"} { // one shard, and the clock stands still
 			s.write(t, user(value), 1, 12)
 		}
-		all := tail(t, s.Journal, s.tailOf(user("1"))).Records
+		all := tail(t, s.Log, s.tailOf(user("1"))).Records
 		require.Len(t, all, 24)
 		for i, r := range all {
 			q := s.tailOf(user("1"))
-			q.After = journal.CursorAfter(r)
+			q.After = eventlog.CursorAfter(r)
 
-			rest := tail(t, s.Journal, q)
+			rest := tail(t, s.Log, q)
 
 			require.Equal(t, places(all[i+1:]), places(rest.Records), "after %s", places(all[i:i+1]))
 		}
 		q := s.tailOf(user("1"))
-		q.After = journal.CursorAt(s.clock.now())
-		assert.Equal(t, places(all), places(tail(t, s.Journal, q).Records), "from the beginning of the millisecond")
-		q.After = journal.CursorAt(s.clock.now().Add(time.Millisecond))
-		assert.Empty(t, tail(t, s.Journal, q).Records)
+		q.After = eventlog.CursorAt(s.clock.now())
+		assert.Equal(t, places(all), places(tail(t, s.Log, q).Records), "from the beginning of the millisecond")
+		q.After = eventlog.CursorAt(s.clock.now().Add(time.Millisecond))
+		assert.Empty(t, tail(t, s.Log, q).Records)
 	})
 }
 
@@ -151,12 +152,12 @@ func TestTheTailEndsWhereItIsToldTo(t *testing.T) {
 		} {
 			q := s.tailOf(user("1"))
 			q.Until = start.Add(until)
-			page := tail(t, s.Journal, q)
+			page := tail(t, s.Log, q)
 			assert.Len(t, page.Records, want, "until %s", until)
 		}
 		q := s.tailOf(user("1"))
-		q.After, q.Until = journal.CursorAt(start.Add(time.Second)), start.Add(3*time.Second)
-		assert.Equal(t, []string{"1/2", "1/3", "1/4"}, places(tail(t, s.Journal, q).Records))
+		q.After, q.Until = eventlog.CursorAt(start.Add(time.Second)), start.Add(3*time.Second)
+		assert.Equal(t, []string{"1/2", "1/3", "1/4"}, places(tail(t, s.Log, q).Records))
 	})
 }
 
@@ -167,29 +168,29 @@ func TestATailThatEndsBeforeItBeginsIsEmptyAndNotAskedFor(t *testing.T) {
 	client := &meddler{Client: s.client}
 	j := s.through(t, client)
 	client.calls = nil
-	after := journal.CursorAt(s.clock.now())
+	after := eventlog.CursorAt(s.clock.now())
 
-	page := tail(t, j, journal.TailQuery{AggregateType: "user-account", After: after, Until: s.clock.now().Add(-time.Millisecond)})
+	page := tail(t, j, eventlog.TailQuery{AggregateType: "user-account", After: after, Until: s.clock.now().Add(-time.Millisecond)})
 
-	assert.Equal(t, journal.TailPage{Next: after}, page)
+	assert.Equal(t, eventlog.TailPage{Next: after}, page)
 	assert.Empty(t, client.calls)
 }
 
 func TestATailOfNumbersOnlyLeavesTheRestOut(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("1"), Events: []journal.Event{
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{
 			{ID: "event", Type: "registered", Payload: []byte("payload"), Metadata: aggregate.Metadata{"k": "v"}},
 		}})
 		require.NoError(t, err)
 		q := s.tailOf(user("1"))
 		q.NumbersOnly = true
 
-		page := tail(t, s.Journal, q)
+		page := tail(t, s.Log, q)
 
 		assert.Equal(t, []*journal.Record{{
 			Aggregate: user("1"), Number: 1, OccurredAt: time.UnixMilli(1_700_000_000_000).UTC(), Payload: []byte{},
 		}}, page.Records)
-		assert.Equal(t, journal.CursorAfter(page.Records[0]), page.Next)
+		assert.Equal(t, eventlog.CursorAfter(page.Records[0]), page.Next)
 	})
 }
 
@@ -204,7 +205,7 @@ func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
 		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 3), item{c.Attributes.AggregateID: nil})
 		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 5), item{c.Attributes.SequenceNumber: number(0)})
 
-		page := tail(t, s.Journal, s.tailOf(user("1")))
+		page := tail(t, s.Log, s.tailOf(user("1")))
 
 		assert.Equal(t, []string{"1/1", "1/4"}, places(page.Records))
 		require.Len(t, page.Corrupt, 3)
@@ -213,10 +214,10 @@ func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
 			require.ErrorAs(t, page.Corrupt[i], &corrupt)
 			assert.Equal(t, fmt.Sprintf("user-account-1-%d", number), corrupt.SortKey)
 		}
-		assert.Equal(t, journal.Cursor{OccurredAt: 1_700_000_000_004, SortKey: "user-account-1-5"}, page.Next, "after the corrupt one too")
+		assert.Equal(t, eventlog.Cursor{OccurredAt: 1_700_000_000_004, SortKey: "user-account-1-5"}, page.Next, "after the corrupt one too")
 		q := s.tailOf(user("1"))
 		q.After = page.Next
-		assert.Empty(t, tail(t, s.Journal, q).Corrupt)
+		assert.Empty(t, tail(t, s.Log, q).Corrupt)
 	})
 }
 
@@ -228,15 +229,15 @@ func TestEventsOfAnyTimeAreInTheTail(t *testing.T) {
 		}
 		s.write(t, user("n2"), 1, 1)
 
-		page := tail(t, s.Journal, s.tailOf(user("1")))
+		page := tail(t, s.Log, s.tailOf(user("1")))
 		assert.Equal(t, []string{"1/1", "1/2", "1/3", "n2/1", "1/4"}, places(page.Records))
-		assert.Equal(t, journal.Cursor{OccurredAt: 1_600_000_000_000_000_000, SortKey: "user-account-1-4"}, page.Next)
+		assert.Equal(t, eventlog.Cursor{OccurredAt: 1_600_000_000_000_000_000, SortKey: "user-account-1-4"}, page.Next)
 
 		q := s.tailOf(user("1"))
 		q.Until = s.clock.now()
-		page = tail(t, s.Journal, q)
+		page = tail(t, s.Log, q)
 		assert.Equal(t, []string{"1/1", "1/2", "1/3", "n2/1"}, places(page.Records), "without those of the future")
-		assert.Equal(t, journal.CursorAfter(page.Records[3]), page.Next, "which do not drag the cursor along")
+		assert.Equal(t, eventlog.CursorAfter(page.Records[3]), page.Next, "which do not drag the cursor along")
 	})
 }
 
@@ -248,7 +249,7 @@ func TestTheShardsTogetherHoldEveryEventOnce(t *testing.T) {
 			want = append(want, fmt.Sprintf("%d/1", i), fmt.Sprintf("%d/2", i))
 		}
 		for shard := range s.Shards() {
-			got = append(got, places(tail(t, s.Journal, journal.TailQuery{AggregateType: "user-account", Shard: shard}).Records)...)
+			got = append(got, places(tail(t, s.Log, eventlog.TailQuery{AggregateType: "user-account", Shard: shard}).Records)...)
 		}
 		slices.Sort(want)
 		slices.Sort(got)
@@ -271,13 +272,13 @@ func TestAPageMayBeEmptyAndNotTheLast(t *testing.T) {
 		return out, err
 	}
 	j := s.through(t, client)
-	all := tail(t, s.Journal, s.tailOf(user("1"))).Records
+	all := tail(t, s.Log, s.tailOf(user("1"))).Records
 
 	page := tail(t, j, s.tailOf(user("1")))
 
 	assert.Empty(t, page.Records)
 	assert.True(t, page.More)
-	assert.Equal(t, journal.CursorAfter(all[1]), page.Next)
+	assert.Equal(t, eventlog.CursorAfter(all[1]), page.Next)
 }
 
 func TestAPageOfTheTailCanBeLimited(t *testing.T) {
@@ -286,9 +287,9 @@ func TestAPageOfTheTailCanBeLimited(t *testing.T) {
 		q := s.tailOf(user("1"))
 		q.Limit = 3
 
-		first := tail(t, s.Journal, q)
+		first := tail(t, s.Log, q)
 		q.After = first.Next
-		second := tail(t, s.Journal, q)
+		second := tail(t, s.Log, q)
 
 		assert.Len(t, first.Records, 3)
 		assert.True(t, first.More)
@@ -303,7 +304,7 @@ type plain struct{ journal.Client }
 func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		a, table := s.Config().Attributes, s.Config().Tables.Journal
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: user("n2"), Events: []journal.Event{
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("n2"), Events: []eventlog.Event{
 			{ID: "id", Type: "type", Payload: []byte("payload"), Metadata: aggregate.Metadata{"correlation_id": "c", "empty": ""}},
 			{Payload: []byte{}},
 		}})
@@ -339,10 +340,10 @@ func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
 			q := s.tailOf(user("1"))
 			q.NumbersOnly = numbers
 
-			page := tail(t, s.Journal, q)
+			page := tail(t, s.Log, q)
 
 			assert.Len(t, append(places(page.Records), make([]string, len(page.Corrupt))...), len(odd)+3)
-			assert.Equal(t, tail(t, slow, q), page, "numbers only: %v", numbers)
+			assert.Equal(t, tail(t, eventlog.Of(slow), q), page, "numbers only: %v", numbers)
 		}
 	})
 }

@@ -6,15 +6,7 @@ import (
 	"time"
 )
 
-// NumberAt gives the number of the last event of an aggregate that had occurred at a time, 0 if there was none. It halves
-// the history until it has the place, so it takes one strongly consistent read for each doubling of the number of events:
-// 17 for 100,000, one unit each for up to 4 KB.
-//
-// The clocks of writers differ, so events may be dated earlier than those before them. There are several places then
-// where an event at or before the time is followed by a later one, and this is one of them.
-//
-// Errors: [*TruncatedError] if the place is among events that were removed, and those of [Journal.Events].
-func (j *Journal) NumberAt(ctx context.Context, head Head, t time.Time) (uint64, error) {
+func (j *engine) NumberAt(ctx context.Context, head Head, t time.Time) (uint64, error) {
 	first := max(head.TruncatedBefore, 1)
 	low, high := first, head.Version+1 // what is before low had occurred, what is from high on had not
 	for low < high {

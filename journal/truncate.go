@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes them at once, also those
@@ -41,13 +42,17 @@ type Removal struct {
 // head, [ErrInvalidConfig] for a [Removal].After without time to live, and [ErrConflict] if other writers move the head again
 // and again; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+	return j.engine.Truncate(ctx, id, before, removal)
+}
+
+func (j *engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	if err := j.truncate(ctx, id, before, removal); err != nil {
 		return fmt.Errorf("truncate %s before event %d: %w", id, before, err)
 	}
 	return nil
 }
 
-func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+func (j *engine) truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
@@ -98,13 +103,17 @@ func (j *Journal) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 // [ErrInvalidConfig] for a [Removal].After without time to live; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess],
 // the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+	return j.engine.Delete(ctx, id, expected, removal)
+}
+
+func (j *engine) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	if err := j.delete(ctx, id, expected, removal); err != nil {
 		return fmt.Errorf("delete %s: %w", id, err)
 	}
 	return nil
 }
 
-func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+func (j *engine) delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	if err := id.Validate(); err != nil {
 		return err
 	}
@@ -136,7 +145,7 @@ func (j *Journal) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 // updateHead changes a head that nobody has moved since it was read, and sets :t as the place of truncation #t. The SDK
 // repeats it when a reply was lost; a condition that is false because an earlier attempt was written is no conflict for the
 // callers, who read again.
-func (j *Journal) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
+func (j *engine) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
 	names["#v"], names["#deleted"] = j.config.Attributes.Version, attrDeletedAt
 	values[":v"] = numberValue(head.Version)
 	err := j.updateItem(ctx, &dynamodb.UpdateItemInput{
@@ -165,7 +174,7 @@ func (j *Journal) updateHead(ctx context.Context, head Head, update string, name
 }
 
 // removeStates deletes what a deleted aggregate has in the snapshot table beside its head, whoever wrote it.
-func (j *Journal) removeStates(ctx context.Context, id aggregate.ID) error {
+func (j *engine) removeStates(ctx context.Context, id aggregate.ID) error {
 	table := j.config.Tables.Snapshot
 	return j.eachRow(ctx, table, id, func(rows []row) error {
 		var keys []item
@@ -181,7 +190,7 @@ func (j *Journal) removeStates(ctx context.Context, id aggregate.ID) error {
 	})
 }
 
-func (j *Journal) removeEvents(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+func (j *engine) removeEvents(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	table, expires, removed := j.config.Tables.Journal, j.config.Now().Add(removal.After), 0
 	return j.eachRow(ctx, table, id, func(rows []row) error {
 		var keys []item
@@ -213,7 +222,7 @@ type row struct{ number, expires uint64 }
 
 // eachRow gives the rows of an aggregate that have a number, page by page, strongly consistent: no index would do, for it could
 // leave something behind. The order is that of the keys' text.
-func (j *Journal) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
+func (j *engine) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
 	a, prefix := j.config.Attributes, id.String()+"-"
 	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
 		TableName:                &table,
@@ -235,7 +244,7 @@ func (j *Journal) eachRow(ctx context.Context, table string, id aggregate.ID, do
 			// The key tells the number also of an item whose attribute is damaged.
 			_, sort := j.keysOf(it)
 			n, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64)
-			if err != nil || sort != sortKey(id, n) {
+			if err != nil || sort != storage.SortKey(id, n) {
 				continue // the guard of a command, a state, or an aggregate whose id begins like this one
 			}
 			expires, _ := uintOf(it[a.TTL])
@@ -249,7 +258,7 @@ func (j *Journal) eachRow(ctx context.Context, table string, id aggregate.ID, do
 }
 
 // expireAll gives items a time to live. One that is gone already stays so.
-func (j *Journal) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
+func (j *engine) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
 	for _, key := range keys {
 		err := j.updateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                 &table,
@@ -268,7 +277,7 @@ func (j *Journal) expireAll(ctx context.Context, table string, keys []item, at t
 }
 
 // updateItem is sent again while a transaction is under way on the item, which the SDK does not do.
-func (j *Journal) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+func (j *engine) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second),
 		backoff.WithMaxElapsedTime(j.config.RetryBudget))
 	for {

@@ -6,14 +6,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Watch calls notify after every commit that goes through this Journal to an
-// aggregate of the type, with the version of its head. It is a hint for those who tail
-// the journal: commits of other processes do not show here, and several
-// commits may be told out of order.
-//
-// notify runs in the committer's goroutine, must return at once, and must neither append
-// nor stop. Once stop has returned, no notify runs any more.
-func (j *Journal) Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
+func (j *engine) Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func()) {
 	return j.watchers.add(aggregateType, notify)
 }
 

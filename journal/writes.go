@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // target is what all four kinds of action have.
@@ -42,7 +44,7 @@ func writeSize(w types.TransactWriteItem) int {
 }
 
 // validateWrites keeps the caller's actions from changing the store behind its back.
-func (j *Journal) validateWrites(c *Commit) error {
+func (j *engine) validateWrites(c *commit) error {
 	refuse := func(i int, format string, args ...any) error {
 		return fmt.Errorf("append to %s: %w %d: %s", c.Aggregate, ErrInvalidWrite, i, fmt.Sprintf(format, args...))
 	}
@@ -70,15 +72,15 @@ func (j *Journal) validateWrites(c *Commit) error {
 }
 
 // writes tells whether a commit writes the row with that sort key of its aggregate.
-func (j *Journal) writes(c *Commit, table, sort string) bool {
+func (j *engine) writes(c *commit, table, sort string) bool {
 	if table == j.config.Tables.Snapshot {
 		_, state := j.keysOf(j.stateKey(c.Aggregate))
-		redundant := c.Redundancy != nil && c.Snapshot != nil && sort == sortKey(c.Aggregate, c.Snapshot.Number)
-		return sort == sortKey(c.Aggregate, 0) || sort == state || redundant
+		redundant := c.Redundancy != nil && c.Snapshot != nil && sort == storage.SortKey(c.Aggregate, c.Snapshot.Number)
+		return sort == storage.SortKey(c.Aggregate, 0) || sort == state || redundant
 	}
 	_, guard := j.keysOf(j.guardKey(c.Aggregate, c.CommandID))
 	number, err := strconv.ParseUint(sort[len(c.Aggregate.String())+1:], 10, 64)
-	return c.CommandID != "" && sort == guard || err == nil && number > c.Expected && number <= c.version()
+	return c.CommandID != "" && sort == guard || err == nil && number > c.Expected && number <= c.Version()
 }
 
 // writeRefused attributes a reason of a cancelled transaction to the caller's action.

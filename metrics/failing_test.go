@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -23,12 +24,12 @@ func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
 	past, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return now.Add(-90 * time.Second) }})
 	require.NoError(t, err)
-	deposits := make([]journal.Event, 3)
+	deposits := make([]eventlog.Event, 3)
 	for i := range deposits {
-		deposits[i] = journal.Event{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}
+		deposits[i] = eventlog.Event{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}
 	}
 	for _, id := range []string{"bad", "slow", "good"} {
-		_, err = past.Append(t.Context(), journal.Commit{Aggregate: aggregate.ID{Type: "account", Value: id}, Events: deposits})
+		_, err = eventlog.Of(past).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: id}, Events: deposits})
 		require.NoError(t, err)
 	}
 	present, err := journal.Open(t.Context(), client, journal.Config{Now: func() time.Time { return now }})

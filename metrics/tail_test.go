@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/projection"
@@ -47,7 +48,7 @@ func TestASubscriberAndAProjectionAreCountedWhileTheyWork(t *testing.T) {
 			})}, nil
 		}))
 	require.NoError(t, err)
-	_, err = j.Append(t.Context(), journal.Commit{Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []journal.Event{
+	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: "42"}, Events: []eventlog.Event{
 		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":1}`)}, {Type: "account.noted.v1", Payload: []byte(`{}`)},
 	}})
 	require.NoError(t, err)

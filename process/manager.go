@@ -13,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -22,7 +23,7 @@ import (
 // Manager runs the processes of a [Definition]. It is safe for concurrent use, in any number of processes of the operating system.
 type Manager[S any] struct {
 	definition Definition[S]
-	journal    *journal.Journal
+	journal    eventlog.Log
 	processes  *repository.Repository[S]
 	client     Client
 	config     Config
@@ -64,7 +65,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err != nil {
 		return nil, err
 	}
-	return &Manager[S]{definition: d, journal: j, processes: processes, client: bounded{client}, config: config, history: history}, nil
+	return &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client}, config: config, history: history}, nil
 }
 
 // Stats gives the counts.

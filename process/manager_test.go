@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -446,8 +447,8 @@ func TestARecordOfASkippedEventHasTheErrorOfTheReaction(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	order := aggregate.ID{Type: "order", Value: "o1"}
-	_, err := w.j.Append(t.Context(), journal.Commit{
-		Aggregate: order, Events: []journal.Event{{Type: "order.broken", Payload: []byte(`{"Fault":"fails"}`)}},
+	_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{
+		Aggregate: order, Events: []eventlog.Event{{Type: "order.broken", Payload: []byte(`{"Fault":"fails"}`)}},
 	})
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: w.j, ConsumerGroup: "sagas", Failures: subscriber.Skip(1)}, nil)

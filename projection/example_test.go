@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
@@ -106,7 +107,7 @@ func ExampleConfig_definitions() {
 	)
 	b := open()
 	defer b.close()
-	b.append("anna", journal.Event{Type: "account.paid.v0", Payload: []byte(`{"Cents": 500}`)})
+	b.append("anna", eventlog.Event{Type: "account.paid.v0", Payload: []byte(`{"Cents": 500}`)})
 	p, err := projection.New(b.client, projection.Config{Definitions: []aggregate.AnyDefinition{accounts}},
 		projection.On(func(_ context.Context, e Paid, r *journal.Record) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(balance(r.Aggregate, e.Amount))}, nil
@@ -161,8 +162,8 @@ func (b *bank) pay(id string, amounts ...int) {
 }
 
 // append writes an event as an older program has done.
-func (b *bank) append(id string, event journal.Event) {
-	_, err := b.j.Append(context.Background(), journal.Commit{Aggregate: account(id), Events: []journal.Event{event}})
+func (b *bank) append(id string, event eventlog.Event) {
+	_, err := eventlog.Of(b.j).Append(context.Background(), eventlog.Commit{Aggregate: account(id), Events: []eventlog.Event{event}})
 	check(err)
 	b.last[id] = 1
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -267,7 +268,7 @@ func TestMoreWritesThanATransactionHoldsAreRefused(t *testing.T) {
 func TestAnEventThatCannotBeDecodedNamesItself(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	_, err := w.j.Append(t.Context(), journal.Commit{Aggregate: account("x"), Events: []journal.Event{{Type: "deposited", Payload: []byte("{")}}})
+	_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{Aggregate: account("x"), Events: []eventlog.Event{{Type: "deposited", Payload: []byte("{")}}})
 	require.NoError(t, err)
 	err = w.handleNext(newProjection(t, w.client, sum).Handle)
 	require.Error(t, err)

@@ -82,7 +82,7 @@ func (p *Publisher) lookFor(c *commit, err error) error {
 
 // first reads the event that is where the attempts' first would be; nil if there is none.
 func (p *Publisher) first(ctx context.Context, c *commit) (*journal.Record, error) {
-	raw := p.config.Journal.Raw() // only ids are looked at
+	raw := p.journal.Raw() // only ids are looked at
 	id, number := c.open[0].ID, c.open[0].First
 	version, err := raw.Version(ctx, id)
 	if err != nil || version < number {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -12,7 +13,7 @@ import (
 type batch struct {
 	id       aggregate.ID
 	indexes  []int // of the messages in Publish's arguments
-	events   []journal.Event
+	events   []eventlog.Event
 	runs     []run
 	expected *uint64           // the version that the aggregate must have
 	contexts []context.Context // of the messages, those that can end
@@ -39,10 +40,10 @@ func (r run) len() int { return r.to - r.from }
 
 // fits tells whether a run goes into a transaction that already has some events.
 func (r run) fits(events, bytes int) bool {
-	return events+r.len() <= journal.MaxEvents && bytes+r.bytes <= journal.MaxEventsBytes
+	return events+r.len() <= eventlog.MaxEvents && bytes+r.bytes <= eventlog.MaxEventsBytes
 }
 
-func (b *batch) add(index int, event journal.Event, bytes int) {
+func (b *batch) add(index int, event eventlog.Event, bytes int) {
 	one := run{from: len(b.events), to: len(b.events) + 1, bytes: bytes}
 	b.indexes = append(b.indexes, index)
 	b.events = append(b.events, event)

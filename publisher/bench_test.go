@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -18,12 +19,12 @@ func BenchmarkPublish(b *testing.B) {
 	j, err := journal.Open(context.Background(), &agreeing{s.wire}, journal.Config{})
 	require.NoError(b, err)
 	p := s.publisher(publisher.Config{Journal: j})
-	event := journal.Event{ID: "1", Payload: []byte("x")}
+	event := eventlog.Event{ID: "1", Payload: []byte("x")}
 
 	b.Run("Append", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, err := j.Append(context.Background(), journal.Commit{Aggregate: order1, Expected: 1, Events: []journal.Event{event}})
+			_, err := eventlog.Of(j).Append(context.Background(), eventlog.Commit{Aggregate: order1, Expected: 1, Events: []eventlog.Event{event}})
 			require.NoError(b, err)
 		}
 	})

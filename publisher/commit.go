@@ -12,6 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -23,12 +24,12 @@ type commit struct {
 }
 
 // events are those of all runs. The slice is not to be changed.
-func (c *commit) events() []journal.Event {
+func (c *commit) events() []eventlog.Event {
 	if len(c.batches) == 1 {
 		r := c.batches[0].runs[c.batches[0].next]
 		return c.batches[0].events[r.from:r.to]
 	}
-	events := make([]journal.Event, 0, journal.MaxEvents)
+	events := make([]eventlog.Event, 0, eventlog.MaxEvents)
 	for _, b := range c.batches {
 		r := b.runs[b.next]
 		events = append(events, b.events[r.from:r.to]...)
@@ -179,7 +180,7 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 		return err
 	}
 	events := c.events()
-	receipt, err := p.config.Journal.Append(ctx, journal.Commit{Aggregate: s.id, Expected: version, Events: events})
+	receipt, err := p.journal.Append(ctx, eventlog.Commit{Aggregate: s.id, Expected: version, Events: events})
 	var conflict *journal.ConflictError
 	var unknown *journal.OutcomeUnknownError
 	switch {
@@ -215,7 +216,7 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 	if s.known {
 		return s.version, nil
 	}
-	version, err := p.config.Journal.Version(ctx, s.id)
+	version, err := p.journal.Version(ctx, s.id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -161,8 +162,8 @@ func TestAnAbandonedMessageIsNotTakenAlongWhenACommitIsRepeated(t *testing.T) {
 
 	abandoned := async(p, "order", under(ctx, messageTo(order1, "abandoned"))...)
 	receive(t, arrived, "the commit")
-	_, err := s.another().Append(context.Background(), journal.Commit{
-		Aggregate: order1, Expected: 1, Events: []journal.Event{{Payload: []byte("rival")}},
+	_, err := eventlog.Of(s.another()).Append(context.Background(), eventlog.Commit{
+		Aggregate: order1, Expected: 1, Events: []eventlog.Event{{Payload: []byte("rival")}},
 	})
 	require.NoError(t, err)
 	cancel()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -128,7 +129,7 @@ func TestACommitOfUnknownOutcomeWhosePlaceIsTakenIsRepeated(t *testing.T) {
 			if n > 1 {
 				return nil
 			}
-			_, err := rival.Append(ctx, journal.Commit{Aggregate: order1, Events: []journal.Event{{Payload: []byte("rival")}}})
+			_, err := eventlog.Of(rival).Append(ctx, eventlog.Commit{Aggregate: order1, Events: []eventlog.Event{{Payload: []byte("rival")}}})
 			return errors.Join(err, errLostReply) // it never reached the database, and never will
 		}
 	})
@@ -182,7 +183,7 @@ func TestEndlessConflictsEndWithTheCommitTimeout(t *testing.T) {
 	rival := s.another()
 	s.wire.set(func(w *wire) {
 		w.onWrite = func(ctx context.Context, n int) error { // somebody else is always faster
-			_, err := rival.Append(context.Background(), journal.Commit{Aggregate: order1, Expected: uint64(n - 1), Events: []journal.Event{{}}})
+			_, err := eventlog.Of(rival).Append(context.Background(), eventlog.Commit{Aggregate: order1, Expected: uint64(n - 1), Events: []eventlog.Event{{}}})
 			if n == 5 {
 				<-ctx.Done()
 				return ctx.Err()
@@ -348,8 +349,8 @@ var errRefused = errors.New("refused")
 
 type refusing struct{}
 
-func (refusing) Marshal(string, *message.Message) (journal.Event, error) {
-	return journal.Event{}, errRefused
+func (refusing) Marshal(string, *message.Message) (publisher.Event, error) {
+	return publisher.Event{}, errRefused
 }
 
 func TestABadConfigIsRefused(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -55,11 +56,14 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		if err := b.expect(msg); err != nil {
 			return refuse(err)
 		}
-		event, err := p.config.Marshaler.Marshal(topic, msg)
+		marshaled, err := p.config.Marshaler.Marshal(topic, msg)
 		if err != nil {
 			return refuse(fmt.Errorf("marshal it: %w", err))
 		}
-		size, err := p.config.Journal.EventSize(b.id, event)
+		event := eventlog.Event{
+			ID: marshaled.ID, Type: marshaled.Type, Payload: marshaled.Payload, Metadata: marshaled.Metadata,
+		}
+		size, err := p.journal.EventSize(b.id, event)
 		if err != nil {
 			return refuse(err)
 		}
@@ -108,12 +112,12 @@ func (b *batch) checkExpected() error {
 	if b.expected == nil || len(b.runs) == 1 {
 		return nil
 	}
-	if n := len(b.events); n > journal.MaxEvents {
-		return &journal.TooManyEventsError{ID: b.id, Count: n, Limit: journal.MaxEvents}
+	if n := len(b.events); n > eventlog.MaxEvents {
+		return &journal.TooManyEventsError{ID: b.id, Count: n, Limit: eventlog.MaxEvents}
 	}
 	size := 0
 	for _, r := range b.runs {
 		size += r.bytes
 	}
-	return &journal.TooLargeError{ID: b.id, What: "the commit of messages that expect a version", Size: size, Limit: journal.MaxEventsBytes}
+	return &journal.TooLargeError{ID: b.id, What: "the commit of messages that expect a version", Size: size, Limit: eventlog.MaxEventsBytes}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -112,8 +113,8 @@ func TestTheAggregateIDAndThePayloadCanBeMadeByFunctions(t *testing.T) {
 
 type shouting struct{}
 
-func (shouting) Marshal(_ string, msg *message.Message) (journal.Event, error) {
-	return journal.Event{ID: msg.UUID, Payload: []byte(strings.ToUpper(string(msg.Payload)))}, nil
+func (shouting) Marshal(_ string, msg *message.Message) (publisher.Event, error) {
+	return publisher.Event{ID: msg.UUID, Payload: []byte(strings.ToUpper(string(msg.Payload)))}, nil
 }
 
 func TestTheMessagesOfOnePublishAreGroupedByAggregate(t *testing.T) {
@@ -350,7 +351,7 @@ func TestLocalSubscribersAreWokenByEachCommit(t *testing.T) {
 	s := newStore(t, journal.Config{})
 	p := s.publisher(publisher.Config{})
 	var versions []uint64
-	defer s.Watch("order", func(_ aggregate.ID, version uint64) { versions = append(versions, version) })()
+	defer eventlog.Of(s.Journal).Watch("order", func(_ aggregate.ID, version uint64) { versions = append(versions, version) })()
 
 	require.NoError(t, p.Publish("order", messagesTo(order1, "m", 100)...))
 

@@ -7,13 +7,16 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
 // Publisher appends messages to the journal. It is safe for concurrent use, and one of them in a process is
 // enough: only what goes through the same Publisher shares commits.
 type Publisher struct {
-	config Config
-	logger watermill.LoggerAdapter
+	config  Config
+	journal eventlog.Log
+	logger  watermill.LoggerAdapter
 
 	ctx    context.Context // of all commits; ends with the Publisher
 	cancel context.CancelCauseFunc
@@ -46,10 +49,11 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	return &Publisher{
-		config: config,
-		logger: logger.With(watermill.LogFields{"publisher_stream": config.StreamID}),
-		ctx:    ctx,
-		cancel: cancel,
+		config:  config,
+		journal: eventlog.Of(config.Journal),
+		logger:  logger.With(watermill.LogFields{"publisher_stream": config.StreamID}),
+		ctx:     ctx,
+		cancel:  cancel,
 
 		resolveFor: resolveFor,
 		streams:    newStreams(config.CachedStreams),

@@ -259,8 +259,8 @@ func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 		}
 		return events, nil
 	}
-	fromTwoOn := func(c journal.Commit) ([]types.TransactWriteItem, error) {
-		if c.Expected < 2 {
+	fromTwoOn := func(events []*journal.Record) ([]types.TransactWriteItem, error) {
+		if events[0].Number <= 2 {
 			return nil, errors.New("too early")
 		}
 		return nil, nil
@@ -298,7 +298,7 @@ func TestAnErrorOfTheLatestStateStands(t *testing.T) {
 	s.client.Reset()
 	full, asked := errors.New("no room in the outbox"), 0
 
-	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.WritesFor(func(journal.Commit) ([]types.TransactWriteItem, error) {
+	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.WritesFor(func([]*journal.Record) ([]types.TransactWriteItem, error) {
 		asked++
 		return nil, full
 	}))

@@ -197,7 +197,7 @@ func TestErrorsOfTheCallersFunctionSayNothingOfTheCommit(t *testing.T) {
 		} {
 			calls := 0
 			_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("c"), repository.WritesFor(
-				func(journal.Commit) ([]types.TransactWriteItem, error) {
+				func([]*journal.Record) ([]types.TransactWriteItem, error) {
 					calls++
 					return nil, given
 				}))
@@ -219,9 +219,9 @@ func TestACommandSavedTwiceIsRefusedTheSecondTime(t *testing.T) {
 
 	var duplicate *journal.DuplicateCommandError
 	require.ErrorAs(t, err, &duplicate)
-	assert.Equal(t, "import", duplicate.Command.ID)
-	assert.EqualValues(t, 1, duplicate.Command.First)
-	assert.EqualValues(t, 2, duplicate.Command.Version)
+	assert.Equal(t, "import", duplicate.CommandID)
+	assert.EqualValues(t, 1, duplicate.First)
+	assert.EqualValues(t, 2, duplicate.Version)
 }
 
 // emails is a table that makes addresses unique.
@@ -270,9 +270,9 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 	s := setup(t)
 	s.emails(t)
 	repo := s.accounts(t, repository.Config{})
-	outbox := func(c journal.Commit) (writes []types.TransactWriteItem, err error) {
-		for i, e := range c.Events {
-			writes = append(writes, claim(fmt.Sprintf("%s %d %s", c.Aggregate, c.Expected+uint64(i)+1, e.Type)))
+	outbox := func(events []*journal.Record) (writes []types.TransactWriteItem, err error) {
+		for _, e := range events {
+			writes = append(writes, claim(fmt.Sprintf("%s %d %s", e.Aggregate, e.Number, e.EventType)))
 		}
 		return writes, nil
 	}
@@ -292,7 +292,7 @@ func TestWritesMayFollowFromTheEvents(t *testing.T) {
 	}, rows)
 
 	broken := errors.New("no room in the outbox")
-	_, err = repo.Execute(t.Context(), "1", Deposit(1), repository.WritesFor(func(journal.Commit) ([]types.TransactWriteItem, error) {
+	_, err = repo.Execute(t.Context(), "1", Deposit(1), repository.WritesFor(func([]*journal.Record) ([]types.TransactWriteItem, error) {
 		return nil, broken
 	}))
 	require.ErrorIs(t, err, broken)

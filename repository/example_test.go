@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -120,7 +121,7 @@ func ExampleRepository_upcasters() {
 	}
 	// What an older program has stored.
 	id := aggregate.ID{Type: "account", Value: "42"}
-	_, err = j.Append(ctx, journal.Commit{Aggregate: id, Events: []journal.Event{
+	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
 		{Type: "account.paid_in.v1", Payload: []byte(`{"Cents":10000}`)},
 		{Type: "account.exchanged.v1", Payload: []byte(`{"In":20,"Out":30}`)},
 		{Type: "account.viewed.v1", Payload: []byte(`{"By":"Ada"}`)},
@@ -158,7 +159,7 @@ func ExampleUnknownEvents() {
 	}
 	// What a newer program has stored.
 	id := aggregate.ID{Type: "account", Value: "42"}
-	_, err = j.Append(ctx, journal.Commit{Aggregate: id, Events: []journal.Event{
+	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
 		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":100}`)},
 		{Type: "account.nicknamed.v1", Payload: []byte(`{"Name":"savings"}`)},
 	}})

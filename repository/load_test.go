@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -65,7 +66,7 @@ func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
 	for a.Version < events {
-		commit := make(aggregate.Events[Account], 0, journal.MaxEvents)
+		commit := make(aggregate.Events[Account], 0, eventlog.MaxEvents)
 		for n := a.Version; n < events && len(commit) < cap(commit); n++ {
 			if n%3 == 0 {
 				commit = append(commit, Deposited{int(n)})
@@ -163,7 +164,7 @@ func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
 			TableName: &table,
 			Key: map[string]types.AttributeValue{
-				"pkey": &types.AttributeValueMemberS{Value: journal.ShardKey("account", s.journal.Shard(account("42")))},
+				"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey("account", eventlog.Of(s.journal).Shard(account("42")))},
 				"skey": &types.AttributeValueMemberS{Value: sortKey},
 			},
 		})

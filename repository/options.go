@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -14,7 +15,7 @@ type Option func(*options)
 type options struct {
 	commandID string // empty for none
 	invalid   error  // of an option that cannot work
-	writes    []func(journal.Commit) ([]types.TransactWriteItem, error)
+	writes    []func(*eventlog.Commit) ([]types.TransactWriteItem, error)
 }
 
 func optionsOf(given []Option) (options, error) {
@@ -45,26 +46,41 @@ func CommandID(id string) Option {
 //
 // The transaction has room for 100 actions and 4 MB, events included; each action costs two write units for each KB of its item.
 func Writes(actions ...types.TransactWriteItem) Option {
-	return WritesFor(func(journal.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
+	return func(o *options) {
+		o.writes = append(o.writes, func(*eventlog.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
+	}
 }
 
-// WritesFor is [Writes] for actions that depend on the events, which it gets as they will be stored: with their ids, and
-// numbered from Expected+1 on. It runs again for each attempt, and must not change the commit. Its error refuses the
-// commit and is returned. A call that is given a nil function writes nothing and gives a [journal.ErrInvalidWrite].
-func WritesFor(actions func(journal.Commit) ([]types.TransactWriteItem, error)) Option {
+// WritesFor is [Writes] for actions that depend on the events. The function receives them as they will be stored, with
+// their numbers and ids; only OccurredAt and CommitID are not set yet. It runs again for each attempt, and must not
+// change the events. Its error refuses the commit and is returned. With a nil function the call writes nothing and
+// returns [journal.ErrInvalidWrite].
+func WritesFor(actions func(events []*journal.Record) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {
 			o.invalid = fmt.Errorf("%w: the function given to WritesFor is nil: give one, or leave the option out", journal.ErrInvalidWrite)
 			return
 		}
-		o.writes = append(o.writes, actions)
+		o.writes = append(o.writes, func(c *eventlog.Commit) ([]types.TransactWriteItem, error) { return actions(recordsOf(c)) })
 	}
 }
 
+// recordsOf returns the events of a commit as records without a time and a commit id.
+func recordsOf(c *eventlog.Commit) []*journal.Record {
+	records := make([]*journal.Record, len(c.Events))
+	for i, e := range c.Events {
+		records[i] = &journal.Record{
+			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
+			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,
+		}
+	}
+	return records
+}
+
 // addWrites completes a commit that has its events.
-func (o options) addWrites(c *journal.Commit) error {
+func (o options) addWrites(c *eventlog.Commit) error {
 	for _, actions := range o.writes {
-		writes, err := actions(*c)
+		writes, err := actions(c)
 		if err != nil {
 			return &callersError{err}
 		}

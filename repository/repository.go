@@ -4,13 +4,14 @@ import (
 	"reflect"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps nothing in
 // memory between calls unless [Config.Cache] says so, and is safe for concurrent use.
 type Repository[S any] struct {
-	journal    *journal.Journal
+	journal    eventlog.Log
 	definition aggregate.Definition[S]
 	config     Config
 	codec      SnapshotCodec
@@ -38,7 +39,7 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 		codec = stateOnly{definition.Codec()}
 	}
 	r := &Repository[S]{
-		journal:    j,
+		journal:    eventlog.Of(j),
 		definition: definition,
 		config:     config,
 		codec:      codec,

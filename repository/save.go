@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
 // Save appends events to an aggregate, 1 to 99 of them in one transaction, and gives the aggregate as it is
@@ -55,7 +55,7 @@ func (r *Repository[S]) SaveWith(
 
 // commit appends events and applies them to the aggregate, which is of no use any more if that fails.
 func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events aggregate.Events[S], options options) error {
-	commit := journal.Commit{Aggregate: a.ID, Expected: a.Version, Events: make([]journal.Event, len(events))}
+	commit := eventlog.Commit{Aggregate: a.ID, Expected: a.Version, Events: make([]eventlog.Event, len(events))}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {
 		info, payload, err := r.encode(a.ID, a.Version+uint64(i)+1, event)
@@ -68,7 +68,7 @@ func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events aggr
 			return fmt.Errorf("append to %s, nothing written: event %d of the commit could not be read back: %w", a.ID, i+1, err)
 		}
 		stored.Apply(&a.State)
-		commit.Events[i] = journal.Event{ID: info.ID, Type: info.Type, Payload: payload, Metadata: metadata}
+		commit.Events[i] = eventlog.Event{ID: info.ID, Type: info.Type, Payload: payload, Metadata: metadata}
 	}
 	commit.CommandID = options.commandID
 	if len(events) > 0 {

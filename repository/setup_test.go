@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -159,7 +160,7 @@ func (s store) item(t *testing.T, table string, id aggregate.ID, end string) map
 	out, err := s.client.Client.GetItem(t.Context(), &dynamodb.GetItemInput{
 		TableName: &table,
 		Key: map[string]types.AttributeValue{
-			"pkey": text(journal.ShardKey(id.Type, s.journal.Shard(id))), "skey": text(id.String() + "-" + end),
+			"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(id.String() + "-" + end),
 		},
 		ConsistentRead: aws.Bool(true),
 	})
@@ -230,7 +231,7 @@ func (s store) peerWrites(t *testing.T, id aggregate.ID, number uint64, event, s
 	}
 	key := func(n uint64) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{
-			"pkey": text(journal.ShardKey(id.Type, s.journal.Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, n)),
+			"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, n)),
 		}
 	}
 	item := key(number)
@@ -304,7 +305,7 @@ func (s store) peerKeeps(t *testing.T, id aggregate.ID, number int, state string
 	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	count := &types.AttributeValueMemberN{Value: strconv.Itoa(number)}
 	_, err := s.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("snapshot"), Item: map[string]types.AttributeValue{
-		"pkey": text(journal.ShardKey(id.Type, s.journal.Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, number)),
+		"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(fmt.Sprintf("%s-%d", id, number)),
 		"aid": text(id.String()), "seq_nr": count, "version": count, "payload": &types.AttributeValueMemberB{Value: []byte(state)},
 	}})
 	require.NoError(t, err)
@@ -315,7 +316,7 @@ func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
 	t.Helper()
 	key := func(n int) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{
-			"pkey": &types.AttributeValueMemberS{Value: journal.ShardKey(id.Type, s.journal.Shard(id))},
+			"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))},
 			"skey": &types.AttributeValueMemberS{Value: fmt.Sprintf("%s-%d", id, n)},
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -46,7 +47,7 @@ func (c stateOnly) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 }
 
 // snapshot gives what the commit that leads to a stores in the head, nil for nothing.
-func (r *Repository[S]) snapshot(a Aggregate[S], commit journal.Commit) *journal.Snapshot {
+func (r *Repository[S]) snapshot(a Aggregate[S], commit eventlog.Commit) *journal.Snapshot {
 	if a.partial {
 		return nil // who knows the events that it lacks would take it for the whole
 	}
@@ -72,11 +73,11 @@ func infoOf[S any](a Aggregate[S]) SnapshotInfo {
 }
 
 // redundancy is what the commit that leads from a has to do for its snapshot.
-func (r *Repository[S]) redundancy(from origin, expected uint64) *journal.Redundancy {
+func (r *Repository[S]) redundancy(from origin, expected uint64) *eventlog.Redundancy {
 	if r.config.Redundancy == nil {
 		return nil
 	}
-	redundancy := &journal.Redundancy{Keep: r.config.Redundancy.Keep, TTL: r.config.Redundancy.TTL}
+	redundancy := &eventlog.Redundancy{Keep: r.config.Redundancy.Keep, TTL: r.config.Redundancy.TTL}
 	if from.listed || expected == 0 {
 		redundancy.Listed = append([]uint64{}, from.redundant...)
 	}
@@ -88,11 +89,11 @@ const removalLimit = time.Second
 
 // settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on. Nothing that
 // fails here is an error of the commit.
-func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit journal.Commit, receipt journal.Receipt) origin {
+func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin {
 	from := a.from()
 	if receipt.SnapshotLeftOut {
 		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events", receipt.SnapshotError, fields(a.ID, a.Version))
-		if errors.Is(receipt.SnapshotError, journal.ErrNoRoom) {
+		if errors.Is(receipt.SnapshotError, eventlog.ErrNoRoom) {
 			from.rebuild = true // the next commit may have room
 		}
 	} else if commit.Snapshot != nil {

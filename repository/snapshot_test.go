@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -188,8 +189,8 @@ func TestASnapshotThatIsTooLargeIsReportedAndTheCommitWritten(t *testing.T) {
 func TestAHeadWithoutASnapshotIsNoObstacle(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	_, err := s.journal.Append(t.Context(), journal.Commit{
-		Aggregate: account("42"), Events: []journal.Event{{Type: "account.deposited.v1", Payload: []byte(`{"Amount":5}`)}},
+	_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{
+		Aggregate: account("42"), Events: []eventlog.Event{{Type: "account.deposited.v1", Payload: []byte(`{"Amount":5}`)}},
 	})
 	require.NoError(t, err)
 	log := &logger{}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -181,16 +182,16 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 		return []aggregate.EncodedEvent{{Type: "account.frozen.v1", Payload: []byte("{}")}}, nil
 	}))
 	for name, test := range map[string]struct {
-		stored     journal.Event
+		stored     eventlog.Event
 		definition aggregate.Definition[Account]
 		eventType  func(*journal.Record) (string, error)
 		is         error
 	}{
-		"malformed":                              {journal.Event{Type: "account.deposited.v1", Payload: []byte("?")}, Accounts, nil, aggregate.ErrMalformedEvent},
-		"an upcaster that gives an unknown type": {journal.Event{Type: "account.old.v0", Payload: []byte("{}")}, broken, nil, aggregate.ErrUpcast},
-		"no type":                                {journal.Event{Type: "-", Payload: []byte("{}")}, Accounts, nil, aggregate.ErrUnknownEvent},
+		"malformed":                              {eventlog.Event{Type: "account.deposited.v1", Payload: []byte("?")}, Accounts, nil, aggregate.ErrMalformedEvent},
+		"an upcaster that gives an unknown type": {eventlog.Event{Type: "account.old.v0", Payload: []byte("{}")}, broken, nil, aggregate.ErrUpcast},
+		"no type":                                {eventlog.Event{Type: "-", Payload: []byte("{}")}, Accounts, nil, aggregate.ErrUnknownEvent},
 		"a type that cannot be told": {
-			journal.Event{Type: "-", Payload: []byte("{}")},
+			eventlog.Event{Type: "-", Payload: []byte("{}")},
 			Accounts,
 			func(*journal.Record) (string, error) {
 				return "", &aggregate.UnknownEventError{EventType: "told by EventType"}
@@ -206,7 +207,7 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 			if test.stored.Type == "-" {
 				s.peerWrites(t, a.ID, 2, string(test.stored.Payload), "{}")
 			} else {
-				_, err = s.journal.Append(t.Context(), journal.Commit{Aggregate: a.ID, Expected: 1, Events: []journal.Event{test.stored}})
+				_, err = eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{Aggregate: a.ID, Expected: 1, Events: []eventlog.Event{test.stored}})
 				require.NoError(t, err)
 			}
 			_, err = repo.Load(t.Context(), name)
@@ -226,7 +227,7 @@ func TestOneStoredEventIsOneVersionWhateverItBecomes(t *testing.T) {
 		aggregate.Drop("account.viewed.v0"),
 		aggregate.Rename("account.paid.v0", "account.deposited.v1"),
 	)
-	_, err := s.journal.Append(t.Context(), journal.Commit{Aggregate: account("42"), Events: []journal.Event{
+	_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{Aggregate: account("42"), Events: []eventlog.Event{
 		{Type: "account.paid.v0", Payload: []byte(`{"Amount":10}`)},
 		{Type: "account.viewed.v0", Payload: []byte(`?`)},
 		{Type: "account.moved.v0", Payload: []byte(`{"In":5,"Out":3}`)},
@@ -255,7 +256,7 @@ func TestAFailedUpcastFailsTheLoadWithTheEventsPlace(t *testing.T) {
 	s := setup(t)
 	refused := errors.New("no such currency")
 	evolved := Accounts.WithUpcasters(aggregate.Split("account.paid.v0", func(struct{}) ([]Deposited, error) { return nil, refused }))
-	_, err := s.journal.Append(t.Context(), journal.Commit{Aggregate: account("42"), Events: []journal.Event{
+	_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{Aggregate: account("42"), Events: []eventlog.Event{
 		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":10}`)},
 		{Type: "account.paid.v0", Payload: []byte(`{}`)},
 	}})

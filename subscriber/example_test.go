@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -256,11 +257,11 @@ func happened(j *journal.Journal, id string, types ...string) {
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		log.Fatal(err)
 	}
-	commit := journal.Commit{Aggregate: account(id), Expected: version}
+	commit := eventlog.Commit{Aggregate: account(id), Expected: version}
 	for _, eventType := range types {
-		commit.Events = append(commit.Events, journal.Event{Type: eventType, Payload: []byte("{}")})
+		commit.Events = append(commit.Events, eventlog.Event{Type: eventType, Payload: []byte("{}")})
 	}
-	if _, err := j.Append(context.Background(), commit); err != nil {
+	if _, err := eventlog.Of(j).Append(context.Background(), commit); err != nil {
 		log.Fatal(err)
 	}
 }

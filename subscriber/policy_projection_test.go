@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -44,11 +45,11 @@ func newReadModel(t *testing.T, events int) readModel {
 	})
 	require.NoError(t, err)
 	m := readModel{open(t, client), client}
-	commit := journal.Commit{Aggregate: account("x")}
+	commit := eventlog.Commit{Aggregate: account("x")}
 	for n := 1; n <= events; n++ {
-		commit.Events = append(commit.Events, journal.Event{Type: "noted", Payload: fmt.Appendf(nil, `{"Bit":%d}`, int64(1)<<n)})
+		commit.Events = append(commit.Events, eventlog.Event{Type: "noted", Payload: fmt.Appendf(nil, `{"Bit":%d}`, int64(1)<<n)})
 	}
-	_, err = m.j.Append(t.Context(), commit)
+	_, err = eventlog.Of(m.j).Append(t.Context(), commit)
 	require.NoError(t, err)
 	return m
 }

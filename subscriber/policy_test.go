@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -67,11 +68,11 @@ func TestOnlyTheTypesAskedForAreDeliveredAndTheRestIsDoneWith(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	types := []string{"opened", "noise", "noise", "closed", "noise"}
-	commit := journal.Commit{Aggregate: account("x")}
+	commit := eventlog.Commit{Aggregate: account("x")}
 	for _, eventType := range types {
-		commit.Events = append(commit.Events, journal.Event{Type: eventType, Payload: []byte(eventType)})
+		commit.Events = append(commit.Events, eventlog.Event{Type: eventType, Payload: []byte(eventType)})
 	}
-	_, err := j.Append(t.Context(), commit)
+	_, err := eventlog.Of(j).Append(t.Context(), commit)
 	require.NoError(t, err)
 
 	config := quick(j)

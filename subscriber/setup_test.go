@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -77,13 +78,13 @@ func subscribe(t *testing.T, config subscriber.Config) (*subscriber.Subscriber, 
 func write(t *testing.T, j *journal.Journal, id string, after, n int) {
 	t.Helper()
 	for n > 0 {
-		commit := journal.Commit{Aggregate: account(id), Expected: uint64(after)}
-		for range min(n, journal.MaxEvents) {
+		commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(after)}
+		for range min(n, eventlog.MaxEvents) {
 			after++
-			commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after)})
+			commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after)})
 		}
 		n -= len(commit.Events)
-		_, err := j.Append(context.Background(), commit)
+		_, err := eventlog.Of(j).Append(context.Background(), commit)
 		require.NoError(t, err)
 	}
 }

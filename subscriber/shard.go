@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -41,8 +42,8 @@ type shard struct {
 	resumed atomic.Uint64
 
 	// The poller alone uses these.
-	live      journal.Cursor // the first look has read up to here
-	trail     journal.Cursor // the second look, which is final, up to here
+	live      eventlog.Cursor // the first look has read up to here
+	trail     eventlog.Cursor // the second look, which is final, up to here
 	nextTrail time.Time
 	looks     []looked // of the first look, those that came to the end of the tail
 
@@ -222,7 +223,7 @@ func (sh *shard) start(ctx context.Context) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if begin > 0 {
-		sh.live, sh.trail = journal.Cursor{OccurredAt: begin}, journal.Cursor{OccurredAt: begin}
+		sh.live, sh.trail = eventlog.Cursor{OccurredAt: begin}, eventlog.Cursor{OccurredAt: begin}
 	}
 	sh.settled, sh.saved = begin, begin
 	sh.swept, sh.savedSwept = progress.Swept, progress.Swept

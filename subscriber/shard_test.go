@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -37,7 +38,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *te
 	require.Equal(t, []*stream{st}, unlist)
 	sh.setListed(st, false)
 
-	sh.trail = journal.Cursor{OccurredAt: 100}
+	sh.trail = eventlog.Cursor{OccurredAt: 100}
 	sh.hear(event(2, 50), secondLook)
 	cursor, _, _, _ := sh.progress()
 	assert.EqualValues(t, 50, cursor)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -47,7 +48,7 @@ type looked struct {
 }
 
 // noteTimes measures the times of what the first look has read. While it reads history there is nothing to measure.
-func (sh *shard) noteTimes(page journal.TailPage, now time.Time) {
+func (sh *shard) noteTimes(page eventlog.TailPage, now time.Time) {
 	if n := len(page.Records); n > 0 && len(sh.looks) > 0 {
 		last := sh.looks[len(sh.looks)-1]
 		sh.noteLate(page.Records[0], last.at) // the last look did not show it
@@ -105,7 +106,7 @@ func (sh *shard) turnBack(now time.Time) {
 		"shard": sh.number, "ahead": ahead,
 	})
 	begin := now.Add(-sh.config.TrailingDelay)
-	sh.live, sh.trail, sh.looks = journal.CursorAt(begin), journal.CursorAt(begin), nil
+	sh.live, sh.trail, sh.looks = eventlog.CursorAt(begin), eventlog.CursorAt(begin), nil
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.settled, sh.saved, sh.swept = begin.UnixMilli(), 0, time.Time{}

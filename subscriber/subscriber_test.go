@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -87,7 +88,7 @@ func TestACommitWakesTheSubscriberWithoutAPoll(t *testing.T) {
 func TestTheMessageCarriesWhatTheEventHas(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 2)
-	receipt, err := j.Append(t.Context(), journal.Commit{Aggregate: account("x"), Events: []journal.Event{{
+	receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: account("x"), Events: []eventlog.Event{{
 		ID: "event-1", Type: "deposited", Payload: []byte{0xff, 0x00},
 		Metadata: aggregate.Metadata{aggregate.CorrelationIDKey: "c1", "own": "value"},
 	}}})
@@ -207,11 +208,11 @@ func TestAHistoryOfLargeAggregatesIsReadOnce(t *testing.T) {
 	const aggregates, each = 10, 120
 	for n := 0; n < each; n += 20 {
 		for a := range aggregates {
-			commit := journal.Commit{Aggregate: account(fmt.Sprint("a", a)), Expected: uint64(n)}
+			commit := eventlog.Commit{Aggregate: account(fmt.Sprint("a", a)), Expected: uint64(n)}
 			for range 20 {
-				commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: make([]byte, 4<<10)})
+				commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: make([]byte, 4<<10)})
 			}
-			_, err := j.Append(t.Context(), commit)
+			_, err := eventlog.Of(j).Append(t.Context(), commit)
 			require.NoError(t, err)
 		}
 	}
@@ -227,11 +228,11 @@ func TestHandlersThatHangLeaveRoomForTheRest(t *testing.T) {
 	j := setup(t, 1)
 	for n := 0; n < 60; n += 20 {
 		for _, id := range []string{"big", "large"} {
-			commit := journal.Commit{Aggregate: account(id), Expected: uint64(n)}
+			commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(n)}
 			for range 20 {
-				commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: make([]byte, 20<<10)})
+				commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: make([]byte, 20<<10)})
 			}
-			_, err := j.Append(t.Context(), commit)
+			_, err := eventlog.Of(j).Append(t.Context(), commit)
 			require.NoError(t, err)
 		}
 	}
@@ -424,8 +425,8 @@ func TestMoreNackedEventsThanTheBufferHoldsLeaveRoomForTheRest(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
 	for i := range 5 {
-		_, err := j.Append(t.Context(), journal.Commit{
-			Aggregate: account(fmt.Sprint("poison", i)), Events: []journal.Event{{Type: "large", Payload: make([]byte, 30_000)}},
+		_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+			Aggregate: account(fmt.Sprint("poison", i)), Events: []eventlog.Event{{Type: "large", Payload: make([]byte, 30_000)}},
 		})
 		require.NoError(t, err)
 	}

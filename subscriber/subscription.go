@@ -10,17 +10,17 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
 // subscription is what the shards of one call of Subscribe share.
 type subscription struct {
 	ctx     context.Context // Subscribe's
 	config  Config
-	journal *journal.Journal
+	journal eventlog.Log
 	// raw is what is read: payloads are decoded when their turn comes, side by side in the lanes, so that
 	// neither a key that cannot be had nor one that is slow to come holds up other aggregates.
-	raw        *journal.Journal
+	raw        eventlog.Log
 	checkpoint *checkpoint.Store
 	topic      string
 	logger     watermill.LoggerAdapter
@@ -40,8 +40,9 @@ const (
 )
 
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
+	log := eventlog.Of(sub.config.Journal)
 	return &subscription{
-		ctx: ctx, config: sub.config, journal: sub.config.Journal, raw: sub.config.Journal.Raw(), checkpoint: sub.checkpoint,
+		ctx: ctx, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(st *stream) bool { return st.shard.serve(st) }},

@@ -9,6 +9,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -70,7 +71,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 		now := sh.now()
 		sh.turnBack(now)
 		horizon := now.Add(-sh.config.TrailingDelay)
-		page, err := sh.page(ctx, journal.TailQuery{
+		page, err := sh.page(ctx, eventlog.TailQuery{
 			AggregateType: sh.topic, Shard: sh.number, After: sh.live,
 			// A time far ahead must not drag the cursor past all that is to come.
 			Until: now.Add(sh.config.TrailingDelay),
@@ -89,7 +90,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 				if !r.OccurredAt.Before(horizon) {
 					break
 				}
-				sh.trail = journal.CursorAfter(r)
+				sh.trail = eventlog.CursorAfter(r)
 			}
 		}
 		sh.noteTimes(page, now)
@@ -111,7 +112,7 @@ func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
 	}
 	until := min(horizon.UnixMilli(), sh.live.OccurredAt)
 	for until >= sh.trail.OccurredAt {
-		page, err := sh.page(ctx, journal.TailQuery{
+		page, err := sh.page(ctx, eventlog.TailQuery{
 			AggregateType: sh.topic, Shard: sh.number, After: sh.trail, Until: time.UnixMilli(until), NumbersOnly: true,
 		})
 		if err != nil {
@@ -123,7 +124,7 @@ func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
 		case until == sh.live.OccurredAt:
 			sh.trail = sh.live
 		default:
-			sh.trail = journal.Cursor{OccurredAt: until + 1}
+			sh.trail = eventlog.Cursor{OccurredAt: until + 1}
 		}
 		for _, r := range sh.hear(page.Records, secondLook) {
 			sh.noteMissed(r)
@@ -137,10 +138,10 @@ func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
 }
 
 // page bounds one read, so that a dead connection does not stall the shard.
-func (sh *shard) page(ctx context.Context, q journal.TailQuery) (journal.TailPage, error) {
+func (sh *shard) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	return sh.raw.Tail(ctx, q)
+	return sh.raw.TailShard(ctx, q)
 }
 
 const readTimeout = 10 * time.Second

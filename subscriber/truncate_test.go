@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -19,8 +20,8 @@ func truncated(t *testing.T, events int, before uint64) *journal.Journal {
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
 	j := open(t, client)
 	write(t, j, "x", 0, events-1)
-	_, err := j.Append(t.Context(), journal.Commit{
-		Aggregate: account("x"), Expected: uint64(events - 1), Events: []journal.Event{{Payload: []byte(fmt.Sprintf("x/%d", events))}},
+	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+		Aggregate: account("x"), Expected: uint64(events - 1), Events: []eventlog.Event{{Payload: []byte(fmt.Sprintf("x/%d", events))}},
 		Snapshot: &journal.Snapshot{Number: uint64(events), Payload: []byte("state")},
 	})
 	require.NoError(t, err)

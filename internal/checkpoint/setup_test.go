@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -64,11 +65,11 @@ func (s store) read(t *testing.T) checkpoint.Roster {
 
 func (s store) write(t *testing.T, id aggregate.ID, n int) {
 	t.Helper()
-	commit := journal.Commit{Aggregate: id}
+	commit := eventlog.Commit{Aggregate: id}
 	for range n {
-		commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: []byte("{}")})
+		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: []byte("{}")})
 	}
-	_, err := s.journal.Append(t.Context(), commit)
+	_, err := eventlog.Of(s.journal).Append(t.Context(), commit)
 	require.NoError(t, err)
 }
 

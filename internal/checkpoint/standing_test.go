@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -49,8 +50,8 @@ func TestHeadsAndPositionsMeetAcrossPages(t *testing.T) {
 	const aggregates = 8
 	for n := range aggregates {
 		id := account(fmt.Sprintf("%d", n))
-		_, err := s.journal.Append(t.Context(), journal.Commit{
-			Aggregate: id, Events: []journal.Event{{Type: "deposited"}},
+		_, err := eventlog.Of(s.journal).Append(t.Context(), eventlog.Commit{
+			Aggregate: id, Events: []eventlog.Event{{Type: "deposited"}},
 			Snapshot: &journal.Snapshot{Number: 1, Payload: make([]byte, 300<<10)}, // three to a page
 		})
 		require.NoError(t, err)

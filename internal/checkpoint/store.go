@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -41,7 +42,7 @@ type item = map[string]types.AttributeValue
 
 // Store reads and writes the checkpoint table of a journal.
 type Store struct {
-	journal *journal.Journal
+	journal eventlog.Log
 	client  journal.Client
 	table   string
 	keys    journal.Attributes
@@ -50,7 +51,7 @@ type Store struct {
 // New gives the store of a journal's checkpoint table.
 func New(j *journal.Journal) *Store {
 	c := j.Config()
-	return &Store{journal: j, client: j.Client(), table: c.Tables.Checkpoint, keys: c.Attributes}
+	return &Store{journal: eventlog.Of(j), client: j.Client(), table: c.Tables.Checkpoint, keys: c.Attributes}
 }
 
 // Group names the positions of a consumer group, between two resets.
@@ -68,7 +69,7 @@ type Shard struct {
 }
 
 func (k Shard) partition() string {
-	partition := k.Group.Name + "/" + journal.ShardKey(k.Topic, k.Number)
+	partition := k.Group.Name + "/" + eventlog.ShardKey(k.Topic, k.Number)
 	if k.Group.Resets > 0 {
 		partition += "/" + strconv.FormatUint(k.Group.Resets, 10)
 	}

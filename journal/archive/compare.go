@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -24,7 +25,7 @@ func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptio
 	if err := shared.check(j); err != nil {
 		return Report{}, fmt.Errorf("compare: %w", err)
 	}
-	c := &comparison{journal: j.Raw(), found: collector{progress: o.Progress}}
+	c := &comparison{journal: eventlog.Of(j).Raw(), found: collector{progress: o.Progress}}
 	err := shared.eachAggregate(ctx, newReader(r), c.aggregate)
 	if err != nil {
 		err = fmt.Errorf("compare: %w", err)
@@ -33,7 +34,7 @@ func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptio
 }
 
 type comparison struct {
-	journal *journal.Journal
+	journal eventlog.Log
 	found   collector
 }
 

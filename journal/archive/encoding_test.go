@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -27,8 +28,8 @@ func TestWhatIsEncryptedStaysSoInAnArchiveAndIsLostWithItsKey(t *testing.T) {
 	config := journal.Config{Encodings: []journal.Encoding{secret}}
 	from, to := setup(t, client, config), setup(t, client, config)
 	for _, id := range []aggregate.ID{account("kept"), account("forgotten")} {
-		_, err := from.Append(t.Context(), journal.Commit{
-			Aggregate: id, Events: []journal.Event{{Type: "said", Payload: []byte("a secret")}},
+		_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{
+			Aggregate: id, Events: []eventlog.Event{{Type: "said", Payload: []byte("a secret")}},
 			Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("the state of a secret"), Schema: 3},
 		})
 		require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -60,7 +61,7 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 		return Progress{}, fmt.Errorf("export: %w: Only is not what the archive was begun with", ErrInvalidOptions)
 	}
 	x := &exporter{
-		journal: j.Raw(), options: shared, after: from.After, out: bufio.NewWriterSize(w, 64<<10),
+		journal: eventlog.Of(j).Raw(), options: shared, after: from.After, out: bufio.NewWriterSize(w, 64<<10),
 		done:     Progress{Aggregates: from.Aggregates, Events: from.Events, Bytes: from.Offset, LeftOut: from.LeftOut},
 		progress: o.Progress, unreadable: o.Unreadable,
 	}
@@ -79,7 +80,7 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 
 type exporter struct {
 	options
-	journal    *journal.Journal
+	journal    eventlog.Log
 	after      aggregate.ID
 	out        *bufio.Writer
 	done       Progress
@@ -100,7 +101,7 @@ type exported struct {
 
 func (x *exporter) run(ctx context.Context) error {
 	if x.done.Bytes == 0 {
-		if err := x.putLine(headerLine(x.journal, x.only)); err != nil {
+		if err := x.putLine(headerLine(x.journal.Journal, x.only)); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -188,8 +189,8 @@ func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 		go func() {
 			defer writers.Done()
 			for version := uint64(100); ctx.Err() == nil && version < 5_000; version += 2 {
-				_, err := from.Append(context.WithoutCancel(ctx), journal.Commit{
-					Aggregate: id, Expected: version, Events: []journal.Event{{Type: "a"}, {Type: "b"}}, Snapshot: stateOf(int(version + 2)),
+				_, err := eventlog.Of(from.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{
+					Aggregate: id, Expected: version, Events: []eventlog.Event{{Type: "a"}, {Type: "b"}}, Snapshot: stateOf(int(version + 2)),
 				})
 				assert.NoError(t, err)
 			}

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -60,7 +61,7 @@ func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOption
 	if err := shared.check(j); err != nil {
 		return ImportProgress{}, fmt.Errorf("import: %w", err)
 	}
-	im := &importer{journal: j.Raw(), options: o}
+	im := &importer{journal: eventlog.Of(j).Raw(), options: o}
 	err := shared.eachAggregate(ctx, newReader(r), im.aggregate)
 	if err != nil {
 		err = fmt.Errorf("import: %w", err)
@@ -132,7 +133,7 @@ func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.
 }
 
 type importer struct {
-	journal *journal.Journal
+	journal eventlog.Log
 	options ImportOptions
 
 	mu   sync.Mutex
@@ -252,7 +253,7 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	if !p.last {
 		head.Version, head.Snapshot = records[len(records)-1].Number, nil
 	}
-	receipt, err := im.restore(ctx, journal.Restoration{Expected: t.version, Head: head, Records: records})
+	receipt, err := im.restore(ctx, eventlog.Restoration{Expected: t.version, Head: head, Records: records})
 	if err != nil {
 		return present, false, err
 	}
@@ -296,7 +297,7 @@ func difference(a, b *journal.Record) string {
 }
 
 // restore is patient: an import of many events reaches the limits of tables that grow with it.
-func (im *importer) restore(ctx context.Context, r journal.Restoration) (journal.Receipt, error) {
+func (im *importer) restore(ctx context.Context, r eventlog.Restoration) (eventlog.Receipt, error) {
 	for attempt := 1; ; attempt++ {
 		receipt, err := im.journal.Restore(ctx, r)
 		again := errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrOutcomeUnknown)

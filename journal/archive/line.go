@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -18,7 +19,7 @@ const (
 	formatVersion = 1
 
 	// maxPageEvents leaves room in a transaction for the head, and for the snapshot in the lean layout.
-	maxPageEvents = journal.MaxActions - 2
+	maxPageEvents = eventlog.MaxActions - 2
 	// maxPageBytes is where a page ends. With one more event, and a snapshot, it is still far below 4 MB.
 	maxPageBytes = 1 << 20
 	// maxLineBytes is enough for any item of 400 KB: base64 makes a third more of it, JSON six bytes of a control character.

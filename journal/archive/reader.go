@@ -11,6 +11,7 @@ import (
 	"io"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -222,7 +223,7 @@ func (r *reader) takeEvent(l *line, text []byte) error {
 		return r.fault(ErrDamaged, "event %d is where event %d has to be", l.Number, r.due)
 	case l.Number > head.Version:
 		return r.fault(ErrDamaged, "event %d is beyond the head's version %d", l.Number, head.Version)
-	case len(r.page.records) == maxPageEvents || r.size > maxPageBytes+2*journal.MaxItemBytes:
+	case len(r.page.records) == maxPageEvents || r.size > maxPageBytes+2*eventlog.MaxItemBytes:
 		return r.fault(ErrDamaged, "more than %d events or %d bytes of them without a sum", maxPageEvents, maxPageBytes)
 	}
 	r.page.records = append(r.page.records, record)

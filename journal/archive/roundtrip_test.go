@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 )
@@ -145,7 +146,7 @@ func TestAnImportWakesThoseWhoWatch(t *testing.T) {
 	from, to := pair(t)
 	from.write(t, account("1"), 1, 120)
 	var seen []uint64
-	stop := to.Watch("account", func(_ aggregateID, version uint64) { seen = append(seen, version) })
+	stop := eventlog.Of(to.Journal).Watch("account", func(_ aggregateID, version uint64) { seen = append(seen, version) })
 	to.imports(t, from.export(t))
 	stop()
 	assert.Equal(t, []uint64{98, 120}, seen)
@@ -154,16 +155,16 @@ func TestAnImportWakesThoseWhoWatch(t *testing.T) {
 func TestTheLargestItemsFit(t *testing.T) {
 	t.Parallel()
 	from, to := pair(t)
-	payload := bytes.Repeat([]byte{1}, journal.MaxItemBytes-1000)
+	payload := bytes.Repeat([]byte{1}, eventlog.MaxItemBytes-1000)
 	for i := range 12 {
-		_, err := from.Append(t.Context(), journal.Commit{
+		_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{
 			Aggregate: account("1"), Expected: uint64(i),
-			Events: []journal.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},
+			Events: []eventlog.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},
 		})
 		require.NoError(t, err)
 	}
 	// Control characters are six bytes each in JSON.
-	_, err := from.Append(t.Context(), journal.Commit{Aggregate: account("2"), Events: []journal.Event{{
+	_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("2"), Events: []eventlog.Event{{
 		Metadata: map[string]string{"m": string(payload)},
 	}}})
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -78,15 +79,15 @@ func account(value string) aggregate.ID { return aggregate.ID{Type: "account", V
 func (s store) write(t *testing.T, id aggregate.ID, from, n int, snapshot ...*journal.Snapshot) {
 	t.Helper()
 	for n > 0 {
-		c := journal.Commit{Aggregate: id, Expected: uint64(from - 1)}
+		c := eventlog.Commit{Aggregate: id, Expected: uint64(from - 1)}
 		for range min(n, 90) {
-			c.Events = append(c.Events, journal.Event{ID: fmt.Sprintf("%s/%d", id, from), Type: "counted", Payload: fmt.Append(nil, from)})
+			c.Events = append(c.Events, eventlog.Event{ID: fmt.Sprintf("%s/%d", id, from), Type: "counted", Payload: fmt.Append(nil, from)})
 			from, n = from+1, n-1
 		}
 		if n == 0 && len(snapshot) > 0 {
 			c.Snapshot = snapshot[0]
 		}
-		_, err := s.Append(t.Context(), c)
+		_, err := eventlog.Of(s.Journal).Append(t.Context(), c)
 		require.NoError(t, err)
 	}
 }
@@ -104,7 +105,7 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 		id := aggregate.ID{Type: []string{"account", "user-account", "a"}[r.IntN(3)], Value: fmt.Sprintf("%d-%d", r.IntN(50), i)}
 		version := uint64(0)
 		for range 1 + r.IntN(4) {
-			c := journal.Commit{Aggregate: id, Expected: version}
+			c := eventlog.Commit{Aggregate: id, Expected: version}
 			for range 1 + r.IntN([]int{2, 5, 99}[r.IntN(3)]) {
 				c.Events = append(c.Events, randomEvent(r))
 			}
@@ -112,7 +113,7 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 			if r.IntN(2) == 0 {
 				c.Snapshot = &journal.Snapshot{Number: max(1, version-uint64(r.IntN(2))), Schema: r.Uint64N(3), Payload: randomBytes(r)}
 			}
-			_, err := s.Append(t.Context(), c)
+			_, err := eventlog.Of(s.Journal).Append(t.Context(), c)
 			require.NoError(t, err)
 		}
 		switch r.IntN(8) {
@@ -130,8 +131,8 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 	}
 }
 
-func randomEvent(r *rand.Rand) journal.Event {
-	e := journal.Event{Type: "happened", Payload: randomBytes(r)}
+func randomEvent(r *rand.Rand) eventlog.Event {
+	e := eventlog.Event{Type: "happened", Payload: randomBytes(r)}
 	if r.IntN(4) > 0 {
 		e.ID = fmt.Sprintf("%x", r.Uint64())
 	}
@@ -226,12 +227,12 @@ func (s store) requireSound(t *testing.T) {
 }
 
 func (s store) eventKey(id aggregate.ID, number uint64) item {
-	return s.keyIn(s.Shard(id), id, fmt.Sprint(number))
+	return s.keyIn(eventlog.Of(s.Journal).Shard(id), id, fmt.Sprint(number))
 }
 
 func (s store) keyIn(shard int, id aggregate.ID, end string) item {
 	a := s.Config().Attributes
-	return item{a.PartitionKey: text(journal.ShardKey(id.Type, shard)), a.SortKey: text(fmt.Sprintf("%s-%s", id, end))}
+	return item{a.PartitionKey: text(eventlog.ShardKey(id.Type, shard)), a.SortKey: text(fmt.Sprintf("%s-%s", id, end))}
 }
 
 func (s store) changeEvent(t *testing.T, id aggregate.ID, number uint64, attributes item) {
@@ -242,7 +243,7 @@ func (s store) changeEvent(t *testing.T, id aggregate.ID, number uint64, attribu
 // changeHead overwrites attributes of a head, or of the state in the lean layout.
 func (s store) changeHead(t *testing.T, id aggregate.ID, end string, attributes item) {
 	t.Helper()
-	s.change(t, s.Config().Tables.Snapshot, s.keyIn(s.Shard(id), id, end), attributes)
+	s.change(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(id), id, end), attributes)
 }
 
 // change overwrites attributes behind the journal's back; nil removes one.

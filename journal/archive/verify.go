@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -41,7 +42,7 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (Report, e
 	if err := shared.check(j); err != nil {
 		return Report{}, fmt.Errorf("verify: %w", err)
 	}
-	v := &verifier{journal: j.Raw(), options: shared, found: collector{progress: o.Progress}}
+	v := &verifier{journal: eventlog.Of(j).Raw(), options: shared, found: collector{progress: o.Progress}}
 	err := v.run(ctx)
 	if err != nil {
 		err = fmt.Errorf("verify: %w", err)
@@ -51,7 +52,7 @@ func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (Report, e
 
 type verifier struct {
 	options
-	journal *journal.Journal
+	journal eventlog.Log
 	found   collector
 }
 

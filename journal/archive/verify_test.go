@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
@@ -57,7 +58,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		},
 		"the head is lost": {
 			func(t *testing.T, s store) {
-				s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Shard(x), x, "0"))
+				s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(x), x, "0"))
 			},
 			[]archive.Fault{event(archive.Stray, 0, 0)},
 		},
@@ -80,7 +81,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		"an event is in another shard": {
 			func(t *testing.T, s store) {
 				it := s.item(t, x, 3)
-				it[s.Config().Attributes.PartitionKey] = text(journal.ShardKey(x.Type, s.Shard(x)^1))
+				it[s.Config().Attributes.PartitionKey] = text(eventlog.ShardKey(x.Type, eventlog.Of(s.Journal).Shard(x)^1))
 				s.put(t, s.Config().Tables.Journal, it)
 			},
 			[]archive.Fault{event(archive.Stray, 0, 0)},
@@ -88,7 +89,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		"a head is in another shard": {
 			func(t *testing.T, s store) {
 				a := s.Config().Attributes
-				it := s.keyIn(s.Shard(x)^1, x, "0")
+				it := s.keyIn(eventlog.Of(s.Journal).Shard(x)^1, x, "0")
 				it[a.AggregateID], it[a.SequenceNumber], it[a.Version] = text(x.String()), number(0), number(12)
 				s.put(t, s.Config().Tables.Snapshot, it)
 			},
@@ -145,7 +146,7 @@ func TestVerifyFindsNothingInASoundJournalOfAllSorts(t *testing.T) {
 	from, to := pair(t)
 	for _, s := range []store{from, to} {
 		s.fill(t, 77, 15)
-		_, err := s.Append(t.Context(), journal.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []journal.Event{{}}})
+		_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []eventlog.Event{{}}})
 		require.NoError(t, err)
 		s.requireSound(t)
 	}
@@ -172,7 +173,7 @@ func TestVerifyIsNotDeceivedByCommitsThatShowInPart(t *testing.T) {
 	go func() {
 		defer writer.Done()
 		for version := uint64(15); ctx.Err() == nil && version < 400; version += 5 {
-			_, err := s.Append(context.WithoutCancel(ctx), journal.Commit{Aggregate: account("1"), Expected: version, Events: make([]journal.Event, 5)})
+			_, err := eventlog.Of(s.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{Aggregate: account("1"), Expected: version, Events: make([]eventlog.Event, 5)})
 			assert.NoError(t, err)
 		}
 	}()
@@ -211,7 +212,7 @@ func TestCompareFindsWhatVerifyCannot(t *testing.T) {
 	s.changeEvent(t, account("0"), 110, item{"event_type": text("overwritten")})
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 7))
 	s.changeHead(t, account("2"), "0", item{"version": number(100)})
-	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Shard(account("3")), account("3"), "0"))
+	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(account("3")), account("3"), "0"))
 	s.changeHead(t, account("4"), "0", item{"version": nil})
 	s.write(t, account("5"), 121, 5)
 	require.NoError(t, s.Truncate(ctx, account("6"), 50, journal.Removal{}))
@@ -267,7 +268,7 @@ func TestAnAggregateWithoutAHeadIsOneFaultHoweverManyPagesItIsOn(t *testing.T) {
 	db := dynamotest.New(t)
 	s := setup(t, db.Client(), journal.Config{})
 	s.write(t, account("1"), 1, 12)
-	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(s.Shard(account("1")), account("1"), "0"))
+	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(account("1")), account("1"), "0"))
 	db.Inject(dynamotest.SmallPages(5))
 	report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{})
 	require.NoError(t, err)

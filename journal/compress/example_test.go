@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 )
@@ -29,7 +30,7 @@ func ExampleGzip() {
 	}
 
 	id := aggregate.ID{Type: "order", Value: "1"}
-	_, err = j.Append(ctx, journal.Commit{Aggregate: id, Events: []journal.Event{
+	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
 		{Type: "order.noted.v1", Payload: []byte(strings.Repeat("a long text ", 1_000))},
 		{Type: "order.noted.v1", Payload: []byte("a short one")},
 	}})

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
@@ -170,8 +171,8 @@ func TestAPayloadOverAnItemsLimitFitsWhenItIsCompressed(t *testing.T) {
 	require.NoError(t, err)
 	payload := sentence(2 << 20)
 
-	receipt, err := j.Append(t.Context(), journal.Commit{
-		Aggregate: place.Aggregate, Events: []journal.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: 1, Payload: payload},
+	receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+		Aggregate: place.Aggregate, Events: []eventlog.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: 1, Payload: payload},
 	})
 
 	require.NoError(t, err)

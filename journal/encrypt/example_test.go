@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 	"github.com/millrace-dev/millrace/journal/encrypt"
@@ -49,7 +50,7 @@ func ExampleAESGCM() {
 	}
 
 	ann := aggregate.ID{Type: "customer", Value: "42"}
-	_, err = j.Append(ctx, journal.Commit{Aggregate: ann, Events: []journal.Event{
+	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: ann, Events: []eventlog.Event{
 		{Type: "customer.registered.v1", Payload: []byte(`{"name":"Ann"}`)},
 	}})
 	if err != nil {

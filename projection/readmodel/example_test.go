@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/readmodel"
@@ -124,7 +125,7 @@ func (s shop) place(ctx context.Context, id string, cents int) aggregate.ID {
 	payload, err := json.Marshal(OrderPlaced{cents})
 	check(err)
 	order := aggregate.ID{Type: "order", Value: id}
-	_, err = s.journal.Append(ctx, journal.Commit{Aggregate: order, Events: []journal.Event{{Type: "order.placed", Payload: payload}}})
+	_, err = eventlog.Of(s.journal).Append(ctx, eventlog.Commit{Aggregate: order, Events: []eventlog.Event{{Type: "order.placed", Payload: payload}}})
 	check(err)
 	return order
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -68,11 +69,11 @@ func (w *world) open(config readmodel.Config) *readmodel.Model {
 
 // write appends events to an aggregate that has had events so far, each one of its number.
 func (w *world) write(id string, after, n int) {
-	commit := journal.Commit{Aggregate: aggregate.ID{Type: topic, Value: id}, Expected: uint64(after)}
+	commit := eventlog.Commit{Aggregate: aggregate.ID{Type: topic, Value: id}, Expected: uint64(after)}
 	for i := range n {
-		commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: fmt.Appendf(nil, `{"Amount":%d}`, after+i+1)})
+		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: fmt.Appendf(nil, `{"Amount":%d}`, after+i+1)})
 	}
-	_, err := w.j.Append(context.WithoutCancel(w.t.Context()), commit)
+	_, err := eventlog.Of(w.j).Append(context.WithoutCancel(w.t.Context()), commit)
 	assert.NoError(w.t, err)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -60,11 +61,11 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster ch
 	if from.IsZero() {
 		from = start
 	}
-	query := journal.TailQuery{AggregateType: shard.Topic, Shard: shard.Number, NumbersOnly: true, Limit: estimateLimit}
+	query := eventlog.TailQuery{AggregateType: shard.Topic, Shard: shard.Number, NumbersOnly: true, Limit: estimateLimit}
 	if !from.IsZero() && from.UnixMilli() > 0 {
-		query.After = journal.CursorAt(from)
+		query.After = eventlog.CursorAt(from)
 	}
-	tail, err := g.journal.Raw().Tail(ctx, query)
+	tail, err := g.journal.Raw().TailShard(ctx, query)
 	if err != nil {
 		return Lag{}, err
 	}

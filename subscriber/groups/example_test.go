@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -47,11 +48,11 @@ func audit(ctx context.Context, refuse string) *journal.Journal {
 }
 
 func deposit(ctx context.Context, j *journal.Journal, account string, after uint64, n int) {
-	commit := journal.Commit{Aggregate: aggregate.ID{Type: "account", Value: account}, Expected: after}
+	commit := eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: account}, Expected: after}
 	for range n {
-		commit.Events = append(commit.Events, journal.Event{Type: "account.deposited.v1", Payload: []byte(`{"amount":5}`)})
+		commit.Events = append(commit.Events, eventlog.Event{Type: "account.deposited.v1", Payload: []byte(`{"amount":5}`)})
 	}
-	_, err := j.Append(ctx, commit)
+	_, err := eventlog.Of(j).Append(ctx, commit)
 	must(err)
 }
 

@@ -10,19 +10,20 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // Groups are the consumer groups of a journal. It is safe for concurrent use.
 type Groups struct {
-	journal   *journal.Journal
+	journal   eventlog.Log
 	store     *checkpoint.Store
 	elsewhere Positions // nil without WithPositions
 }
 
 // New gives the groups of a journal. It makes no round trip.
 func New(j *journal.Journal, options ...Option) *Groups {
-	g := &Groups{journal: j, store: checkpoint.New(j)}
+	g := &Groups{journal: eventlog.Of(j), store: checkpoint.New(j)}
 	for _, option := range options {
 		option(g)
 	}

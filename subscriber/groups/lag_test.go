@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -99,10 +100,10 @@ func TestTheLagIsWhatIsBetweenHeadsAndPositions(t *testing.T) {
 	require.Len(t, lag.Shards, 4)
 	for number, shard := range lag.Shards {
 		want := groups.ShardLag{Shard: number}
-		if number == s.Shard(account("a")) {
+		if number == eventlog.Of(s.Journal).Shard(account("a")) {
 			want.Events, want.Aggregates, want.Parked, want.ParkedEvents, want.Oldest = 2, 1, 1, 2, first("a", 2)
 		}
-		if number == s.Shard(account("c")) {
+		if number == eventlog.Of(s.Journal).Shard(account("c")) {
 			want.Events, want.Aggregates, want.Oldest = want.Events+3, want.Aggregates+1, first("c", 1)
 		}
 		assert.Equal(t, want, shard)
@@ -123,8 +124,8 @@ func TestEventsThatWereRemovedAreNoLag(t *testing.T) {
 		s.write(t, id, 0, 5)
 	}
 	for _, id := range []string{"truncated", "truncated below"} {
-		_, err := s.Append(t.Context(), journal.Commit{
-			Aggregate: account(id), Expected: 5, Events: []journal.Event{{Type: "deposited", Payload: []byte("{}")}},
+		_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{
+			Aggregate: account(id), Expected: 5, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("{}")}},
 			Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("{}")},
 		})
 		require.NoError(t, err)
@@ -186,7 +187,7 @@ func TestAnEventThatCannotBeReadIsALagOfUnknownAge(t *testing.T) {
 	_, err := s.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String(s.Config().Tables.Journal),
 		Item: map[string]types.AttributeValue{
-			"pkey": &types.AttributeValueMemberS{Value: journal.ShardKey(topic, 0)},
+			"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey(topic, 0)},
 			"skey": &types.AttributeValueMemberS{Value: account("x").String() + "-1"},
 		},
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -55,11 +56,11 @@ func open(t *testing.T, client journal.Client, config journal.Config) store {
 // write appends n events to an aggregate that has had events so far.
 func (s store) write(t *testing.T, id string, after, n int) {
 	t.Helper()
-	commit := journal.Commit{Aggregate: account(id), Expected: uint64(after)}
+	commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(after)}
 	for i := range n {
-		commit.Events = append(commit.Events, journal.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after+i+1)})
+		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after+i+1)})
 	}
-	_, err := s.Append(context.Background(), commit)
+	_, err := eventlog.Of(s.Journal).Append(context.Background(), commit)
 	require.NoError(t, err)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -136,7 +137,7 @@ func TestSkippedEventsAreListedByShardIdAndNumber(t *testing.T) {
 	got := s.skipped(t)
 	assert.ElementsMatch(t, want, s.skippedNames(t))
 	assert.True(t, slices.IsSortedFunc(got, func(a, b groups.SkippedEvent) int {
-		if shards := s.Shard(a.Aggregate) - s.Shard(b.Aggregate); shards != 0 {
+		if shards := eventlog.Of(s.Journal).Shard(a.Aggregate) - eventlog.Of(s.Journal).Shard(b.Aggregate); shards != 0 {
 			return shards
 		}
 		if a.Aggregate == b.Aggregate {

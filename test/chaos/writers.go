@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -155,15 +156,15 @@ func (w *writers) appendTo(ctx context.Context, thing string, events aggregate.E
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
 		return 0, err
 	}
-	c := journal.Commit{Aggregate: id, Expected: expected}
+	c := eventlog.Commit{Aggregate: id, Expected: expected}
 	for _, e := range events {
 		encoded, err := things.Encode(e)
 		if err != nil {
 			return 0, err
 		}
-		c.Events = append(c.Events, journal.Event{Type: encoded.Type, Payload: encoded.Payload})
+		c.Events = append(c.Events, eventlog.Event{Type: encoded.Type, Payload: encoded.Payload})
 	}
-	receipt, err := w.journal.Append(ctx, c)
+	receipt, err := eventlog.Of(w.journal).Append(ctx, c)
 	return receipt.Version, err
 }
 

@@ -24,6 +24,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
@@ -103,8 +104,8 @@ func (w world) with(state, n, size int) world {
 	event, err := Documents.Encode(written(size, state))
 	require.NoError(w.t, err)
 	for head := 1; n > 0; {
-		events := slices.Repeat([]journal.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
-		_, err := w.j.Append(w.t.Context(), journal.Commit{
+		events := slices.Repeat([]eventlog.Event{{Type: event.Type, Payload: event.Payload}}, min(n, 50))
+		_, err := eventlog.Of(w.j).Append(w.t.Context(), eventlog.Commit{
 			Aggregate: document, Expected: uint64(head), Events: events,
 		})
 		require.NoError(w.t, err)

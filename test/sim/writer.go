@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -44,16 +45,16 @@ func (w *writer) run(ctx context.Context) {
 func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 	p := w.world.plan
 	id := aggregate.ID{Type: pick(w.random, p.topics...), Value: fmt.Sprint("a", w.aggregate(p.aggregates))}
-	commit := journal.Commit{Aggregate: id}
+	commit := eventlog.Commit{Aggregate: id}
 	for range 1 + w.random.IntN(p.commit) {
-		commit.Events = append(commit.Events, journal.Event{ID: w.id(), Payload: []byte(`{}`)})
+		commit.Events = append(commit.Events, eventlog.Event{ID: w.id(), Payload: []byte(`{}`)})
 	}
 	for range 5 {
 		commit.Expected = w.version[id]
 		for i := range commit.Events {
 			commit.Events[i].Type = eventType(commit.Expected + 1 + uint64(i))
 		}
-		receipt, err := j.Append(ctx, commit)
+		receipt, err := eventlog.Of(j).Append(ctx, commit)
 		var conflict *journal.ConflictError
 		switch {
 		case err == nil:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -22,9 +23,9 @@ import (
 func ExampleStore_AdvanceIn() {
 	ctx := context.Background()
 	j := must(openJournal(ctx))
-	must(j.Append(ctx, journal.Commit{
+	must(eventlog.Of(j).Append(ctx, eventlog.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: "alice"},
-		Events:    []journal.Event{{Type: "deposited", Payload: []byte(`{"Amount":100}`)}},
+		Events:    []eventlog.Event{{Type: "deposited", Payload: []byte(`{"Amount":100}`)}},
 	}))
 	dir := must(os.MkdirTemp("", "totals"))
 	defer os.RemoveAll(dir)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -168,7 +169,7 @@ func TestAnImportPassesOverAnotherHistoryOnlyWhenItIsTold(t *testing.T) {
 	s.ok(t, "export", file)
 	other := setupTables(t)
 	j := other.open(t, journal.Config{})
-	_, err := j.Append(t.Context(), journal.Commit{Aggregate: account("1"), Events: []journal.Event{{ID: "mine", Type: "other"}}})
+	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: account("1"), Events: []eventlog.Event{{ID: "mine", Type: "other"}}})
 	require.NoError(t, err)
 
 	o := other.run(t, "import", file)

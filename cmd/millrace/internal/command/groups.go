@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
-	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
@@ -89,7 +88,7 @@ var groupColumns = []output.Column[groupLine]{
 }
 
 var groupShardColumns = []output.Column[groupShardLine]{
-	{Name: "SHARD", Cell: func(s groupShardLine) string { return journal.ShardKey(s.Topic, s.Shard) }},
+	{Name: "SHARD", Cell: func(s groupShardLine) string { return fmt.Sprintf("%s-%d", s.Topic, s.Shard) }},
 	{Name: "OWNER", Cell: func(s groupShardLine) string {
 		if s.Owner == 0 {
 			return "-"

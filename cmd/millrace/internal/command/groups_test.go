@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -134,9 +135,9 @@ func TestAGroupIsShownWithItsShards(t *testing.T) {
 	rows := cells(t, shards)
 	require.Len(t, rows, 4)
 	for n, row := range rows {
-		assert.Equal(t, journal.ShardKey("account", n), row["SHARD"])
+		assert.Equal(t, eventlog.ShardKey("account", n), row["SHARD"])
 		want := "0"
-		if n == j.Shard(account("2")) {
+		if n == eventlog.Of(j).Shard(account("2")) {
 			want = "2"
 		}
 		assert.Equal(t, want, row["LAG"])

@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -126,8 +127,8 @@ func (s *shell) open(t *testing.T, config journal.Config) *journal.Journal {
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 
 // deposit is an event whose payload and id tell its number.
-func deposit(id aggregate.ID, n int) journal.Event {
-	return journal.Event{
+func deposit(id aggregate.ID, n int) eventlog.Event {
+	return eventlog.Event{
 		ID: fmt.Sprintf("%s/%d", id, n), Type: "account.deposited.v1", Payload: fmt.Appendf(nil, `{"Amount": %d}`, n),
 		Metadata: aggregate.Metadata{"correlation_id": "request-1"},
 	}
@@ -136,11 +137,11 @@ func deposit(id aggregate.ID, n int) journal.Event {
 // deposits appends the events from..to to an aggregate that has those before.
 func deposits(t *testing.T, j *journal.Journal, id aggregate.ID, from, to int) {
 	t.Helper()
-	c := journal.Commit{Aggregate: id, Expected: uint64(from - 1)}
+	c := eventlog.Commit{Aggregate: id, Expected: uint64(from - 1)}
 	for n := from; n <= to; n++ {
 		c.Events = append(c.Events, deposit(id, n))
 	}
-	_, err := j.Append(t.Context(), c)
+	_, err := eventlog.Of(j).Append(t.Context(), c)
 	require.NoError(t, err)
 }
 

@@ -130,7 +130,7 @@ func (a *app) runStream(ctx context.Context, id aggregate.ID, o streamOptions) e
 
 func (a *app) printHead(j *journal.Journal, head journal.Head) error {
 	l := headLine{
-		Kind: "head", Aggregate: nameOf(head.Aggregate), Version: head.Version, Shard: j.Shard(head.Aggregate),
+		Kind: "head", Aggregate: nameOf(head.Aggregate), Version: head.Version, Shard: j.Config().Resolver.Shard(head.Aggregate, j.Shards()),
 		TruncatedBefore: head.TruncatedBefore, DeletedAt: output.Time(head.DeletedAt),
 	}
 	if s := head.Snapshot; s != nil {
@@ -143,7 +143,7 @@ func (a *app) printHead(j *journal.Journal, head journal.Head) error {
 	return a.line(l,
 		output.Field{Name: "aggregate", Value: l.Aggregate.Type + " " + l.Aggregate.Value},
 		output.Field{Name: "version", Value: output.Count(l.Version)},
-		output.Field{Name: "shard", Value: journal.ShardKey(l.Aggregate.Type, l.Shard)},
+		output.Field{Name: "shard", Value: fmt.Sprintf("%s-%d", l.Aggregate.Type, l.Shard)},
 		output.Field{Name: "snapshot", Value: l.Snapshot.String()},
 		output.Field{Name: "removed", Value: truncated},
 		output.Field{Name: "deleted", Value: l.DeletedAt},

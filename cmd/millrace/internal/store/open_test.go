@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -32,7 +33,7 @@ func TestAJournalIsOpenedByItsTableAlone(t *testing.T) {
 	j, err := journal.Open(t.Context(), client, elsewhere)
 	require.NoError(t, err)
 	id := aggregate.ID{Type: "order", Value: "1"}
-	_, err = j.Append(t.Context(), journal.Commit{Aggregate: id, Events: []journal.Event{{ID: "a", Type: "placed"}}})
+	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{{ID: "a", Type: "placed"}}})
 	require.NoError(t, err)
 
 	opened, err := store.Open(t.Context(), client, journal.Config{Tables: journal.Tables{Journal: "orders"}})
@@ -42,7 +43,7 @@ func TestAJournalIsOpenedByItsTableAlone(t *testing.T) {
 	head, err := opened.Head(t.Context(), id)
 	require.NoError(t, err)
 	assert.Equal(t, uint64(1), head.Version)
-	page, err := opened.Tail(t.Context(), journal.TailQuery{AggregateType: "order", Shard: opened.Shard(id)})
+	page, err := eventlog.Of(opened).TailShard(t.Context(), eventlog.TailQuery{AggregateType: "order", Shard: eventlog.Of(opened).Shard(id)})
 	require.NoError(t, err)
 	assert.Len(t, page.Records, 1)
 	many := 0 // enough for the index rather than keys

@@ -17,6 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/tail"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -97,9 +98,9 @@ func setup(t *testing.T) (*dynamotest.DB, *journal.Journal) {
 
 func commit(t *testing.T, j *journal.Journal, id string, expected uint64, payload int) {
 	t.Helper()
-	_, err := j.Append(t.Context(), journal.Commit{
+	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: id}, Expected: expected,
-		Events: []journal.Event{{ID: fmt.Sprintf("%s/%d", id, expected+1), Type: "counted", Payload: []byte(strings.Repeat("x", payload))}},
+		Events: []eventlog.Event{{ID: fmt.Sprintf("%s/%d", id, expected+1), Type: "counted", Payload: []byte(strings.Repeat("x", payload))}},
 	})
 	require.NoError(t, err)
 }

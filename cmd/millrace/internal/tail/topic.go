@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -35,7 +36,7 @@ type place struct {
 // shard is a logical shard and what is read of it and not yet given.
 type shard struct {
 	number int
-	cursor journal.Cursor
+	cursor eventlog.Cursor
 	ahead  []*journal.Record
 	more   bool
 }
@@ -46,9 +47,9 @@ func newTopic(c Config) *topic {
 		t.settled = c.Since
 	}
 	t.settled = t.settled.Truncate(time.Millisecond)
-	var from journal.Cursor
+	var from eventlog.Cursor
 	if !c.Since.IsZero() {
-		from = journal.CursorAt(c.Since)
+		from = eventlog.CursorAt(c.Since)
 	}
 	for n := range c.Journal.Shards() {
 		t.shards = append(t.shards, &shard{number: n, cursor: from})
@@ -108,7 +109,7 @@ func (t *topic) fill(ctx context.Context, shards []*shard, until time.Time) (cor
 		}
 		group.Go(func() error {
 			for s.more && len(s.ahead) == 0 { // a page may have nothing but what cannot be read
-				page, err := t.config.Journal.Tail(ctx, journal.TailQuery{
+				page, err := eventlog.Of(t.config.Journal).TailShard(ctx, eventlog.TailQuery{
 					AggregateType: t.config.Topic, Shard: s.number, After: s.cursor, Until: until,
 				})
 				if err != nil {
@@ -183,7 +184,7 @@ func (t *topic) trail(ctx context.Context, until time.Time, each func([]*journal
 	}
 	shards := make([]*shard, len(t.shards))
 	for i := range shards {
-		shards[i] = &shard{number: i, cursor: journal.CursorAt(t.settled), more: true}
+		shards[i] = &shard{number: i, cursor: eventlog.CursorAt(t.settled), more: true}
 	}
 	for len(shards) > 0 {
 		if _, err := t.fill(ctx, shards, until); err != nil { // the live pass has told what is corrupt

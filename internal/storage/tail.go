@@ -1,0 +1,60 @@
+package storage
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// ShardKey is the partition key of a logical shard.
+func ShardKey(aggregateType string, shard int) string {
+	return aggregateType + "-" + strconv.Itoa(shard)
+}
+
+// SortKey is the sort key of an event, and that of a head for number 0.
+func SortKey(id aggregate.ID, number uint64) string {
+	return id.Type + "-" + id.Value + "-" + strconv.FormatUint(number, 10)
+}
+
+// Cursor is a place in the tail of one logical shard: just after an event, or before all events of a millisecond where
+// SortKey is empty. The zero value is the beginning.
+type Cursor struct {
+	OccurredAt int64  // milliseconds since 1970
+	SortKey    string // of the event just before
+	// Exact is the time of that event as it is stored, where that is no whole number, which foreign writers may leave.
+	Exact string
+}
+
+// CursorAt is before all events of the time's millisecond.
+func CursorAt(t time.Time) Cursor { return Cursor{OccurredAt: t.UnixMilli()} }
+
+// CursorAfter is just after the event of that number.
+func CursorAfter(id aggregate.ID, number uint64, occurredAt time.Time) Cursor {
+	return Cursor{OccurredAt: occurredAt.UnixMilli(), SortKey: SortKey(id, number)}
+}
+
+// TailQuery asks for a page of a shard's tail.
+type TailQuery struct {
+	AggregateType string
+	Shard         int
+	After         Cursor
+	// Until leaves out what occurred later. Zero for no limit.
+	Until time.Time
+	// NumbersOnly asks for Aggregate, Number and OccurredAt alone, which makes the reply smaller but not cheaper.
+	NumbersOnly bool
+	// Limit ends the page after so many items, also those that cannot be read. 0 for as many as 1 MB has.
+	Limit int
+}
+
+// TailPage is a page of a shard's tail, in the order of the events' time.
+type TailPage[Record, Corrupt any] struct {
+	// Records have payloads as they are stored; the journal's method Decode decodes those that are needed.
+	Records []*Record
+	// Corrupt are the items that cannot be read as records.
+	Corrupt []*Corrupt
+	// Next is after the last item of the page.
+	Next Cursor
+	// More: there is another page now.
+	More bool
+}

@@ -1,0 +1,113 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// Tail yields the events of all aggregates of a type that occurred at since or later, in the order of their times, and
+// ends when it has read all of them. The zero time means from the beginning. It reads the tail index, a page of each
+// shard at a time, and costs half a read unit for each 4 KB, at least half a unit for each shard.
+//
+// It is for tools, such as a dump or a report. The index is eventually consistent and the clocks of writers differ, so
+// the newest events may be missing, and events of one aggregate may come in another order than that of their numbers.
+// Package subscriber delivers every event once and in order.
+//
+// An event that cannot be read is yielded as a nil Record with a [*CorruptItemError], an [*EncodingError] or an
+// [*EventTypeError]; the next ones follow it. Any other error ends the sequence: [ErrTableMissing], [ErrThrottled],
+// [ErrAccess], aggregate.ErrInvalidID, the context's.
+func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		if err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate(); err != nil {
+			yield(nil, err)
+			return
+		}
+		shards := make([]*shardTail, j.Shards())
+		for number := range shards {
+			shards[number] = &shardTail{number: number, more: true}
+			if !since.IsZero() {
+				shards[number].next = storage.CursorAt(since)
+			}
+		}
+		for {
+			corrupt, err := j.engine.readAhead(ctx, aggregateType, shards)
+			for _, item := range corrupt {
+				if !yield(nil, item) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			records, more := mergeTails(shards)
+			for _, stored := range records {
+				if !yield(j.engine.Decode(ctx, stored)) {
+					return
+				}
+			}
+			if !more {
+				return
+			}
+		}
+	}
+}
+
+// shardTail is a shard and the records of it that were read and not yielded yet.
+type shardTail struct {
+	number int
+	next   storage.Cursor
+	ahead  []*Record
+	more   bool
+}
+
+// readAhead reads on in each shard that has nothing ahead and may have more.
+func (j *engine) readAhead(ctx context.Context, aggregateType string, shards []*shardTail) (corrupt []*CorruptItemError, err error) {
+	for _, s := range shards {
+		for s.more && len(s.ahead) == 0 { // a page may consist of what cannot be read
+			page, err := j.TailShard(ctx, storage.TailQuery{AggregateType: aggregateType, Shard: s.number, After: s.next})
+			if err != nil {
+				return corrupt, err
+			}
+			s.ahead, s.next, s.more = page.Records, page.Next, page.More
+			corrupt = append(corrupt, page.Corrupt...)
+		}
+	}
+	return corrupt, nil
+}
+
+// mergeTails takes from all shards the records before anything that is not read yet, in the order of their times.
+func mergeTails(shards []*shardTail) (records []*Record, more bool) {
+	var limit time.Time
+	for _, s := range shards {
+		if !s.more {
+			continue
+		}
+		if last := s.ahead[len(s.ahead)-1].OccurredAt; !more || last.Before(limit) {
+			limit = last
+		}
+		more = true
+	}
+	for _, s := range shards {
+		n := len(s.ahead)
+		if more {
+			n = slices.IndexFunc(s.ahead, func(r *Record) bool { return r.OccurredAt.After(limit) })
+			if n < 0 {
+				n = len(s.ahead)
+			}
+		}
+		records = append(records, s.ahead[:n]...)
+		s.ahead = s.ahead[n:]
+	}
+	slices.SortStableFunc(records, func(a, b *Record) int {
+		return cmp.Or(a.OccurredAt.Compare(b.OccurredAt), strings.Compare(a.Aggregate.Value, b.Aggregate.Value), cmp.Compare(a.Number, b.Number))
+	})
+	return records, more
+}
