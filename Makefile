@@ -103,6 +103,16 @@ lint: ## Check style, common mistakes and formatting of all modules
 		echo "$$lint run ($$module)"; (cd $$module && $$lint run ./...); \
 	done
 
+# The version of the root that cmd/millrace requires may have no tag yet, which only releasecheck copes with.
+.PHONY: tidy
+tidy: ## Complete go.mod and go.sum of all modules
+	@set -e; for module in $(filter-out cmd/millrace,$(MODULES)); do (cd $$module && GOWORK=off go mod tidy); done
+	go run ./test/cmd/releasecheck -tidy
+
+.PHONY: release-check
+release-check: ## Rehearse a release: fetch, compile, run and install it as a stranger does
+	go run ./test/cmd/releasecheck
+
 .PHONY: bench
 bench: $(EMULATOR) ## Compare with the bare SDK doing the same work, one `ratio NAME VALUE` a line
 	$(EMULATOR) -- go run ./test/bench

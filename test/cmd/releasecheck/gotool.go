@@ -35,7 +35,7 @@ func newGoTool(ctx context.Context, own proxy) (goTool, error) {
 	return goTool{cache: configured.GOMODCACHE}.with(
 		"GOWORK=off",
 		"GOPROXY="+own.url()+","+withoutDirect(configured.GOPROXY),
-		"GONOPROXY=none", // ours are in the proxy, whatever is private otherwise
+		"GOPRIVATE=", "GONOPROXY=", // ours are in the proxy
 		"GONOSUMDB="+strings.Trim(configured.GONOSUMDB+","+rootPath, ","),
 	), nil
 }

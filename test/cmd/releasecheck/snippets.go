@@ -19,15 +19,15 @@ func goSnippets(page []byte) ([][]byte, error) {
 		}
 		snippet, after, ok := bytes.Cut(after, []byte("\n```\n"))
 		if !ok {
-			return nil, fmt.Errorf("Go snippet %d does not end", number)
+			return nil, fmt.Errorf("snippet %d does not end", number)
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), "snippet", append(snippet, '\n'), parser.ImportsOnly)
 		if err != nil {
-			return nil, fmt.Errorf("Go snippet %d is not a complete file: %w", number, err)
+			return nil, fmt.Errorf("snippet %d is not a complete file: %w", number, err)
 		}
 		for _, imported := range file.Imports {
 			if strings.Contains(imported.Path.Value+"/", "/internal/") {
-				return nil, fmt.Errorf("Go snippet %d imports %s, which users cannot", number, imported.Path.Value)
+				return nil, fmt.Errorf("snippet %d imports %s, which users cannot", number, imported.Path.Value)
 			}
 		}
 		snippets = append(snippets, append(bytes.Clone(snippet), '\n'))
