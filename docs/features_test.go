@@ -1,0 +1,61 @@
+package docs
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/archive"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+	"github.com/millrace-dev/millrace/tracing"
+)
+
+func TestThePageOfFeaturesShowsCodeThatCompiles(t *testing.T) {
+	t.Parallel()
+	source := strings.NewReplacer("_, _ = ", "", "_ = ", "").Replace(read(t, "features_test.go"))
+	quoted := 0
+	for _, block := range strings.Split(read(t, "features.md"), "```go\n")[1:] {
+		block, _, _ = strings.Cut(block, "```")
+		for line := range strings.Lines(block) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+				quoted++
+				assert.Contains(t, source, "\t"+line+"\n", "no code of this test is %q", line)
+			}
+		}
+	}
+	require.Positive(t, quoted)
+}
+
+type account struct{ Balance int }
+
+// The code of features.md. Nothing runs it.
+func _(
+	ctx context.Context, j *journal.Journal, definition aggregate.Definition[account], accounts *repository.Repository[account],
+	withdraw aggregate.Decision[account], msg *message.Message, claimAddress types.TransactWriteItem, lastMonth time.Time,
+	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
+) {
+	_, _ = accounts.Execute(ctx, "42", withdraw, repository.CommandID(msg.UUID))
+	_, _ = accounts.Execute(ctx, "42", withdraw, repository.Writes(claimAddress))
+	_, _ = accounts.LoadAsOf(ctx, "42", lastMonth)
+	_ = repository.Config{Cache: 10_000}
+	_ = definition.WithUpcasters(aggregate.Rename("account.deposited.v0", "account.deposited.v1"))
+	_ = journal.Config{Encodings: []journal.Encoding{gzip, secret}}
+	_ = journal.Config{Layout: journal.Lean}
+	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
+	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
+	_ = subscriber.Config{Failures: subscriber.Park(20), MaxNackResendSleep: 30 * time.Second}
+	_ = subscriber.Config{Failures: subscriber.Skip(20)}
+	_ = groups.New(j).Reset(ctx, "totals", "account", subscriber.Beginning(), nil)
+	router.AddMiddleware(tracing.Middleware(tracing.Config{}))
+}

@@ -1,0 +1,109 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEveryRelativeLinkLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	for _, page := range append(pages(t), "../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md") {
+		links := relativeLinks(read(t, page))
+		for _, link := range links {
+			assert.NoError(t, follow(page, link), "%s links to %s", page, link)
+		}
+	}
+}
+
+func TestALinkToNowhereIsNoticed(t *testing.T) {
+	t.Parallel()
+	page := "# A page\n[one](missing.md) [two](#a-page) [three](#no-such) [four](https://example.com/no)\n```\n[code](no.md)\n```\n"
+	links := relativeLinks(page)
+	require.Equal(t, []string{"missing.md", "#a-page", "#no-such"}, links)
+
+	file := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, os.WriteFile(file, []byte(page), 0o600))
+	require.Error(t, follow(file, links[0]))
+	require.NoError(t, follow(file, links[1]))
+	require.Error(t, follow(file, links[2]))
+}
+
+// relativeLinks are those to files of the repository and to headings, in the text outside of code blocks.
+func relativeLinks(page string) (links []string) {
+	for _, match := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose(page), -1) {
+		if !strings.Contains(match[1], "://") {
+			links = append(links, match[1])
+		}
+	}
+	return links
+}
+
+// prose is a page without its code blocks.
+func prose(page string) string {
+	var text strings.Builder
+	for n, block := range strings.Split("\n"+page, "\n```") {
+		if n%2 == 0 {
+			text.WriteString(block)
+		}
+	}
+	return text.String()
+}
+
+// follow returns an error if there is no such file, or no such heading in it.
+func follow(from, link string) error {
+	path, anchor, hasAnchor := strings.Cut(link, "#")
+	target := from
+	if path != "" {
+		target = filepath.Join(filepath.Dir(from), path)
+	}
+	if _, err := os.Stat(target); err != nil || !hasAnchor {
+		return err
+	}
+	page, err := os.ReadFile(target)
+	if err != nil {
+		return err
+	}
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(prose(string(page)), -1) {
+		if slug(heading[1]) == anchor {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no heading #%s", target, anchor)
+}
+
+// slug is the anchor that GitHub makes of a heading.
+func slug(heading string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+			return unicode.ToLower(r)
+		default:
+			return -1
+		}
+	}, heading)
+}
+
+func pages(t *testing.T) []string {
+	t.Helper()
+	names, err := filepath.Glob("*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, names)
+	return names
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(content)
+}

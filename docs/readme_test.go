@@ -1,0 +1,42 @@
+package docs
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheReadmeShowsTheQuickstartAsItIs(t *testing.T) {
+	t.Parallel()
+	program := read(t, "../examples/quickstart/main.go")
+	const marker = "<!-- examples/quickstart/main.go -->\n```go\n"
+	_, after, ok := strings.Cut(read(t, "../README.md"), marker)
+	require.True(t, ok, "README.md lacks %q", marker)
+	shown, _, _ := strings.Cut(after, "```\n")
+	assert.Equal(t, program, shown, "copy the program into README.md")
+}
+
+func TestTheReadmeAndTheQuickstartAreShort(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]int{"../README.md": 220, "../examples/quickstart/main.go": 120} {
+		assert.LessOrEqual(t, strings.Count(read(t, name), "\n"), most, "lines of %s", name)
+	}
+}
+
+func TestTheGoVersionIsThatOfTheModule(t *testing.T) {
+	t.Parallel()
+	version := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "../go.mod"))[1]
+	assert.Contains(t, read(t, "../README.md"), "needs Go "+version+" or later")
+	assert.Contains(t, read(t, "../.github/workflows/ci.yml"), "golang:"+version+"-")
+}
+
+func TestTheReadmeListsEveryPage(t *testing.T) {
+	t.Parallel()
+	readme := read(t, "../README.md")
+	for _, page := range pages(t) {
+		assert.Contains(t, readme, "(docs/"+page+")", "the index of README.md")
+	}
+}
