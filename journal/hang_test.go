@@ -2,40 +2,40 @@ package journal_test
 
 import (
 	"context"
+	"io"
 	"math"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// hanging is a connection on which no reply comes. It keeps how long each call would have waited for one, and ends the
-// call at once as the SDK does when that time is over.
+// hanging is a connection that breaks without a reply, at once rather than when the SDK stops waiting for one. It keeps
+// how long that would have been for each call.
 type hanging struct {
 	mu    sync.Mutex
 	waits []time.Duration
 }
 
-func (h *hanging) fault(ctx context.Context, call faults.Call) (any, error) {
-	wait := time.Duration(math.MaxInt64)
-	if deadline, ok := ctx.Deadline(); ok {
-		wait = time.Until(deadline)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.waits = append(h.waits, wait)
-	return nil, &smithy.OperationError{
-		ServiceID: dynamodb.ServiceID, OperationName: string(call.Operation), Err: &smithyhttp.RequestSendError{Err: context.DeadlineExceeded},
-	}
+// hang injects it for the calls of an operation.
+func (h *hanging) hang(proxy *dynamotest.Proxy, operation string, when ...dynamotest.When) {
+	when = append(when, dynamotest.On(operation))
+	proxy.Inject(dynamotest.CutConnection(), when...)
+	proxy.Inject(dynamotest.Pause(func(ctx context.Context) {
+		wait := time.Duration(math.MaxInt64)
+		if deadline, ok := ctx.Deadline(); ok {
+			wait = time.Until(deadline)
+		}
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.waits = append(h.waits, wait)
+	}), when...)
 }
 
 func TestAConnectionThatHangsHoldsACommitUpNoLongerThanItsBudget(t *testing.T) {
@@ -49,16 +49,16 @@ func TestAConnectionThatHangsHoldsACommitUpNoLongerThanItsBudget(t *testing.T) {
 			"as good as none":    {time.Nanosecond, time.Second},
 			"less than a second": {500 * time.Millisecond, time.Second},
 		} {
-			client, hung := faults.New(s.client), &hanging{}
-			j := s.through(t, client, func(c *journal.Config) { c.RetryBudget = test.budget })
-			client.Inject(faults.TransactWriteItems, faults.Times(1, hung.fault))
-			client.Inject(faults.GetItem, hung.fault)
+			proxy, hung := dynamotest.NewProxy(t, s.client), &hanging{}
+			j := s.through(t, proxy.Client(testdb.Once), func(c *journal.Config) { c.RetryBudget = test.budget })
+			hung.hang(proxy, "TransactWriteItems", dynamotest.Times(1))
+			hung.hang(proxy, "GetItem")
 
 			receipt, err := j.Append(t.Context(), one(name))
 
 			if test.budget == time.Nanosecond {
 				require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 				require.Len(t, hung.waits, 2, "the attempt, and the look for what it wrote")
 			} else {
 				require.NoError(t, err, name)
@@ -80,10 +80,10 @@ func TestALookForALostCommitThatHangsEndsWithTheBudget(t *testing.T) {
 	c := s.callersTable(t)
 	taken := item{"id": text("taken")}
 	s.put(t, c.name, taken)
-	client, hung := faults.New(s.client), &hanging{}
-	j := s.through(t, client, func(c *journal.Config) { c.RetryBudget = time.Minute })
-	client.Inject(faults.TransactWriteItems, faults.Times(1, hung.fault))
-	client.Inject(faults.GetItem, hung.fault)
+	proxy, hung := dynamotest.NewProxy(t, s.client), &hanging{}
+	j := s.through(t, proxy.Client(testdb.Once), func(c *journal.Config) { c.RetryBudget = time.Minute })
+	hung.hang(proxy, "TransactWriteItems", dynamotest.Times(1))
+	hung.hang(proxy, "GetItem")
 
 	_, err := j.Append(t.Context(), with("1", c.insert(taken)))
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -159,8 +159,9 @@ func TestAReaderAmidACommitSeesAStateThatIsNotAheadOfTheVersion(t *testing.T) {
 	for seed := range uint64(8) {
 		s, db := tearing(t, seed)
 		keep(t, s.Log, "1", 1)
-		client := faults.New(s.client)
-		reader := s.through(t, client)
+		proxy := dynamotest.NewProxy(t, s.client)
+		reader := s.through(t, proxy.Client(testdb.Once))
+		reads := proxy.Record()
 		type result struct {
 			head journal.Head
 			err  error
@@ -168,15 +169,16 @@ func TestAReaderAmidACommitSeesAStateThatIsNotAheadOfTheVersion(t *testing.T) {
 		results := make(chan result, 1)
 		db.Inject(dynamotest.Tear(func(context.Context) {
 			meets := make(chan struct{}, 1)
-			remove := client.Inject(faults.TransactGetItems, func(ctx context.Context, call faults.Call) (any, error) {
-				out, err := call.Send(ctx)
+			stop := proxy.Observe(func(c dynamotest.Call) {
+				if c.Operation != "TransactGetItems" {
+					return
+				}
 				select {
 				case meets <- struct{}{}: // the commit goes on once it has been met
 				default:
 				}
-				return out, err
 			})
-			defer remove()
+			defer stop()
 			go func() {
 				head, err := reader.Head(t.Context(), user("1"))
 				results <- result{head, err}
@@ -188,7 +190,7 @@ func TestAReaderAmidACommitSeesAStateThatIsNotAheadOfTheVersion(t *testing.T) {
 			<-meets
 		}), dynamotest.On("TransactWriteItems"))
 		for version := uint64(2); version < 8; version++ {
-			client.Reset()
+			reads.Reset()
 			keep(t, s.Log, "1", version)
 			r := <-results
 			require.NoError(t, r.err)
@@ -196,7 +198,7 @@ func TestAReaderAmidACommitSeesAStateThatIsNotAheadOfTheVersion(t *testing.T) {
 			assert.LessOrEqual(t, r.head.Snapshot.Number, r.head.Version)
 			assert.GreaterOrEqual(t, r.head.Snapshot.Number, version-1)
 			assert.Equal(t, stateAt(r.head.Snapshot.Number), r.head.Snapshot)
-			if client.Calls()[faults.TransactGetItems] > 0 {
+			if len(reads.Calls("TransactGetItems")) > 0 {
 				again++
 			}
 		}
@@ -352,24 +354,24 @@ func TestALeanHeadThatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Layout: journal.Lean})
 	keep(t, s.Log, "1", 1)
-	client := faults.New(s.client)
-	j := s.through(t, client)
-	client.Inject(faults.BatchGetItem, faults.Throttle())
+	proxy := dynamotest.NewProxy(t, s.client)
+	j := s.through(t, proxy.Client(testdb.Once))
+	throttled := proxy.Inject(dynamotest.Throttle(), dynamotest.On("BatchGetItem"))
 	_, err := j.Head(t.Context(), user("1"))
 	require.ErrorIs(t, err, journal.ErrThrottled)
 
 	// The read of what the first one showed torn fails.
-	torn := faults.New(s.client)
-	j = s.through(t, torn)
-	torn.Inject(faults.BatchGetItem, func(ctx context.Context, call faults.Call) (any, error) {
-		out, err := call.Send(ctx)
-		page := out.(*dynamodb.BatchGetItemOutput)
+	throttled.Remove()
+	torn := &meddler{Client: proxy.Client(testdb.Once)}
+	torn.batchGet = func(_ int, _ *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
+		page, err := send()
 		for table, items := range page.Responses {
 			page.Responses[table] = slices.DeleteFunc(items, func(it item) bool { return it["version"] != nil })
 		}
-		return out, err
-	})
-	torn.Inject(faults.TransactGetItems, faults.Refuse(&types.ResourceNotFoundException{}))
+		return page, err
+	}
+	j = s.through(t, torn)
+	proxy.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("TransactGetItems"))
 	_, err = j.Head(t.Context(), user("1"))
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 	require.NotErrorIs(t, err, journal.ErrNotFound)

@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -131,9 +131,9 @@ func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
 func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		id := user("1")
-		client := faults.New(s.client)
-		j := s.through(t, client, impatient)
-		client.Inject(faults.BatchWriteItem, faults.Times(4, faults.Throttle()))
+		proxy := dynamotest.NewProxy(t, s.client)
+		j := s.through(t, proxy.Client(testdb.Once), impatient)
+		proxy.Inject(dynamotest.Throttle(), dynamotest.On("BatchWriteItem"), dynamotest.Times(4))
 		listed := []uint64{}
 		for n := range uint64(4) {
 			receipt := snap(t, j, id, n, eventlog.Redundancy{Listed: listed, Keep: 1})
@@ -156,17 +156,17 @@ func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
 			listed = receipt.Redundant
 		}
 		require.Len(t, s.snapshots(t, id), 60)
-		client := faults.New(s.client)
-		j := s.through(t, client)
+		proxy := dynamotest.NewProxy(t, s.client)
+		j := s.through(t, proxy.Client(testdb.Once))
+		calls := proxy.Record()
 
-		client.Reset()
 		receipt := snap(t, j, id, 60, eventlog.Redundancy{Listed: listed, Keep: 1})
 		assert.Len(t, receipt.Redundant, 61-25, "a commit deletes no more than 25 for others")
 		assert.Len(t, receipt.Surplus, 61-25-1)
 		s.requireListed(t, id, receipt.Redundant, receipt.Redundant)
 		require.NoError(t, j.RemoveSnapshots(t.Context(), id, receipt.Surplus))
 
-		assert.Equal(t, map[faults.Operation]int{faults.TransactWriteItems: 1, faults.BatchWriteItem: 2}, client.Calls(),
+		assert.Equal(t, map[string]int{"TransactWriteItems": 1, "BatchWriteItem": 2}, calls.Counts(),
 			"35 surplus rows are two batches, and nothing is counted or listed")
 		s.requireListed(t, id, receipt.Redundant, []uint64{61})
 		for n := uint64(61); n < 64; n++ {
@@ -197,13 +197,12 @@ func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T
 	require.ErrorContains(t, err, "left 30 deletes unprocessed")
 
 	ctx, cancel := cancellable(t)
-	client := faults.New(s.client)
-	client.Inject(faults.BatchWriteItem, func(ctx context.Context, call faults.Call) (any, error) {
-		out, err := call.Send(ctx)
-		cancel()
-		return out, err
+	db.Observe(func(c dynamotest.Call) {
+		if c.Operation == "BatchWriteItem" {
+			cancel()
+		}
 	})
-	err = s.through(t, client).RemoveSnapshots(ctx, id, listed)
+	err = s.RemoveSnapshots(ctx, id, listed)
 	require.ErrorIs(t, err, context.Canceled)
 	require.NotErrorIs(t, err, journal.ErrThrottled)
 }

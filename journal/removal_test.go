@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -183,9 +183,9 @@ func TestTheHeadSaysThatEventsGoBeforeTheyGo(t *testing.T) {
 			},
 		} {
 			s.covered(t, user(name), 5)
-			client := faults.New(s.client)
-			j := s.through(t, client)
-			client.Inject(faults.UpdateItem, faults.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException"}))
+			proxy := dynamotest.NewProxy(t, s.client)
+			j := s.through(t, proxy.Client(testdb.Once))
+			proxy.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException"}), dynamotest.On("UpdateItem"))
 			require.ErrorIs(t, remove(j, user(name)), journal.ErrAccess)
 			assert.Equal(t, numbersFrom(1, 5), s.numbers(t, user(name)), "nothing goes that the head does not know of")
 		}
@@ -261,9 +261,9 @@ func TestACommitThatOvertakesADeletionWins(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.covered(t, id, 3)
-		client := faults.New(s.client)
-		j := s.through(t, client)
-		client.Inject(faults.UpdateItem, faults.Times(1, faults.Before(func() { s.write(t, id, 4, 1) })))
+		proxy := dynamotest.NewProxy(t, s.client)
+		j := s.through(t, proxy.Client(testdb.Once))
+		proxy.Inject(dynamotest.Pause(func(context.Context) { s.write(t, id, 4, 1) }), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 
 		err := j.Delete(t.Context(), id, 3, journal.Removal{})
 
@@ -279,15 +279,15 @@ func TestACommitThatOvertakesATruncationIsTakenIntoAccount(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.covered(t, id, 3)
-		client := faults.New(s.client)
-		j := s.through(t, client)
+		proxy := dynamotest.NewProxy(t, s.client)
+		j := s.through(t, proxy.Client(testdb.Once))
 		version := 3
-		overtake := func() { version++; s.write(t, id, version, 1) }
-		client.Inject(faults.UpdateItem, faults.Times(2, faults.Before(overtake)))
+		overtake := dynamotest.Pause(func(context.Context) { version++; s.write(t, id, version, 1) })
+		proxy.Inject(overtake, dynamotest.On("UpdateItem"), dynamotest.Times(2))
 		require.NoError(t, j.Truncate(t.Context(), id, 3, journal.Removal{}))
 		assert.Equal(t, numbersFrom(3, 5), s.numbers(t, id))
 
-		client.Inject(faults.UpdateItem, faults.Before(overtake))
+		proxy.Inject(overtake, dynamotest.On("UpdateItem"))
 		require.ErrorIs(t, j.Truncate(t.Context(), id, 4, journal.Removal{}), journal.ErrConflict)
 		assert.EqualValues(t, 3, s.head(t, id).TruncatedBefore)
 	})
@@ -298,12 +298,12 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.covered(t, id, 20)
-		client := faults.New(s.client)
-		client.Inject(faults.UpdateItem, faults.Times(1, faults.Before(func() {
+		proxy := dynamotest.NewProxy(t, s.client)
+		proxy.Inject(dynamotest.Pause(func(context.Context) {
 			require.NoError(t, s.Truncate(t.Context(), id, 15, journal.Removal{}))
-		})))
+		}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 
-		require.NoError(t, s.through(t, client).Truncate(t.Context(), id, 5, journal.Removal{}))
+		require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, 5, journal.Removal{}))
 
 		assert.EqualValues(t, 15, s.head(t, id).TruncatedBefore)
 		_, err := read(t, s.Log, id, 1, 20)
@@ -315,9 +315,9 @@ func TestATruncationThatEndedEarlyIsFinishedByAnyOther(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.covered(t, id, 20)
-		client := faults.New(s.client)
-		client.Inject(faults.BatchWriteItem, faults.Throttle())
-		require.ErrorIs(t, s.through(t, client).Truncate(t.Context(), id, 15, journal.Removal{}), journal.ErrThrottled)
+		proxy := dynamotest.NewProxy(t, s.client)
+		proxy.Inject(dynamotest.Throttle(), dynamotest.On("BatchWriteItem"))
+		require.ErrorIs(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), id, 15, journal.Removal{}), journal.ErrThrottled)
 		require.Equal(t, numbersFrom(1, 20), s.numbers(t, id))
 
 		require.NoError(t, s.Truncate(t.Context(), id, 5, journal.Removal{}))
@@ -335,9 +335,9 @@ func TestADeletionThatMeetsAnotherOrATruncationSucceeds(t *testing.T) {
 		} {
 			id := user(name)
 			s.covered(t, id, 5)
-			client := faults.New(s.client)
-			client.Inject(faults.UpdateItem, faults.Times(1, faults.Before(func() { require.NoError(t, meet(id)) })))
-			require.NoError(t, s.through(t, client).Delete(t.Context(), id, 5, journal.Removal{}), name)
+			proxy := dynamotest.NewProxy(t, s.client)
+			proxy.Inject(dynamotest.Pause(func(context.Context) { require.NoError(t, meet(id)) }), dynamotest.On("UpdateItem"), dynamotest.Times(1))
+			require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Delete(t.Context(), id, 5, journal.Removal{}), name)
 			assert.Empty(t, s.numbers(t, id))
 			assert.False(t, s.head(t, id).DeletedAt.IsZero())
 		}
@@ -540,10 +540,10 @@ func TestProgressIsToldAfterEachPage(t *testing.T) {
 func TestATombstoneShowsNoStateThatIsYetToBeRemoved(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 3)
-		client := faults.New(s.client)
-		client.Inject(faults.BatchWriteItem, faults.Throttle())
-		client.Inject(faults.Query, faults.Throttle())
-		require.ErrorIs(t, s.through(t, client).Delete(t.Context(), user("1"), 3, journal.Removal{}), journal.ErrThrottled)
+		proxy := dynamotest.NewProxy(t, s.client)
+		proxy.Inject(dynamotest.Throttle(), dynamotest.On("BatchWriteItem"))
+		proxy.Inject(dynamotest.Throttle(), dynamotest.On("Query"))
+		require.ErrorIs(t, s.through(t, proxy.Client(testdb.Once)).Delete(t.Context(), user("1"), 3, journal.Removal{}), journal.ErrThrottled)
 
 		head := s.head(t, user("1"))
 
@@ -555,14 +555,15 @@ func TestATombstoneShowsNoStateThatIsYetToBeRemoved(t *testing.T) {
 func TestAnEventThatIsGoneAlreadyIsNotMadeAgainByItsTimeToLive(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 3)
-		client := faults.New(s.client)
-		client.Inject(faults.UpdateItem, func(ctx context.Context, call faults.Call) (any, error) {
-			if in := call.Input.(*dynamodb.UpdateItemInput); *in.TableName == s.Config().Tables.Journal {
-				s.remove(t, *in.TableName, in.Key)
-			}
-			return call.Send(ctx)
-		})
-		require.NoError(t, s.through(t, client).Truncate(t.Context(), user("1"), 3, journal.Removal{After: 100 * 365 * 24 * time.Hour}))
+		proxy := dynamotest.NewProxy(t, s.client)
+		var key item
+		proxy.Inject(dynamotest.Pause(func(context.Context) {
+			s.remove(t, s.Config().Tables.Journal, key)
+		}), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal), dynamotest.Matching(func(_ string, in any) bool {
+			key = in.(*dynamodb.UpdateItemInput).Key
+			return true
+		}))
+		require.NoError(t, s.through(t, proxy.Client(testdb.Once)).Truncate(t.Context(), user("1"), 3, journal.Removal{After: 100 * 365 * 24 * time.Hour}))
 		assert.Len(t, s.scan(t, s.Config().Tables.Journal), 2, "event 3 and the descriptor")
 	})
 }

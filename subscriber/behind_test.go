@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -57,19 +58,18 @@ func isBehind(t *testing.T, j *journal.Journal) bool {
 func TestAnAggregateWhoseDeletionFromTheListWasNotConfirmedIsListedAgain(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	faulty, j := faults.New(client), open(t, client)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, eager(open(t, faulty)))
+	_, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
 	xs, ys := apart(messages), 0
 	first := receive(t, xs)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
 	deleted, goOn := make(chan struct{}), make(chan struct{})
-	faulty.Inject(faults.DeleteItem, faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
-		_, err := faults.LoseReply()(ctx, call)
+	faulty.Inject(dynamotest.LoseReply(), dynamotest.On("DeleteItem"), dynamotest.Times(1))
+	faulty.Inject(dynamotest.PauseReply(func(context.Context) {
 		close(deleted)
 		<-goOn
-		return nil, err
-	}))
+	}), dynamotest.On("DeleteItem"), dynamotest.Times(1))
 	first.Ack()
 	<-deleted
 
@@ -83,9 +83,9 @@ func TestAnAggregateWhoseDeletionFromTheListWasNotConfirmedIsListedAgain(t *test
 func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	faulty, j := faults.New(client), open(t, client)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	config := eager(open(t, faulty))
+	config := eager(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Park(1)
 	sub, messages := subscribe(t, config)
 	xs, ys := apart(messages), 0
@@ -94,15 +94,13 @@ func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) 
 	entered, nacked := make(chan struct{}), make(chan struct{})
 	var deleting, both atomic.Bool
 	listed := make(chan struct{}, 100)
-	faulty.Inject(faults.UpdateItem, onRow("behind/x", func(ctx context.Context, call faults.Call) (any, error) {
+	faulty.Inject(dynamotest.Pause(func(context.Context) {
 		if deleting.Load() {
 			both.Store(true)
 		}
-		out, err := call.Send(ctx)
-		listed <- struct{}{}
-		return out, err
-	}))
-	faulty.Inject(faults.DeleteItem, faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+	}), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
+	faulty.Inject(dynamotest.PauseReply(func(context.Context) { listed <- struct{}{} }), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
+	faulty.Inject(dynamotest.Pause(func(context.Context) {
 		deleting.Store(true)
 		close(entered)
 		<-nacked
@@ -110,10 +108,8 @@ func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) 
 		case <-listed: // it must not, but has time to
 		case <-time.After(200 * time.Millisecond):
 		}
-		out, err := call.Send(ctx)
-		deleting.Store(false)
-		return out, err
-	}))
+	}), dynamotest.On("DeleteItem"), dynamotest.Times(1))
+	faulty.Inject(dynamotest.PauseReply(func(context.Context) { deleting.Store(false) }), dynamotest.On("DeleteItem"), dynamotest.Times(1))
 	first.Ack()
 	<-entered
 	write(t, j, "x", 1, 1)
@@ -131,17 +127,13 @@ func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) 
 func TestTheCursorDoesNotPassAnAggregateThatCouldNotBeListed(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	faulty, j := faults.New(client), open(t, client)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	var refused atomic.Int64
-	faulty.Inject(faults.UpdateItem, onRow("behind/x", func(ctx context.Context, call faults.Call) (any, error) {
-		refused.Add(1)
-		return refuse(ctx, call)
-	}))
-	first, messages := subscribe(t, eager(open(t, faulty)))
+	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("behind/x", ""))
+	first, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
 	xs, ys := apart(messages), 0
 	occurred := record(t, receive(t, xs)).OccurredAt
-	busy(t, j, &ys, "it could not be listed", func() bool { return refused.Load() >= 5 })
+	busy(t, j, &ys, "it could not be listed", func() bool { return refused.Fired() >= 5 })
 
 	assert.False(t, progress(t, j).Cursor.After(occurred))
 	require.NoError(t, first.Close())
@@ -202,30 +194,23 @@ func TestAFormerOwnerCannotTakeOffTheListWhatTheNextOneHasTakenOver(t *testing.T
 func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	faulty, j := faults.New(client), open(t, client)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, subscriber.WithIdleStreams(eager(open(t, faulty)), 1))
+	_, messages := subscribe(t, subscriber.WithIdleStreams(eager(open(t, faulty.Client(testdb.Once))), 1))
 	xs, ys := apart(messages), 0
 	first := receive(t, xs)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
-	var refused atomic.Int64
-	mend := faulty.Inject(faults.DeleteItem, func(ctx context.Context, call faults.Call) (any, error) {
-		refused.Add(1)
-		return refuse(ctx, call)
-	})
+	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("DeleteItem"))
 	first.Ack()
-	busy(t, j, &ys, "it cannot be taken off", func() bool { return refused.Load() >= 3 })
+	busy(t, j, &ys, "it cannot be taken off", func() bool { return refused.Fired() >= 3 })
 	write(t, j, "x", 1, 1)
 	receive(t, xs) // never answered
 	cursor := progress(t, j).Cursor
 	busy(t, j, &ys, "the attempt that was under way is over", func() bool { return progress(t, j).Cursor.After(cursor) })
 	var unlisted sync.Once
 	gone := make(chan struct{})
-	faulty.Inject(faults.DeleteItem, func(ctx context.Context, call faults.Call) (any, error) {
-		unlisted.Do(func() { close(gone) })
-		return call.Send(ctx)
-	})
-	mend()
+	faulty.Inject(dynamotest.Pause(func(context.Context) { unlisted.Do(func() { close(gone) }) }), dynamotest.On("DeleteItem"))
+	refused.Remove()
 	cursor = progress(t, j).Cursor
 	busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(cursor.Add(100 * time.Millisecond)) })
 

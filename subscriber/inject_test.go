@@ -13,41 +13,37 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 var errRefused = errors.New("connection refused")
 
-func refuse(context.Context, faults.Call) (any, error) { return nil, errRefused }
-
-// onRow lets a fault happen to the updates and deletions of rows whose sort key begins with a prefix.
-func onRow(prefix string, fault faults.Fault) faults.Fault {
-	return func(ctx context.Context, call faults.Call) (any, error) {
+// onRow is the updates and deletions of rows whose sort key begins with a prefix, and of updates those whose expression
+// contains some text.
+func onRow(prefix, text string) dynamotest.When {
+	return dynamotest.Matching(func(_ string, in any) bool {
 		var key map[string]types.AttributeValue
-		switch in := call.Input.(type) {
+		switch in := in.(type) {
 		case *dynamodb.UpdateItemInput:
+			if !strings.Contains(*in.UpdateExpression, text) {
+				return false
+			}
 			key = in.Key
 		case *dynamodb.DeleteItemInput:
 			key = in.Key
 		}
-		if sort, ok := key["skey"].(*types.AttributeValueMemberS); !ok || !strings.HasPrefix(sort.Value, prefix) {
-			return call.Send(ctx)
-		}
-		return fault(ctx, call)
-	}
-}
-
-// onBeat lets a fault happen to the signs of life of members.
-func onBeat(fault faults.Fault) faults.Fault {
-	return onRow("roster", func(ctx context.Context, call faults.Call) (any, error) {
-		if in := call.Input.(*dynamodb.UpdateItemInput); !strings.HasPrefix(*in.UpdateExpression, "SET #members.#m.#beat = ") {
-			return call.Send(ctx)
-		}
-		return fault(ctx, call)
+		sort, ok := key["skey"].(*types.AttributeValueMemberS)
+		return ok && strings.HasPrefix(sort.Value, prefix)
 	})
 }
+
+// onBeat is the signs of life of members.
+func onBeat() dynamotest.When { return onRow("roster", "SET #members.#m.#beat = ") }
+
+// onStop is the write that stops a group.
+func onStop() dynamotest.When { return onRow("roster", "#stopped = ") }
 
 // at opens the tables in a process whose clock is off.
 func at(t *testing.T, client journal.Client, now func() time.Time) *journal.Journal {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -46,13 +46,13 @@ func TestAMemberThatMissesSomeBeatsKeepsItsShards(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 2)
-		faulty := faults.New(client)
-		flaky, steady := leased(t, faulty, 2*time.Second), leased(t, client, time.Second)
+		faulty := dynamotest.NewProxy(t, client)
+		flaky, steady := leased(t, faulty.Client(testdb.Once), 2*time.Second), leased(t, client, time.Second)
 		eventually(t, "they share", func() bool { return len(numbers(flaky)) == 1 && len(numbers(steady)) == 1 })
 		j := open(t, client)
 		before := roster(t, j)
 
-		faulty.Inject(faults.UpdateItem, onBeat(faults.Times(2, refuse)))
+		faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onBeat(), dynamotest.Times(2))
 		beats(t, j, 2)
 
 		after := roster(t, j)
@@ -65,15 +65,13 @@ func TestAMemberThatWaitsForAReplyToItsBeatEndsItsWorkInTime(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := create(t, 1)
-		faulty := faults.New(client)
+		faulty := dynamotest.NewProxy(t, client)
 		write(t, open(t, client), "x", 0, 1)
-		_, messages := subscribe(t, shortLease(open(t, faulty)))
+		_, messages := subscribe(t, shortLease(open(t, faulty.Client(testdb.Once))))
 		msg := receive(t, messages)
 		goOn := make(chan struct{})
-		faulty.Inject(faults.UpdateItem, onBeat(func(ctx context.Context, call faults.Call) (any, error) {
-			<-goOn // whatever its context says
-			return call.Send(ctx)
-		}))
+		hang := func(context.Context) { <-goOn } // whatever its context says
+		faulty.Inject(dynamotest.Pause(hang), dynamotest.On("UpdateItem"), onBeat())
 		defer close(goOn)
 
 		ended(t, msg)

@@ -2,7 +2,6 @@ package subscriber_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -96,12 +95,12 @@ func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
 func TestAReadThatHangsIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]struct {
-		operation faults.Operation
+		operation string
 		table     string
 	}{
-		"of an event":                {faults.GetItem, "journal"},
-		"of the progress of a shard": {faults.Query, "checkpoint"},
-		"of the tail":                {faults.Query, "journal"},
+		"of an event":                {"GetItem", "journal"},
+		"of the progress of a shard": {"Query", "checkpoint"},
+		"of the tail":                {"Query", "journal"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,37 +112,20 @@ func TestAReadThatHangsIsTriedAgain(t *testing.T) {
 				receiveAll(t, messages, 1)
 				require.NoError(t, first.Close())
 
-				faulty := faults.New(client)
-				config := quick(open(t, faulty))
-				var hung atomic.Bool
-				faulty.Inject(read.operation, func(ctx context.Context, call faults.Call) (any, error) {
-					if tableOf(call) != read.table || !hung.CompareAndSwap(false, true) {
-						return call.Send(ctx)
-					}
-					<-ctx.Done()
-					return nil, ctx.Err()
-				})
+				faulty := dynamotest.NewProxy(t, client)
+				config := quick(open(t, faulty.Client(testdb.Once)))
+				hang := dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() })
+				hung := faulty.Inject(hang, dynamotest.On(read.operation), dynamotest.Table(read.table), dynamotest.Times(1))
 				_, messages = subscribe(t, config)
 
 				assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
 				// A commit wakes it, and it reads the event, unless the tail shows that first.
-				for n := 2; read.operation == faults.GetItem && !hung.Load() && n < 1000; n++ {
+				for n := 2; read.operation == "GetItem" && hung.Fired() == 0 && n < 1000; n++ {
 					write(t, config.Journal, "x", n, 1)
 					assert.Equal(t, expect("x", n+1, n+1), receiveAll(t, messages, 1))
 				}
-				assert.True(t, hung.Load())
+				assert.Equal(t, 1, hung.Fired())
 			})
 		})
-	}
-}
-
-func tableOf(call faults.Call) string {
-	switch in := call.Input.(type) {
-	case *dynamodb.GetItemInput:
-		return *in.TableName
-	case *dynamodb.QueryInput:
-		return *in.TableName
-	default:
-		return ""
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -32,13 +33,13 @@ func (Noted) EventType() string { return "noted" }
 // readModel sums up what was noted in one item.
 type readModel struct {
 	j      *journal.Journal
-	client journal.Client
+	client *dynamodb.Client
 }
 
 func newReadModel(t *testing.T, events int) readModel {
 	t.Helper()
 	client := create(t, 1)
-	_, err := client.(*dynamodb.Client).CreateTable(t.Context(), &dynamodb.CreateTableInput{
+	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: aws.String("sums"), BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
@@ -119,7 +120,8 @@ type project func(client projection.Client, fails func(number uint64) bool) (*pr
 // consume starts a member that projects, over a client that loses every second reply to a transaction.
 func (m readModel) consume(t *testing.T, project project, policy subscriber.FailurePolicy, fails func(number uint64) bool) {
 	t.Helper()
-	client := faults.New(m.client)
+	proxy := dynamotest.NewProxy(t, m.client)
+	client := proxy.Client(testdb.Once)
 	p, err := project(client, fails)
 	require.NoError(t, err)
 	config := shortLease(open(t, client))
@@ -127,12 +129,9 @@ func (m readModel) consume(t *testing.T, project project, policy subscriber.Fail
 	_, messages := subscribe(t, config)
 	eventually(t, "it is a member", func() bool { return len(roster(t, m.j).Members) > 0 })
 	var calls atomic.Int64
-	client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
-		if calls.Add(1)%2 == 0 {
-			return call.Send(ctx)
-		}
-		return faults.LoseReply()(ctx, call)
-	})
+	proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Matching(func(string, any) bool {
+		return calls.Add(1)%2 == 1
+	}))
 	go func() {
 		for msg := range messages {
 			go answer(msg, p.Handle)

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -190,15 +190,14 @@ func TestAParkedAggregateWaitsAlsoAfterARestartAndOthersFlow(t *testing.T) {
 func TestAnEventIsNotTriedAgainBecauseTheOneBeforeItIsBeingStored(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	faulty, j := faults.New(client), open(t, client)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
 	write(t, j, "x", 0, 2)
 	storing, stored := make(chan struct{}), make(chan struct{})
-	faulty.Inject(faults.UpdateItem, onRow("position/x-0", faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+	faulty.Inject(dynamotest.Pause(func(context.Context) {
 		close(storing)
 		<-stored
-		return call.Send(ctx)
-	})))
-	config := quick(open(t, faulty))
+	}), dynamotest.On("UpdateItem"), onRow("position/x-0", ""), dynamotest.Times(1))
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Park(2)
 	_, messages := subscribe(t, config)
 	receiveAll(t, messages, 1)
@@ -266,9 +265,9 @@ func TestAGroupThatBeginsNowMissesNothingOnceSubscribeHasReturned(t *testing.T) 
 	begin := time.Now().Add(-time.Minute)
 	var clock atomic.Int64
 	clock.Store(begin.UnixMilli())
-	faulty := faults.New(client)
-	j := at(t, faulty, func() time.Time { return time.UnixMilli(clock.Load()) })
-	faulty.Inject(faults.GetItem, faults.Before(func() { clock.Store(time.Now().UnixMilli()) })) // it takes a minute to join
+	faulty := dynamotest.NewProxy(t, client)
+	j := at(t, faulty.Client(testdb.Once), func() time.Time { return time.UnixMilli(clock.Load()) })
+	faulty.Inject(dynamotest.Pause(func(context.Context) { clock.Store(time.Now().UnixMilli()) }), dynamotest.On("GetItem")) // it takes a minute to join
 
 	_, messages := subscribe(t, with(quick(j), "now", subscriber.Now()))
 	write(t, at(t, client, func() time.Time { return begin.Add(time.Second) }), "x", 0, 1)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -32,7 +33,7 @@ func setup(t *testing.T, shards int) *journal.Journal {
 	return open(t, create(t, shards))
 }
 
-func create(t *testing.T, shards int) journal.Client {
+func create(t *testing.T, shards int) *dynamodb.Client {
 	t.Helper()
 	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))

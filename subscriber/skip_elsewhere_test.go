@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -119,10 +120,11 @@ func TestTheRecordOfAnEventThatAnotherMemberHasTakenOverIsWithdrawn(t *testing.T
 func TestWhoIsFencedByAnotherStoreWritesNoRecord(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	j, faulty := open(t, client), faults.New(client)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 1)
 	store := &memory{rows: map[string]struct{ epoch, position uint64 }{}}
-	config := quick(open(t, faulty))
+	recording := faulty.Record()
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Positions, config.Failures = store, subscriber.Skip(1)
 	_, messages := subscribe(t, config)
 	msg := receive(t, messages)
@@ -131,6 +133,6 @@ func TestWhoIsFencedByAnotherStoreWritesNoRecord(t *testing.T) {
 	msg.Nack()
 
 	eventually(t, "it gives the shard up", func() bool { return roster(t, j).Epochs[0] > 1 })
-	assert.Zero(t, faulty.Calls()[faults.PutItem])
+	assert.Empty(t, recording.Calls("PutItem"))
 	assert.Empty(t, skipped(t, j))
 }

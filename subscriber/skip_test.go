@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -127,22 +128,22 @@ func TestASkipMovesThePositionFromWhereItIsStored(t *testing.T) {
 
 func TestAnEventIsSkippedOnceThoughTheWriteOfThatFails(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]faults.Fault{
-		"replies are lost":   faults.LoseReply(),
-		"nothing gets there": refuse,
-		"transactions meet":  faults.TransactionConflict(),
+	for name, fault := range map[string]dynamotest.Fault{
+		"replies are lost":   dynamotest.LoseReply(),
+		"nothing gets there": dynamotest.CutConnection(),
+		"transactions meet":  dynamotest.Conflict(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := create(t, 1)
-			j, faulty := open(t, client), faults.New(client)
+			j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 			write(t, j, "x", 0, 3)
-			config := quick(open(t, faulty))
+			config := quick(open(t, faulty.Client(testdb.Once)))
 			config.Failures = subscriber.Skip(2)
 			sub, messages := subscribe(t, config)
 
 			receiveAll(t, messages, 1) // the roster is made by then, which takes a transaction too
-			faulty.Inject(faults.TransactWriteItems, faults.Times(2, fault))
+			faulty.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 			nack(t, messages, "x/2", 2)
 			assert.Equal(t, expect("x", 3, 3), receiveAll(t, messages, 1), "it does not come again")
 
@@ -155,13 +156,13 @@ func TestAnEventIsSkippedOnceThoughTheWriteOfThatFails(t *testing.T) {
 func TestAnEventWhoseRecordCannotBeWrittenComesAgainAfterARestart(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	j, faulty := open(t, client), faults.New(client)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 2)
-	config := quick(open(t, faulty))
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Skip(1)
 	sub, messages := subscribe(t, config)
 	msg := receive(t, messages)
-	faulty.Inject(faults.TransactWriteItems, refuse)
+	faulty.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"))
 	msg.Nack()
 	eventually(t, "it has tried", func() bool { return sub.Stats().Failures > 0 })
 	require.NoError(t, sub.Close())
@@ -182,15 +183,17 @@ func TestAnEventThatWasHandledAfterAllIsNotGivenUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := create(t, 1)
-			j, faulty := open(t, client), faults.New(client)
+			j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 			write(t, j, "x", 0, 2)
-			config := quick(open(t, faulty))
+			config := quick(open(t, faulty.Client(testdb.Once)))
 			config.Failures = policy
 			sub, messages := subscribe(t, config)
 			msg := receive(t, messages)
 			position, _ := subscriber.PositionFromContext(msg.Context())
-			faulty.Inject(faults.TransactWriteItems, faults.Times(1, faults.LoseReply()))
-			require.Error(t, position.Commit(msg.Context(), func(ctx context.Context, a subscriber.Advance) error { return transact(ctx, faulty, a) }))
+			faulty.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+			require.Error(t, position.Commit(msg.Context(), func(ctx context.Context, a subscriber.Advance) error {
+				return transact(ctx, faulty.Client(testdb.Once), a)
+			}))
 			msg.Nack()
 
 			assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
@@ -269,20 +272,19 @@ func TestCloseDoesNotWaitForAHandlersTransactionThatHangs(t *testing.T) {
 func TestAMemberThatLostItsShardSkipsNothing(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	j, faulty := open(t, client), faults.New(client)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 2)
-	config := quick(open(t, faulty))
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Skip(1)
 	sub, messages := subscribe(t, config)
 	msg := receive(t, messages)
-	entered, goOn, late := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	faulty.Inject(faults.TransactWriteItems, faults.Times(1, func(_ context.Context, call faults.Call) (any, error) {
+	entered, goOn := make(chan struct{}), make(chan struct{})
+	faulty.Inject(dynamotest.Pause(func(context.Context) {
 		close(entered)
 		<-goOn
-		out, err := call.Send(context.Background()) // it arrives, though nobody waits for it any more
-		late <- err
-		return out, err
-	}))
+	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	late := faulty.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	recording := faulty.Record()
 	msg.Nack()
 	<-entered
 	takeAway(t, j)
@@ -291,7 +293,10 @@ func TestAMemberThatLostItsShardSkipsNothing(t *testing.T) {
 	require.Equal(t, "x/1", string(again.Payload), "the next owner has it")
 
 	close(goOn)
-	require.Error(t, <-late)
+	eventually(t, "the write arrives, though nobody waits for it any more", func() bool { return late.Arrive() == 1 })
+	for _, call := range recording.Calls("TransactWriteItems") {
+		require.Error(t, call.Err)
+	}
 	again.Ack()
 	assert.Equal(t, expect("x", 2, 2), receiveAll(t, others, 1))
 	assert.Empty(t, skipped(t, j))
@@ -301,20 +306,19 @@ func TestAMemberThatLostItsShardSkipsNothing(t *testing.T) {
 func TestWhatWasSkippedStaysSkippedWhenTheMemberDiesBeforeTheReply(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	j, faulty := open(t, client), faults.New(client)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 2)
-	config := quick(open(t, faulty))
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Skip(1)
 	_, messages := subscribe(t, config)
 	msg := receive(t, messages)
 	done, goOn := make(chan struct{}), make(chan struct{})
 	defer close(goOn)
-	faulty.Inject(faults.TransactWriteItems, faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
-		_, err := faults.LoseReply()(ctx, call)
+	faulty.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	faulty.Inject(dynamotest.PauseReply(func(context.Context) {
 		close(done)
 		<-goOn
-		return nil, err
-	}))
+	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	msg.Nack()
 	<-done
 	takeAway(t, j)

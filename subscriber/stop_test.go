@@ -2,30 +2,19 @@ package subscriber_test
 
 import (
 	"context"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
-
-// onStop lets a fault happen to the write that stops a group.
-func onStop(fault faults.Fault) faults.Fault {
-	return onRow("roster", func(ctx context.Context, call faults.Call) (any, error) {
-		if in := call.Input.(*dynamodb.UpdateItemInput); !strings.Contains(*in.UpdateExpression, "#stopped = ") {
-			return call.Send(ctx)
-		}
-		return fault(ctx, call)
-	})
-}
 
 // state reads the group.
 func state(t *testing.T, j *journal.Journal) groups.Group {
@@ -115,17 +104,16 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 func TestAGroupThatWasStoppedAndResumedAtOnceIsNotStoppedByARepeatedWrite(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	j, faulty := open(t, client), faults.New(client)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 1)
-	config := quick(open(t, faulty))
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Stop(2)
 	_, messages := subscribe(t, config)
-	faulty.Inject(faults.UpdateItem, onStop(faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
-		_, err := faults.LoseReply()(ctx, call)
+	faulty.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
+	faulty.Inject(dynamotest.PauseReply(func(ctx context.Context) {
 		assert.True(t, state(t, j).Paused, "it was done")
 		assert.NoError(t, groups.New(j).Resume(ctx, "group", topic))
-		return nil, err
-	})))
+	}), dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 	nack(t, messages, "x/1", 2)
 
 	again := receive(t, messages)
@@ -139,12 +127,12 @@ func TestAGroupThatWasStoppedAndResumedAtOnceIsNotStoppedByARepeatedWrite(t *tes
 func TestAGroupIsStoppedOnceThoughRepliesAreLost(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	j, faulty := open(t, client), faults.New(client)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 1)
-	config := quick(open(t, faulty))
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Stop(2)
 	sub, messages := subscribe(t, config)
-	faulty.Inject(faults.UpdateItem, onStop(faults.Times(1, faults.LoseReply())))
+	faulty.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 	nack(t, messages, "x/1", 2)
 
 	atRest(t, j)
@@ -171,15 +159,13 @@ func TestWhoHasNoSayAnyMoreStopsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := create(t, 1)
-			j, faulty := open(t, client), faults.New(client)
+			j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 			write(t, j, "x", 0, 1)
-			config := shortLease(open(t, faulty))
+			config := shortLease(open(t, faulty.Client(testdb.Once)))
 			config.Failures = subscriber.Stop(1)
 			sub, messages := subscribe(t, config)
-			faulty.Inject(faults.UpdateItem, onStop(faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
-				interfere(t, j, groups.New(j))
-				return call.Send(ctx)
-			})))
+			meanwhile := dynamotest.Pause(func(context.Context) { interfere(t, j, groups.New(j)) })
+			faulty.Inject(meanwhile, dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 			nack(t, messages, "x/1", 1)
 
 			assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1), "it comes again")
@@ -192,15 +178,14 @@ func TestWhoHasNoSayAnyMoreStopsNothing(t *testing.T) {
 func TestAGroupThatAnOperatorHasPausedMeanwhileIsPausedByThem(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
-	j, faulty := open(t, client), faults.New(client)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
 	write(t, j, "x", 0, 1)
-	config := quick(open(t, faulty))
+	config := quick(open(t, faulty.Client(testdb.Once)))
 	config.Failures = subscriber.Stop(1)
 	sub, messages := subscribe(t, config)
-	faulty.Inject(faults.UpdateItem, onStop(faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
+	faulty.Inject(dynamotest.Pause(func(ctx context.Context) {
 		assert.NoError(t, groups.New(j).Pause(ctx, "group", topic))
-		return call.Send(ctx)
-	})))
+	}), dynamotest.On("UpdateItem"), onStop(), dynamotest.Times(1))
 	nack(t, messages, "x/1", 1)
 
 	atRest(t, j)

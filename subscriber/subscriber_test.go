@@ -629,7 +629,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	_, err = sub.Subscribe(t.Context(), strings.Repeat("t", 2000))
 	require.ErrorIs(t, err, aggregate.ErrInvalidID)
 
-	_, err = client.(*dynamodb.Client).DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: ptr("checkpoint")})
+	_, err = client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: ptr("checkpoint")})
 	require.NoError(t, err)
 	_, err = sub.Subscribe(t.Context(), topic)
 	require.ErrorIs(t, err, journal.ErrTableMissing)

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
 )
 
 func TestAnOperatorEditsUnderAnEpochOfItsOwnAndFreesTheShard(t *testing.T) {
@@ -83,13 +83,11 @@ func TestAShardWasKeptThoughTheReplyThatItIsFreeWasLost(t *testing.T) {
 	s := setup(t, 1)
 	s.create(t, []int{0})
 	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
-		s.client.Inject(faults.UpdateItem, faults.Times(1, func(ctx context.Context, call faults.Call) (any, error) {
-			_, err := call.Send(ctx)
-			require.NoError(t, err)
-			_, err = s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Take(1, []int{0}), nil })
-			require.NoError(t, err)
-			return call.Send(ctx)
-		}))
+		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), dynamotest.Times(1))
+		s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
+			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Take(1, []int{0}), nil })
+			assert.NoError(t, err)
+		}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
 		return nil
 	})
 	require.NoError(t, err)
@@ -101,7 +99,7 @@ func TestAnEditStandsWhereTheShardCannotBeFreed(t *testing.T) {
 	s := setup(t, 1)
 	s.create(t)
 	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
-		s.client.Inject(faults.UpdateItem, faults.Throttle())
+		s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"))
 		return nil
 	})
 	require.NoError(t, err)
@@ -113,7 +111,7 @@ func TestAnOperatorThatCannotTellWhetherItKeptTheShardSaysSo(t *testing.T) {
 	s := setup(t, 1)
 	s.create(t)
 	err := s.Operate(t.Context(), key, 0, func(context.Context, checkpoint.Shard, checkpoint.Roster) error {
-		s.client.Inject(faults.GetItem, faults.Throttle())
+		s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
 		return nil
 	})
 	require.ErrorContains(t, err, "tell whether shard 0 was kept")

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -67,7 +67,7 @@ func TestAFirstPositionNeedsNoClaimAndYieldsToOne(t *testing.T) {
 func TestAnAdvanceWhoseReplyWasLostHasTakenPlace(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	s.client.Inject(faults.UpdateItem, twice)
+	s.loseFirst("UpdateItem")
 	s.claim(t, group, 1)
 	require.NoError(t, s.Advance(t.Context(), group, x, 1, 0, 3))
 	require.NoError(t, s.Advance(t.Context(), group, x, 1, 3, 4))
@@ -129,7 +129,7 @@ func TestPositionsAreReadByTheHundredAndToTheLast(t *testing.T) {
 	}
 	_, _, err := s.Claim(t.Context(), group, x, 1) // without a position
 	require.NoError(t, err)
-	s.client.Inject(faults.BatchGetItem, faults.Times(2, partly(30)))
+	s.proxy.Inject(dynamotest.Unprocessed(70), dynamotest.On("BatchGetItem"), dynamotest.Times(2))
 
 	positions, err := s.Positions(t.Context(), shard, ids, true)
 

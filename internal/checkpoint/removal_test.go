@@ -2,8 +2,8 @@ package checkpoint_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"testing"
 	"time"
 
@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 // corruptHead leaves a head without a version.
@@ -39,7 +40,7 @@ func TestAShardIsRemovedToTheLastRowThoughDynamoDBLeavesSome(t *testing.T) {
 	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(1), time.UnixMilli(1)))
 	next := checkpoint.Group{Name: "group", Resets: 1}
 	require.NoError(t, s.PutPosition(t.Context(), next, x, 1, 1))
-	s.client.Inject(faults.BatchWriteItem, faults.Times(3, partly(7)))
+	s.proxy.Inject(dynamotest.Unprocessed(18), dynamotest.On("BatchWriteItem"), dynamotest.Times(3))
 	removed := 0
 
 	require.NoError(t, s.RemoveShard(t.Context(), shard, func(rows int) { removed += rows }))
@@ -66,17 +67,18 @@ func TestTheRosterOfAnotherTopicIsNotRemovedWithAShard(t *testing.T) {
 
 func TestARemovalThatCannotGoOnEnds(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 1)
+	s := setup(t, 1, testdb.Once)
 	require.NoError(t, s.PutPosition(t.Context(), group, x, 1, 1))
-	broken := errors.New("the cable was cut")
-	remove := s.client.Inject(faults.BatchWriteItem, func(context.Context, faults.Call) (any, error) { return nil, broken })
-	require.ErrorIs(t, s.RemoveShard(t.Context(), shard, func(int) {}), broken)
-	remove()
+	cut := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"))
+	require.ErrorIs(t, s.RemoveShard(t.Context(), shard, func(int) {}), io.ErrUnexpectedEOF)
+	cut.Remove()
 	ctx, cancel := context.WithCancel(t.Context())
-	s.client.Inject(faults.BatchWriteItem, func(_ context.Context, call faults.Call) (any, error) {
-		defer cancel()
-		left := call.Input.(*dynamodb.BatchWriteItemInput).RequestItems
-		return &dynamodb.BatchWriteItemOutput{UnprocessedItems: left}, nil
+	defer cancel()
+	s.proxy.Inject(dynamotest.Unprocessed(25), dynamotest.On("BatchWriteItem"))
+	s.proxy.Observe(func(c dynamotest.Call) {
+		if c.Operation == "BatchWriteItem" {
+			cancel()
+		}
 	})
 	require.ErrorIs(t, s.RemoveShard(ctx, shard, func(int) {}), context.Canceled)
 }

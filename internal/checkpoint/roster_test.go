@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -149,8 +149,8 @@ func TestAMemberOfAGroupThatWasRemovedIsNoneOfTheNextOfThatName(t *testing.T) {
 func TestALostReplyIsNotTakenForAChangeOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	s.client.Inject(faults.UpdateItem, twice)
-	s.client.Inject(faults.TransactWriteItems, twice)
+	s.loseFirst("UpdateItem")
+	s.loseFirst("TransactWriteItems")
 	seen := s.create(t, []int{0})
 
 	seen, err := s.ChangeRoster(t.Context(), key, seen, seen.Release(1, []int{0}))
@@ -270,7 +270,7 @@ func TestACorruptRosterIsCalledThat(t *testing.T) {
 func TestARosterIsSoughtInATableThatIsThere(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	s.client.Inject(faults.GetItem, faults.Refuse(&types.ResourceNotFoundException{}))
+	s.proxy.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("GetItem"))
 	_, err := s.ReadRoster(t.Context(), key)
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 }

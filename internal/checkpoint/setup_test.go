@@ -1,7 +1,6 @@
 package checkpoint_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -30,16 +29,18 @@ func account(value string) aggregate.ID { return aggregate.ID{Type: "account", V
 type store struct {
 	*checkpoint.Store
 	journal *journal.Journal
-	client  *faults.Client
+	client  *dynamodb.Client
+	proxy   *dynamotest.Proxy // between client and the database
 }
 
-func setup(t *testing.T, shards int) store {
+func setup(t *testing.T, shards int, options ...func(*dynamodb.Options)) store {
 	t.Helper()
-	client := faults.New(testdb.Client(t))
+	proxy := dynamotest.NewProxy(t, testdb.Client(t))
+	client := proxy.Client(options...)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
-	return store{checkpoint.New(j), j, client}
+	return store{checkpoint.New(j), j, client, proxy}
 }
 
 // create makes a group of some members, which have taken shards as they are given.
@@ -102,47 +103,13 @@ func (s store) rows(t *testing.T, partition string) int {
 	return int(out.Count)
 }
 
-// twice makes a call two times, as the SDK does when the reply to its first attempt is lost.
-func twice(ctx context.Context, call faults.Call) (any, error) {
-	if _, err := call.Send(ctx); err != nil {
-		return nil, err
-	}
-	return call.Send(ctx)
-}
-
-// partly has a batch do its first n rows and leave the rest, as DynamoDB may.
-func partly(n int) faults.Fault {
-	return func(ctx context.Context, call faults.Call) (any, error) {
-		switch in := call.Input.(type) {
-		case *dynamodb.BatchGetItemInput:
-			left := map[string]types.KeysAndAttributes{}
-			for table, request := range in.RequestItems {
-				if len(request.Keys) > n {
-					rest := request
-					rest.Keys, request.Keys = request.Keys[n:], request.Keys[:n]
-					left[table], in.RequestItems[table] = rest, request
-				}
-			}
-			out, err := call.Send(ctx)
-			if err == nil {
-				out.(*dynamodb.BatchGetItemOutput).UnprocessedKeys = left
-			}
-			return out, err
-		case *dynamodb.BatchWriteItemInput:
-			left := map[string][]types.WriteRequest{}
-			for table, requests := range in.RequestItems {
-				if len(requests) > n {
-					left[table], in.RequestItems[table] = requests[n:], requests[:n]
-				}
-			}
-			out, err := call.Send(ctx)
-			if err == nil {
-				out.(*dynamodb.BatchWriteItemOutput).UnprocessedItems = left
-			}
-			return out, err
-		}
-		return call.Send(ctx)
-	}
+// loseFirst has the SDK send each call two times, as the reply to its first attempt is lost.
+func (s store) loseFirst(operation string) {
+	calls := 0
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On(operation), dynamotest.Matching(func(string, any) bool {
+		calls++
+		return calls%2 == 1
+	}))
 }
 
 func number(n string) types.AttributeValue { return &types.AttributeValueMemberN{Value: n} }

@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
 // skip skips an event under an epoch, from a position.
@@ -78,8 +79,8 @@ func TestWhoIsFencedLeavesNoRecord(t *testing.T) {
 // Where the position was moved by an earlier attempt of the same owner nobody has taken over. It is to be read again.
 func TestASkipThatWasDoneBeforeIsNoFencing(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 1)
-	s.client.Inject(faults.TransactWriteItems, faults.Times(1, faults.LoseReply()))
+	s := setup(t, 1, testdb.Once)
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	require.Error(t, s.skip(t, x, 1, 0, 1))
 
 	err := s.skip(t, x, 1, 0, 1)

@@ -3,6 +3,11 @@
 //
 //	client := testdb.Client(t)
 //
+// Faults come from a dynamotest.Proxy in front of it:
+//
+//	proxy := dynamotest.NewProxy(t, testdb.Client(t))
+//	client := proxy.Client(testdb.Once)
+//
 // So `go test ./...` needs nothing but Go and takes seconds, and `make test` runs the same tests on both. A test that
 // is about one of the two asks for it: dynamotest.New or dynamolocaltest.Client.
 package testdb
@@ -10,6 +15,7 @@ package testdb
 import (
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/dynamotest"
@@ -25,6 +31,9 @@ func Client(t testing.TB) *dynamodb.Client {
 	}
 	return dynamotest.New(t).Client()
 }
+
+// Once is an option of a client that sends each request once, so that what a fault does reaches the caller.
+func Once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
 // IsLocal tells whether Client gives DynamoDB Local.
 func IsLocal() bool { return dynamolocal.EndpointFromEnv() != "" }

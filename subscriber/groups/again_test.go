@@ -2,15 +2,19 @@ package groups_test
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -28,11 +32,12 @@ var (
 	rivalsWork = checkpoint.Key{Group: group, Topic: topic}
 )
 
-// newRival has the group on one shard, whose member is the rival, x with three events, and an operator whose client can be given faults.
-func newRival(t *testing.T) (r *rival, operator store, client *faults.Client) {
+// newRival has the group on one shard, whose member is the rival, x with three events, and an operator with a wire of its own.
+func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 	t.Helper()
 	raw := create(t, 1)
-	client = faults.New(raw)
+	w = &wire{next: raw.Options().HTTPClient, before: func() {}, after: func() bool { return false }}
+	client := dynamodb.New(raw.Options(), func(o *dynamodb.Options) { o.HTTPClient = w })
 	r = &rival{store: open(t, raw, journal.Config{})}
 	r.rows = checkpoint.New(r.Journal)
 	roster, member := checkpoint.NewRoster(1, time.Time{}).Join(checkpoint.Member{})
@@ -40,7 +45,7 @@ func newRival(t *testing.T) (r *rival, operator store, client *faults.Client) {
 	require.NoError(t, err)
 	r.member = member
 	r.write(t, "x", 0, 3)
-	return r, open(t, client, journal.Config{}), client
+	return r, open(t, client, journal.Config{}), w
 }
 
 // takeOver takes the shard, unless it has done so before, and claims x, which stands where the rival thinks.
@@ -79,17 +84,26 @@ func (r *rival) left(t *testing.T) bool {
 	return len(g.Members) == 1
 }
 
-// after has something done after each write that succeeds. Where that tells so the reply is lost, and the call made again.
-func after(client *faults.Client, do func() (lost bool)) {
-	fault := func(ctx context.Context, call faults.Call) (any, error) {
-		out, err := call.Send(ctx)
-		if err == nil && do() {
-			return call.Send(ctx)
-		}
-		return out, err
+// wire is the operator's way to the database.
+type wire struct {
+	next   aws.HTTPClient
+	before func()             // is called before each transaction
+	after  func() (lost bool) // is called after each write that succeeds; if it reports so, the reply is lost and the SDK sends it again
+}
+
+// Do sends a request.
+func (w *wire) Do(request *http.Request) (*http.Response, error) {
+	_, operation, _ := strings.Cut(request.Header.Get("X-Amz-Target"), ".")
+	if operation == "TransactWriteItems" {
+		w.before()
 	}
-	client.Inject(faults.UpdateItem, fault)
-	client.Inject(faults.TransactWriteItems, fault)
+	response, err := w.next.Do(request)
+	writes := operation == "TransactWriteItems" || operation == "UpdateItem"
+	if err == nil && writes && response.StatusCode == http.StatusOK && w.after() {
+		_ = response.Body.Close()
+		return nil, io.ErrUnexpectedEOF
+	}
+	return response, err
 }
 
 func TestAnAggregateIsPutBackOnceWhateverComesBetween(t *testing.T) {
@@ -105,16 +119,16 @@ func TestAnAggregateIsPutBackOnceWhateverComesBetween(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, operator, client := newRival(t)
+			r, operator, w := newRival(t)
 			require.NoError(t, r.ResetAggregate(t.Context(), group, account("x"), 3))
 			did := false
-			after(client, func() bool {
+			w.after = func() bool {
 				if did || !c.when(t, r) {
 					return false
 				}
 				did = r.takeOver(t, 0, func(epoch uint64) { r.handle(t, epoch, 0, 3) })
 				return c.lost
-			})
+			}
 
 			require.NoError(t, operator.ResetAggregate(t.Context(), group, account("x"), 0))
 
@@ -129,11 +143,11 @@ func TestAnAggregateIsPutBackOnceWhateverComesBetween(t *testing.T) {
 
 func TestARecordOfAnEventThatIsSkippedAfterAResetStays(t *testing.T) {
 	t.Parallel()
-	r, operator, client := newRival(t)
+	r, operator, w := newRival(t)
 	require.NoError(t, r.Skip(t.Context(), group, account("x"), 1))
 	require.NoError(t, r.Skip(t.Context(), group, account("x"), 2))
 	taken := false
-	after(client, func() bool {
+	w.after = func() bool {
 		if r.position(t) == 0 && !taken {
 			taken = r.takeOver(t, 0, func(epoch uint64) {
 				r.handle(t, epoch, 0, 1)
@@ -143,7 +157,7 @@ func TestARecordOfAnEventThatIsSkippedAfterAResetStays(t *testing.T) {
 			})
 		}
 		return false
-	})
+	}
 
 	require.NoError(t, operator.ResetAggregate(t.Context(), group, account("x"), 0))
 
@@ -158,15 +172,15 @@ func TestASkipThatWasDoneIsNotToldAsRefused(t *testing.T) {
 	for name, lost := range map[string]bool{"a member takes over": false, "the reply to freeing the shard is lost": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, operator, client := newRival(t)
+			r, operator, w := newRival(t)
 			did := false
-			after(client, func() bool {
+			w.after = func() bool {
 				if did || r.position(t) != 1 || lost && !r.left(t) {
 					return false
 				}
 				did = r.takeOver(t, 1, func(epoch uint64) { r.handle(t, epoch, 1, 2) })
 				return lost
-			})
+			}
 
 			require.NoError(t, operator.Skip(t.Context(), group, account("x"), 1))
 
@@ -179,10 +193,10 @@ func TestASkipThatWasDoneIsNotToldAsRefused(t *testing.T) {
 
 func TestAnEventThatAMemberHandlesMeanwhileIsNotRecordedAsSkipped(t *testing.T) {
 	t.Parallel()
-	r, operator, client := newRival(t)
-	client.Inject(faults.TransactWriteItems, faults.Before(func() {
+	r, operator, w := newRival(t)
+	w.before = func() {
 		r.takeOver(t, 0, func(epoch uint64) { r.handle(t, epoch, 0, 1) })
-	}))
+	}
 
 	err := operator.Skip(t.Context(), group, account("x"), 1)
 

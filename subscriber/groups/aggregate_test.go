@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -186,29 +187,23 @@ func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 
 func TestAnEditIsDoneAgainWhereTheShardWasTakenAwayMeanwhile(t *testing.T) {
 	t.Parallel()
-	client := faults.New(create(t, 1))
-	s := open(t, client, journal.Config{})
+	proxy := dynamotest.NewProxy(t, create(t, 1))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.write(t, "x", 0, 3)
 	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
 	roster, member := checkpoint.NewRoster(1, time.Time{}).Join(checkpoint.Member{})
 	_, err := store.ChangeRoster(t.Context(), k, checkpoint.Roster{}, roster)
 	require.NoError(t, err)
-	taken := 0
-	client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
-		out, err := call.Send(ctx)
-		if taken == 0 {
-			taken++
-			_, err := store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
-				return r.Take(member, []int{0}), nil
-			})
-			require.NoError(t, err)
-		}
-		return out, err
-	})
+	taken := proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) {
+		_, err := store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+			return r.Take(member, []int{0}), nil
+		})
+		assert.NoError(t, err)
+	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
 
-	assert.Equal(t, 1, taken)
+	assert.Equal(t, 1, taken.Fired())
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the operator's, the member's, the operator's")

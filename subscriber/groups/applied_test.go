@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -31,13 +31,13 @@ func TestAReaderWaitsUntilAnEventIsApplied(t *testing.T) {
 	second := receive(t, messages)
 	impatient, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	looking := faults.New(client)
-	looking.Inject(faults.BatchGetItem, func(ctx context.Context, call faults.Call) (any, error) {
-		out, err := call.Send(ctx)
-		cancel() // one look is all it has time for
-		return out, err
+	looking := dynamotest.NewProxy(t, client)
+	looking.Observe(func(c dynamotest.Call) {
+		if c.Operation == "BatchGetItem" {
+			cancel() // one look is all it has time for
+		}
 	})
-	err = open(t, looking, journal.Config{}).WaitApplied(impatient, group, account("a"), 2)
+	err = open(t, looking.Client(), journal.Config{}).WaitApplied(impatient, group, account("a"), 2)
 	require.ErrorIs(t, err, groups.ErrNotApplied)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, `event 2 of account-a by group "group", which is at 1`)

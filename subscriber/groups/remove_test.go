@@ -2,15 +2,16 @@ package groups_test
 
 import (
 	"context"
-	"errors"
+	"io"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -76,37 +77,36 @@ func TestAForcedRemovalHasLiveMembersBeginAnew(t *testing.T) {
 
 func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {
 	t.Parallel()
-	client := faults.New(create(t, 2))
-	s := open(t, client, journal.Config{})
+	proxy := dynamotest.NewProxy(t, create(t, 2))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.begin(t, time.Time{})
 	s.acked(t, "x", 3)
-	broken := errors.New("the cable was cut")
-	remove := client.Inject(faults.BatchWriteItem, func(context.Context, faults.Call) (any, error) { return nil, broken })
+	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"))
 
-	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), broken)
+	require.ErrorIs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), io.ErrUnexpectedEOF)
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
 	assert.True(t, g.Paused, "nobody begins to work on it")
 
-	remove()
+	cut.Remove()
 	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{}))
 	assert.Len(t, s.rows(t), 1)
 }
 
 func TestAMemberThatJoinsDuringARemovalEndsIt(t *testing.T) {
 	t.Parallel()
-	client := faults.New(create(t, 1))
-	s := open(t, client, journal.Config{})
+	proxy := dynamotest.NewProxy(t, create(t, 1))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.begin(t, time.Time{})
 	s.acked(t, "x", 3)
 	store, k := checkpoint.New(s.Journal), checkpoint.Key{Group: group, Topic: topic}
-	client.Inject(faults.BatchWriteItem, faults.Times(1, faults.Before(func() {
+	proxy.Inject(dynamotest.Pause(func(context.Context) {
 		_, err := store.ModifyRoster(context.Background(), k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
 			r, _ = r.Join(checkpoint.Member{})
 			return r, nil
 		})
 		assert.NoError(t, err)
-	})))
+	}), dynamotest.On("BatchWriteItem"), dynamotest.Times(1))
 
 	require.ErrorAs(t, s.Remove(t.Context(), group, topic, groups.Removal{}), new(*groups.ActiveError))
 

@@ -1,8 +1,7 @@
 package groups_test
 
 import (
-	"context"
-	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -126,22 +126,21 @@ func TestAResetToATimeLeavesOutWhatOccurredBefore(t *testing.T) {
 
 func TestAResetThatEndsEarlyIsAResetAndCanBeCleanedUp(t *testing.T) {
 	t.Parallel()
-	client := faults.New(create(t, 2))
-	s := open(t, client, journal.Config{})
+	proxy := dynamotest.NewProxy(t, create(t, 2))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.begin(t, time.Time{})
 	s.acked(t, "x", 3)
-	broken := errors.New("the cable was cut")
-	remove := client.Inject(faults.BatchWriteItem, func(context.Context, faults.Call) (any, error) { return nil, broken })
+	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("BatchWriteItem"))
 
 	err := s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil)
 	require.ErrorIs(t, err, groups.ErrLeftovers)
-	require.ErrorIs(t, err, broken)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, g.Resets)
 	assert.Len(t, s.rowsOf(t, "0"), 1)
 
-	remove()
+	cut.Remove()
 	require.NoError(t, s.CleanUp(t.Context(), group, topic, nil))
 	assert.Empty(t, s.rowsOf(t, "0"))
 	require.NoError(t, s.CleanUp(t.Context(), group, topic, nil), "again")

@@ -39,7 +39,7 @@ func setup(t *testing.T, shards int) store {
 	return open(t, create(t, shards), journal.Config{})
 }
 
-func create(t *testing.T, shards int) journal.Client {
+func create(t *testing.T, shards int) *dynamodb.Client {
 	t.Helper()
 	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))

@@ -1,9 +1,8 @@
 package groups_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -91,14 +91,13 @@ func TestAnEventThatCannotBeReadIsSkippedWithoutItsType(t *testing.T) {
 
 func TestAnOperatorsSkipMovesThePositionWithItsRecordOrNotAtAll(t *testing.T) {
 	t.Parallel()
-	client := faults.New(create(t, 1))
-	s := open(t, client, journal.Config{})
+	proxy := dynamotest.NewProxy(t, create(t, 1))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.begin(t, time.Time{})
 	s.write(t, "x", 0, 3)
-	broken := errors.New("connection refused")
-	client.Inject(faults.TransactWriteItems, faults.Times(1, func(context.Context, faults.Call) (any, error) { return nil, broken }))
+	proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 1), broken)
+	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 1), io.ErrUnexpectedEOF)
 	applied, err := s.Applied(t.Context(), group, account("x"))
 	require.NoError(t, err)
 	assert.Zero(t, applied)
@@ -110,11 +109,11 @@ func TestAnOperatorsSkipMovesThePositionWithItsRecordOrNotAtAll(t *testing.T) {
 
 func TestAnOperatorsSkipOutlastsTransactionsThatItMeets(t *testing.T) {
 	t.Parallel()
-	client := faults.New(create(t, 1))
-	s := open(t, client, journal.Config{})
+	proxy := dynamotest.NewProxy(t, create(t, 1))
+	s := open(t, proxy.Client(testdb.Once), journal.Config{})
 	s.begin(t, time.Time{})
 	s.write(t, "x", 0, 1)
-	client.Inject(faults.TransactWriteItems, faults.Times(3, faults.TransactionConflict()))
+	proxy.Inject(dynamotest.Conflict(), dynamotest.On("TransactWriteItems"), dynamotest.Times(3))
 
 	require.NoError(t, s.Skip(t.Context(), group, account("x"), 1))
 
