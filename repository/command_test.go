@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -125,11 +125,11 @@ func TestACommandWithoutEventsIsRememberedToo(t *testing.T) {
 func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		fault   func(context.CancelFunc) faults.Fault
+		fault   func(func(context.Context)) dynamotest.Fault
 		written bool
 	}{
-		"it was not written": {faults.CancelBefore, false},
-		"it was written":     {faults.CancelAfter, true},
+		"it was not written": {dynamotest.Pause, false},
+		"it was written":     {dynamotest.PauseReply, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,11 +137,11 @@ func TestACommandIsExecutedAgainAfterItsOutcomeWasUnknown(t *testing.T) {
 			repo := s.accounts(t, repository.Config{})
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			remove := s.client.Inject(faults.TransactWriteItems, test.fault(cancel))
+			ends := s.proxy.Inject(test.fault(func(context.Context) { cancel() }), dynamotest.On("TransactWriteItems"))
 			_, err := repo.Execute(ctx, "42", Deposit(5), repository.CommandID("pay"))
 			var unknown *journal.OutcomeUnknownError
 			require.ErrorAs(t, err, &unknown)
-			remove()
+			ends.Remove()
 			written, err := s.journal.Resolve(t.Context(), &journal.OutcomeUnknownError{
 				ID: unknown.ID, First: unknown.First, CommitID: unknown.CommitID, CommandID: "pay",
 			})

@@ -9,13 +9,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
@@ -31,14 +31,14 @@ func setupEncoded(t *testing.T) (store, *encrypt.Encryption) {
 	return openEncoded(t, client)
 }
 
-func createEncoded(t *testing.T, client journal.Client) {
+func createEncoded(t *testing.T, client *dynamodb.Client) {
 	t.Helper()
 	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
 }
 
 // openEncoded opens it as a process does, with a cache of keys of its own.
-func openEncoded(t *testing.T, client journal.Client) (store, *encrypt.Encryption) {
+func openEncoded(t *testing.T, client *dynamodb.Client) (store, *encrypt.Encryption) {
 	t.Helper()
 	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
 	require.NoError(t, err)
@@ -48,10 +48,7 @@ func openEncoded(t *testing.T, client journal.Client) (store, *encrypt.Encryptio
 	require.NoError(t, err)
 	gzip, err := compress.Gzip(compress.Config{})
 	require.NoError(t, err)
-	counted := faults.New(client)
-	j, err := journal.Open(t.Context(), counted, journal.Config{Encodings: []journal.Encoding{gzip, secret}})
-	require.NoError(t, err)
-	return store{client: counted, journal: j}, secret
+	return through(t, client).open(t, journal.Config{Encodings: []journal.Encoding{gzip, secret}}), secret
 }
 
 func TestAnEncryptedAggregateIsLoadedFromItsSnapshotAndEvents(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -52,25 +52,24 @@ func TestExecuteWithoutEventsWritesNothing(t *testing.T) {
 
 	loaded, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
-	s.client.Reset()
+	s.calls.Reset()
 	a, err = repo.Execute(t.Context(), "42", always[Account]())
 	require.NoError(t, err)
 	assert.Equal(t, loaded, a)
-	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls())
+	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts())
 }
 
 // compete lets somebody else act just before each of the next n transactions of a store.
 func compete(s store, n int, act func()) {
 	acting := false
-	s.client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
+	s.proxy.Inject(dynamotest.Pause(func(context.Context) {
 		if !acting && n > 0 { // act may use the same client
 			acting = true
 			act()
 			acting = false
 			n--
 		}
-		return call.Send(ctx)
-	})
+	}), dynamotest.On("TransactWriteItems"))
 }
 
 // compete10 is a competitor who deposits 10 on an account.
@@ -148,12 +147,10 @@ func TestExecuteStopsWhenTheContextEndsBetweenAttempts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	attempts := 0
-	s.client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
-		out, err := call.Send(ctx)
-		if attempts == 2 && err != nil {
+	s.proxy.Observe(func(c dynamotest.Call) {
+		if c.Operation == "TransactWriteItems" && attempts == 2 && c.Err != nil {
 			cancel()
 		}
-		return out, err
 	})
 	_, err := repo.Execute(ctx, "42", func(Account) (aggregate.Events[Account], error) {
 		attempts++

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -69,7 +68,7 @@ func TestIDsThatCannotBeKeysAreRefused(t *testing.T) {
 	_, err := repo.Save(t.Context(), repository.Aggregate[Account]{ID: basket("42")}, Deposited{1})
 	require.ErrorIs(t, err, aggregate.ErrInvalidID)
 	assert.ErrorContains(t, err, `for aggregates of type "account"`)
-	assert.Empty(t, s.client.Calls())
+	assert.Empty(t, s.calls.Calls())
 }
 
 // Unreadable can be written and not read back.
@@ -94,7 +93,7 @@ func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
 	repo := newRepository(t, s, aggregate.Define[Account]("account", Deposited{}, Noted{}, Unreadable{}), repository.Config{})
 	a, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
-	s.client.Reset()
+	s.calls.Reset()
 
 	long := Noted{strings.Repeat("x", 400<<10)}
 	for name, test := range map[string]struct {
@@ -121,7 +120,7 @@ func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
 			assert.Equal(t, a, same)
 		})
 	}
-	assert.Zero(t, s.client.Calls()[faults.TransactWriteItems])
+	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
 }
 
 func TestANilDecisionIsRefused(t *testing.T) {
@@ -129,7 +128,7 @@ func TestANilDecisionIsRefused(t *testing.T) {
 	s := setup(t)
 	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", nil)
 	require.ErrorIs(t, err, repository.ErrNilDecision)
-	assert.Empty(t, s.client.Calls())
+	assert.Empty(t, s.calls.Calls())
 }
 
 func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
@@ -138,7 +137,7 @@ func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
 	repo := s.accounts(t, repository.Config{})
 	a, err := repo.Execute(t.Context(), "42", Deposit(1), nil, repository.CommandID("c"), nil)
 	require.NoError(t, err)
-	s.client.Reset()
+	s.calls.Reset()
 
 	_, err = repo.Execute(t.Context(), "42", always[Account](), repository.WritesFor(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidWrite)
@@ -146,7 +145,7 @@ func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
 	same, err := repo.SaveWith(t.Context(), a, deposits(1), repository.WritesFor(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidWrite)
 	assert.Equal(t, a, same)
-	assert.Empty(t, s.client.Calls())
+	assert.Empty(t, s.calls.Calls())
 }
 
 // Ratio can come to a state that JSON cannot hold.
@@ -171,7 +170,7 @@ func TestAStateThatCannotBeCopiedIsAnErrorAndNothingIsWritten(t *testing.T) {
 	a, err := repo.Execute(t.Context(), "42", always[Ratio](Measured{0, 0}))
 	require.NoError(t, err, "the journal can be replayed without a snapshot")
 	log.assertReports(t, "Snapshot left out", "NaN")
-	s.client.Reset()
+	s.calls.Reset()
 
 	var unencodable *repository.UnencodableStateError
 	_, err = repo.Execute(t.Context(), "42", always[Ratio](Measured{1, 1}))
@@ -180,7 +179,7 @@ func TestAStateThatCannotBeCopiedIsAnErrorAndNothingIsWritten(t *testing.T) {
 	assert.Equal(t, a.ID, unencodable.ID)
 	_, err = repo.Save(t.Context(), a, Measured{1, 1})
 	require.ErrorIs(t, err, repository.ErrUnencodableState)
-	assert.Zero(t, s.client.Calls()[faults.TransactWriteItems])
+	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
 
 	a, err = repo.Load(t.Context(), "42")
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package repository_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -82,26 +83,26 @@ func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 		want += n
 	}
 
-	s.client.Reset()
+	s.calls.Reset()
 	a, err = repo.Load(t.Context(), "42")
 	require.NoError(t, err)
 	assert.EqualValues(t, events, a.Version)
 	assert.Equal(t, want, a.State.Balance)
-	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1, faults.Query: 2}, s.client.Calls(), "1.5 MB are two pages")
+	assert.Equal(t, map[string]int{"GetItem": 1, "Query": 2}, s.calls.Counts(), "1.5 MB are two pages")
 }
 
 func TestLoadTakesOneGetItemAndTheEventsAfterTheSnapshot(t *testing.T) {
 	t.Parallel()
-	type calls = map[faults.Operation]int
+	type calls = map[string]int
 	for name, test := range map[string]struct {
 		policy repository.SnapshotPolicy
 		want   calls
 	}{
-		"none":               {repository.Every(1), calls{faults.GetItem: 1}},
-		"one":                {repository.Every(19), calls{faults.GetItem: 2}},
-		"a few, by key":      {repository.Every(12), calls{faults.GetItem: 1, faults.BatchGetItem: 1}},
-		"more, by the index": {repository.Every(11), calls{faults.GetItem: 1, faults.Query: 1}},
-		"all, by the index":  {repository.Never, calls{faults.GetItem: 1, faults.Query: 1}},
+		"none":               {repository.Every(1), calls{"GetItem": 1}},
+		"one":                {repository.Every(19), calls{"GetItem": 2}},
+		"a few, by key":      {repository.Every(12), calls{"GetItem": 1, "BatchGetItem": 1}},
+		"more, by the index": {repository.Every(11), calls{"GetItem": 1, "Query": 1}},
+		"all, by the index":  {repository.Never, calls{"GetItem": 1, "Query": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,12 +114,12 @@ func TestLoadTakesOneGetItemAndTheEventsAfterTheSnapshot(t *testing.T) {
 				a, err = repo.Save(t.Context(), a, Deposited{1})
 				require.NoError(t, err)
 			}
-			s.client.Reset()
+			s.calls.Reset()
 
 			a, err = repo.Load(t.Context(), "42")
 			require.NoError(t, err)
 			assert.Equal(t, 20, a.State.Balance)
-			assert.Equal(t, test.want, s.client.Calls())
+			assert.Equal(t, test.want, s.calls.Counts())
 		})
 	}
 }
@@ -137,13 +138,13 @@ func TestLoadReadsByKeyWhatTheIndexHasNotCaughtUpWith(t *testing.T) {
 			_, err := repo.Execute(t.Context(), "42", always(deposits(40)...))
 			require.NoError(t, err)
 			hits := 0
-			s.client.Inject(faults.Query, faults.HideFromIndex("journal-aid-index", func(item map[string]types.AttributeValue) bool {
+			s.proxy.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
 				hide := hidden(item["skey"].(*types.AttributeValueMemberS).Value)
 				if hide {
 					hits++
 				}
 				return hide
-			}))
+			}), dynamotest.Index("journal-aid-index"))
 
 			a, err := repo.Load(t.Context(), "42")
 			require.NoError(t, err)
@@ -172,7 +173,8 @@ func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 	}
 
 	// The event vanishes between the read of the head and that of the events.
-	s.client.Inject(faults.Query, faults.Times(1, faults.Before(func() { remove("journal", "account-42-40") })))
+	vanish := dynamotest.Pause(func(context.Context) { remove("journal", "account-42-40") })
+	s.proxy.Inject(vanish, dynamotest.On("Query"), dynamotest.Times(1))
 	a, err := repo.Load(t.Context(), "42")
 	var corrupt *journal.CorruptItemError
 	require.ErrorAs(t, err, &corrupt)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -18,13 +18,13 @@ import (
 func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		fault    faults.Fault
-		requests int
+		fault           dynamotest.Fault
+		times, requests int
 	}{
-		"the reply is lost":                {faults.Times(1, faults.LoseReply()), 2},
-		"the reply is lost three times":    {faults.Times(3, faults.LoseReply()), 4},
-		"another transaction is under way": {faults.Times(3, faults.TransactionConflict()), 4},
-		"DynamoDB throttles":               {faults.Times(3, faults.Throttle()), 4},
+		"the reply is lost":                {dynamotest.LoseReply(), 1, 2},
+		"the reply is lost three times":    {dynamotest.LoseReply(), 3, 4},
+		"another transaction is under way": {dynamotest.Conflict(), 3, 4},
+		"DynamoDB throttles":               {dynamotest.Throttle(), 3, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -32,8 +32,8 @@ func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 			repo := s.accounts(t, repository.Config{})
 			_, err := repo.Execute(t.Context(), "42", Deposit(100))
 			require.NoError(t, err)
-			s.client.Inject(faults.TransactWriteItems, test.fault)
-			s.client.Reset()
+			s.proxy.Inject(test.fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(test.times))
+			s.calls.Reset()
 
 			decisions := 0
 			a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
@@ -43,7 +43,7 @@ func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, a)
 			assert.Equal(t, 1, decisions)
-			assert.Equal(t, test.requests, s.client.Calls()[faults.TransactWriteItems])
+			assert.Equal(t, test.requests, len(s.calls.Calls("TransactWriteItems")))
 			assert.Len(t, s.records(t, account("42")), 3)
 		})
 	}
@@ -53,17 +53,11 @@ func TestACommitWhoseReplyWasLostIsRecognizedUnderALaterOne(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	repo := s.accounts(t, repository.Config{})
-	first := true
-	s.client.Inject(faults.TransactWriteItems, func(ctx context.Context, call faults.Call) (any, error) {
-		if !first {
-			return call.Send(ctx)
-		}
-		first = false
-		_, err := faults.LoseReply()(ctx, call)
-		_, otherErr := repo.Execute(context.Background(), "42", Deposit(1000))
-		require.NoError(t, otherErr)
-		return nil, err
-	})
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+		_, err := repo.Execute(context.Background(), "42", Deposit(1000))
+		require.NoError(t, err)
+	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
 	a, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
@@ -74,11 +68,11 @@ func TestACommitWhoseReplyWasLostIsRecognizedUnderALaterOne(t *testing.T) {
 func TestAContextThatEndsInMidFlightLeavesTheOutcomeToBeResolved(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		fault   func(context.CancelFunc) faults.Fault
+		fault   func(func(context.Context)) dynamotest.Fault
 		written bool
 	}{
-		"before the request arrives": {faults.CancelBefore, false},
-		"before the reply arrives":   {faults.CancelAfter, true},
+		"before the request arrives": {dynamotest.Pause, false},
+		"before the reply arrives":   {dynamotest.PauseReply, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +82,7 @@ func TestAContextThatEndsInMidFlightLeavesTheOutcomeToBeResolved(t *testing.T) {
 			require.NoError(t, err)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			s.client.Inject(faults.TransactWriteItems, test.fault(cancel))
+			s.proxy.Inject(test.fault(func(context.Context) { cancel() }), dynamotest.On("TransactWriteItems"))
 
 			decisions := 0
 			a, err := repo.Execute(ctx, "42", func(Account) (aggregate.Events[Account], error) {
@@ -118,7 +112,7 @@ func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.client.Reset()
+	s.calls.Reset()
 
 	same, err := repo.Save(ctx, a, Deposited{1})
 	require.ErrorIs(t, err, context.Canceled)
@@ -128,7 +122,7 @@ func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = repo.Execute(ctx, "42", Deposit(1))
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Zero(t, s.client.Calls()[faults.TransactWriteItems])
+	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
 }
 
 func TestThrottlingThatDoesNotEndIsAnErrorAndNothingIsWritten(t *testing.T) {
@@ -138,10 +132,10 @@ func TestThrottlingThatDoesNotEndIsAnErrorAndNothingIsWritten(t *testing.T) {
 	require.NoError(t, err)
 	repo, err := repository.New(j, Accounts, repository.Config{})
 	require.NoError(t, err)
-	remove := s.client.Inject(faults.TransactWriteItems, faults.Throttle())
+	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
 	_, err = repo.Execute(t.Context(), "42", Deposit(1))
 	require.ErrorIs(t, err, journal.ErrThrottled)
-	remove()
+	throttled.Remove()
 	_, err = repo.Load(t.Context(), "42")
 	assert.ErrorIs(t, err, journal.ErrNotFound)
 }

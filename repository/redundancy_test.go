@@ -15,7 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -351,36 +351,39 @@ func TestTheSameWorksInTheLeanLayout(t *testing.T) {
 		_, err := repo.Execute(t.Context(), "42", Deposit(1))
 		require.NoError(t, err)
 	}
-	s.client.Reset()
+	s.calls.Reset()
 
 	a, err := repo.Load(t.Context(), "42")
 
 	require.NoError(t, err)
 	assert.Equal(t, 25, a.State.Balance)
-	assert.Equal(t, map[faults.Operation]int{faults.BatchGetItem: 2}, s.client.Calls(), "head and state, then events 21 to 25")
+	assert.Equal(t, map[string]int{"BatchGetItem": 2}, s.calls.Counts(), "head and state, then events 21 to 25")
 	assert.NotContains(t, s.item(t, "snapshot", a.ID, "0"), "payload")
 }
 
 func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	log := &logger{}
-	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
-	_, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
-	limited := false
-	s.client.Inject(faults.BatchWriteItem, func(ctx context.Context, _ faults.Call) (any, error) {
-		deadline, ok := ctx.Deadline()
-		limited = ok && time.Until(deadline) <= time.Second
-		return nil, context.DeadlineExceeded // as if it had passed
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t)
+		log := &logger{}
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}, Logger: log})
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		var waited time.Duration
+		s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) {
+			start := time.Now()
+			<-ctx.Done()
+			waited = time.Since(start)
+		}), dynamotest.On("BatchWriteItem"))
+
+		a, err := repo.Execute(t.Context(), "42", Deposit(1))
+
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, a.Version)
+		assert.Positive(t, waited)
+		assert.LessOrEqual(t, waited, time.Second, "the request must end with a limit of its own")
+		log.assertReports(t, "Redundant snapshots not removed", "deadline exceeded")
 	})
-
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-
-	require.NoError(t, err)
-	assert.EqualValues(t, 2, a.Version)
-	assert.True(t, limited, "the request must end with a limit of its own")
-	log.assertReports(t, "Redundant snapshots not removed", "deadline exceeded")
 }
 
 func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T) {

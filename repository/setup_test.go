@@ -20,7 +20,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -124,8 +123,18 @@ func deposits(n int) aggregate.Events[Account] {
 
 // store is a journal of the test's own.
 type store struct {
-	client  *faults.Client
+	client  *dynamodb.Client // through the proxy; it sends each request once
+	direct  *dynamodb.Client // beside it
+	proxy   *dynamotest.Proxy
+	calls   *dynamotest.Recording // of the proxy
 	journal *journal.Journal
+}
+
+// through makes a store without a journal for the database of a client.
+func through(t *testing.T, client *dynamodb.Client) store {
+	t.Helper()
+	proxy := dynamotest.NewProxy(t, client)
+	return store{client: proxy.Client(testdb.Once), direct: client, proxy: proxy, calls: proxy.Record()}
 }
 
 func setup(t *testing.T) store {
@@ -146,18 +155,14 @@ func openOn(t *testing.T, db *dynamotest.DB, config journal.Config) store {
 	t.Helper()
 	config.Shards = 4
 	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
-	counted := faults.New(db.Client())
-	j, err := journal.Open(t.Context(), counted, config)
-	require.NoError(t, err)
-	counted.Reset()
-	return store{client: counted, journal: j}
+	return through(t, db.Client()).open(t, config)
 }
 
 // item reads a row of an aggregate by the end of its sort key, nil for none.
 func (s store) item(t *testing.T, table string, id aggregate.ID, end string) map[string]types.AttributeValue {
 	t.Helper()
 	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
-	out, err := s.client.Client.GetItem(t.Context(), &dynamodb.GetItemInput{
+	out, err := s.direct.GetItem(t.Context(), &dynamodb.GetItemInput{
 		TableName: &table,
 		Key: map[string]types.AttributeValue{
 			"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(id.String() + "-" + end),
@@ -169,13 +174,19 @@ func (s store) item(t *testing.T, table string, id aggregate.ID, end string) map
 }
 
 // open opens a store once more, as another process does.
-func open(t *testing.T, client journal.Client) store {
+func open(t *testing.T, client *dynamodb.Client) store {
 	t.Helper()
-	counted := faults.New(client)
-	j, err := journal.Open(t.Context(), counted, journal.Config{})
+	return through(t, client).open(t, journal.Config{})
+}
+
+// open opens the journal, and forgets the calls for that.
+func (s store) open(t *testing.T, config journal.Config) store {
+	t.Helper()
+	var err error
+	s.journal, err = journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)
-	counted.Reset()
-	return store{client: counted, journal: j}
+	s.calls.Reset()
+	return s
 }
 
 func (s store) accounts(t *testing.T, config repository.Config) *repository.Repository[Account] {
@@ -285,10 +296,7 @@ func (l *logger) assertSilent(t *testing.T) {
 // typing opens the store with a function that tells the types of events that have none.
 func (s store) typing(t *testing.T, eventType func(*journal.Record) (string, error)) store {
 	t.Helper()
-	j, err := journal.Open(t.Context(), s.client, journal.Config{EventType: eventType})
-	require.NoError(t, err)
-	s.client.Reset()
-	return store{client: s.client, journal: j}
+	return s.open(t, journal.Config{EventType: eventType})
 }
 
 // copyFrom puts the head of an aggregate of another store in the place of this one's.

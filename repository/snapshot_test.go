@@ -16,7 +16,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -247,12 +246,12 @@ func TestASnapshotOfAnotherProgramServesIfTheCodecFindsItsNumber(t *testing.T) {
 	_, err := repo.Execute(t.Context(), "42", always(deposits(30)...))
 	require.NoError(t, err)
 	s.peerWrites(t, account("42"), 31, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
-	s.client.Reset()
+	s.calls.Reset()
 
 	a, err := repo.Load(t.Context(), "42")
 	require.NoError(t, err)
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{35}, Version: 31}, a)
-	assert.Equal(t, map[faults.Operation]int{faults.GetItem: 1}, s.client.Calls(), "no event is after it")
+	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "no event is after it")
 
 	// One that the other program did not renew with its last event.
 	s.peerWrites(t, account("42"), 32, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -16,7 +16,7 @@ import (
 // truncates is another process: it writes two events with a snapshot each and removes those before the last.
 func (s store) truncates(t *testing.T, id string) {
 	t.Helper()
-	repo := open(t, s.client.Client).accounts(t, repository.Config{Snapshots: repository.Every(1)})
+	repo := open(t, s.direct).accounts(t, repository.Config{Snapshots: repository.Every(1)})
 	a, err := repo.Execute(context.Background(), id, Deposit(1))
 	require.NoError(t, err)
 	a, err = repo.Save(context.Background(), a, Deposited{1})
@@ -26,15 +26,7 @@ func (s store) truncates(t *testing.T, id string) {
 
 // afterHead lets somebody else act once, between the next read of a head and what follows it.
 func afterHead(s store, act func()) {
-	acting := false
-	s.client.Inject(faults.GetItem, func(ctx context.Context, call faults.Call) (any, error) {
-		out, err := call.Send(ctx)
-		if !acting { // act may use the same client
-			acting = true
-			act()
-		}
-		return out, err
-	})
+	s.proxy.Inject(dynamotest.PauseReply(func(context.Context) { act() }), dynamotest.On("GetItem"), dynamotest.Times(1))
 }
 
 func TestWhatIsKeptServesUntilItsNextEventsAreTruncated(t *testing.T) {
@@ -147,12 +139,12 @@ func TestATruncationThatTheHeadToldOfIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	s.truncates(t, "42")
-	s.client.Reset()
+	s.calls.Reset()
 
 	_, err := s.accounts(t, repository.Config{Snapshots: repository.Never}).Load(t.Context(), "42")
 
 	var truncated *journal.TruncatedError
 	require.ErrorAs(t, err, &truncated)
 	assert.EqualValues(t, 2, truncated.Before)
-	assert.Equal(t, 2, s.client.Calls()[faults.GetItem], "the head, and once more by the journal")
+	assert.Equal(t, 2, len(s.calls.Calls("GetItem")), "the head, and once more by the journal")
 }
