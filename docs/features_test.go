@@ -42,7 +42,7 @@ type account struct{ Balance int }
 // The code of features.md. Nothing runs it.
 func _(
 	ctx context.Context, j *journal.Journal, definition aggregate.Definition[account], accounts *repository.Repository[account],
-	withdraw aggregate.Decision[account], msg *message.Message, claimAddress types.TransactWriteItem, lastMonth time.Time,
+	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 ) {
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.CommandID(msg.UUID))

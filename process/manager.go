@@ -87,7 +87,7 @@ func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes 
 // the publisher hangs; then its error is a context.DeadlineExceeded.
 //
 // Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep], [*UnknownTimeoutError], those of
-// repository.Repository.SaveWith, of the marshaler and the publisher, and the SDK's.
+// repository.Repository.Save, of the marshaler and the publisher, and the SDK's.
 func (m *Manager[S]) Handle(msg *message.Message) error {
 	if msg == nil {
 		return ErrNoID
@@ -190,7 +190,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	if err != nil {
 		return err
 	}
-	_, err = m.processes.SaveWith(ctx, process, step.Events, repository.CommandID(in.ID), repository.Writes(p.writes...))
+	_, err = m.processes.Save(ctx, process, step.Events, repository.CommandID(in.ID), repository.Writes(p.writesOf))
 	switch {
 	case errors.Is(err, journal.ErrDuplicateCommand):
 		m.stats.repeated.Add(1)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/publisher"
+	"github.com/millrace-dev/millrace/repository"
 )
 
 // plan is what a step writes beside its events, in their transaction.
@@ -22,6 +23,8 @@ type plan struct {
 	writes   []types.TransactWriteItem
 	commands []command
 }
+
+func (p plan) writesOf(repository.Commit) ([]types.TransactWriteItem, error) { return p.writes, nil }
 
 // command is a message on its way.
 type command struct {

@@ -8,67 +8,50 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Aggregate is an aggregate as it is after some event. It is yours: no repository keeps any part of it. But
-// [Repository.Save] takes State for what Version events have made of it, so leave changes to events.
+// Aggregate is the state of an aggregate after some event. It belongs to the caller: no repository keeps any part of
+// it.
+//
+// An Aggregate that a repository returned proves which events its State and Version stand for. The proof ends when ID or
+// Version is changed, and a value that was made by hand or decoded from JSON has none. [Repository.Save] reads such an
+// aggregate before it writes. No commit and no snapshot ever takes over a State that was changed by hand: leave changes to events.
 type Aggregate[S any] struct {
 	ID    aggregate.ID
 	State S
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
-	// Repeated says that Execute wrote nothing, since the aggregate knows the [CommandID] already. State and Version are
-	// what they are now, not as they were after the command; both are zero if the aggregate was deleted since.
+	// Repeated reports that Execute wrote nothing because the aggregate knows the [CommandID] already. State and Version are
+	// the current ones, not those after the command. Both are zero if the aggregate was deleted since.
 	Repeated bool
 
-	partial bool // see Partial
-	origin  *origin
+	partial bool       // see Partial
+	origin  *origin[S] // nil for none; never changed, because copies share it
 }
 
-// origin is what an aggregate carries from its load to its next commit, nil where that is nothing. It is never changed,
-// for copies of the aggregate share it.
-type origin struct {
-	redundant []uint64 // the redundant snapshots that the head lists
-	listed    bool     // redundant is known
-	rebuild   bool     // the snapshot in the store is of an earlier form and to be replaced
-}
-
-func (a Aggregate[S]) from() origin {
-	if a.origin == nil {
-		return origin{}
-	}
-	return *a.origin
-}
-
-func (a *Aggregate[S]) setFrom(o origin) {
-	a.origin = nil
-	if o.listed || o.rebuild {
-		a.origin = &o
-	}
-}
-
-// NewAggregate gives an aggregate without events, to be saved under an id that is not taken yet. It makes no
+// NewAggregate returns an aggregate without events, to be saved under an id that is not taken yet. It makes no
 // request. The error is an [*aggregate.InvalidIDError].
 func (r *Repository[S]) NewAggregate(id string) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	return Aggregate[S]{ID: name}, err
 }
 
-// Copy gives an aggregate whose state shares no memory with that of a, for code that may change what maps, slices and pointers in it lead to.
+// Copy returns an aggregate whose State shares no memory with that of a. It is for code that may change maps, slices and
+// pointers in the State.
 //
 // Errors: [*UnencodableStateError].
 func (r *Repository[S]) Copy(a Aggregate[S]) (Aggregate[S], error) { return r.copyOf(a) }
 
-// copyOf gives an aggregate whose state shares no memory with that of a. Only a codec can copy any state, as
-// reflection cannot set unexported fields, and the snapshot codec has to give back what it got anyway.
+// copyOf returns an aggregate whose state shares no memory with that of a. Only a codec can copy any state, as
+// reflection cannot set unexported fields, and the snapshot codec must decode what it has encoded anyway.
 func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	if a.Version == 0 {
-		return Aggregate[S]{ID: a.ID}, nil // a zero value leads nowhere
+		return Aggregate[S]{ID: a.ID}, nil // a zero value shares nothing
 	}
 	if r.flat {
-		a.Repeated = false // what becomes of the copy is another call's doing
+		a.Repeated = false // it describes another call
 		return a, nil
 	}
 	copied := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}
-	payload, err := r.codec.EncodeSnapshot(infoOf(a), &a.State)
+	payload, err := r.codec.EncodeSnapshot(a.ID, a.Version, &a.State)
 	if err == nil {
 		_, err = r.codec.DecodeSnapshot(payload, &copied.State)
 	}
@@ -78,7 +61,18 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	return copied, nil
 }
 
-// check refuses an aggregate that this repository can not have given.
+// decoded returns an aggregate with the state that its origin holds encoded, if it does.
+func (r *Repository[S]) decoded(a Aggregate[S]) (Aggregate[S], bool) {
+	payload, ok := a.encoded()
+	if !ok {
+		return Aggregate[S]{}, false
+	}
+	own := Aggregate[S]{ID: a.ID, Version: a.Version, partial: a.partial, origin: a.origin}
+	_, err := r.codec.DecodeSnapshot(payload, &own.State)
+	return own, err == nil
+}
+
+// check refuses an aggregate that cannot be of this repository.
 func (r *Repository[S]) check(a Aggregate[S]) error {
 	if err := a.ID.Validate(); err != nil {
 		return err

@@ -30,7 +30,7 @@ func BenchmarkSave(b *testing.B) {
 			a, err := repo.NewAggregate("42")
 			require.NoError(b, err)
 			perEvent(b, count, func() error {
-				a, err = repo.Save(b.Context(), a, list...)
+				a, err = repo.Save(b.Context(), a, list)
 				return err
 			})
 		})

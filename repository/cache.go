@@ -22,8 +22,7 @@ type cache[S any] struct {
 }
 
 type kept[S any] struct {
-	aggregate Aggregate[S] // without its state unless that is flat
-	payload   []byte
+	aggregate Aggregate[S] // a state that is not flat is there only as it is encoded
 }
 
 func newCache[S any](r *Repository[S], size int) (cache[S], error) {
@@ -44,7 +43,8 @@ func (c cache[S]) get(id aggregate.ID) (Aggregate[S], bool) {
 	}
 	a := entry.aggregate
 	if !c.repository.flat {
-		if _, err := c.repository.codec.DecodeSnapshot(entry.payload, &a.State); err != nil {
+		payload, _ := a.encoded()
+		if _, err := c.repository.codec.DecodeSnapshot(payload, &a.State); err != nil {
 			c.forget(id)
 			return Aggregate[S]{}, false
 		}
@@ -52,8 +52,8 @@ func (c cache[S]) get(id aggregate.ID) (Aggregate[S], bool) {
 	return a, true
 }
 
-// put keeps an aggregate unless a later version of it is there.
-func (c cache[S]) put(a Aggregate[S]) {
+// put keeps an aggregate unless a later version of it is there. Its state must be one that events have led to.
+func (c cache[S]) put(a *Aggregate[S]) {
 	if c.kept == nil || a.Version == 0 {
 		return
 	}
@@ -65,16 +65,21 @@ func (c cache[S]) put(a Aggregate[S]) {
 		c.forget(a.ID)
 		return
 	}
-	entry := kept[S]{aggregate: a}
+	if !c.repository.flat {
+		if _, known := a.encoded(); !known {
+			payload, err := c.repository.codec.EncodeSnapshot(a.ID, a.Version, &a.State)
+			if err != nil {
+				c.forget(a.ID)
+				return
+			}
+			a.setEncoded(payload)
+		}
+	}
+	entry := kept[S]{aggregate: *a}
 	entry.aggregate.Repeated = false
 	if !c.repository.flat {
-		payload, err := c.repository.codec.EncodeSnapshot(infoOf(a), &a.State)
-		if err != nil {
-			c.forget(a.ID)
-			return
-		}
 		var none S
-		entry.aggregate.State, entry.payload = none, payload
+		entry.aggregate.State = none
 	}
 	c.kept.Add(a.ID, entry)
 }

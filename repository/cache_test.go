@@ -258,8 +258,8 @@ func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 		}
 		return events, nil
 	}
-	fromTwoOn := func(events []*journal.Record) ([]types.TransactWriteItem, error) {
-		if events[0].Number <= 2 {
+	fromTwoOn := func(c repository.Commit) ([]types.TransactWriteItem, error) {
+		if c.Before < 2 {
 			return nil, errors.New("too early")
 		}
 		return nil, nil
@@ -273,7 +273,7 @@ func TestAnErrorThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
 		"an event that cannot be stored": {Withdraw(140), func(a Account) (aggregate.Events[Account], error) {
 			return aggregate.Events[Account]{Noted{strings.Repeat("x", a.Balance*4<<10)}}, nil
 		}, nil, 10},
-		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.WritesFor(fromTwoOn)}, 152},
+		"writes that cannot be made yet": {Deposit(1), Deposit(1), []repository.Option{repository.Writes(fromTwoOn)}, 152},
 	} {
 		repo := s.accounts(t, repository.Config{Cache: 10})
 		_, err := repo.Execute(t.Context(), name, Deposit(150))
@@ -297,7 +297,7 @@ func TestAnErrorOfTheLatestStateStands(t *testing.T) {
 	s.calls.Reset()
 	full, asked := errors.New("no room in the outbox"), 0
 
-	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.WritesFor(func([]*journal.Record) ([]types.TransactWriteItem, error) {
+	_, err = repo.Execute(t.Context(), "42", Deposit(1), repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
 		asked++
 		return nil, full
 	}))

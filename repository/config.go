@@ -9,7 +9,7 @@ import (
 
 // Config adjusts a [Repository]. The zero value serves most applications.
 type Config struct {
-	// Snapshots chooses the commits that store the state beside their events. Default: [Every](100).
+	// Snapshots chooses the commits that store the state beside their events. Default: Every(100).
 	Snapshots SnapshotPolicy
 
 	// SnapshotSchema is a number of your own for the form of the state. A snapshot with another number is not decoded:
@@ -34,11 +34,11 @@ type Config struct {
 	// SnapshotCodec turns states into the bytes of snapshots and back. Default: the definition's codec.
 	SnapshotCodec SnapshotCodec
 
-	// EventPayload turns an encoded event into what is stored, for tables in which a program of the
-	// event-store-adapter family reads too: it looks for id and number inside the payload. The definition's codec
-	// must decode what EventPayload gives, as it must what the other program writes. An error fails the commit
-	// before anything is written. Default: events are stored as the definition's codec encodes them.
-	EventPayload func(EventInfo, []byte) ([]byte, error)
+	// EventPayload returns what is stored of an event, for tables in which a program of the event-store-adapter
+	// family reads too: it looks for id and number inside the payload. EventInfo.Payload is the event as the definition's codec
+	// encodes it. The codec must decode what EventPayload returns, as it must what the other program writes. An error fails the commit
+	// before anything is written. Default: events are stored as the codec encodes them.
+	EventPayload func(EventInfo) ([]byte, error)
 
 	// UnknownEvents says what a load does with a stored event whose type the definition lacks, such as one
 	// that a newer program has written. [SkipUnknown] lets decisions run on a state that lacks its effect, so
@@ -91,16 +91,6 @@ func (c *Config) setDefaults() {
 
 // Validate reports the first setting that cannot work, as a [*ConfigError].
 func (c Config) Validate() error {
-	switch policy := c.Snapshots.(type) {
-	case every:
-		if policy < 1 {
-			return &ConfigError{Field: "Snapshots", Reason: "is Every(0): give a number of events, or use Never"}
-		}
-	case SnapshotPolicyFunc:
-		if policy == nil {
-			return &ConfigError{Field: "Snapshots", Reason: "is a nil function: leave it out for Every(100), or use Never"}
-		}
-	}
 	if c.UnknownEvents != FailOnUnknown && c.UnknownEvents != SkipUnknown {
 		return &ConfigError{Field: "UnknownEvents", Reason: fmt.Sprintf("is %d: use FailOnUnknown or SkipUnknown", c.UnknownEvents)}
 	}

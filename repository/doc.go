@@ -5,7 +5,7 @@
 //	...
 //	account, err := accounts.Execute(ctx, "42", Withdraw(30)) // load, decide, append; again on a conflict
 //	account, err = accounts.Load(ctx, "42")                   // the state after all events
-//	account, err = accounts.Save(ctx, account, Withdrawn{30}) // append at the version that was loaded
+//	account, err = accounts.Save(ctx, account, Events{Withdrawn{30}}) // append at the version that was loaded
 //
 // An [Aggregate] is a plain value: an id, a state and a version, which is the sequence number of its last
 // event. A [Repository] is safe for concurrent use; one for each definition and process is enough.
@@ -40,7 +40,7 @@
 //
 // # Writes of your own
 //
-// [Writes] and [WritesFor] put further actions into the transaction of a commit: an outbox row, or a guard that makes an
+// [Writes] puts further actions into the transaction of a commit: an outbox row, or a guard that makes an
 // e-mail address unique.
 //
 // # Cache
@@ -54,7 +54,7 @@
 // # Snapshots
 //
 // The state can be stored in the head, beside the events of a commit and in the same transaction, so that
-// loads start there. A [SnapshotPolicy] chooses the commits: [Every], [Never] or a [SnapshotPolicyFunc]. The
+// loads start there. A [SnapshotPolicy] chooses the commits: [Every], [Never] or a function of your own. The
 // first commit of an aggregate always stores it; the schema of the tables wants that. Snapshots are only ever a
 // short cut: one that is too large for an item, cannot be encoded or cannot be decoded is reported to
 // [Config.Logger] and left out, and the journal is replayed.

@@ -99,7 +99,7 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 				return nil, nil
 			})
 			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
-			_, err = accounts.Save(t.Context(), loaded, Deposited{1})
+			_, err = accounts.Save(t.Context(), loaded, Events{Deposited{1}})
 			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
 
 			head, err := eventlog.Of(s.journal).Raw().Head(t.Context(), account("42"))

@@ -14,9 +14,9 @@ import (
 )
 
 // addressed writes into events what other programs look for there.
-func addressed(info repository.EventInfo, payload []byte) ([]byte, error) {
+func addressed(info repository.EventInfo) ([]byte, error) {
 	fields := map[string]any{}
-	if err := json.Unmarshal(payload, &fields); err != nil {
+	if err := json.Unmarshal(info.Payload, &fields); err != nil {
 		return nil, err
 	}
 	fields["aid"], fields["seq_nr"], fields["id"], fields["type"] = info.Aggregate.String(), info.Number, info.ID, info.Type
@@ -31,7 +31,7 @@ func TestEventPayloadIsToldWhichEventItWrites(t *testing.T) {
 	require.NoError(t, err)
 	a, err := repo.Load(t.Context(), "42")
 	require.NoError(t, err)
-	_, err = repo.Save(t.Context(), a, Deposited{2}, Withdrawn{3})
+	_, err = repo.Save(t.Context(), a, Events{Deposited{2}, Withdrawn{3}})
 	require.NoError(t, err)
 
 	want := []map[string]any{
@@ -53,12 +53,12 @@ func TestAnEventThatEventPayloadRefusesOrSpoilsIsNotWritten(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	refused := errors.New("no place for it")
-	repo := s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo, []byte) ([]byte, error) { return nil, refused }})
+	repo := s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo) ([]byte, error) { return nil, refused }})
 	_, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.ErrorIs(t, err, refused)
 	require.ErrorIs(t, err, aggregate.ErrUnencodableEvent)
 
-	repo = s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo, []byte) ([]byte, error) { return []byte("spoilt"), nil }})
+	repo = s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo) ([]byte, error) { return []byte("spoilt"), nil }})
 	_, err = repo.Execute(t.Context(), "42", Deposit(1))
 	require.ErrorIs(t, err, aggregate.ErrMalformedEvent)
 

@@ -63,11 +63,14 @@ func ExampleWrites() {
 		return
 	}
 
-	reserve := repository.Writes(types.TransactWriteItem{Put: &types.Put{
+	address := types.TransactWriteItem{Put: &types.Put{
 		TableName:           aws.String("addresses"),
 		Item:                map[string]types.AttributeValue{"address": &types.AttributeValueMemberS{Value: "ada@example.org"}},
 		ConditionExpression: aws.String("attribute_not_exists(address)"),
-	}})
+	}}
+	reserve := repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+		return []types.TransactWriteItem{address}, nil
+	})
 	_, err = accounts.Execute(ctx, "1", Deposit(100), reserve)
 	fmt.Println(err)
 	_, err = accounts.Execute(ctx, "2", Deposit(100), reserve)

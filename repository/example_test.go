@@ -66,14 +66,14 @@ func ExampleRepository_Save() {
 	}
 
 	account, _ := accounts.NewAggregate("42")
-	account, err = accounts.Save(ctx, account, Deposited{100}, Withdrawn{30}) // one transaction
+	account, err = accounts.Save(ctx, account, Events{Deposited{100}, Withdrawn{30}}) // one transaction
 	fmt.Println(account.State, account.Version, err)
 
 	stale := account
-	account, err = accounts.Save(ctx, account, Withdrawn{10})
+	account, err = accounts.Save(ctx, account, Events{Withdrawn{10}})
 	fmt.Println(account.State, account.Version, err)
 
-	_, err = accounts.Save(ctx, stale, Withdrawn{70})
+	_, err = accounts.Save(ctx, stale, Events{Withdrawn{70}})
 	fmt.Println(errors.Is(err, journal.ErrConflict), err)
 
 	// Output:
@@ -185,19 +185,19 @@ func ExampleUnknownEvents() {
 
 func ExampleEvery() {
 	policy := repository.Every(100)
-	fmt.Println(policy.Due(repository.SnapshotPoint{Before: 98, After: 99}))
-	fmt.Println(policy.Due(repository.SnapshotPoint{Before: 99, After: 102}))
+	fmt.Println(policy(repository.Commit{Before: 98, After: 99}))
+	fmt.Println(policy(repository.Commit{Before: 99, After: 102}))
 
 	// Output:
 	// false
 	// true
 }
 
-func ExampleSnapshotPolicyFunc() {
+func ExampleSnapshotPolicy() {
 	// The state is worth keeping once the year is closed.
-	yearly := repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool {
-		return p.EventTypes[len(p.EventTypes)-1] == "account.year_closed.v1"
-	})
+	yearly := func(c repository.Commit) bool {
+		return c.Events[len(c.Events)-1].Type == "account.year_closed.v1"
+	}
 	config := repository.Config{Snapshots: yearly}
 	fmt.Println(config.Validate())
 

@@ -13,24 +13,27 @@ import (
 )
 
 // Execute loads an aggregate, runs a decision on its state, appends the events that it returns in one
-// transaction, and gives the aggregate as it is after them. An aggregate without events is decided upon too,
+// transaction, and returns the aggregate as it is after them. It also decides on an aggregate without events,
 // with the zero state. A decision without events writes nothing, and the aggregate is returned as loaded. The
 // events carry the metadata of the context; see [aggregate.ContextWithMetadata].
 //
-// When somebody else writes between load and append, nothing is written, and Execute starts over with the
-// load; so the decision may run several times. An [*AttemptsError] ends this after [Config.MaxAttempts], and
-// the context's end does: the error then is the context's and holds the last conflict too.
+// If somebody else writes between load and append, nothing is written, and Execute starts again with the
+// load, so the decision may run several times. An [*AttemptsError] ends this after [Config.MaxAttempts], and so does
+// the end of the context: the error is then that of the context and wraps the last conflict too. With [ExpectVersion],
+// Execute does not start again.
 //
 // Each attempt costs a load and a save: [Repository.Load], [Repository.Save]. With a [Config.Cache] that has the
 // aggregate, the first attempt is the save alone, and another one reads only the events since.
 //
-// With a [CommandID] the command takes effect once. When it is executed again, nothing is written, and the aggregate comes
-// with Repeated set, also where the decision would refuse the command by now. A decision without events is remembered too; one that
-// refuses is not. Of an aggregate that was deleted since, only id and Repeated are given.
+// With a [CommandID] the command takes effect once. If it was executed before, Execute writes nothing and returns the aggregate
+// with Repeated set, even if the decision would refuse the command now. A decision without events is recorded too; one that
+// refuses is not. Of an aggregate that was deleted since, only id and Repeated are returned.
 //
-// The error of a decision is returned as it is. All others are those of Load and Save, but for
-// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written: execute the command again if
-// it has a CommandID, and ask [journal.Journal.Resolve] before that if it has none.
+// Execute returns the error of a decision as it is. All others are those of Load and Save, except
+// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. A command with a CommandID is
+// then executed again by Execute itself, at least once, until its outcome is known or the RetryBudget of [journal.Config] has passed
+// once more. What it returns after that, or because the context has ended, is settled by executing the command again. Without
+// a CommandID, ask [journal.Journal.Resolve] before that.
 func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...Option) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
@@ -43,6 +46,25 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
+	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
+	a, err := e.untilKnown(ctx)
+	if err != nil {
+		return Aggregate[S]{}, err
+	}
+	return r.proved(a), nil
+}
+
+// execution is one call of Execute.
+type execution[S any] struct {
+	*Repository[S]
+	id      aggregate.ID
+	decide  aggregate.Decision[S]
+	options options
+	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
+}
+
+// run loads and decides until there is no conflict.
+func (e *execution[S]) run(ctx context.Context) (Aggregate[S], error) {
 	pauses := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMultiplier(2),
@@ -52,69 +74,74 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	var conflict *journal.ConflictError
 	for attempt := 1; ; attempt++ {
 		var a Aggregate[S]
-		a, conflict, err = r.attempt(ctx, name, decide, options, conflict)
+		var err error
+		a, conflict, err = e.attempt(ctx, conflict)
 		if conflict == nil {
-			return r.orRepeated(ctx, a, err, options)
+			return e.orRepeated(ctx, a, err)
 		}
-		if attempt >= r.config.MaxAttempts {
-			return Aggregate[S]{}, &AttemptsError{ID: name, Attempts: attempt, Err: conflict}
+		if e.options.expected != nil {
+			return e.orKnown(ctx, Aggregate[S]{ID: e.id}, fmt.Errorf("execute: %w", conflict))
+		}
+		if attempt >= e.config.MaxAttempts {
+			return a, &AttemptsError{ID: e.id, Attempts: attempt, Err: conflict}
 		}
 		if err := pause(ctx, pauses.NextBackOff()); err != nil {
-			return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", name, err, attempt, conflict)
+			return a, fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", e.id, err, attempt, conflict)
 		}
 	}
 }
 
 // orRepeated makes success of the end of an aggregate that knows the command: it was executed before the aggregate was
 // deleted.
-func (r *Repository[S]) orRepeated(ctx context.Context, a Aggregate[S], err error, options options) (Aggregate[S], error) {
+func (e *execution[S]) orRepeated(ctx context.Context, a Aggregate[S], err error) (Aggregate[S], error) {
 	var deleted *journal.DeletedError
-	if options.commandID == "" || isCallers(err) || !errors.As(err, &deleted) {
+	if e.options.commandID == "" || isCallers(err) || !errors.As(err, &deleted) {
 		return a, err
 	}
-	_, known, failed := r.journal.Command(ctx, deleted.ID, options.commandID)
+	command, known, failed := e.journal.Command(ctx, deleted.ID, e.options.commandID)
 	switch {
 	case failed != nil:
 		return a, fmt.Errorf("%w: %w", err, failed)
 	case !known:
 		return a, err
 	}
-	return Aggregate[S]{ID: deleted.ID, Repeated: true}, nil
+	return Aggregate[S]{ID: deleted.ID, Repeated: !e.isOwn(command.CommitID)}, nil
 }
 
 // attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other errors;
-// that of a decision may be anything. It gets the conflict of the attempt before.
-func (r *Repository[S]) attempt(
-	ctx context.Context, id aggregate.ID, decide aggregate.Decision[S], options options, last *journal.ConflictError,
+// that of a decision may be anything. It receives the conflict of the attempt before.
+func (e *execution[S]) attempt(
+	ctx context.Context, last *journal.ConflictError,
 ) (a Aggregate[S], conflict *journal.ConflictError, err error) {
 	var none Aggregate[S]
-	a, latest, err := r.begin(ctx, id, last)
+	a, latest, err := e.begin(ctx, last)
 	if err != nil {
 		return none, nil, fmt.Errorf("execute: %w", err)
 	}
-	next, settled, refusal, err := r.act(ctx, a, decide, options)
-	if !settled && !latest {
+	next, done, refusal, err := e.act(ctx, a)
+	if !done && !latest {
 		// No commit has told whether the state that was kept is the latest, and a newer one may lead elsewhere.
-		now, failed := r.currentOrNew(ctx, id)
+		now, failed := e.currentOrNew(ctx, e.id)
 		switch {
 		case failed != nil:
 			return none, nil, fmt.Errorf("execute: %w", failed)
 		case err == nil || now.Version != a.Version:
-			next, _, refusal, err = r.act(ctx, now, decide, options)
+			next, _, refusal, err = e.act(ctx, now)
 		}
 	}
+	var duplicate *journal.DuplicateCommandError
 	switch {
 	case err == nil && refusal != nil:
-		a, err = r.refused(ctx, next, refusal, options)
+		a, err = e.orKnown(ctx, next, refusal)
 		return a, nil, err
 	case err == nil:
 		return next, nil, nil
 	case isCallers(err):
 	case errors.As(err, &conflict):
 		return none, conflict, nil
-	case errors.Is(err, journal.ErrDuplicateCommand):
-		if a, err = r.currentOrNew(ctx, id); err == nil {
-			a.Repeated = true
+	case errors.As(err, &duplicate):
+		if a, err = e.currentOrNew(ctx, e.id); err == nil {
+			a.Repeated = !e.isOwn(duplicate.CommitID)
 			return a, nil, nil
 		}
 	}
@@ -126,62 +153,75 @@ func isCallers(err error) bool {
 	return errors.As(err, &callers)
 }
 
-// act decides on a state and writes what follows. A refusal is the decision's own error. Settled says that the commit has been
-// written, or may have been, or that its conditions or the context's end are why it was not.
-func (r *Repository[S]) act(
-	ctx context.Context, a Aggregate[S], decide aggregate.Decision[S], options options,
-) (next Aggregate[S], settled bool, refusal, err error) {
-	own, err := r.copyOf(a)
-	if err != nil {
-		return a, false, nil, err
+// act decides on a state and writes what follows. A refusal is the decision's own error. Done reports that the commit was written
+// or may have been, or that its conditions or the end of the context are why it was not. An aggregate at another version than
+// the expected one is as good as a refusal.
+func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[S], done bool, refusal, err error) {
+	if refusal := e.options.conflict(a.ID, a.Version); refusal != nil {
+		return a, false, fmt.Errorf("execute: %w", refusal), nil
 	}
-	events, refusal := decide(own.State)
-	if refusal != nil || len(events) == 0 && options.commandID == "" {
+	own, ok := e.decoded(a)
+	if !ok {
+		if own, err = e.copyOf(a); err != nil {
+			return a, false, nil, err
+		}
+	}
+	events, refusal := e.decide(own.State)
+	if refusal != nil || len(events) == 0 && e.options.commandID == "" {
 		return a, false, refusal, nil
 	}
-	if err = r.commit(ctx, &a, events, options); err == nil {
-		r.cache.put(a)
+	_, err = e.commit(ctx, &a, true, events, e.options)
+	var unknown *journal.OutcomeUnknownError
+	switch {
+	case err == nil:
+		e.cache.put(&a)
+		return a, true, nil, nil
+	case isCallers(err):
+		return a, ctx.Err() != nil, nil, err
+	case errors.As(err, &unknown):
+		e.unknown = append(e.unknown, unknown)
+		return a, true, nil, err
 	}
-	settled = err == nil || ctx.Err() != nil || !isCallers(err) &&
-		(errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrDuplicateCommand) || errors.Is(err, journal.ErrOutcomeUnknown))
-	return a, settled, nil, err
+	done = ctx.Err() != nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrDuplicateCommand)
+	return a, done, nil, err
 }
 
-// refused gives the aggregate if it knows the command: what refuses it may be what the same command has done before.
-func (r *Repository[S]) refused(ctx context.Context, a Aggregate[S], refusal error, options options) (Aggregate[S], error) {
-	if options.commandID == "" {
-		return Aggregate[S]{}, refusal
+// orKnown returns the aggregate if it knows the command, and otherwise the reason not to execute it, which the command itself
+// may be if it was executed before. It uses the state of the aggregate only if that includes the command.
+func (e *execution[S]) orKnown(ctx context.Context, a Aggregate[S], reason error) (Aggregate[S], error) {
+	if e.options.commandID == "" {
+		return Aggregate[S]{}, reason
 	}
-	command, known, err := r.journal.Command(ctx, a.ID, options.commandID)
+	command, known, err := e.journal.Command(ctx, a.ID, e.options.commandID)
 	if err != nil {
-		return Aggregate[S]{}, fmt.Errorf("execute: %w", errors.Join(err, refusal))
+		return Aggregate[S]{}, fmt.Errorf("execute: %w", errors.Join(err, reason))
 	}
 	if !known {
-		return Aggregate[S]{}, refusal
+		return Aggregate[S]{}, reason
 	}
 	if command.Version > a.Version { // it was executed after the state was read
-		if a, err = r.currentOrNew(ctx, a.ID); err != nil {
+		if a, err = e.currentOrNew(ctx, a.ID); err != nil {
 			return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
 		}
 	}
-	a.Repeated = true
+	a.Repeated = !e.isOwn(command.CommitID)
 	return a, nil
 }
 
-// begin gives the aggregate to decide on, and whether it was the latest version when it was read.
-func (r *Repository[S]) begin(ctx context.Context, id aggregate.ID, last *journal.ConflictError) (a Aggregate[S], latest bool, err error) {
-	a, kept := r.cache.get(id)
+// begin returns the aggregate to decide on, and whether it was the latest version when it was read.
+func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (a Aggregate[S], latest bool, err error) {
+	a, kept := e.cache.get(e.id)
 	if kept && last == nil {
 		return a, false, nil
 	}
 	if kept && last.Actual >= a.Version {
 		// The refusal has told what a read of the head would.
-		if kept, err = r.catchUp(ctx, &a, last.Actual); kept && err == nil {
+		if kept, err = e.catchUp(ctx, &a, last.Actual); kept && err == nil {
 			return a, true, nil
 		}
-		r.cache.forget(id)
+		e.cache.forget(e.id)
 	}
-	a, err = r.currentOrNew(ctx, id)
+	a, err = e.currentOrNew(ctx, e.id)
 	return a, true, err
 }
 

@@ -25,15 +25,9 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		is         error
 		text       string
 	}{
-		"no journal":        {nil, Accounts, repository.Config{}, repository.ErrInvalidConfig, "journal.Open"},
-		"no definition":     {j, aggregate.Definition[Account]{}, repository.Config{}, aggregate.ErrInvalidDefinition, "aggregate.Define"},
-		"faulty definition": {j, aggregate.Define[Account]("", Deposited{}), repository.Config{}, aggregate.ErrInvalidDefinition, "type is empty"},
-		"every no events":   {j, Accounts, repository.Config{Snapshots: repository.Every(0)}, repository.ErrInvalidConfig, "Every(0)"},
-		"nil function": {
-			j, Accounts,
-			repository.Config{Snapshots: repository.SnapshotPolicyFunc(nil)},
-			repository.ErrInvalidConfig, "nil function",
-		},
+		"no journal":            {nil, Accounts, repository.Config{}, repository.ErrInvalidConfig, "journal.Open"},
+		"no definition":         {j, aggregate.Definition[Account]{}, repository.Config{}, aggregate.ErrInvalidDefinition, "aggregate.Define"},
+		"faulty definition":     {j, aggregate.Define[Account]("", Deposited{}), repository.Config{}, aggregate.ErrInvalidDefinition, "type is empty"},
 		"unknown UnknownEvents": {j, Accounts, repository.Config{UnknownEvents: 2}, repository.ErrInvalidConfig, "UnknownEvents is 2: use FailOnUnknown or SkipUnknown"},
 		"negative attempts":     {j, Accounts, repository.Config{MaxAttempts: -1}, repository.ErrInvalidConfig, "MaxAttempts is negative"},
 	} {
@@ -61,11 +55,11 @@ func TestIDsThatCannotBeKeysAreRefused(t *testing.T) {
 			require.ErrorIs(t, err, aggregate.ErrInvalidID)
 			_, err = repo.NewAggregate(id)
 			require.ErrorIs(t, err, aggregate.ErrInvalidID)
-			_, err = repo.Save(t.Context(), repository.Aggregate[Account]{ID: account(id)}, Deposited{1})
+			_, err = repo.Save(t.Context(), repository.Aggregate[Account]{ID: account(id)}, Events{Deposited{1}})
 			require.ErrorIs(t, err, aggregate.ErrInvalidID)
 		})
 	}
-	_, err := repo.Save(t.Context(), repository.Aggregate[Account]{ID: basket("42")}, Deposited{1})
+	_, err := repo.Save(t.Context(), repository.Aggregate[Account]{ID: basket("42")}, Events{Deposited{1}})
 	require.ErrorIs(t, err, aggregate.ErrInvalidID)
 	assert.ErrorContains(t, err, `for aggregates of type "account"`)
 	assert.Empty(t, s.calls.Calls())
@@ -114,7 +108,7 @@ func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
 			_, err := repo.Execute(t.Context(), "42", always(test.events...))
 			require.ErrorIs(t, err, test.is)
 			assert.ErrorContains(t, err, test.text)
-			same, err := repo.Save(t.Context(), a, test.events...)
+			same, err := repo.Save(t.Context(), a, test.events)
 			require.ErrorIs(t, err, test.is)
 			assert.ErrorContains(t, err, test.text)
 			assert.Equal(t, a, same)
@@ -139,10 +133,10 @@ func TestANilOptionAddsNothingAndNilWritesAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	s.calls.Reset()
 
-	_, err = repo.Execute(t.Context(), "42", always[Account](), repository.WritesFor(nil))
+	_, err = repo.Execute(t.Context(), "42", always[Account](), repository.Writes(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidWrite)
-	require.ErrorContains(t, err, "the function given to WritesFor is nil")
-	same, err := repo.SaveWith(t.Context(), a, deposits(1), repository.WritesFor(nil))
+	require.ErrorContains(t, err, "the function given to Writes is nil")
+	same, err := repo.Save(t.Context(), a, deposits(1), repository.Writes(nil))
 	require.ErrorIs(t, err, journal.ErrInvalidWrite)
 	assert.Equal(t, a, same)
 	assert.Empty(t, s.calls.Calls())
@@ -177,7 +171,7 @@ func TestAStateThatCannotBeCopiedIsAnErrorAndNothingIsWritten(t *testing.T) {
 	require.ErrorAs(t, err, &unencodable)
 	require.ErrorIs(t, err, repository.ErrUnencodableState)
 	assert.Equal(t, a.ID, unencodable.ID)
-	_, err = repo.Save(t.Context(), a, Measured{1, 1})
+	_, err = repo.Save(t.Context(), a, aggregate.Events[Ratio]{Measured{1, 1}})
 	require.ErrorIs(t, err, repository.ErrUnencodableState)
 	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
 

@@ -29,7 +29,7 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	return a, nil
+	return r.proved(a), nil
 }
 
 // LoadAt gives an aggregate as it was after the event with a number; 0 is before its first. It starts from the latest
@@ -49,7 +49,7 @@ func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (A
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	return a, nil
+	return r.proved(a), nil
 }
 
 // LoadAsOf gives an aggregate as it was at a time: after the last event that had occurred then. If there was none, it is
@@ -70,7 +70,7 @@ func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	return a, nil
+	return r.proved(a), nil
 }
 
 // current gives what is stored now, by way of the cache where that is shorter.
@@ -97,7 +97,7 @@ func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate
 			return Aggregate[S]{}, err
 		}
 	}
-	r.cache.put(a)
+	r.cache.put(&a)
 	return a, nil
 }
 

@@ -5,17 +5,19 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option adds something to the commit of one call. [CommandID], [Writes] and [WritesFor] make them. A nil one adds nothing.
+// Option adjusts one call of Execute or Save. [CommandID], [ExpectVersion] and [Writes] return options. A nil option has no
+// effect.
 type Option func(*options)
 
 type options struct {
 	commandID string // empty for none
-	invalid   error  // of an option that cannot work
-	writes    []func(*eventlog.Commit) ([]types.TransactWriteItem, error)
+	expected  *uint64
+	invalid   error // of an option that cannot work
+	writes    []func(Commit) ([]types.TransactWriteItem, error)
 }
 
 func optionsOf(given []Option) (options, error) {
@@ -28,10 +30,11 @@ func optionsOf(given []Option) (options, error) {
 	return o, o.invalid
 }
 
-// CommandID makes the call take effect once, however often it is made and by whichever process: the id is stored with
+// CommandID makes the call take effect once, however often it is made and by whichever process. The id is stored with
 // the commit, in the same transaction, and a command whose id the aggregate knows writes nothing. Take an id that stays the
-// same when the command is repeated, such as the UUID of the message that carries it. 1 to 512 bytes of UTF-8; the same id on
-// another aggregate is another command. It costs two write units. See [journal.Config].CommandRetention for how long ids are known.
+// same when the command is repeated, such as the UUID of the message that carries it. It has 1 to 512 bytes of UTF-8; the same id
+// on another aggregate is another command. It costs two write units. See [journal.Config].CommandRetention for how long ids are
+// known.
 func CommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
@@ -40,56 +43,53 @@ func CommandID(id string) Option {
 	}
 }
 
+// ExpectVersion makes the call succeed only if the aggregate is at a version; 0 is an aggregate without events. It is for a
+// version that a client sends back, such as in an If-Match header. [Repository.Execute] then runs the decision on that version
+// alone. On any other it writes nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
+// [Repository.Save] compares it with the version of the aggregate to be saved.
+func ExpectVersion(version uint64) Option {
+	return func(o *options) { o.expected = &version }
+}
+
+// conflict returns an error if the call is for another version than the given one.
+func (o options) conflict(id aggregate.ID, version uint64) error {
+	if o.expected == nil || *o.expected == version {
+		return nil
+	}
+	return &journal.ConflictError{ID: id, Expected: *o.expected, Actual: version}
+}
+
 // Writes puts further actions into the transaction of the commit, on tables of your own: an outbox row, or a guard that
 // makes an e-mail address unique. Either all of it is written or nothing. An action whose condition is false refuses the commit
-// with a [*journal.WriteRefusedError], which says which one. They are not made when a decision has no events.
+// with a [*journal.WriteRefusedError], which names it. A decision without events makes no writes.
 //
-// The transaction has room for 100 actions and 4 MB, events included; each action costs two write units for each KB of its item.
-func Writes(actions ...types.TransactWriteItem) Option {
-	return func(o *options) {
-		o.writes = append(o.writes, func(*eventlog.Commit) ([]types.TransactWriteItem, error) { return actions, nil })
-	}
-}
-
-// WritesFor is [Writes] for actions that depend on the events. The function receives them as they will be stored, with
-// their numbers and ids; only OccurredAt and CommitID are not set yet. It runs again for each attempt, and must not
-// change the events. Its error refuses the commit and is returned. With a nil function the call writes nothing and
-// returns [journal.ErrInvalidWrite].
-func WritesFor(actions func(events []*journal.Record) ([]types.TransactWriteItem, error)) Option {
+// The function is called for each attempt to commit. An error that it returns refuses the commit and is returned to the caller. A nil
+// function refuses the call with a [journal.ErrInvalidWrite].
+//
+// The transaction has room for 100 actions and 4 MB, events included. Each action costs two write units for each KB of its item.
+func Writes(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {
-			o.invalid = fmt.Errorf("%w: the function given to WritesFor is nil: give one, or leave the option out", journal.ErrInvalidWrite)
+			o.invalid = fmt.Errorf("%w: the function given to Writes is nil: give one, or leave the option out", journal.ErrInvalidWrite)
 			return
 		}
-		o.writes = append(o.writes, func(c *eventlog.Commit) ([]types.TransactWriteItem, error) { return actions(recordsOf(c)) })
+		o.writes = append(o.writes, actions)
 	}
 }
 
-// recordsOf returns the events of a commit as records without a time and a commit id.
-func recordsOf(c *eventlog.Commit) []*journal.Record {
-	records := make([]*journal.Record, len(c.Events))
-	for i, e := range c.Events {
-		records[i] = &journal.Record{
-			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
-			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,
-		}
-	}
-	return records
-}
-
-// addWrites completes a commit that has its events.
-func (o options) addWrites(c *eventlog.Commit) error {
+// writesOf returns the actions for a commit.
+func (o options) writesOf(c Commit) (writes []types.TransactWriteItem, err error) {
 	for _, actions := range o.writes {
-		writes, err := actions(c)
+		more, err := actions(c)
 		if err != nil {
-			return &callersError{err}
+			return nil, &callersError{err}
 		}
-		c.Writes = append(c.Writes, writes...)
+		writes = append(writes, more...)
 	}
-	return nil
+	return writes, nil
 }
 
-// callersError is one of a WritesFor function, whatever it wraps: it says nothing of the commit.
+// callersError is the error of a function given to Writes. Whatever it wraps says nothing about the commit.
 type callersError struct{ err error }
 
 func (e *callersError) Error() string { return e.err.Error() }

@@ -1,45 +1,26 @@
 package repository
 
-import "github.com/millrace-dev/millrace/aggregate"
+import "reflect"
 
-// SnapshotPolicy chooses the commits that store the state. It must be safe for concurrent use. [Every],
-// [Never] and [SnapshotPolicyFunc] are policies.
-type SnapshotPolicy interface {
-	// Due tells whether a commit stores the state as it is after its last event. The first commit of an
-	// aggregate does so without being asked.
-	Due(SnapshotPoint) bool
+// SnapshotPolicy reports whether a commit stores the state as it is after its last event. The first commit of an aggregate
+// always does, and the policy is not asked. A policy must be safe for concurrent use. [Every] and [Never] are policies; an
+// application can write its own, such as one that stores a snapshot when an order is closed.
+type SnapshotPolicy func(Commit) bool
+
+// Every returns a policy that stores a snapshot with each commit that reaches or crosses a multiple of n. A load then replays
+// fewer than n events plus those of one commit. Every(0) is [Never].
+func Every(n uint) SnapshotPolicy {
+	if n == 0 {
+		return Never
+	}
+	return func(c Commit) bool { return c.Before/uint64(n) != c.After/uint64(n) }
 }
 
-// SnapshotPoint is a commit that is about to be written.
-type SnapshotPoint struct {
-	Aggregate aggregate.ID
-	// Before and After are the versions that the commit leads from and to. After-Before events are in it.
-	Before, After uint64
-	// EventTypes are the types of its events, in their order.
-	EventTypes []string
+// Never stores no snapshots. A repository with this policy also ignores the snapshots that exist, and its loads replay all
+// events. The first commit of an aggregate still stores the state, because the schema of the tables requires one.
+func Never(Commit) bool { return false }
+
+// isNever compares code pointers: another function with the same code would be as good.
+func isNever(p SnapshotPolicy) bool {
+	return reflect.ValueOf(p).Pointer() == reflect.ValueOf(Never).Pointer()
 }
-
-// Every stores a snapshot about every n events: with each commit that reaches or crosses a multiple of n. A load then
-// replays less than n events plus those of one commit.
-func Every(n uint) SnapshotPolicy { return every(n) }
-
-type every uint
-
-func (n every) Due(p SnapshotPoint) bool {
-	return n > 0 && p.Before/uint64(n) != p.After/uint64(n) // New refuses Every(0), unless it is inside another policy
-}
-
-// Never stores no snapshots, and loads replay all events, whatever snapshots there are. The state still goes into the
-// head with the first commit of an aggregate, as the schema of the tables wants.
-var Never SnapshotPolicy = never{}
-
-type never struct{}
-
-func (never) Due(SnapshotPoint) bool { return false }
-
-// SnapshotPolicyFunc is a function as a [SnapshotPolicy]: one that stores a snapshot when an order is closed,
-// for example.
-type SnapshotPolicyFunc func(SnapshotPoint) bool
-
-// Due calls the function.
-func (f SnapshotPolicyFunc) Due(p SnapshotPoint) bool { return f(p) }

@@ -274,10 +274,10 @@ func TestASnapshotOfAnEarlierSchemaIsNotReadAndTheNextCommitReplacesIt(t *testin
 	require.NoError(t, err)
 	assert.Equal(t, 3, a.State.Balance, "the old snapshot would read as 6")
 	assert.EqualValues(t, 3, s.snapshotNumber(t, a.ID))
-	a, err = repo.Save(t.Context(), a, Deposited{1})
+	a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 	require.NoError(t, err)
 	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "no policy would have chosen this commit")
-	_, err = repo.Save(t.Context(), a, Deposited{1})
+	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 	require.NoError(t, err)
 	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "once is enough")
 
@@ -291,7 +291,7 @@ func TestASnapshotOfAnEarlierSchemaIsNotReadAndTheNextCommitReplacesIt(t *testin
 // doubling writes half of a balance, so that it misreads what others have written.
 type doubling struct{}
 
-func (doubling) EncodeSnapshot(_ repository.SnapshotInfo, state any) ([]byte, error) {
+func (doubling) EncodeSnapshot(_ aggregate.ID, _ uint64, state any) ([]byte, error) {
 	return fmt.Appendf(nil, `{"Half":%d}`, state.(*Account).Balance), nil
 }
 
@@ -314,7 +314,7 @@ func TestADeletedAggregateIsNotLoadedAndTakesNoCommand(t *testing.T) {
 		"Load":    func() error { _, err := repo.Load(t.Context(), "42"); return err },
 		"LoadAt":  func() error { _, err := repo.LoadAt(t.Context(), "42", 1); return err },
 		"Execute": func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
-		"Save":    func() error { _, err := repo.Save(t.Context(), a, Deposited{1}); return err },
+		"Save":    func() error { _, err := repo.Save(t.Context(), a, Events{Deposited{1}}); return err },
 	} {
 		var deleted *journal.DeletedError
 		require.ErrorAs(t, do(), &deleted, what)
@@ -392,7 +392,7 @@ func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T)
 	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1)) // without the list
 	require.NoError(t, err)
 	repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
-	_, err = repo.Save(t.Context(), a, Deposited{1})
+	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 	require.NoError(t, err)
 
 	for range 8 {
@@ -412,7 +412,7 @@ type picky struct {
 	err    error
 }
 
-func (picky) EncodeSnapshot(_ repository.SnapshotInfo, state any) ([]byte, error) {
+func (picky) EncodeSnapshot(_ aggregate.ID, _ uint64, state any) ([]byte, error) {
 	return aggregate.JSON.Marshal(state)
 }
 

@@ -8,84 +8,125 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// Save appends events to an aggregate, 1 to 99 of them in one transaction, and gives the aggregate as it is
-// after them. Without events it does nothing. The events carry the metadata of the context; see
+// Save appends events to an aggregate, 1 to 99 of them in one transaction, and returns the aggregate as it is after
+// them. Without events and without a [CommandID] it does nothing. The events carry the metadata of the context; see
 // [aggregate.ContextWithMetadata].
 //
-// The aggregate is one that Load, Execute, Save or NewAggregate gave, and its version is the condition: when
-// somebody else has written meanwhile, the error is a [*journal.ConflictError]. It is not tried again, as only
-// the caller can tell whether the events still hold. On any error the aggregate that is returned is the one
-// that was given. That one is never changed, nor what its state leads to.
+// The version of the aggregate is the condition: if somebody else has written meanwhile, the error is a
+// [*journal.ConflictError]. Save does not try again, because only the caller can decide whether the events still hold.
+// On any error it returns the aggregate that it was given. It never changes that one, nor what its State refers to.
 //
-// It is one round trip and no read. For the costs, and for what is sent again when, see
-// [journal.Journal.Append].
+// Save takes an aggregate that this repository returned, and then it is one round trip and no read. Save loads any other aggregate
+// first, such as one made by hand with a version from an If-Match header, and compares the versions. It does
+// not use the State of such an aggregate. It also loads before a commit that stores a snapshot, if S has maps, slices, pointers or
+// interfaces, through which the State may have been changed, and neither the load nor the commit before left it encoded.
 //
-// Nothing was written when the error is one of those that Append names for this case, or an
+// A command that was saved before is a [*journal.DuplicateCommandError]; one without events is recorded too. It costs two
+// write units for each KB of each event, as much in each of the journal's indexes, and two for each KB of the head.
+//
+// Nothing was written unless the error is [journal.ErrOutcomeUnknown]. Other errors are those of [Repository.Load], an
 // [*aggregate.UnencodableEventError], [*aggregate.UnknownEventError], [*aggregate.MalformedEventError] or
 // [*UnencodableStateError].
-func (r *Repository[S]) Save(ctx context.Context, a Aggregate[S], events ...aggregate.Event[S]) (Aggregate[S], error) {
-	return r.SaveWith(ctx, a, events)
-}
-
-// SaveWith is [Repository.Save] with options. A command that was saved before is a [*journal.DuplicateCommandError] here; one
-// without events is recorded all the same.
-func (r *Repository[S]) SaveWith(
+func (r *Repository[S]) Save(
 	ctx context.Context, a Aggregate[S], events aggregate.Events[S], given ...Option,
 ) (Aggregate[S], error) {
 	if err := r.check(a); err != nil {
 		return a, err
 	}
 	options, err := optionsOf(given)
+	if err == nil {
+		err = options.conflict(a.ID, a.Version)
+	}
 	if err != nil {
 		return a, fmt.Errorf("save %s, nothing written: %w", a.ID, err)
 	}
 	if len(events) == 0 && options.commandID == "" {
 		return a, nil
 	}
-	next, err := r.copyOf(a)
+	next, replayed, err := r.base(ctx, a)
 	if err == nil {
-		err = r.commit(ctx, &next, events, options)
+		replayed, err = r.commit(ctx, &next, replayed, events, options)
 	}
 	if err != nil {
 		return a, fmt.Errorf("save: %w", err)
 	}
-	r.cache.put(next)
-	return next, nil
+	if replayed {
+		r.cache.put(&next)
+	}
+	return r.proved(next), nil
 }
 
-// commit appends events and applies them to the aggregate, which is of no use any more if that fails.
-func (r *Repository[S]) commit(ctx context.Context, a *Aggregate[S], events aggregate.Events[S], options options) error {
-	commit := eventlog.Commit{Aggregate: a.ID, Expected: a.Version, Events: make([]eventlog.Event, len(events))}
+// commit appends events and applies them to the aggregate, which is of no use any more if that fails. Replayed says whether the state
+// is known to be the one that events have led to; the result, whether it is so now.
+func (r *Repository[S]) commit(
+	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
+) (bool, error) {
+	about := Commit{
+		Aggregate: a.ID, Before: a.Version, After: a.Version + uint64(len(events)), Events: make([]EventInfo, len(events)),
+		CommandID: options.commandID,
+	}
+	commit := eventlog.Commit{
+		Aggregate: a.ID, Expected: a.Version, Events: make([]eventlog.Event, len(events)), CommandID: options.commandID,
+	}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {
-		info, payload, err := r.encode(a.ID, a.Version+uint64(i)+1, event)
+		info, err := r.encode(a.ID, about.Before+uint64(i)+1, event)
 		if err != nil {
-			return fmt.Errorf("append to %s, nothing written: event %d of the commit: %w", a.ID, i+1, err)
+			return replayed, fmt.Errorf("append to %s, nothing written: event %d of the commit: %w", a.ID, i+1, err)
 		}
-		// What is applied is what will be replayed, and shares nothing with the caller's event.
-		stored, err := r.definition.Decode(info.Type, payload)
-		if err != nil {
-			return fmt.Errorf("append to %s, nothing written: event %d of the commit could not be read back: %w", a.ID, i+1, err)
-		}
-		stored.Apply(&a.State)
-		commit.Events[i] = eventlog.Event{ID: info.ID, Type: info.Type, Payload: payload, Metadata: metadata}
+		about.Events[i] = info
+		commit.Events[i] = eventlog.Event{ID: info.ID, Type: info.Type, Payload: info.Payload, Metadata: metadata}
 	}
-	commit.CommandID = options.commandID
+	if err := r.apply(a, about); err != nil {
+		return replayed, err
+	}
 	if len(events) > 0 {
-		if err := options.addWrites(&commit); err != nil {
-			return fmt.Errorf("append to %s, nothing written: %w", a.ID, err)
+		writes, err := options.writesOf(about)
+		if err != nil {
+			return replayed, fmt.Errorf("append to %s, nothing written: %w", a.ID, err)
 		}
-		a.Version += uint64(len(events))
-		if commit.Snapshot = r.snapshot(*a, commit); commit.Snapshot != nil {
-			commit.Redundancy = r.redundancy(a.from(), commit.Expected)
+		commit.Writes = writes
+		if r.isDue(*a, about) {
+			if !replayed {
+				if *a, err = r.replayed(ctx, about); err != nil {
+					return replayed, err
+				}
+				replayed = true
+			}
+			if commit.Snapshot = r.snapshot(a); commit.Snapshot != nil {
+				commit.Redundancy = r.redundancy(a.from(), commit.Expected)
+			}
 		}
 	}
 	receipt, err := r.journal.Append(ctx, commit)
 	if err != nil {
-		return err
+		return replayed, err
 	}
 	if commit.Snapshot != nil {
 		a.setFrom(r.settle(ctx, *a, commit, receipt))
 	}
+	return replayed, nil
+}
+
+// apply brings an aggregate to the version after a commit. What it applies is what a load will replay, and shares nothing with the
+// caller's events.
+func (r *Repository[S]) apply(a *Aggregate[S], c Commit) error {
+	for i, e := range c.Events {
+		stored, err := r.definition.Decode(e.Type, e.Payload)
+		if err != nil {
+			return fmt.Errorf("append to %s, nothing written: event %d of the commit could not be read back: %w", a.ID, i+1, err)
+		}
+		stored.Apply(&a.State)
+	}
+	a.Version = c.After
 	return nil
+}
+
+// replayed returns the aggregate after a commit that is about to be written, from what is stored and the commit's events.
+func (r *Repository[S]) replayed(ctx context.Context, c Commit) (Aggregate[S], error) {
+	a, err := r.currentAt(ctx, c.Aggregate, c.Before)
+	if err == nil {
+		err = r.apply(&a, c)
+	}
+	return a, err
 }

@@ -28,6 +28,8 @@ import (
 // Account is an aggregate whose state is copied by assignment.
 type Account struct{ Balance int }
 
+type Events = aggregate.Events[Account]
+
 type Deposited struct{ Amount int }
 
 func (Deposited) EventType() string  { return "account.deposited.v1" }
@@ -227,6 +229,11 @@ func (s store) records(t *testing.T, id aggregate.ID) (records []*journal.Record
 	}
 	require.Len(t, records, int(head.Version))
 	return records
+}
+
+// bare is an aggregate without what only its repository sees, to be compared.
+func bare[S any](a repository.Aggregate[S]) repository.Aggregate[S] {
+	return repository.Aggregate[S]{ID: a.ID, State: a.State, Version: a.Version, Repeated: a.Repeated}
 }
 
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }

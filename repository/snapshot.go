@@ -16,9 +16,9 @@ import (
 // SnapshotCodec turns states into the bytes of snapshots and back. It must be safe for concurrent use, and
 // what it decodes must be equal to what it has encoded: it also makes the copies that decisions work on.
 type SnapshotCodec interface {
-	// EncodeSnapshot gets a pointer to the state and must not change what it leads to. It returns bytes that
-	// the caller owns. Info is for codecs that write it into the payload.
-	EncodeSnapshot(info SnapshotInfo, state any) ([]byte, error)
+	// EncodeSnapshot receives a pointer to the state and must not change what it refers to. It returns bytes that
+	// the caller owns. The id and the number of the last event in the state are for codecs that write them into the payload.
+	EncodeSnapshot(id aggregate.ID, number uint64, state any) ([]byte, error)
 
 	// DecodeSnapshot gets a pointer to a zero state and must not keep payload. It returns the sequence
 	// number that stands in the payload, or 0 if none does.
@@ -28,17 +28,10 @@ type SnapshotCodec interface {
 	DecodeSnapshot(payload []byte, state any) (number uint64, err error)
 }
 
-// SnapshotInfo says what a snapshot is of.
-type SnapshotInfo struct {
-	Aggregate aggregate.ID
-	Number    uint64 // of the last event in the state
-	Version   uint64 // of the head; here always equal to Number
-}
-
 // stateOnly is the default codec: the journal keeps the number beside the payload.
 type stateOnly struct{ aggregate.Codec }
 
-func (c stateOnly) EncodeSnapshot(_ SnapshotInfo, state any) ([]byte, error) {
+func (c stateOnly) EncodeSnapshot(_ aggregate.ID, _ uint64, state any) ([]byte, error) {
 	return c.Marshal(state)
 }
 
@@ -46,34 +39,29 @@ func (c stateOnly) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 	return 0, c.Unmarshal(payload, state)
 }
 
-// snapshot gives what the commit that leads to a stores in the head, nil for nothing.
-func (r *Repository[S]) snapshot(a Aggregate[S], commit eventlog.Commit) *journal.Snapshot {
+// isDue reports whether a commit stores the state of the aggregate that it leads to.
+func (r *Repository[S]) isDue(a Aggregate[S], c Commit) bool {
 	if a.partial {
-		return nil // who knows the events that it lacks would take it for the whole
+		return false // a program that knows the missing events would take it for the whole
 	}
-	point := SnapshotPoint{Aggregate: a.ID, Before: commit.Expected, After: a.Version}
-	for _, e := range commit.Events {
-		point.EventTypes = append(point.EventTypes, e.Type)
-	}
-	_, never := r.config.Snapshots.(never)
-	rebuild := a.from().rebuild && !never
-	if point.Before > 0 && !rebuild && !r.config.Snapshots.Due(point) {
-		return nil
-	}
-	payload, err := r.codec.EncodeSnapshot(infoOf(a), &a.State)
+	return c.Before == 0 || a.from().rebuild && !r.never || r.config.Snapshots(c)
+}
+
+// snapshot returns what a commit stores as the state of an aggregate, nil if it cannot be encoded.
+func (r *Repository[S]) snapshot(a *Aggregate[S]) *journal.Snapshot {
+	payload, err := r.codec.EncodeSnapshot(a.ID, a.Version, &a.State)
 	if err != nil {
 		r.config.Logger.Error("Snapshot left out of a commit", fmt.Errorf("encode the state: %w", err), fields(a.ID, a.Version))
 		return nil
 	}
+	if !r.flat {
+		a.setEncoded(payload)
+	}
 	return &journal.Snapshot{Number: a.Version, Payload: payload, Schema: r.config.SnapshotSchema}
 }
 
-func infoOf[S any](a Aggregate[S]) SnapshotInfo {
-	return SnapshotInfo{Aggregate: a.ID, Number: a.Version, Version: a.Version}
-}
-
 // redundancy is what the commit that leads from a has to do for its snapshot.
-func (r *Repository[S]) redundancy(from origin, expected uint64) *eventlog.Redundancy {
+func (r *Repository[S]) redundancy(from origin[S], expected uint64) *eventlog.Redundancy {
 	if r.config.Redundancy == nil {
 		return nil
 	}
@@ -89,7 +77,7 @@ const removalLimit = time.Second
 
 // settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on. Nothing that
 // fails here is an error of the commit.
-func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin {
+func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin[S] {
 	from := a.from()
 	if receipt.SnapshotLeftOut {
 		r.config.Logger.Error("Snapshot left out of a commit, loads replay more events", receipt.SnapshotError, fields(a.ID, a.Version))
@@ -119,12 +107,12 @@ func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit event
 // restore gives the aggregate as a snapshot has it, or as it is before its first event.
 func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) Aggregate[S] {
 	empty := Aggregate[S]{ID: head.Aggregate}
-	from := origin{}
+	from := origin[S]{}
 	if r.config.Redundancy != nil {
 		from.redundant, from.listed = head.Redundant, true
 	}
 	empty.setFrom(from)
-	if _, ignore := r.config.Snapshots.(never); ignore || snapshot == nil {
+	if r.never || snapshot == nil {
 		return empty
 	}
 	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
@@ -155,12 +143,15 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 		return empty
 	}
 	restored.Version = number
+	if !r.flat {
+		restored.setEncoded(snapshot.Payload)
+	}
 	return restored
 }
 
 // restoreAt gives the aggregate as the latest usable snapshot has it that is of event number or one before it.
 func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
-	if _, ignore := r.config.Snapshots.(never); ignore {
+	if r.never {
 		return r.restore(head, nil), nil
 	}
 	left := number // where the next one may be

@@ -27,7 +27,7 @@ func TestTheFirstCommitStoresTheStateWhateverThePolicy(t *testing.T) {
 		"default":  nil,
 		"never":    repository.Never,
 		"every":    repository.Every(1000),
-		"function": repository.SnapshotPolicyFunc(func(repository.SnapshotPoint) bool { return false }),
+		"function": func(repository.Commit) bool { return false },
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo := s.accounts(t, repository.Config{Snapshots: policy})
@@ -61,7 +61,7 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 			{1, 1}, {98, 1}, {2, 101}, {98, 101}, {1, 200},
 		}},
 		"a function": {
-			repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool { return p.After-p.Before == 2 }),
+			func(c repository.Commit) bool { return c.After-c.Before == 2 },
 			[]commit{{1, 1}, {1, 1}, {2, 4}, {3, 4}, {2, 9}},
 		},
 	} {
@@ -70,7 +70,7 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 			a, err := repo.NewAggregate(name)
 			require.NoError(t, err)
 			for _, c := range test.commits {
-				a, err = repo.Save(t.Context(), a, deposits(c.events)...)
+				a, err = repo.Save(t.Context(), a, deposits(c.events))
 				require.NoError(t, err)
 				require.EqualValues(t, c.snapshot, s.snapshotNumber(t, a.ID), "at version %d", a.Version)
 				loaded, err := repo.Load(t.Context(), name)
@@ -84,20 +84,25 @@ func TestSnapshotsAreStoredByTheCommitsThatThePolicyChooses(t *testing.T) {
 
 func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 	t.Parallel()
-	var seen []repository.SnapshotPoint
+	var seen []repository.Commit
 	repo := setup(t).accounts(t, repository.Config{
-		Snapshots: repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool {
-			seen = append(seen, p)
+		Snapshots: func(c repository.Commit) bool {
+			seen = append(seen, c)
 			return false
-		}),
+		},
 	})
 	_, err := repo.Execute(t.Context(), "42", Deposit(5))
 	require.NoError(t, err)
-	_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{2}))
+	_, err = repo.Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{2}), repository.CommandID("pay"))
 	require.NoError(t, err)
-	assert.Equal(t, []repository.SnapshotPoint{{
-		Aggregate: account("42"), Before: 1, After: 3, EventTypes: []string{"account.deposited.v1", "account.withdrawn.v1"},
-	}}, seen, "it is not asked about the first commit")
+	require.Len(t, seen, 1, "it is not asked about the first commit")
+	events := seen[0].Events
+	require.Len(t, events, 2)
+	assert.Equal(t, repository.Commit{Aggregate: account("42"), Before: 1, After: 3, Events: events, CommandID: "pay"}, seen[0])
+	assert.Equal(t, repository.EventInfo{
+		Aggregate: account("42"), Number: 3, ID: events[1].ID, Type: "account.withdrawn.v1", Payload: []byte(`{"Amount":2}`),
+	}, events[1])
+	assert.NotEmpty(t, events[1].ID)
 }
 
 func TestNeverIgnoresTheSnapshotsThatThereAre(t *testing.T) {
@@ -116,7 +121,7 @@ func TestNeverIgnoresTheSnapshotsThatThereAre(t *testing.T) {
 // refusingSnapshots is a codec that can neither write nor read.
 type refusingSnapshots struct{}
 
-func (refusingSnapshots) EncodeSnapshot(repository.SnapshotInfo, any) ([]byte, error) {
+func (refusingSnapshots) EncodeSnapshot(aggregate.ID, uint64, any) ([]byte, error) {
 	return nil, errors.New("unwritable")
 }
 
@@ -174,14 +179,14 @@ func TestASnapshotThatIsTooLargeIsReportedAndTheCommitWritten(t *testing.T) {
 	a, err := repo.Execute(t.Context(), "42", always(page(1), page(2)))
 	require.NoError(t, err)
 	log.assertSilent(t)
-	a, err = repo.Save(t.Context(), a, page(3))
+	a, err = repo.Save(t.Context(), a, aggregate.Events[Diary]{page(3)})
 	require.NoError(t, err)
 	log.assertReports(t, "Snapshot left out", "the snapshot has", "diary-42")
 	assert.EqualValues(t, 2, s.snapshotNumber(t, a.ID), "the one of before still serves")
 
 	loaded, err := repo.Load(t.Context(), "42")
 	require.NoError(t, err)
-	assert.Equal(t, a, loaded)
+	assert.Equal(t, bare(a), bare(loaded))
 	assert.Len(t, loaded.State.Pages, 3)
 }
 
@@ -195,7 +200,7 @@ func TestAHeadWithoutASnapshotIsNoObstacle(t *testing.T) {
 	log := &logger{}
 	a, err := s.accounts(t, repository.Config{Logger: log}).Execute(t.Context(), "42", Withdraw(2))
 	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 2}, a)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 2}, bare(a))
 	log.assertSilent(t)
 }
 
@@ -209,12 +214,12 @@ type peerState struct {
 	State   json.RawMessage `json:"state"`
 }
 
-func (peerCodec) EncodeSnapshot(info repository.SnapshotInfo, state any) ([]byte, error) {
+func (peerCodec) EncodeSnapshot(id aggregate.ID, number uint64, state any) ([]byte, error) {
 	raw, err := json.Marshal(state)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(peerState{ID: info.Aggregate.Value, SeqNr: info.Number, Version: info.Version, State: raw})
+	return json.Marshal(peerState{ID: id.Value, SeqNr: number, Version: number, State: raw})
 }
 
 func (peerCodec) DecodeSnapshot(payload []byte, state any) (uint64, error) {
@@ -250,14 +255,14 @@ func TestASnapshotOfAnotherProgramServesIfTheCodecFindsItsNumber(t *testing.T) {
 
 	a, err := repo.Load(t.Context(), "42")
 	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{35}, Version: 31}, a)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{35}, Version: 31}, bare(a))
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "no event is after it")
 
 	// One that the other program did not renew with its last event.
 	s.peerWrites(t, account("42"), 32, `{"Amount":5}`, `{"id":"42","seq_nr":31,"version":31,"state":{"Balance":35}}`)
 	a, err = repo.Execute(t.Context(), "42", Withdraw(1))
 	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{39}, Version: 33}, a)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{39}, Version: 33}, bare(a))
 	log.assertSilent(t)
 }
 
@@ -293,7 +298,7 @@ func TestASnapshotThatCannotBePlacedIsIgnored(t *testing.T) {
 			if test.state == "" {
 				return
 			}
-			a, err = repo.Save(t.Context(), a, Deposited{1})
+			a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 			require.NoError(t, err)
 			assert.EqualValues(t, 5, s.snapshotNumber(t, a.ID), "the next snapshot is ours again")
 		})
@@ -320,7 +325,7 @@ type countingCodec struct {
 	encoded *atomic.Int32
 }
 
-func (c countingCodec) EncodeSnapshot(_ repository.SnapshotInfo, state any) ([]byte, error) {
+func (c countingCodec) EncodeSnapshot(_ aggregate.ID, _ uint64, state any) ([]byte, error) {
 	c.encoded.Add(1)
 	return c.Marshal(state)
 }
@@ -359,7 +364,10 @@ func copies[S any](t *testing.T, s store, id string) int {
 	a, err := repo.Execute(t.Context(), id, always[S](Touched[S]{}))
 	require.NoError(t, err)
 	codec.encoded.Store(0)
-	_, err = repo.Save(t.Context(), a, Touched[S]{})
+	a, err = repo.Save(t.Context(), a, aggregate.Events[S]{Touched[S]{}})
+	require.NoError(t, err)
+	assert.Zero(t, codec.encoded.Load(), "the commit before has left the state encoded")
+	_, err = repo.Save(t.Context(), a, aggregate.Events[S]{Touched[S]{}})
 	require.NoError(t, err)
 	bySave := codec.encoded.Swap(0)
 	_, err = repo.Execute(t.Context(), id, always[S](Touched[S]{}))
@@ -406,12 +414,12 @@ func TestASnapshotThatTheTransactionHadNoRoomForComesWithTheNextCommit(t *testin
 	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(50), Logger: log})
 	a, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
-	a, err = repo.Save(t.Context(), a, deposits(99)...)
+	a, err = repo.Save(t.Context(), a, deposits(99))
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, s.snapshotNumber(t, a.ID))
 	log.assertReports(t, "no room in the transaction")
 
-	a, err = repo.Save(t.Context(), a, deposits(1)...)
+	a, err = repo.Save(t.Context(), a, deposits(1))
 
 	require.NoError(t, err)
 	assert.EqualValues(t, 101, s.snapshotNumber(t, a.ID))

@@ -19,7 +19,7 @@ func (s store) truncates(t *testing.T, id string) {
 	repo := open(t, s.direct).accounts(t, repository.Config{Snapshots: repository.Every(1)})
 	a, err := repo.Execute(context.Background(), id, Deposit(1))
 	require.NoError(t, err)
-	a, err = repo.Save(context.Background(), a, Deposited{1})
+	a, err = repo.Save(context.Background(), a, Events{Deposited{1}})
 	require.NoError(t, err)
 	require.NoError(t, s.journal.Truncate(context.Background(), a.ID, a.Version, journal.Removal{}))
 }

@@ -30,7 +30,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 			do: func(w *world) error {
 				account, err := w.accounts.NewAggregate("42")
 				require.NoError(t, err)
-				_, err = w.accounts.Save(t.Context(), account, Deposited{1})
+				_, err = w.accounts.Save(t.Context(), account, aggregate.Events[Account]{Deposited{1}})
 				return err
 			},
 			outcome: "committed",
@@ -55,7 +55,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 			do: func(w *world) error {
 				account, err := w.plain.Execute(t.Context(), "42", events(Deposited{1}), once)
 				require.NoError(t, err)
-				_, err = w.accounts.SaveWith(t.Context(), account, aggregate.Events[Account]{Deposited{1}}, once)
+				_, err = w.accounts.Save(t.Context(), account, aggregate.Events[Account]{Deposited{1}}, once)
 				require.ErrorIs(t, err, journal.ErrDuplicateCommand)
 				return nil
 			},
@@ -75,7 +75,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 				require.NoError(t, err)
 				_, err = w.plain.Execute(t.Context(), "42", events(Deposited{1}))
 				require.NoError(t, err)
-				_, err = w.accounts.Save(t.Context(), stale, Deposited{1})
+				_, err = w.accounts.Save(t.Context(), stale, aggregate.Events[Account]{Deposited{1}})
 				return err
 			},
 			outcome: "failed", errorType: "conflict",

@@ -34,7 +34,7 @@
 //
 // # Spans
 //
-//	commit {type}    producer   Execute, Save and SaveWith of a Repository, with all attempts
+//	commit {type}    producer   Execute and Save of a Repository, with all attempts
 //	publish {topic}  producer   Publish, once for each span that the messages' contexts have
 //	process {topic}  consumer   one handling of one message
 //

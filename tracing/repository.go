@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Repository is a [repository.Repository] with a span for each Execute, Save and SaveWith, which the events that they
+// Repository is a [repository.Repository] with a span for each Execute and Save, which the events that they
 // write lead to. It is safe for concurrent use.
 type Repository[S any] struct {
 	*repository.Repository[S]
@@ -67,18 +67,11 @@ func (r *refusal) Unwrap() error { return r.err }
 
 // Save is [repository.Repository.Save] in a span.
 func (r *Repository[S]) Save(
-	ctx context.Context, a repository.Aggregate[S], events ...aggregate.Event[S],
-) (repository.Aggregate[S], error) {
-	return r.SaveWith(ctx, a, events)
-}
-
-// SaveWith is [repository.Repository.SaveWith] in a span.
-func (r *Repository[S]) SaveWith(
 	ctx context.Context, a repository.Aggregate[S], events aggregate.Events[S], given ...repository.Option,
 ) (next repository.Aggregate[S], err error) {
 	ctx, span := r.start(ctx, a.ID)
 	spanned(span, func() {
-		next, err = r.Repository.SaveWith(ctx, a, events, given...)
+		next, err = r.Repository.Save(ctx, a, events, given...)
 		note(span, next, events, err)
 	})
 	return next, err

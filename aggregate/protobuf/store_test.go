@@ -58,7 +58,7 @@ func TestAMessageWithoutContentIsStored(t *testing.T) {
 	require.NoError(t, err)
 	ledger, err := ledgers.NewAggregate("7")
 	require.NoError(t, err)
-	_, err = ledgers.Save(t.Context(), ledger, &bankpb.Closed{})
+	_, err = ledgers.Save(t.Context(), ledger, aggregate.Events[bankpb.Ledger]{&bankpb.Closed{}})
 	require.NoError(t, err)
 
 	ledger, err = ledgers.Load(t.Context(), "7")

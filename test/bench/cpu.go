@@ -36,7 +36,7 @@ func (b *bench) commitCPU(ctx context.Context) error {
 		},
 		func(int) (time.Duration, error) {
 			return cpuOf(func() (err error) {
-				acc, err = repo.Save(ctx, acc, list...)
+				acc, err = repo.Save(ctx, acc, list)
 				return err
 			})
 		},

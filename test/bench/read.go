@@ -17,7 +17,7 @@ func fill(ctx context.Context, repo *repository.Repository[account], id string, 
 	acc, err := repo.NewAggregate(id)
 	for err == nil && n > 0 {
 		some := min(n, eventlog.MaxEvents)
-		acc, err = repo.Save(ctx, acc, events(some, bytes)...)
+		acc, err = repo.Save(ctx, acc, events(some, bytes))
 		n -= some
 	}
 	return err

@@ -74,7 +74,7 @@ func (b *bench) finish(ctx context.Context, topic string, aggregates int) error 
 func (b *bench) resume(ctx context.Context, repo *repository.Repository[account], topic, id string) (time.Duration, error) {
 	acc, err := repo.Load(ctx, id)
 	if err == nil {
-		acc, err = repo.Save(ctx, acc, events(1, eventBytes)...)
+		acc, err = repo.Save(ctx, acc, events(1, eventBytes))
 	}
 	if err != nil {
 		return 0, err

@@ -17,7 +17,7 @@ func (b *bench) loadSnap(ctx context.Context) error {
 		return err
 	}
 	repo, err := repository.New(memory.j, define(name), repository.Config{
-		Snapshots: repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool { return p.After == short || p.After == long }),
+		Snapshots: func(c repository.Commit) bool { return c.After == short || c.After == long },
 	})
 	if err != nil {
 		return err
@@ -36,7 +36,7 @@ func (b *bench) loadSnap(ctx context.Context) error {
 		}
 		acc, err := repo.Load(ctx, id)
 		if err == nil {
-			_, err = repo.Save(ctx, acc, events(after, eventBytes)...)
+			_, err = repo.Save(ctx, acc, events(after, eventBytes))
 		}
 		if err != nil {
 			return err

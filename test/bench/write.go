@@ -23,7 +23,7 @@ func (b *bench) commit(ctx context.Context, name string, n int) error {
 	if err != nil {
 		return err
 	}
-	if acc, err = repo.Save(ctx, acc, events(1, eventBytes)...); err != nil {
+	if acc, err = repo.Save(ctx, acc, events(1, eventBytes)); err != nil {
 		return err
 	}
 	bare, err := b.bareWriter(ctx, repo, aggregate.ID{Type: name, Value: "bare"})
@@ -37,7 +37,7 @@ func (b *bench) commit(ctx context.Context, name string, n int) error {
 		},
 		func(int) (time.Duration, error) {
 			return timed(func() (err error) {
-				acc, err = repo.Save(ctx, acc, list...)
+				acc, err = repo.Save(ctx, acc, list)
 				return err
 			})
 		},
@@ -79,7 +79,7 @@ func (b *bench) bareWriter(ctx context.Context, repo *repository.Repository[acco
 	if err != nil {
 		return nil, err
 	}
-	if _, err := repo.Save(ctx, acc, events(1, eventBytes)...); err != nil {
+	if _, err := repo.Save(ctx, acc, events(1, eventBytes)); err != nil {
 		return nil, err
 	}
 	return &bareWriter{client: b.client, id: id, partition: eventlog.ShardKey(id.Type, eventlog.Of(b.j).Shard(id)), version: 1}, nil
@@ -107,7 +107,7 @@ func (b *bench) latency(ctx context.Context) error {
 		if accounts[i], err = repo.NewAggregate(fmt.Sprint("ours", i)); err != nil {
 			return err
 		}
-		if accounts[i], err = repo.Save(ctx, accounts[i], events(1, eventBytes)...); err != nil {
+		if accounts[i], err = repo.Save(ctx, accounts[i], events(1, eventBytes)); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (b *bench) latency(ctx context.Context) error {
 			start := time.Now()
 			go func() {
 				var err error
-				*acc, err = repo.Save(ctx, *acc, list...)
+				*acc, err = repo.Save(ctx, *acc, list)
 				committed <- err
 			}()
 			for msg := range messages {

@@ -160,7 +160,7 @@ func commits(t *testing.T, layout journal.Layout) string {
 				a, err := r.Load(t.Context(), id)
 				require.NoError(t, err)
 				return w.bill(func(ctx context.Context) error {
-					_, err := r.Save(ctx, a, written(event, state))
+					_, err := r.Save(ctx, a, aggregate.Events[Document]{written(event, state)})
 					return err
 				})
 			}
@@ -220,7 +220,7 @@ func others(t *testing.T) string {
 				events[i] = written(event, state)
 			}
 			return w.bill(func(ctx context.Context) error {
-				_, err := r.SaveWith(ctx, a, events, options...)
+				_, err := r.Save(ctx, a, events, options...)
 				return err
 			})
 		}
@@ -296,9 +296,12 @@ func others(t *testing.T) string {
 				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
 			})
 			require.NoError(t, err)
-			return saved(1, never, repository.Writes(types.TransactWriteItem{Put: &types.Put{TableName: aws.String("outbox"), Item: map[string]types.AttributeValue{
+			row := types.TransactWriteItem{Put: &types.Put{TableName: aws.String("outbox"), Item: map[string]types.AttributeValue{
 				"id": &types.AttributeValueMemberS{Value: text[:1000]},
-			}}}))(w)
+			}}}
+			return saved(1, never, repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+				return []types.TransactWriteItem{row}, nil
+			}))(w)
 		}},
 		{"Journal.Resolve", func(w world) bill {
 			return w.bill(func(ctx context.Context) error {

@@ -107,8 +107,8 @@ func typeInPayload(r *journal.Record) (string, error) {
 }
 
 // placeInPayload adds what the peer knows of an event from its payload alone.
-func placeInPayload(info repository.EventInfo, payload []byte) ([]byte, error) {
-	stored, err := unwrap(payload)
+func placeInPayload(info repository.EventInfo) ([]byte, error) {
+	stored, err := unwrap(info.Payload)
 	if err != nil {
 		return nil, err
 	}
@@ -121,9 +121,9 @@ func placeInPayload(info repository.EventInfo, payload []byte) ([]byte, error) {
 // peerSnapshots reads and writes {"type": ..., "data": {...}} with the sequence number inside.
 type peerSnapshots struct{}
 
-func (peerSnapshots) EncodeSnapshot(info repository.SnapshotInfo, state any) ([]byte, error) {
+func (peerSnapshots) EncodeSnapshot(id aggregate.ID, number uint64, state any) ([]byte, error) {
 	return wrap("Account", state, map[string]any{
-		"typeName": "Account", "id": peerID(info.Aggregate), "sequenceNumber": info.Number, "version": info.Version,
+		"typeName": "Account", "id": peerID(id), "sequenceNumber": number, "version": number,
 	})
 }
 

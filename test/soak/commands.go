@@ -156,7 +156,7 @@ func (w *writer) saveTo(a repository.Aggregate[state]) {
 	id, n := a.ID.Value, max(1, w.size())
 	command, before := w.truth.command(id), a.State.digest()
 	told := w.mortal("save", id)
-	next, err := w.repo.Save(w.alive, a, w.events(w.random, command, n)...)
+	next, err := w.repo.Save(w.alive, a, w.events(w.random, command, n))
 	told(err)
 	w.settle(command, "save", n, a.Version+1, err)
 	if a.State.digest() != before {

@@ -15,7 +15,7 @@ var repositoryOptions = []func(*rand.Rand, *repository.Config){
 		remainder := r.Uint64N(3)
 		c.Snapshots = pick[repository.SnapshotPolicy](r,
 			repository.Every(1), repository.Every(3), repository.Every(10), repository.Every(100), repository.Never,
-			repository.SnapshotPolicyFunc(func(p repository.SnapshotPoint) bool { return p.After%3 == remainder }))
+			func(c repository.Commit) bool { return c.After%3 == remainder })
 	},
 	func(r *rand.Rand, c *repository.Config) { c.MaxAttempts = pick(r, 1, 3, 0) },
 	func(r *rand.Rand, c *repository.Config) { c.Cache = pick(r, 0, 2, 10) },
@@ -44,9 +44,12 @@ func drawRepository(r *rand.Rand) (c repository.Config) {
 // sameSnapshots makes all repositories of a world use the same snapshots, where they may stand for events that are removed.
 func sameSnapshots(c *repository.Config) {
 	c.SnapshotSchema = 0
-	if c.Snapshots == repository.Never {
-		c.Snapshots = repository.Every(3)
+	for after := range uint64(3) {
+		if c.Snapshots(repository.Commit{After: 300 + after}) {
+			return
+		}
 	}
+	c.Snapshots = repository.Every(3) // it was Never
 }
 
 func drawJournal(r *rand.Rand) (c journal.Config) {

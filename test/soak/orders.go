@@ -71,7 +71,7 @@ func (w *writer) repeat() {
 
 func (w *writer) carryOut(how string, o *order) {
 	before := w.truth.outcome(o.command)
-	a, count, err := w.decide(how, o, repository.CommandID(fmt.Sprint("order-", o.command)), repository.Writes(outboxRow(o.command)))
+	a, count, err := w.decide(how, o, repository.CommandID(fmt.Sprint("order-", o.command)), outboxRow(o.command))
 	var unknown *journal.OutcomeUnknownError
 	switch {
 	case err == nil && a.Repeated:
@@ -117,12 +117,13 @@ func createOutbox(ctx context.Context, client *dynamodb.Client) error {
 	return err
 }
 
-func outboxRow(command uint64) types.TransactWriteItem {
-	return types.TransactWriteItem{Put: &types.Put{
+func outboxRow(command uint64) repository.Option {
+	row := types.TransactWriteItem{Put: &types.Put{
 		TableName:           aws.String(outbox),
 		Item:                map[string]types.AttributeValue{"command": &types.AttributeValueMemberN{Value: strconv.FormatUint(command, 10)}},
 		ConditionExpression: aws.String("attribute_not_exists(command)"),
 	}}
+	return repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) { return []types.TransactWriteItem{row}, nil })
 }
 
 // inOutbox are the commands whose rows are there.

@@ -1,0 +1,39 @@
+package repository
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// Commit describes a commit that is about to be written, for a [SnapshotPolicy] and for [Writes].
+type Commit struct {
+	Aggregate aggregate.ID
+	// Before and After are the versions before and after the commit.
+	Before, After uint64
+	// Events are those of the commit, in their order. They must not be changed.
+	Events []EventInfo
+	// CommandID is the id of the command, empty if it has none.
+	CommandID string
+}
+
+// EventInfo describes an event that is about to be written.
+type EventInfo struct {
+	Aggregate aggregate.ID
+	Number    uint64 // the sequence number
+	ID        string
+	Type      string
+	Payload   []byte // as it will be stored, before compression and encryption
+}
+
+// encode returns an event as it is stored under the given number, without its metadata.
+func (r *Repository[S]) encode(id aggregate.ID, number uint64, event aggregate.Event[S]) (EventInfo, error) {
+	encoded, err := r.definition.Encode(event)
+	if err != nil {
+		return EventInfo{}, err
+	}
+	info := EventInfo{Aggregate: id, Number: number, ID: r.newEventID(), Type: encoded.Type, Payload: encoded.Payload}
+	if r.config.EventPayload == nil {
+		return info, nil
+	}
+	if info.Payload, err = r.config.EventPayload(info); err != nil {
+		return EventInfo{}, &aggregate.UnencodableEventError{AggregateType: id.Type, EventType: info.Type, Err: err}
+	}
+	return info, nil
+}

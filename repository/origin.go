@@ -1,0 +1,100 @@
+package repository
+
+import (
+	"context"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// origin proves where an aggregate comes from, and carries what its next commit needs to know.
+type origin[S any] struct {
+	// by, id and version are what the proof is bound to.
+	by      *Repository[S]
+	id      aggregate.ID
+	version uint64
+	// state is the replayed state, where values of S are copied whole by assignment.
+	state S
+	// encoded is the replayed state of event encodedAt as the snapshot codec encodes it. It is kept where it is at hand.
+	encoded   []byte
+	encodedAt uint64
+
+	redundant []uint64 // the redundant snapshots that the head lists
+	listed    bool     // redundant is known
+	rebuild   bool     // the snapshot in the store has an earlier form and must be replaced
+}
+
+func (a Aggregate[S]) from() origin[S] {
+	if a.origin == nil {
+		return origin[S]{}
+	}
+	return *a.origin
+}
+
+func (a *Aggregate[S]) setFrom(o origin[S]) { a.origin = &o }
+
+// encoded returns the encoded state if it is at hand.
+func (a Aggregate[S]) encoded() ([]byte, bool) {
+	if a.origin == nil || a.origin.encoded == nil || a.origin.encodedAt != a.Version {
+		return nil, false
+	}
+	return a.origin.encoded, true
+}
+
+func (a *Aggregate[S]) setEncoded(payload []byte) {
+	o := a.from()
+	o.encoded, o.encodedAt = payload, a.Version
+	a.setFrom(o)
+}
+
+// proved returns an aggregate that is about to leave the repository, with its proof.
+func (r *Repository[S]) proved(a Aggregate[S]) Aggregate[S] {
+	o := a.from()
+	o.by, o.id, o.version = r, a.ID, a.Version
+	if o.encodedAt != a.Version {
+		o.encoded = nil
+	}
+	if r.flat {
+		o.state = a.State
+	}
+	a.setFrom(o)
+	return a
+}
+
+// isProven reports whether this repository returned an aggregate with this id and version.
+func (r *Repository[S]) isProven(a Aggregate[S]) bool {
+	o := a.origin
+	return o != nil && o.by == r && o.id == a.ID && o.version == a.Version
+}
+
+// base returns what to save events of a caller's aggregate on, with a state that shares no memory with the caller's. Replayed
+// reports whether the state is the one that the events have led to; otherwise the caller may have changed it through
+// a map, slice or pointer, and it must become neither a snapshot nor an entry of the cache.
+func (r *Repository[S]) base(ctx context.Context, a Aggregate[S]) (base Aggregate[S], replayed bool, err error) {
+	if a.Version == 0 {
+		return Aggregate[S]{ID: a.ID}, true, nil // the commit's condition tells whether that is true
+	}
+	if !r.isProven(a) {
+		base, err = r.currentAt(ctx, a.ID, a.Version)
+		return base, true, err
+	}
+	a.Repeated = false // it describes another call
+	if r.flat {
+		a.State = a.origin.state
+		return a, true, nil
+	}
+	if base, ok := r.decoded(a); ok {
+		return base, true, nil
+	}
+	base, err = r.copyOf(a)
+	return base, false, err
+}
+
+// currentAt returns the aggregate if it is at a version, and a [*journal.ConflictError] otherwise.
+func (r *Repository[S]) currentAt(ctx context.Context, id aggregate.ID, version uint64) (Aggregate[S], error) {
+	a, err := r.currentOrNew(ctx, id)
+	if err == nil && a.Version != version {
+		err = &journal.ConflictError{ID: id, Expected: version, Actual: a.Version}
+	}
+	return a, err
+}
