@@ -90,7 +90,7 @@ soak: ## Commit a million times and deliver ten million times amid faults, rebui
 	@bin/soak -commits $(SOAK_COMMITS) -seed $(SOAK_SEED)
 	@bin/sim -deliveries $(SOAK_DELIVERIES) -seed $(SOAK_SEED)
 	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestWorlds ./test/cmd/sim -sim.all
-	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestAReadModelIsBuiltAnew -v ./readmodel -rebuild.events=$(SOAK_EVENTS)
+	@go test -count=1 -timeout $(STRESS_TIMEOUT) -run TestAReadModelIsBuiltAnew -v ./projection/readmodel -rebuild.events=$(SOAK_EVENTS)
 
 .PHONY: chaos
 chaos: $(EMULATOR) ## Kill consumer processes at random, and print what was lost (CHAOS_MINUTES, CHAOS_SEED)

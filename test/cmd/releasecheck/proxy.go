@@ -29,6 +29,7 @@ func (p proxy) name(modulePath, version, suffix string) (string, error) {
 	return filepath.Join(string(p), filepath.FromSlash(escaped), "@v", version+suffix), err
 }
 
+// add publishes a module.
 func (p proxy) add(m *released, version string) error {
 	var archive bytes.Buffer
 	if err := writeZip(&archive, m, version); err != nil {

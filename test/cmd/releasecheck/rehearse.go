@@ -37,10 +37,11 @@ func rehearse(ctx context.Context, repository string, out io.Writer) error {
 			name string
 			run  func(context.Context) error
 		}{
+			{"the modules contain only what may be released", func(context.Context) error { return errors.Join(r.root.validate(), r.command.validate()) }},
 			{"the root module is tidy and builds by itself", func(ctx context.Context) error { return r.check(ctx, r.repository) }},
-			{"the root module is published", func(context.Context) error { return r.publish(r.root) }},
+			{"the root module is published", func(context.Context) error { return r.proxy.add(r.root, r.version) }},
 			{"cmd/millrace is tidy and builds with that version", r.checkCommand},
-			{"cmd/millrace is published", func(context.Context) error { return r.publish(r.command) }},
+			{"cmd/millrace is published", func(context.Context) error { return r.proxy.add(r.command, r.version) }},
 			{"a new module runs the quickstart and compiles the Go code of README", r.shop},
 			{"the command can be installed", r.install},
 		} {
@@ -57,7 +58,7 @@ func rehearse(ctx context.Context, repository string, out io.Writer) error {
 // tidy tidies cmd/millrace, which go mod tidy cannot do as long as the version of the root that it requires has no tag.
 func tidy(ctx context.Context, repository string) error {
 	return prepare(ctx, repository, func(r *rehearsal) error {
-		if err := r.publish(r.root); err != nil {
+		if err := r.proxy.add(r.root, r.version); err != nil {
 			return err
 		}
 		before := r.command.clone()
@@ -129,14 +130,6 @@ func (r *rehearsal) check(ctx context.Context, folder string, flags ...string) e
 		}
 	}
 	return nil
-}
-
-// publish puts a module into the proxy.
-func (r *rehearsal) publish(m *released) error {
-	if err := m.validate(); err != nil {
-		return err
-	}
-	return r.proxy.add(m, r.version)
 }
 
 // raise does what a release does to cmd/millrace once the root has a tag: it requires that version. The files in the
