@@ -171,7 +171,7 @@ func (r *rehearsal) shop(ctx context.Context) error {
 	}
 	snippets, err := goSnippets(readme)
 	if err != nil {
-		return fmt.Errorf("Go code of README.md: %w", err)
+		return fmt.Errorf("the Go code of README.md: %w", err)
 	}
 	shop := filepath.Join(r.folder, "shop")
 	sources := map[string][]byte{"main.go": quickstart}
