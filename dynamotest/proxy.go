@@ -24,6 +24,9 @@ import (
 // All faults and conditions of this package do, except [DelayIndex], [Hold] and [Tear], which happen inside the database:
 // Inject refuses them. Each [Call] has the capacity units that the reply reports, if the client asked for them. Requests
 // that are not to DynamoDB's operations on items and tables pass.
+//
+// Close cuts the way, as the death of a program does: later calls do not get through, and those that are under way may
+// still have an effect, but nobody gets their replies.
 type Proxy struct {
 	injector
 	client  *dynamodb.Client
@@ -76,6 +79,9 @@ func (p proxyClient) Do(sent *http.Request) (*http.Response, error) {
 		return behind.Do(sent)
 	}
 	reply, err := p.serve(sent.Context(), r)
+	if err == nil && p.closed.Load() {
+		err = ErrClosed
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -278,3 +278,14 @@ func TestARequestThatAFaultChangesIsSignedAgain(t *testing.T) {
 	require.NoError(t, done(t.Context(), proxy.Client().Query, querying("", "a")))
 	assert.Equal(t, 4, signed, "the table is created, the proxy asks for its keys, and the two calls")
 }
+
+func TestNobodyGetsTheReplyToWhatIsUnderWayWhenAProxyCloses(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	proxy := dynamotest.NewProxy(t, tab.client)
+	proxy.Inject(dynamotest.PauseReply(func(context.Context) { proxy.Close() }), dynamotest.On("PutItem"))
+
+	require.ErrorIs(t, done(t.Context(), proxy.Client(oneAttempt).PutItem, putting("a", 1, nil)), dynamotest.ErrClosed)
+
+	assert.NotEmpty(t, tab.get("a", 1))
+}

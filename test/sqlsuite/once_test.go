@@ -3,7 +3,6 @@ package sqlsuite_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -14,7 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/internal/faults"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -23,7 +23,7 @@ import (
 // participant is a member of the group with connections of its own.
 type participant struct {
 	*subscriber.Subscriber
-	dynamo *faults.Client
+	dynamo *dynamotest.Proxy
 	sql    *flaky
 }
 
@@ -31,7 +31,7 @@ type participant struct {
 func (w *world) join(seed uint64, done *atomic.Int64) *participant {
 	w.t.Helper()
 	p := &participant{
-		dynamo: faults.New(w.client),
+		dynamo: dynamotest.NewProxy(w.t, w.dynamo),
 		sql:    &flaky{Connector: w.connect, random: rand.New(rand.NewPCG(seed, 1)), oneIn: 12},
 	}
 	store := w.newStore(w.open(w.t, p.sql))
@@ -46,7 +46,7 @@ func (w *world) join(seed uint64, done *atomic.Int64) *participant {
 		return chance.lost()
 	}))
 	require.NoError(w.t, err)
-	config := w.config(w.journal(p.dynamo), store)
+	config := w.config(w.journal(p.dynamo.Client(testdb.Once)), store)
 	config.LeaseDuration = time.Second
 	p.Subscriber = w.consume(config, func(msg *message.Message) error {
 		if err := handle(msg); err != nil {
@@ -60,10 +60,7 @@ func (w *world) join(seed uint64, done *atomic.Int64) *participant {
 
 // cutOff keeps a member from DynamoDB, so that it cannot show that it lives. Its SQL goes on.
 func (p *participant) cutOff() {
-	refuse := func(context.Context, faults.Call) (any, error) { return nil, errors.New("connection refused") }
-	for _, op := range []faults.Operation{faults.UpdateItem, faults.PutItem, faults.DeleteItem, faults.TransactWriteItems} {
-		p.dynamo.Inject(op, refuse)
-	}
+	p.dynamo.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem", "PutItem", "DeleteItem", "TransactWriteItems"))
 }
 
 // Members come and go: in each round two share the work, one closes or is cut off, and the other takes over.

@@ -8,16 +8,16 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/examples/internal/live"
-	"github.com/millrace-dev/millrace/internal/faults"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -44,7 +44,7 @@ func add(counter) (aggregate.Events[counter], error) {
 // fixture is a journal with a read model, which is the position of its group.
 type fixture struct {
 	t       *testing.T
-	client  journal.Client
+	client  *dynamodb.Client
 	journal *journal.Journal
 	repo    *repository.Repository[counter]
 	hint    func(*journal.Record) string
@@ -353,23 +353,19 @@ func TestAReadModelThatCannotBeReadForAMomentIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	apply := f.model()
-	faulty := faults.New(f.client)
-	j, err := journal.Open(t.Context(), faulty, journal.Config{})
+	faulty := dynamotest.NewProxy(t, f.client)
+	j, err := journal.Open(t.Context(), faulty.Client(testdb.Once), journal.Config{})
 	require.NoError(t, err)
 	changed, stop := f.feed(j, "one").Watch("a")
 	defer stop()
-	var refused atomic.Int64
-	faulty.Inject(faults.GetItem, faults.Times(2, func(context.Context, faults.Call) (any, error) {
-		refused.Add(1)
-		return nil, errors.New("connection refused")
-	}))
+	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Times(2))
 	f.add("a")
 	apply <- struct{}{}
 	await(t, changed, "all the same")
 	applied, err := groups.New(f.journal).Applied(t.Context(), "model", aggregate.ID{Type: "counter", Value: "a"})
 	require.NoError(t, err)
 	assert.EqualValues(t, 1, applied)
-	assert.EqualValues(t, 2, refused.Load())
+	assert.Equal(t, 2, refused.Fired())
 }
 
 func TestAStreamThatCannotBeginIsTheCallersProblem(t *testing.T) {

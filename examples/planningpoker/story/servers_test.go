@@ -17,9 +17,9 @@ import (
 
 // servers are two places, with one server after another at each.
 type servers struct {
-	t       *testing.T
-	db      *dynamodb.Client
-	weather *weather
+	t      *testing.T
+	db     *dynamodb.Client
+	faults *faultMix
 
 	mu      sync.Mutex
 	at      [2]*server
@@ -32,26 +32,28 @@ type server struct {
 	connection *connection
 }
 
-func start(t *testing.T, db *dynamodb.Client, weather *weather) *servers {
+func start(t *testing.T, db *dynamodb.Client, faults *faultMix) *servers {
 	t.Helper()
-	s := &servers{t: t, db: db, weather: weather}
+	s := &servers{t: t, db: db, faults: faults}
 	t.Cleanup(s.closing.Wait)
 	for place := range s.at {
 		s.start(t.Context(), place)
 		t.Cleanup(func() {
-			weather.calm.Store(true)
-			assert.NoError(t, s.in(place).Close())
+			faults.calm.Store(true)
+			last := s.in(place)
+			assert.NoError(t, last.Close())
+			last.connection.Close()
 		})
 	}
 	return s
 }
 
 func (s *servers) start(ctx context.Context, place int) {
-	c := s.weather.connect(s.db)
+	c := s.faults.connect(s.db)
 	s.mu.Lock()
 	name := fmt.Sprint("server-", len(s.all))
 	s.mu.Unlock()
-	started, err := service.Start(context.WithoutCancel(ctx), c, service.ServerConfig{
+	started, err := service.Start(context.WithoutCancel(ctx), c.client, service.ServerConfig{
 		Instance: name,
 		Consumer: subscriber.Config{
 			LeaseDuration: 2 * time.Second, // so that the story is short
@@ -82,16 +84,18 @@ func (s *servers) url(place int) func() string {
 
 // restart closes a server as a deployment does, and starts the next.
 func (s *servers) restart(ctx context.Context, place int) {
-	if err := s.in(place).Close(); err != nil {
-		s.t.Log("in this weather a server may leave something behind:", err)
+	old := s.in(place)
+	if err := old.Close(); err != nil {
+		s.t.Log("with these faults a server may leave something behind:", err)
 	}
+	old.connection.Close()
 	s.start(ctx, place)
 }
 
 // crash cuts a server off in the middle of what it does: it can neither finish nor release anything. The next one starts at once.
 func (s *servers) crash(ctx context.Context, place int) {
 	crashed := s.in(place)
-	crashed.connection.cut.Store(true)
+	crashed.connection.Close()
 	s.start(ctx, place)
 	s.closing.Add(1)
 	go func() {

@@ -34,8 +34,8 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	db := testdb.Client(t)
 	truth, err := service.Open(ctx, db, service.Config{}) // by a client without faults
 	require.NoError(t, err)
-	weather := newWeather(*seed)
-	servers := start(t, db, weather)
+	faults := newFaultMix(*seed)
+	servers := start(t, db, faults)
 	play := newPlay(t, servers, *seed)
 	play.open(ctx)
 
@@ -63,7 +63,7 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	})
 	play.after(3*all/4, func() { servers.crash(ctx, 1) })
 	<-played
-	weather.calm.Store(true)
+	faults.calm.Store(true)
 
 	want := map[string]replayed{}
 	for _, r := range play.rooms {
@@ -81,8 +81,8 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	again := againFromTheBeginning(t, truth, want)
 	compare(t, db, play, want)
 
-	assert.Positive(t, weather.failed.Load(), "requests must fail")
-	assert.Positive(t, weather.hidden.Load(), "events must come late")
+	assert.Positive(t, faults.failed(), "requests must fail")
+	assert.Positive(t, faults.hidden.Load(), "events must come late")
 	assert.Positive(t, play.refused.Load(), "commands must be refused")
 	assert.Positive(t, servers.duplicates(), "old events must be handled again")
 	writes := 0
@@ -91,7 +91,7 @@ func TestWhateverFailsTheRoomsShowWhatHappened(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, again.Dropped, uint64(writes), "every write of events that come again must be left out")
 	t.Logf("%d commands, %d refused, %d sent again; %d requests failed, %d events hidden; %d writes of old events dropped",
-		play.done.Load(), play.refused.Load(), play.repeated.Load(), weather.failed.Load(), weather.hidden.Load(), servers.duplicates())
+		play.done.Load(), play.refused.Load(), play.repeated.Load(), faults.failed(), faults.hidden.Load(), servers.duplicates())
 }
 
 func TestARoomThatEndedIsStillWholeInTheJournal(t *testing.T) {
@@ -99,7 +99,7 @@ func TestARoomThatEndedIsStillWholeInTheJournal(t *testing.T) {
 	db := testdb.Client(t)
 	truth, err := service.Open(t.Context(), db, service.Config{})
 	require.NoError(t, err)
-	servers := start(t, db, newWeather(*seed))
+	servers := start(t, db, newFaultMix(*seed))
 	play := newPlay(t, servers, *seed)
 	play.open(t.Context())
 	later := func() time.Time { return time.Now().Add(48 * time.Hour) }

@@ -1,0 +1,91 @@
+package story_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+)
+
+// faultMix lets requests fail, and events come late, until it is calm.
+type faultMix struct {
+	calm   atomic.Bool
+	hidden atomic.Int64
+
+	mu       sync.Mutex
+	random   *rand.Rand
+	failures []*dynamotest.Injection
+}
+
+func newFaultMix(seed uint64) *faultMix {
+	return &faultMix{random: rand.New(rand.NewPCG(seed, 1))}
+}
+
+func (m *faultMix) draws(chance float64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return !m.calm.Load() && m.random.Float64() < chance
+}
+
+// failed counts the requests that have failed.
+func (m *faultMix) failed() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range m.failures {
+		n += i.Fired()
+	}
+	return n
+}
+
+// connection is a server's way to the database. Closing it looks to the database like a crash of the server.
+type connection struct {
+	*dynamotest.Proxy
+	client  *dynamodb.Client
+	started atomic.Bool // what needs to work once, at the beginning, has
+}
+
+func (m *faultMix) connect(db *dynamodb.Client) *connection {
+	c := &connection{Proxy: dynamotest.OpenProxy(db)}
+	c.client = c.Client(testdb.Once)
+	items := dynamotest.On("GetItem", "PutItem", "UpdateItem", "DeleteItem", "BatchGetItem", "BatchWriteItem",
+		"Query", "Scan", "TransactGetItems", "TransactWriteItems")
+	commits := dynamotest.On("TransactWriteItems")
+	sometimes := func(chance float64) dynamotest.When {
+		return dynamotest.Matching(func(string, any) bool { return c.started.Load() && m.draws(chance) })
+	}
+	failures := []*dynamotest.Injection{
+		c.Inject(dynamotest.Throttle(), items, sometimes(0.03)),
+		c.Inject(dynamotest.LoseReply(), commits, sometimes(0.05)),
+		c.Inject(dynamotest.Conflict(), commits, sometimes(0.03)),
+	}
+	m.mu.Lock()
+	m.failures = append(m.failures, failures...)
+	m.mu.Unlock()
+	c.Inject(dynamotest.Hide(m.late(c)), dynamotest.On("Query"), dynamotest.Index("journal-tail-index"))
+	return c
+}
+
+// late hides one event in ten from the first query of the tail that would find it, as an index does that has not caught up.
+func (m *faultMix) late(c *connection) func(item map[string]types.AttributeValue) bool {
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	return func(item map[string]types.AttributeValue) bool {
+		key, ok := item["skey"].(*types.AttributeValueMemberS)
+		mu.Lock()
+		defer mu.Unlock()
+		if !ok || seen[key.Value] {
+			return false
+		}
+		seen[key.Value] = true
+		if !c.started.Load() || !m.draws(0.1) {
+			return false
+		}
+		m.hidden.Add(1)
+		return true
+	}
+}
