@@ -25,7 +25,9 @@ func TestThePageOfErrorsHasEveryErrorOfWhatWrites(t *testing.T) {
 		require.NotEmpty(t, names)
 		for _, name := range names {
 			sentinel := "Err" + strings.TrimSuffix(name, "Error") // a type may be described with its sentinel
-			if !slices.Contains(words, name) && !(slices.Contains(names, sentinel) && slices.Contains(words, sentinel)) {
+			isDescribed := slices.Contains(words, name) ||
+				slices.Contains(names, sentinel) && slices.Contains(words, sentinel)
+			if !isDescribed {
 				t.Errorf("%s.%s: was anything written, and what is to be done?", strings.TrimPrefix(folder, "../"), name)
 			}
 		}
