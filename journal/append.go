@@ -30,14 +30,14 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 // The error's fields are all that it needs, so another process can ask too. A commit whose events have since been
 // removed by [Journal.Truncate] or [Journal.Delete] is found only by its command id.
 //
-// Errors: [ErrInvalidOutcome], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
+// Errors: [ErrInvalidCommit], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	return j.engine.Resolve(ctx, unknown)
 }
 
 func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	if unknown == nil || unknown.First == 0 || unknown.CommitID == "" {
-		return false, fmt.Errorf("resolve: %w: it needs ID, First and CommitID of the commit", ErrInvalidOutcome)
+		return false, fmt.Errorf("resolve: %w: the error needs ID, First and CommitID of the commit", ErrInvalidCommit)
 	}
 	if err := unknown.ID.Validate(); err != nil {
 		return false, fmt.Errorf("resolve: %w", err)

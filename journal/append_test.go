@@ -69,7 +69,7 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 		event := func(e eventlog.Event) []eventlog.Event { return []eventlog.Event{{Type: "fine"}, e} }
 		for name, c := range map[string]struct {
 			commit eventlog.Commit
-			want   error
+			want   any
 			texts  []string
 		}{
 			"no aggregate type": {eventlog.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the type is empty"}},
@@ -79,45 +79,45 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 				aggregate.ErrInvalidID,
 				[]string{"make 1013 bytes, the limit is 1003", "shorten the value by 10"},
 			},
-			"no events": {eventlog.Commit{Aggregate: user("1")}, journal.ErrNoEvents, []string{"user-account-1"}},
+			"no events": {eventlog.Commit{Aggregate: user("1")}, journal.ErrInvalidCommit, []string{"user-account-1"}},
 			"100 events": {
 				eventlog.Commit{Aggregate: user("1"), Events: events(1, 100)},
-				journal.ErrTooManyEvents,
-				[]string{"user-account-1", "100 events in one commit", "room for 99", "split the decision"},
+				new(*journal.TooLargeError),
+				[]string{"user-account-1", "the commit has 100 events", "room for 99", "split the decision"},
 			},
 			"an event over 400 KB": {
 				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Type: "large", Payload: make([]byte, 400<<10)})},
-				journal.ErrTooLarge,
+				new(*journal.TooLargeError),
 				[]string{"user-account-1", `event 2 of the commit, "large"`, "409600", "store a reference"},
 			},
 			"a commit over 4 MB": {
 				eventlog.Commit{Aggregate: user("1"), Events: repeat(11, eventlog.Event{Payload: make([]byte, 390_000)})},
-				journal.ErrTooLarge,
+				new(*journal.TooLargeError),
 				[]string{"user-account-1", "the commit has 429", "4194304", "split the commit"},
 			},
 			"an event id that is not UTF-8": {
 				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{ID: "\xff"})},
-				journal.ErrInvalidEvent,
+				journal.ErrInvalidCommit,
 				[]string{"user-account-1", "event 2 of the commit", `"\xff"`, "not UTF-8"},
 			},
 			"an event type that is not UTF-8": {
 				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Type: "\xff"})},
-				journal.ErrInvalidEvent,
+				journal.ErrInvalidCommit,
 				[]string{"event 2 of the commit", "not UTF-8"},
 			},
 			"metadata that is not UTF-8": {
 				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{"key": "\xff"}})},
-				journal.ErrInvalidEvent,
+				journal.ErrInvalidCommit,
 				[]string{`metadata "key" is not UTF-8`, "put bytes into the payload"},
 			},
 			"metadata with an empty key": {
 				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{"": "value"}})},
-				journal.ErrInvalidEvent,
+				journal.ErrInvalidCommit,
 				[]string{"metadata has an empty key"},
 			},
 			"metadata with a key over 64 KB": {
 				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{strings.Repeat("k", 1<<16): "value"}})},
-				journal.ErrInvalidEvent,
+				journal.ErrInvalidCommit,
 				[]string{"a key of 65536 bytes, DynamoDB allows 65535"},
 			},
 		} {
@@ -128,7 +128,7 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 
 				_, err := j.Append(t.Context(), c.commit)
 
-				require.ErrorIs(t, err, c.want)
+				requireKind(t, err, c.want)
 				for _, text := range c.texts {
 					assert.ErrorContains(t, err, text)
 				}
@@ -248,7 +248,7 @@ func TestACommitIDThatDynamoDBWouldNotTakeIsRefused(t *testing.T) {
 
 		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
-		require.ErrorIs(t, err, journal.ErrInvalidConfig)
+		require.ErrorAs(t, err, new(*journal.ConfigError))
 		assert.ErrorContains(t, err, "NewID gave")
 	}
 	s.requireNothingWritten(t, user("1"))
@@ -353,6 +353,6 @@ func TestManyWritersWhoseRepliesAreLostNowAndThenLeaveNeitherGapNorRepeat(t *tes
 		}
 		assert.Len(t, seen, writers*each, "each event once")
 		_, err = read(t, s.Log, user("1"), writers*each+1, writers*each+1)
-		assert.ErrorIs(t, err, journal.ErrCorruptItem, "and no more")
+		assert.ErrorAs(t, err, new(*journal.CorruptItemError), "and no more")
 	})
 }

@@ -27,7 +27,7 @@ func (j *engine) Command(ctx context.Context, id aggregate.ID, commandID string)
 		return storage.Command{}, false, err
 	}
 	if commandID == "" {
-		return storage.Command{}, false, fmt.Errorf("read command: %w: it is empty", ErrInvalidCommand)
+		return storage.Command{}, false, fmt.Errorf("read command: %w: the command id is empty", ErrInvalidCommit)
 	}
 	if err := validateCommandID(commandID); err != nil {
 		return storage.Command{}, false, fmt.Errorf("read command: %w", err)
@@ -46,9 +46,9 @@ func (j *engine) Command(ctx context.Context, id aggregate.ID, commandID string)
 func validateCommandID(commandID string) error {
 	switch {
 	case len(commandID) > maxCommandID:
-		return fmt.Errorf("%w: it has %d bytes, at most %d are allowed: use a digest of it", ErrInvalidCommand, len(commandID), maxCommandID)
+		return fmt.Errorf("%w: the command id has %d bytes, at most %d are allowed: use a digest of it", ErrInvalidCommit, len(commandID), maxCommandID)
 	case !utf8.ValidString(commandID):
-		return fmt.Errorf("%w: %q is not UTF-8: encode it as text", ErrInvalidCommand, commandID)
+		return fmt.Errorf("%w: command id %q is not UTF-8: encode it as text", ErrInvalidCommit, commandID)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func TestASecondCommitOfACommandIsRefusedWithWhatTheFirstOneWrote(t *testing.T) 
 			_, err = s.execute(t, id, expected, 1, "pay")
 
 			var duplicate *journal.DuplicateCommandError
-			require.ErrorIs(t, err, journal.ErrDuplicateCommand, name)
+			require.ErrorAs(t, err, new(*journal.DuplicateCommandError), name)
 			require.NotErrorIs(t, err, journal.ErrConflict, name)
 			require.ErrorAs(t, err, &duplicate, name)
 			assert.Equal(t, journal.DuplicateCommandError{
@@ -155,7 +155,7 @@ func TestACommandWithoutEventsMovesNoVersion(t *testing.T) {
 				s.requireVersion(t, id, version)
 			}
 			_, err = s.execute(t, id, version, 0, "look")
-			require.ErrorIs(t, err, journal.ErrDuplicateCommand)
+			require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 			_, err = s.execute(t, id, version, 1, "go on")
 			require.NoError(t, err)
 		}
@@ -306,7 +306,7 @@ func TestACommandIsRememberedForItsRetentionAndMayRunAgainAfterwards(t *testing.
 
 	db.Clock().Advance(90*time.Second - time.Millisecond)
 	_, err = s.execute(t, user("1"), 1, 1, "pay")
-	require.ErrorIs(t, err, journal.ErrDuplicateCommand)
+	require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 
 	db.Clock().Advance(3 * time.Second)
 	_, ok, err := s.Command(t.Context(), user("1"), "pay")
@@ -326,7 +326,7 @@ func TestACommandIsRememberedForEverByDefault(t *testing.T) {
 	db.Clock().Advance(100 * 365 * 24 * time.Hour)
 
 	_, err = s.execute(t, user("1"), 1, 1, "pay")
-	require.ErrorIs(t, err, journal.ErrDuplicateCommand)
+	require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 	s.requireVersion(t, user("1"), 1)
 }
 
@@ -361,7 +361,7 @@ func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {
 		require.NoError(t, s.Delete(t.Context(), id, 20, journal.Removal{}))
 		assert.Len(t, s.scan(t, c.Tables.Journal), 20+2+1, "guards and descriptor stay")
 		_, err = s.execute(t, id, 0, 1, "no events")
-		require.ErrorIs(t, err, journal.ErrDuplicateCommand)
+		require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 	})
 }
 
@@ -380,7 +380,7 @@ func TestTheLongestIDAndCommandIDFitTheKeys(t *testing.T) {
 func TestACommandIDThatCannotBeStoredIsRefused(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		for commandID, want := range map[string]string{
-			strings.Repeat("c", 513): "it has 513 bytes, at most 512 are allowed: use a digest of it",
+			strings.Repeat("c", 513): "has 513 bytes, at most 512 are allowed: use a digest of it",
 			"\xff":                   `"\xff" is not UTF-8: encode it as text`,
 		} {
 			client := &meddler{Client: s.client}
@@ -391,13 +391,13 @@ func TestACommandIDThatCannotBeStoredIsRefused(t *testing.T) {
 			_, _, commandErr := s.Command(t.Context(), user("1"), commandID)
 
 			for _, err := range []error{err, commandErr} {
-				require.ErrorIs(t, err, journal.ErrInvalidCommand)
+				require.ErrorIs(t, err, journal.ErrInvalidCommit)
 				assert.ErrorContains(t, err, want)
 			}
 			assert.Empty(t, client.calls, "nothing is sent")
 		}
 		_, _, err := s.Command(t.Context(), user("1"), "")
-		require.ErrorIs(t, err, journal.ErrInvalidCommand)
+		require.ErrorIs(t, err, journal.ErrInvalidCommit)
 		_, _, err = s.Command(t.Context(), user(""), "c")
 		require.ErrorIs(t, err, aggregate.ErrInvalidID)
 	})

@@ -117,7 +117,7 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 		})
 		bytes := itemSize(it)
 		if bytes > storage.MaxItemBytes {
-			return nil, &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes}
+			return nil, &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
 		}
 		t.add(j.putNew(j.config.Tables.Journal, it), bytes)
 	}
@@ -132,7 +132,7 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	head := j.headItem(&c)
 	t.size += itemSize(head)
 	if t.size > storage.MaxCommitBytes {
-		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes}
+		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
 	encoded, err := j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot)
 	switch {
@@ -157,7 +157,7 @@ func (j *engine) validate(c *commit) error {
 		return err
 	}
 	if len(c.Events) == 0 && c.CommandID == "" {
-		return fmt.Errorf("append to %s: %w", c.Aggregate, ErrNoEvents)
+		return fmt.Errorf("append to %s: %w: it has no events", c.Aggregate, ErrInvalidCommit)
 	}
 	if err := validateCommandID(c.CommandID); err != nil {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, err)
@@ -176,7 +176,7 @@ func (j *engine) validate(c *commit) error {
 		most--
 	}
 	if n := len(c.Events); n > most {
-		return &TooManyEventsError{ID: c.Aggregate, Count: n, Limit: max(most, 0)}
+		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: n, Limit: max(most, 0), Unit: unitEvents}
 	}
 	return j.validateWrites(c)
 }
@@ -197,17 +197,17 @@ func (j *engine) validateTarget(id aggregate.ID) error {
 // are not UTF-8.
 func validateEvent(e storage.Event) error {
 	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) || !utf8.ValidString(e.Encoding) {
-		return fmt.Errorf("%w: id %q, type %q or encoding %q is not UTF-8", ErrInvalidEvent, e.ID, e.Type, e.Encoding)
+		return fmt.Errorf("%w: id %q, type %q or encoding %q is not UTF-8", ErrInvalidCommit, e.ID, e.Type, e.Encoding)
 	}
 	for k, v := range e.Metadata {
 		if k == "" {
-			return fmt.Errorf("%w: metadata has an empty key", ErrInvalidEvent)
+			return fmt.Errorf("%w: metadata has an empty key", ErrInvalidCommit)
 		}
 		if len(k) > maxNameBytes {
-			return fmt.Errorf("%w: metadata has a key of %d bytes, DynamoDB allows %d", ErrInvalidEvent, len(k), maxNameBytes)
+			return fmt.Errorf("%w: metadata has a key of %d bytes, DynamoDB allows %d", ErrInvalidCommit, len(k), maxNameBytes)
 		}
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return fmt.Errorf("%w: metadata %q is not UTF-8; put bytes into the payload", ErrInvalidEvent, k)
+			return fmt.Errorf("%w: metadata %q is not UTF-8; put bytes into the payload", ErrInvalidCommit, k)
 		}
 	}
 	return nil

@@ -7,6 +7,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 // MaxShards bounds the number of logical shards of a journal. Every consumer
@@ -33,11 +35,12 @@ type Config struct {
 	// [Open] takes 0 for the number that is stored, and refuses another one.
 	Shards int
 
-	// Resolver maps an aggregate to its shard. Default: [FNV1a], which is right for
+	// Resolver maps an aggregate to its shard. Default: resolver.FNV1a, which is right for
 	// new tables; [Adopt] needs that of the application which made the tables.
 	Resolver KeyResolver
 
-	// Layout says where snapshots are. [Create] stores it, and all openers must agree. Default: [Classic].
+	// Layout says where snapshots are. [Create] stores it; default: [Classic]. [Open] takes it from the descriptor, and
+	// refuses another one.
 	Layout Layout
 
 	// CommandRetention is how long the journal remembers the [Commit.CommandID] of a commit, at least; DynamoDB's time
@@ -123,7 +126,7 @@ func (c *Config) setDefaults() {
 	set(&c.Attributes.Version, "version")
 	set(&c.Attributes.TTL, "ttl")
 	if c.Resolver == nil {
-		c.Resolver = FNV1a
+		c.Resolver = resolver.FNV1a
 	}
 	if c.Layout == "" {
 		c.Layout = Classic

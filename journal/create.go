@@ -21,7 +21,7 @@ import (
 // Tables that have items but no descriptor were made by somebody else: Create
 // leaves them alone and gives [ErrNoDescriptor]; see [Adopt].
 //
-// Errors: [ErrInvalidConfig], [ErrDescriptorMismatch], [ErrNoDescriptor], [ErrTableMissing] for an
+// Errors: [*ConfigError], [*DescriptorMismatchError], [ErrNoDescriptor], [ErrTableMissing] for an
 // index that an existing table lacks, [ErrAccess].
 func Create(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
@@ -78,7 +78,7 @@ func (j *engine) verifyUnused(ctx context.Context) error {
 // The tail index has to be there: add it first, which DynamoDB does while the
 // table is in use. Config says which resolver and shard count the other application uses.
 //
-// Errors: [ErrInvalidConfig], [ErrTableMissing], [ErrDescriptorMismatch], [ErrCorruptItem],
+// Errors: [*ConfigError], [ErrTableMissing], [*DescriptorMismatchError], [*CorruptItemError],
 // [ErrAccess].
 func Adopt(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)

@@ -82,7 +82,7 @@ func TestCreateOfTwoProcessesThatDisagreeFailsForTheSecond(t *testing.T) {
 
 	err := journal.Create(t.Context(), meddled, config)
 
-	require.ErrorIs(t, err, journal.ErrDescriptorMismatch)
+	require.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
 	assert.ErrorContains(t, err, "made with shard count 8, the config says 4")
 }
 
@@ -144,16 +144,16 @@ func TestCreateRefusesExistingTablesOfAnotherShape(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		other journal.Config // as the tables were made
-		want  error
+		want  any
 		text  string
 	}{
 		"other keys": {
 			journal.Config{Shards: 4, Attributes: journal.Attributes{SortKey: "sort"}},
-			journal.ErrDescriptorMismatch, "keys (pkey S, sort S), the config says (pkey S, skey S)",
+			new(*journal.DescriptorMismatchError), "keys (pkey S, sort S), the config says (pkey S, skey S)",
 		},
 		"other index keys": {
 			journal.Config{Shards: 4, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}},
-			journal.ErrDescriptorMismatch, "(aid S, ser_nr N), the config says (aid S, seq_nr N)",
+			new(*journal.DescriptorMismatchError), "(aid S, ser_nr N), the config says (aid S, seq_nr N)",
 		},
 		"other index names": {
 			journal.Config{Shards: 4, Indexes: journal.Indexes{JournalTail: "by-time"}},
@@ -168,7 +168,7 @@ func TestCreateRefusesExistingTablesOfAnotherShape(t *testing.T) {
 
 			err := journal.Create(t.Context(), client, journal.Config{Shards: 4, Tables: other.Tables})
 
-			require.ErrorIs(t, err, c.want)
+			requireKind(t, err, c.want)
 			assert.ErrorContains(t, err, c.text)
 		})
 	}
@@ -201,10 +201,10 @@ func TestCreateRefusesConfigsThatCannotWork(t *testing.T) {
 			err := journal.Create(t.Context(), c.client, c.config)
 
 			var config *journal.ConfigError
-			require.ErrorIs(t, err, journal.ErrInvalidConfig)
+			require.ErrorAs(t, err, new(*journal.ConfigError))
 			require.ErrorAs(t, err, &config)
 			assert.ErrorContains(t, err, c.text)
-			assert.ErrorIs(t, journal.Adopt(t.Context(), c.client, c.config), journal.ErrInvalidConfig)
+			assert.ErrorAs(t, journal.Adopt(t.Context(), c.client, c.config), new(*journal.ConfigError))
 		})
 	}
 	out, err := client.ListTables(t.Context(), &dynamodb.ListTablesInput{})

@@ -85,8 +85,11 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	table := j.config.Tables.Journal
 	it, err := j.getItem(ctx, table, j.descriptorKey())
 	if isKeyMismatch(err) {
-		return descriptor{}, fmt.Errorf("%w: table %q has no key %q / %q: set Attributes.PartitionKey and SortKey to the names of its keys: %w",
-			ErrDescriptorMismatch, table, j.config.Attributes.PartitionKey, j.config.Attributes.SortKey, err)
+		a := j.config.Attributes
+		return descriptor{}, &DescriptorMismatchError{
+			Table: table, Field: "keys of", Stored: "other names",
+			Given: fmt.Sprintf("%q and %q in Attributes.PartitionKey and SortKey", a.PartitionKey, a.SortKey),
+		}
 	}
 	if err != nil {
 		return descriptor{}, err

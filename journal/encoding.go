@@ -79,7 +79,7 @@ func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
 
 func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 	if r == nil {
-		return nil, fmt.Errorf("decode event: %w: the record is nil", ErrInvalidEvent)
+		return nil, errors.New("decode event: the record is nil")
 	}
 	typed := r.EventType != "" || j.config.EventType == nil
 	if r.Encoding == "" && typed || j.raw {

@@ -154,7 +154,7 @@ func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
 		require.Len(t, records, 1, "what can be read before it")
 		var named *journal.EncodingError
 		require.ErrorAs(t, err, &named)
-		assert.ErrorIs(t, err, journal.ErrEncoding)
+		assert.ErrorAs(t, err, new(*journal.EncodingError))
 		assert.Equal(t, journal.Place{Aggregate: user("1"), Number: 2}, named.Place)
 		assert.Equal(t, "a", named.Encoding)
 		assert.Contains(t, err.Error(), "Config.Encodings")
@@ -169,7 +169,7 @@ func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
 		require.Len(t, page.Records, 2)
 		for _, r := range page.Records { // which are of the same time, and so in any order
 			_, err = lacking.Decode(t.Context(), r)
-			assert.Equal(t, r.Number == 2, errors.Is(err, journal.ErrEncoding), "event %d: %v", r.Number, err)
+			assert.Equal(t, r.Number == 2, errors.As(err, new(*journal.EncodingError)), "event %d: %v", r.Number, err)
 		}
 	})
 }
@@ -180,7 +180,7 @@ func TestNothingIsWrittenWhenAnEncodingFails(t *testing.T) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a", fail: broken}))
 		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		require.ErrorIs(t, err, broken)
-		assert.ErrorIs(t, err, journal.ErrEncoding)
+		assert.ErrorAs(t, err, new(*journal.EncodingError))
 		s.requireNothingWritten(t, user("1"))
 
 		ctx, cancel := context.WithCancel(t.Context())
@@ -370,9 +370,9 @@ func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
 	require.NoError(t, err)
 
 	_, err = j.EventSize(user("2"), eventlog.Event{Payload: payload})
-	assert.ErrorIs(t, err, journal.ErrTooLarge)
+	assert.ErrorAs(t, err, new(*journal.TooLargeError))
 	_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Events: []eventlog.Event{{Payload: payload}}})
-	assert.ErrorIs(t, err, journal.ErrTooLarge)
+	assert.ErrorAs(t, err, new(*journal.TooLargeError))
 
 	const headBytes = 1_024 + 190 // what is left free for others, and the head without a snapshot
 	state := &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes-headBytes)}
@@ -392,11 +392,11 @@ func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
 		"long name": {&wrapped{name: strings.Repeat("a", 33)}},
 	} {
 		err := journal.Config{Encodings: list}.Validate()
-		assert.ErrorIs(t, err, journal.ErrInvalidConfig, name)
+		assert.ErrorAs(t, err, new(*journal.ConfigError), name)
 	}
 	assert.NoError(t, journal.Config{Encodings: []journal.Encoding{a, &wrapped{name: "a-b.c_1"}}}.Validate())
 	taken := journal.Config{Attributes: journal.Attributes{Payload: "encoding"}}
-	assert.ErrorIs(t, taken.Validate(), journal.ErrInvalidConfig)
+	assert.ErrorAs(t, taken.Validate(), new(*journal.ConfigError))
 }
 
 func TestARecordThatIsNilIsNotDecoded(t *testing.T) {
@@ -404,7 +404,7 @@ func TestARecordThatIsNilIsNotDecoded(t *testing.T) {
 	s := setup(t, journal.Config{Encodings: []journal.Encoding{&wrapped{name: "a"}}})
 	for name, j := range map[string]eventlog.Log{"decoded": s.Log, "raw": s.Raw()} {
 		record, err := j.Decode(t.Context(), nil)
-		require.ErrorIs(t, err, journal.ErrInvalidEvent, name)
+		require.ErrorContains(t, err, "the record is nil", name)
 		assert.Nil(t, record, name)
 	}
 }
@@ -415,7 +415,7 @@ func TestAnEncodingThatIsNoTextIsCorrupt(t *testing.T) {
 	s.write(t, user("1"), 1, 1)
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": number(1)})
 	_, err := read(t, s.Log, user("1"), 1, 1)
-	assert.ErrorIs(t, err, journal.ErrCorruptItem)
+	assert.ErrorAs(t, err, new(*journal.CorruptItemError))
 }
 
 func TestEnsureTableMakesATableOnceAndComparesIt(t *testing.T) {
@@ -430,7 +430,7 @@ func TestEnsureTableMakesATableOnceAndComparesIt(t *testing.T) {
 	}
 	require.NoError(t, journal.EnsureTable(t.Context(), client, table("a")))
 	require.NoError(t, journal.EnsureTable(t.Context(), client, table("a")))
-	assert.ErrorIs(t, journal.EnsureTable(t.Context(), client, table("b")), journal.ErrDescriptorMismatch)
+	assert.ErrorAs(t, journal.EnsureTable(t.Context(), client, table("b")), new(*journal.DescriptorMismatchError))
 }
 
 func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {
@@ -466,7 +466,7 @@ func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {
 			}
 
 			_, err = s.through(t, s.client, encodings()).Head(t.Context(), user("1"))
-			require.ErrorIs(t, err, journal.ErrEncoding)
+			require.ErrorAs(t, err, new(*journal.EncodingError))
 			version, err := s.through(t, s.client, encodings()).Version(t.Context(), user("1"))
 			require.NoError(t, err)
 			assert.EqualValues(t, 3, version)

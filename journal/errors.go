@@ -15,84 +15,45 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Sentinels for errors.Is. The types that carry the details are named after them.
+// Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry details. For all other
+// conditions there are types alone: use errors.As.
 var (
 	// ErrNotFound: the aggregate has no events. Nothing was written.
 	ErrNotFound = errors.New("aggregate not found")
-	// ErrConflict: the head has another version than expected. Nothing was
-	// written. Load the aggregate again and decide again.
+	// ErrConflict: the head has another version than expected. Nothing was written. Load the aggregate again and decide
+	// again.
 	ErrConflict = errors.New("version conflict")
-	// ErrOutcomeUnknown: the commit may have been written, or may still be. Ask
-	// [Journal.Resolve] before you repeat the command.
+	// ErrOutcomeUnknown: the commit may have been written, or may still be. Ask [Journal.Resolve] before you repeat the
+	// command.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrInvalidOutcome: an [OutcomeUnknownError] that was made by hand lacks what [Journal.Resolve] needs.
-	ErrInvalidOutcome = errors.New("incomplete outcome")
-	// ErrTooLarge: an item is over 400 KB, or a commit over 4 MB. Nothing was written.
-	ErrTooLarge = errors.New("too large for DynamoDB")
-	// ErrTooManyEvents: a commit has more than [MaxEvents] events. Nothing was written.
-	ErrTooManyEvents = errors.New("too many events in one commit")
-	// ErrDeleted: the aggregate was deleted, which is for good. Nothing was written.
-	ErrDeleted = errors.New("aggregate deleted")
-	// ErrTruncated: events that were asked for have been removed by [Journal.Truncate] or [Journal.Delete].
-	ErrTruncated = errors.New("events truncated")
-	// ErrDuplicateCommand: a commit with the same command id has been written before. Nothing was written now.
-	ErrDuplicateCommand = errors.New("command was executed before")
-	// ErrWriteRefused: one of [Commit.Writes] was refused, such as for its condition. Nothing was written.
-	ErrWriteRefused = errors.New("write of the caller refused")
-	// ErrInvalidWrite: one of [Commit.Writes] cannot be part of a commit. Nothing was written.
-	ErrInvalidWrite = errors.New("invalid write")
-	// ErrInvalidCommand: a command id is too long or not UTF-8. Nothing was written.
-	ErrInvalidCommand = errors.New("invalid command id")
-	// ErrEventType: [Config.EventType] could not tell the type of an event.
-	ErrEventType = errors.New("unknown event type")
+	// ErrInvalidCommit: a commit cannot be written as it is: it has no events, text that is not UTF-8, a command id that is
+	// too long, or a write that may not be part of it. Nothing was written.
+	ErrInvalidCommit = errors.New("invalid commit")
 	// ErrNotCovered: events cannot be truncated because no snapshot stands for them. Nothing was removed.
 	ErrNotCovered = errors.New("not covered by a snapshot")
-	// ErrNoEvents: a commit without events. Nothing was written.
-	ErrNoEvents = errors.New("no events in the commit")
-	// ErrInvalidEvent: an event has text that is not UTF-8. Nothing was written.
-	ErrInvalidEvent = errors.New("invalid event")
-	// ErrEncoding: a payload cannot be encoded, and then nothing was written, or not decoded.
-	ErrEncoding = errors.New("payload cannot be encoded or decoded")
-	// ErrKeyDestroyed: a payload was encrypted with a key that has been destroyed since, so that it can never
-	// be read again; or an event of such an aggregate was to be written, and nothing was.
+	// ErrKeyDestroyed: the key that encrypted a payload was destroyed, so nobody can read the payload again. For an event
+	// of such an aggregate that was to be written, nothing was written. An [Encoding] returns it, inside an
+	// [*EncodingError].
 	ErrKeyDestroyed = errors.New("encryption key destroyed")
-	// ErrCorruptItem: an item of the store is missing or cannot be read.
-	ErrCorruptItem = errors.New("corrupt item")
-	// ErrThrottled: DynamoDB refused for want of capacity, or because other transactions
-	// were under way on the same items, longer than [Config.RetryBudget]. Nothing was
-	// written.
+	// ErrThrottled: DynamoDB refused for lack of capacity, or because other transactions were under way on the same items,
+	// longer than [Config.RetryBudget]. Nothing was written.
 	ErrThrottled = errors.New("throttled")
 	// ErrTableMissing: a table or an index does not exist.
 	ErrTableMissing = errors.New("table or index missing")
-	// ErrAccess: credentials are missing or wrong, or lack a permission. Nothing was
-	// written.
+	// ErrAccess: credentials are missing or wrong, or lack a permission. Nothing was written.
 	ErrAccess = errors.New("access to DynamoDB denied")
-	// ErrNoDescriptor: the tables were not made by [Create] and not taken by [Adopt].
+	// ErrNoDescriptor: the tables were not made by [Create] and not taken over by [Adopt].
 	ErrNoDescriptor = errors.New("journal has no descriptor")
-	// ErrDescriptorMismatch: the tables were made with other settings than given.
-	ErrDescriptorMismatch = errors.New("journal was made with other settings")
-	// ErrInvalidConfig: a setting that cannot work.
-	ErrInvalidConfig = errors.New("invalid journal config")
 )
 
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a setting that cannot work.
 type ConfigError struct{ Field, Reason string }
 
-func (e *ConfigError) Error() string        { return fmt.Sprintf("journal config: %s %s", e.Field, e.Reason) }
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
+func (e *ConfigError) Error() string { return fmt.Sprintf("journal config: %s %s", e.Field, e.Reason) }
 
-// NotFoundError is an [ErrNotFound].
-type NotFoundError struct{ ID aggregate.ID }
-
-func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("aggregate %q of type %q has no events", e.ID.Value, e.ID.Type)
-}
-func (e *NotFoundError) Is(target error) bool { return target == ErrNotFound }
-
-// ConflictError is an [ErrConflict].
+// ConflictError is an [ErrConflict], with the versions.
 type ConflictError struct {
 	ID               aggregate.ID
 	Expected, Actual uint64
@@ -103,7 +64,8 @@ func (e *ConflictError) Error() string {
 }
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// DeletedError is an [ErrDeleted]. Version is that of the last event that the aggregate had.
+// DeletedError reports an aggregate that was deleted, which is final. Version is that of the last event that it had.
+// Nothing was written.
 type DeletedError struct {
 	ID      aggregate.ID
 	Version uint64
@@ -113,9 +75,8 @@ type DeletedError struct {
 func (e *DeletedError) Error() string {
 	return fmt.Sprintf("aggregate %s was deleted at %s, after event %d: use another id", e.ID, e.At.Format(time.RFC3339), e.Version)
 }
-func (e *DeletedError) Is(target error) bool { return target == ErrDeleted }
 
-// EventTypeError is an [ErrEventType]. Err is that of [Config.EventType].
+// EventTypeError reports an event whose type [Config.EventType] could not find. Err is its error.
 type EventTypeError struct {
 	ID     aggregate.ID
 	Number uint64
@@ -125,10 +86,10 @@ type EventTypeError struct {
 func (e *EventTypeError) Error() string {
 	return fmt.Sprintf("tell the type of event %d of %s: %v", e.Number, e.ID, e.Err)
 }
-func (e *EventTypeError) Is(target error) bool { return target == ErrEventType }
-func (e *EventTypeError) Unwrap() error        { return e.Err }
+func (e *EventTypeError) Unwrap() error { return e.Err }
 
-// TruncatedError is an [ErrTruncated]. Events from Before on are there, or none if it is beyond the last.
+// TruncatedError reports events that were removed by [Journal.Truncate] or [Journal.Delete]. Events from Before on are
+// there, or none if it is beyond the last.
 type TruncatedError struct {
 	ID     aggregate.ID
 	Before uint64
@@ -137,9 +98,8 @@ type TruncatedError struct {
 func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("events of %s before %d were removed: start from there, or from a snapshot", e.ID, e.Before)
 }
-func (e *TruncatedError) Is(target error) bool { return target == ErrTruncated }
 
-// DuplicateCommandError is an [ErrDuplicateCommand]. CommitID, First and Version are those of the commit that was
+// DuplicateCommandError reports a command id that a commit before has written. Nothing was written now. CommitID, First and Version are those of the commit that was
 // written the first time: First and Version are the numbers of its first and last event. A command without events has a
 // First that is Version+1.
 type DuplicateCommandError struct {
@@ -152,9 +112,8 @@ func (e *DuplicateCommandError) Error() string {
 	return fmt.Sprintf("append to %s, nothing written: command %q was executed before, by commit %s, which led to version %d",
 		e.ID, e.CommandID, e.CommitID, e.Version)
 }
-func (e *DuplicateCommandError) Is(target error) bool { return target == ErrDuplicateCommand }
 
-// WriteRefusedError is an [ErrWriteRefused]: DynamoDB refused [Commit.Writes][Index]. Code is that of the cancellation
+// WriteRefusedError reports a further write of a commit that DynamoDB refused: the one at Index. Nothing was written. Code is that of the cancellation
 // reason, "ConditionalCheckFailed" for a false condition, and Item the item as it is, if the write asks for it by
 // ReturnValuesOnConditionCheckFailure.
 type WriteRefusedError struct {
@@ -168,7 +127,6 @@ type WriteRefusedError struct {
 func (e *WriteRefusedError) Error() string {
 	return fmt.Sprintf("append to %s, nothing written: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
 }
-func (e *WriteRefusedError) Is(target error) bool { return target == ErrWriteRefused }
 
 // OutcomeUnknownError is an [ErrOutcomeUnknown]. Give it to [Journal.Resolve]; another process can make one of its
 // exported fields, Err apart.
@@ -187,35 +145,27 @@ func (e *OutcomeUnknownError) Error() string {
 func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
 func (e *OutcomeUnknownError) Unwrap() error        { return e.Err }
 
-// TooLargeError is an [ErrTooLarge]. What says which item, or that it is the
-// commit as a whole; Size and Limit are in bytes as DynamoDB counts them.
+// TooLargeError reports an item over 400 KB, a commit over 4 MB, or a commit with more events than a transaction has room
+// for, 99 without anything else. What says which item, or that it is the commit. Unit is "bytes", as DynamoDB counts them, or
+// "events". Nothing was written.
 type TooLargeError struct {
 	ID          aggregate.ID
 	What        string
 	Size, Limit int
+	Unit        string
 }
 
 func (e *TooLargeError) Error() string {
+	if e.Unit == unitEvents {
+		return fmt.Sprintf("append to %s: %s has %d events, its transaction has room for %d: split the decision", e.ID, e.What, e.Size, e.Limit)
+	}
 	return fmt.Sprintf("append to %s: %s has %d bytes, DynamoDB allows %d: keep large data elsewhere and store a reference, or split the commit",
 		e.ID, e.What, e.Size, e.Limit)
 }
-func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
-// TooManyEventsError is an [ErrTooManyEvents].
-//
-// Limit is [MaxEvents] less what else the transaction has to hold.
-type TooManyEventsError struct {
-	ID           aggregate.ID
-	Count, Limit int
-}
+const unitBytes, unitEvents = "bytes", "events"
 
-func (e *TooManyEventsError) Error() string {
-	return fmt.Sprintf("append to %s: %d events in one commit, the transaction has room for %d (of %d actions): split the decision",
-		e.ID, e.Count, e.Limit, storage.MaxActions)
-}
-func (e *TooManyEventsError) Is(target error) bool { return target == ErrTooManyEvents }
-
-// CorruptItemError is an [ErrCorruptItem] and names the item by its keys. Of an event whose place can still be
+// CorruptItemError reports an item of the store that is missing or cannot be read, by its keys. Of an event whose place can still be
 // told, Aggregate and Number are set, and of a head whose aggregate can be, Aggregate. Misplaced says of a head that
 // [Journal.Heads] has met that it is not where its aggregate's is looked for; there may be another one there.
 type CorruptItemError struct {
@@ -229,9 +179,8 @@ type CorruptItemError struct {
 func (e *CorruptItemError) Error() string {
 	return fmt.Sprintf("item %q / %q of table %q %s: restore it from a backup or correct it by hand", e.PartitionKey, e.SortKey, e.Table, e.Reason)
 }
-func (e *CorruptItemError) Is(target error) bool { return target == ErrCorruptItem }
 
-// EncodingError is an [ErrEncoding] and says which encoding failed with which payload. Err is the encoding's error, or
+// EncodingError reports a payload that could not be encoded, and then nothing was written, or not decoded. Err is the encoding's error, or
 // says that [Config.Encodings] has none of that name.
 type EncodingError struct {
 	Place
@@ -242,18 +191,9 @@ type EncodingError struct {
 func (e *EncodingError) Error() string {
 	return fmt.Sprintf("%s: encoding %q: %v", e.Place, e.Encoding, e.Err)
 }
-func (e *EncodingError) Is(target error) bool { return target == ErrEncoding }
-func (e *EncodingError) Unwrap() error        { return e.Err }
+func (e *EncodingError) Unwrap() error { return e.Err }
 
-// KeyDestroyedError is an [ErrKeyDestroyed]. Encodings give it, inside an [*EncodingError].
-type KeyDestroyedError struct{ ID aggregate.ID }
-
-func (e *KeyDestroyedError) Error() string {
-	return fmt.Sprintf("the key of %s was destroyed: what it encrypted cannot be read any more, nor can events be added; begin an aggregate with another id", e.ID)
-}
-func (e *KeyDestroyedError) Is(target error) bool { return target == ErrKeyDestroyed }
-
-// DescriptorMismatchError is an [ErrDescriptorMismatch].
+// DescriptorMismatchError reports tables that were made with other settings than the given ones.
 type DescriptorMismatchError struct {
 	Table                string
 	Field, Stored, Given string
@@ -263,7 +203,6 @@ func (e *DescriptorMismatchError) Error() string {
 	return fmt.Sprintf("table %q was made with %s %s, the config says %s: correct the config, or use another table",
 		e.Table, e.Field, e.Stored, e.Given)
 }
-func (e *DescriptorMismatchError) Is(target error) bool { return target == ErrDescriptorMismatch }
 
 // Explain gives an error of the SDK the sentinels of this package, such as
 // [ErrTableMissing]; the SDK's error stays in the chain. It is for packages that use

@@ -38,7 +38,7 @@ func ExampleJournal_Delete() {
 	head, err := j.Head(ctx, id)
 	fmt.Println(head.Version, head.TruncatedBefore, head.DeletedAt.IsZero(), err)
 	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Expected: 2, Events: []eventlog.Event{{Type: "account.opened.v1"}}})
-	fmt.Println(errors.Is(err, journal.ErrDeleted))
+	fmt.Println(errors.As(err, new(*journal.DeletedError)))
 
 	// Output:
 	// <nil>

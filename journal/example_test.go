@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 var (
@@ -51,8 +52,8 @@ func ExampleCreate() {
 // Tables of another application are verified and then shared with it.
 func ExampleAdopt() {
 	err := journal.Adopt(ctx, client, journal.Config{
-		Shards:   16,            // as the other application has it
-		Resolver: journal.FNV1a, // that of event-store-adapter-go; JavaHash, JSHash, CRC32 and SipHash13 are those of the others
+		Shards:   16,             // as the other application has it
+		Resolver: resolver.FNV1a, // that of event-store-adapter-go; JavaHash, JSHash, CRC32 and SipHash13 are those of the others
 	})
 	if err != nil {
 		log.Fatal(err)

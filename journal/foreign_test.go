@@ -134,7 +134,7 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 
 				for _, err := range []error{err, appendErr} {
 					var corrupt *journal.CorruptItemError
-					require.ErrorIs(t, err, journal.ErrCorruptItem)
+					require.ErrorAs(t, err, new(*journal.CorruptItemError))
 					require.ErrorAs(t, err, &corrupt)
 					assert.Equal(t, journal.CorruptItemError{
 						Aggregate: id, Table: c.Tables.Snapshot,

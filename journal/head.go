@@ -45,7 +45,7 @@ type Head struct {
 // for each 4 KB of state; in the lean layout one more unit, as the state has a row of its own. The head of a deleted
 // aggregate is given too. Who wants the version alone takes [Journal.Version], which needs no key either.
 //
-// Errors: [ErrNotFound], [ErrCorruptItem], [ErrEncoding], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled],
+// Errors: [ErrNotFound], [*CorruptItemError], [*EncodingError], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled],
 // [ErrAccess], aggregate.ErrInvalidID.
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.engine.Head(ctx, id)
@@ -138,7 +138,7 @@ func (h *Head) setSnapshot(s *Snapshot) {
 // Version reads how many events an aggregate has, strongly consistent: one round trip with a small reply. It costs
 // what [Journal.Head] does, for DynamoDB bills the whole item; in the lean layout one unit.
 //
-// Errors: [ErrDeleted] and those of Head.
+// Errors: [*DeletedError] and those of Head.
 func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return j.engine.Version(ctx, id)
 }
@@ -174,7 +174,7 @@ func (h Head) deleted() error {
 // headOf reads the head's own row, which is nil where there is none.
 func (j *engine) headOf(id aggregate.ID, it item) (Head, error) {
 	if it == nil {
-		return Head{}, &NotFoundError{ID: id}
+		return Head{}, fmt.Errorf("%w: %q of type %q has no events", ErrNotFound, id.Value, id.Type)
 	}
 	version, ok := uintOf(it[j.config.Attributes.Version])
 	if !ok || version == 0 {

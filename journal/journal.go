@@ -47,8 +47,8 @@ func init() {
 // Open verifies the descriptor of the tables that [Create] or [Adopt] left, with
 // one strongly consistent read, and gives the Journal.
 //
-// Errors: [ErrInvalidConfig], [ErrTableMissing], [ErrNoDescriptor],
-// [ErrDescriptorMismatch], [ErrCorruptItem], [ErrAccess].
+// Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor],
+// [*DescriptorMismatchError], [*CorruptItemError], [ErrAccess].
 func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	j, err := newEngine(client, config)
 	if err != nil {
@@ -60,6 +60,9 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	}
 	if j.config.Shards == 0 {
 		j.config.Shards = stored.Shards
+	}
+	if config.Layout == "" && stored.Layout.validate() == nil {
+		j.config.Layout = stored.Layout
 	}
 	if err := stored.matches(describe(j.config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)

@@ -273,6 +273,31 @@ func TestUnprocessedKeysOfALeanHeadAreAskedForAgain(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrThrottled)
 }
 
+func TestOpenTakesTheLayoutThatWasStored(t *testing.T) {
+	t.Parallel()
+	for _, stored := range []journal.Layout{journal.Classic, journal.Lean} {
+		s := setup(t, journal.Config{Layout: stored})
+		config := s.Config()
+		config.Layout = ""
+
+		j, err := journal.Open(t.Context(), s.client, config)
+
+		require.NoError(t, err)
+		assert.Equal(t, stored, j.Config().Layout)
+	}
+}
+
+func TestOpenRefusesALayoutThatItDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{})
+	s.change(t, s.Config().Tables.Journal, s.key("millrace", "descriptor"), item{"millrace_layout": text("later")})
+	config := s.Config()
+	config.Layout = ""
+	_, err := journal.Open(t.Context(), s.client, config)
+	require.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
+	require.ErrorContains(t, err, "layout later")
+}
+
 func TestOpenRefusesTheOtherLayout(t *testing.T) {
 	t.Parallel()
 	for stored, given := range map[journal.Layout]journal.Layout{journal.Classic: journal.Lean, journal.Lean: journal.Classic} {
@@ -307,7 +332,7 @@ func TestTablesMadeBeforeThereWasALayoutAreClassic(t *testing.T) {
 	config := s.Config()
 	config.Layout = journal.Lean
 	_, err := journal.Open(t.Context(), s.client, config)
-	require.ErrorIs(t, err, journal.ErrDescriptorMismatch)
+	require.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
 }
 
 // A commit pays for the state wherever it is in the item that the commit writes.

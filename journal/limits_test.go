@@ -41,7 +41,7 @@ func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 	_, err = j.Append(t.Context(), commit{Aggregate: id, Expected: 1, Events: []storage.Event{{Type: "large", Payload: make([]byte, storage.MaxItemBytes-size+1)}}})
 	var large *TooLargeError
 	require.ErrorAs(t, err, &large)
-	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: storage.MaxItemBytes + 1, Limit: storage.MaxItemBytes}, *large)
+	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: storage.MaxItemBytes + 1, Limit: storage.MaxItemBytes, Unit: "bytes"}, *large)
 }
 
 // A write unit is a KB, begun or full: an item that fills KBs exactly by our count would cost one more

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 func TestOpenTakesTheStoredShardCountWhereNoneIsGiven(t *testing.T) {
@@ -61,7 +62,7 @@ func TestOpenRefusesAConfigThatCannotWork(t *testing.T) {
 		"bad shards": func() (*journal.Journal, error) { return journal.Open(t.Context(), client, journal.Config{Shards: -1}) },
 	} {
 		j, err := open()
-		assert.ErrorIs(t, err, journal.ErrInvalidConfig, name)
+		assert.ErrorAs(t, err, new(*journal.ConfigError), name)
 		assert.Nil(t, j, name)
 	}
 }
@@ -113,7 +114,7 @@ func TestOpenNamesBothSidesOfWhatDiffers(t *testing.T) {
 			stored, here string
 		}{
 			"the shard count":     {func(c *journal.Config) { c.Shards = 8 }, "shard count 7", "8"},
-			"the resolver":        {func(c *journal.Config) { c.Resolver = otherHash{journal.FNV1a} }, "key resolver fnv1a-64", "other-hash"},
+			"the resolver":        {func(c *journal.Config) { c.Resolver = otherHash{resolver.FNV1a} }, "key resolver fnv1a-64", "other-hash"},
 			"the snapshot table":  {func(c *journal.Config) { c.Tables.Snapshot = "elsewhere" }, `snapshot table "`, `"elsewhere"`},
 			"the payload's name":  {func(c *journal.Config) { c.Attributes.Payload = "body" }, `"Payload":"`, `"Payload":"body"`},
 			"the number's name":   {func(c *journal.Config) { c.Attributes.SequenceNumber = "nr" }, `"SequenceNumber":"se`, `"SequenceNumber":"nr"`},
@@ -121,8 +122,8 @@ func TestOpenNamesBothSidesOfWhatDiffers(t *testing.T) {
 			"the version's name":  {func(c *journal.Config) { c.Attributes.Version = "v" }, `"Version":"`, `"Version":"v"`},
 			"the aggregate's":     {func(c *journal.Config) { c.Attributes.AggregateID = "id" }, `"AggregateID":"`, `"AggregateID":"id"`},
 			"the time to live's":  {func(c *journal.Config) { c.Attributes.TTL = "expires" }, `"TTL":"ttl"`, `"TTL":"expires"`},
-			"the partition key's": {func(c *journal.Config) { c.Attributes.PartitionKey = "pk" }, "", `has no key "pk"`},
-			"the sort key's":      {func(c *journal.Config) { c.Attributes.SortKey = "sk" }, "", `/ "sk"`},
+			"the partition key's": {func(c *journal.Config) { c.Attributes.PartitionKey = "pk" }, "", `keys of other names, the config says "pk"`},
+			"the sort key's":      {func(c *journal.Config) { c.Attributes.SortKey = "sk" }, "", `and "sk" in Attributes`},
 		} {
 			t.Run(name, func(t *testing.T) {
 				config := s.Config()
@@ -130,7 +131,7 @@ func TestOpenNamesBothSidesOfWhatDiffers(t *testing.T) {
 
 				j, err := journal.Open(t.Context(), s.client, config)
 
-				require.ErrorIs(t, err, journal.ErrDescriptorMismatch)
+				require.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
 				assert.Nil(t, j)
 				assert.ErrorContains(t, err, fmt.Sprintf("table %q", s.Config().Tables.Journal))
 				assert.ErrorContains(t, err, c.stored)
@@ -162,7 +163,7 @@ func TestOpenLeavesTablesOfALaterFormatAlone(t *testing.T) {
 
 		_, err := journal.Open(t.Context(), s.client, s.Config())
 
-		require.ErrorIs(t, err, journal.ErrDescriptorMismatch)
+		require.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
 		assert.ErrorContains(t, err, "format version 2, the config says 1")
 	})
 }
@@ -191,7 +192,7 @@ func TestOpenRefusesACorruptDescriptor(t *testing.T) {
 				_, err := journal.Open(t.Context(), s.client, config)
 
 				var corrupt *journal.CorruptItemError
-				require.ErrorIs(t, err, journal.ErrCorruptItem)
+				require.ErrorAs(t, err, new(*journal.CorruptItemError))
 				require.ErrorAs(t, err, &corrupt)
 				assert.Equal(t, s.Config().Tables.Journal, corrupt.Table)
 				assert.Equal(t, "millrace", corrupt.PartitionKey)
@@ -208,7 +209,7 @@ func TestAResolverThatLeavesTheShardsIsRefusedBeforeAnythingIsWritten(t *testing
 
 			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
-			require.ErrorIs(t, err, journal.ErrInvalidConfig)
+			require.ErrorAs(t, err, new(*journal.ConfigError))
 			assert.ErrorContains(t, err, fmt.Sprintf("put user-account-1 into shard %d of 0 to 6", shard))
 		}
 		s.requireNothingWritten(t, user("1"))
@@ -217,5 +218,5 @@ func TestAResolverThatLeavesTheShardsIsRefusedBeforeAnythingIsWritten(t *testing
 
 type astray int
 
-func (astray) Name() string                  { return journal.FNV1a.Name() }
+func (astray) Name() string                  { return resolver.FNV1a.Name() }
 func (a astray) Shard(aggregate.ID, int) int { return int(a) }

@@ -40,7 +40,7 @@ const (
 // Events that were removed on purpose end it with a [*TruncatedError], which says where to go on; some of them may
 // still be there and come before it.
 //
-// Errors: [ErrCorruptItem], [ErrTruncated], [ErrEncoding], [ErrKeyDestroyed], [ErrEventType], [ErrTableMissing],
+// Errors: [*CorruptItemError], [*TruncatedError], [*EncodingError], [ErrKeyDestroyed], [*EventTypeError], [ErrTableMissing],
 // [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return j.engine.Events(ctx, id, from, to)
@@ -210,7 +210,7 @@ func (j *engine) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([
 func (j *engine) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
 	head, err := j.readHead(ctx, id)
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorruptItem):
+	case errors.Is(err, ErrNotFound), errors.As(err, new(*CorruptItemError)):
 		return nil // what that means for the events is the caller's question
 	case err != nil:
 		return err

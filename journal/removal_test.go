@@ -116,8 +116,8 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 		} {
 			records, err := read(t, s.Log, id, r.from, r.to)
 			var truncated *journal.TruncatedError
-			require.ErrorIs(t, err, journal.ErrTruncated, name)
-			require.NotErrorIs(t, err, journal.ErrCorruptItem, name)
+			require.ErrorAs(t, err, new(*journal.TruncatedError), name)
+			require.NotErrorAs(t, err, new(*journal.CorruptItemError), name)
 			require.ErrorAs(t, err, &truncated, name)
 			assert.Equal(t, journal.TruncatedError{ID: id, Before: 31}, *truncated, name)
 			assert.Empty(t, records, name)
@@ -130,7 +130,7 @@ func TestAReaderOfTruncatedEventsIsToldWhereToGoOn(t *testing.T) {
 		// What is missing above is still corrupt, whatever is truncated below.
 		s.remove(t, s.Config().Tables.Journal, s.keyOf(id, 35))
 		_, err := read(t, s.Log, id, 31, 40)
-		require.ErrorIs(t, err, journal.ErrCorruptItem)
+		require.ErrorAs(t, err, new(*journal.CorruptItemError))
 	})
 }
 
@@ -158,7 +158,7 @@ func TestEventsThatNoSnapshotStandsForAreNotTruncated(t *testing.T) {
 		require.ErrorIs(t, s.Truncate(t.Context(), user("nobody"), 2, journal.Removal{}), journal.ErrNotFound)
 		require.ErrorIs(t, s.Truncate(t.Context(), user(""), 2, journal.Removal{}), aggregate.ErrInvalidID)
 		require.NoError(t, s.Delete(t.Context(), with, 5, journal.Removal{}))
-		require.ErrorIs(t, s.Truncate(t.Context(), with, 2, journal.Removal{}), journal.ErrDeleted)
+		require.ErrorAs(t, s.Truncate(t.Context(), with, 2, journal.Removal{}), new(*journal.DeletedError))
 	})
 }
 
@@ -225,13 +225,13 @@ func TestDeleteLeavesATombstone(t *testing.T) {
 		_, errs["a command without events"] = s.execute(t, id, 5, 0, "c")
 		for name, err := range errs {
 			var deleted *journal.DeletedError
-			require.ErrorIs(t, err, journal.ErrDeleted, name)
+			require.ErrorAs(t, err, new(*journal.DeletedError), name)
 			require.NotErrorIs(t, err, journal.ErrConflict, name)
 			require.ErrorAs(t, err, &deleted, name)
 			assert.Equal(t, journal.DeletedError{ID: id, Version: 5, At: at}, *deleted, name)
 		}
 		_, err := read(t, s.Log, id, 1, 5)
-		require.ErrorIs(t, err, journal.ErrTruncated)
+		require.ErrorAs(t, err, new(*journal.TruncatedError))
 
 		s.clock.advance(time.Hour)
 		nothing := journal.Removal{Progress: func(int) { t.Error("there is no progress to tell") }}
@@ -307,7 +307,7 @@ func TestALateTruncationDoesNotTakeBackOneThatWentFurther(t *testing.T) {
 
 		assert.EqualValues(t, 15, s.head(t, id).TruncatedBefore)
 		_, err := read(t, s.Log, id, 1, 20)
-		require.ErrorIs(t, err, journal.ErrTruncated)
+		require.ErrorAs(t, err, new(*journal.TruncatedError))
 	})
 }
 
@@ -391,7 +391,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 					require.Equal(t, name == "refused", errors.Is(err, journal.ErrAccess), "%s, request %d: %v", name, n, err)
 					// Whatever is missing now has been announced.
 					if _, err := read(t, s.Log, id, 1, 12); err != nil {
-						require.ErrorIs(t, err, journal.ErrTruncated, "%s, request %d", name, n)
+						require.ErrorAs(t, err, new(*journal.TruncatedError), "%s, request %d", name, n)
 					}
 				}
 				injection.Remove()
@@ -399,7 +399,7 @@ func TestARemovalGoesOnAfterAFaultAtAnyRequest(t *testing.T) {
 				db.Clock().Advance(2 * time.Hour)
 				require.Empty(t, s.numbers(t, id), "%s, request %d", name, n)
 				_, err = read(t, s.Log, id, 1, 12)
-				require.ErrorIs(t, err, journal.ErrTruncated)
+				require.ErrorAs(t, err, new(*journal.TruncatedError))
 			}
 		}
 	})
@@ -462,7 +462,7 @@ func TestEventsWithATimeToLiveAreThereUntilItHasPassed(t *testing.T) {
 	db.Clock().Advance(11 * time.Minute)
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))
 	_, err = read(t, s.Log, id, 1, 30)
-	require.ErrorIs(t, err, journal.ErrTruncated)
+	require.ErrorAs(t, err, new(*journal.TruncatedError))
 
 	require.NoError(t, s.Delete(t.Context(), id, 30, removal))
 	assert.Equal(t, numbersFrom(21, 30), s.numbers(t, id))

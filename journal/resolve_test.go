@@ -40,8 +40,8 @@ func TestAnOutcomeThatLacksWhatFindsItsCommitIsRefusedAndNotAskedFor(t *testing.
 		"a command without commit": {ID: user("1"), First: 1, CommandID: "c"},
 	} {
 		written, err := j.Resolve(t.Context(), outcome)
-		require.ErrorIs(t, err, journal.ErrInvalidOutcome, name)
-		assert.ErrorContains(t, err, "it needs ID, First and CommitID", name)
+		require.ErrorIs(t, err, journal.ErrInvalidCommit, name)
+		assert.ErrorContains(t, err, "needs ID, First and CommitID", name)
 		assert.False(t, written, name)
 	}
 	for name, id := range map[string]aggregate.ID{"no id": {}, "half an id": {Type: "user"}} {

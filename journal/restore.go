@@ -39,16 +39,16 @@ func (j *engine) Restore(ctx context.Context, r restoration) (storage.Receipt, e
 func (j *engine) validateRestoration(r *restoration) error {
 	head, n := &r.Head, uint64(len(r.Records))
 	invalid := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", ErrInvalidEvent, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%w: %s", ErrInvalidCommit, fmt.Sprintf(format, args...))
 	}
 	if err := j.validateTarget(head.Aggregate); err != nil {
 		return err
 	}
 	switch {
 	case n > storage.MaxEvents:
-		return &TooManyEventsError{ID: head.Aggregate, Count: len(r.Records), Limit: storage.MaxEvents}
+		return &TooLargeError{ID: head.Aggregate, What: "the restoration", Size: len(r.Records), Limit: storage.MaxEvents, Unit: unitEvents}
 	case n == 0 && (r.Expected > 0 || head.TruncatedBefore == 0):
-		return ErrNoEvents
+		return invalid("it has no events")
 	case head.Version == 0 || head.Version != firstOf(r)+n-1:
 		return invalid("%d events from %d on do not lead to version %d", n, firstOf(r), head.Version)
 	case head.Snapshot != nil && head.Snapshot.Number > head.Version:
@@ -85,7 +85,7 @@ func (j *engine) buildRestoration(r *restoration) (*transaction, error) {
 		it := j.restoredItem(record)
 		bytes := itemSize(it)
 		if bytes > storage.MaxItemBytes {
-			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: storage.MaxItemBytes}
+			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
 		}
 		t.add(j.putNew(j.config.Tables.Journal, it), bytes)
 	}
@@ -100,13 +100,13 @@ func (j *engine) buildRestoration(r *restoration) (*transaction, error) {
 	}
 	t.size += itemSize(head)
 	if t.size > storage.MaxCommitBytes {
-		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes}
+		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
 	t.head, t.states = head, len(t.input.TransactItems)
 	if c.Snapshot != nil {
 		if err := j.addLatest(t, head); err != nil {
 			if r.Head.TruncatedBefore > 1 {
-				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: storage.MaxItemBytes}
+				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: storage.MaxItemBytes, Unit: unitBytes}
 			}
 			t.leaveOut(err)
 		}
@@ -135,7 +135,7 @@ func (j *engine) restoredItem(r *Record) item {
 // isRestored tells whether a transaction that was refused, or whose outcome is unknown, has nothing left to do: an
 // attempt whose reply was lost has written it, or somebody else restores the same.
 func (j *engine) isRestored(ctx context.Context, r *restoration, err error) bool {
-	if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrDeleted) && !errors.Is(err, ErrOutcomeUnknown) && !errors.Is(err, ErrCorruptItem) {
+	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) && !errors.As(err, new(*CorruptItemError)) {
 		return false
 	}
 	head, err := j.readHead(ctx, r.Head.Aggregate)

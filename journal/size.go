@@ -16,7 +16,7 @@ func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	}
 	size := j.eventSize(id, e)
 	if size > storage.MaxItemBytes {
-		return 0, &TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: storage.MaxItemBytes}
+		return 0, &TooLargeError{ID: id, What: fmt.Sprintf("event %q", e.Type), Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
 	}
 	return size, nil
 }

@@ -110,7 +110,7 @@ func (j *engine) addLatest(t *transaction, head item) error {
 func (t *transaction) room(actions, itemBytes, bytes int) error {
 	switch {
 	case itemBytes > storage.MaxItemBytes:
-		return &TooLargeError{ID: t.commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: storage.MaxItemBytes}
+		return &TooLargeError{ID: t.commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
 	case !t.hasRoom(actions, bytes):
 		return storage.ErrNoRoom
 	}

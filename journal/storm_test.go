@@ -93,5 +93,5 @@ func (s store) tryCommand(t *testing.T, c callers, name string) bool {
 		assert.Equal(t, head.Version+1, receipt.Version)
 		_ = s.RemoveSnapshots(t.Context(), id, receipt.Surplus) // what fails is made good by the next commit
 	}
-	return err == nil || errors.Is(err, journal.ErrDuplicateCommand)
+	return err == nil || errors.As(err, new(*journal.DuplicateCommandError))
 }

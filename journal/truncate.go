@@ -30,7 +30,7 @@ type Removal struct {
 
 // Truncate removes the events of an aggregate with numbers below before, which its latest snapshot stands for. First
 // the head says so, and only then do events go: from then on they may be missing in any order, and who asks for one gets a
-// [*TruncatedError] instead of [ErrCorruptItem]. The aggregate goes on; numbers are not used again.
+// [*TruncatedError] instead of [*CorruptItemError]. The aggregate goes on; numbers are not used again.
 //
 // The snapshot must be of event before-1 or a later one, and one of ours, as a load would need the events otherwise. A
 // snapshot that its reader will not accept later, for its schema, cannot be replaced any more.
@@ -38,8 +38,8 @@ type Removal struct {
 // It costs one write unit for each KB of each event and as much in each index, and one read unit for each 4 KB. When it
 // ends with an error, or with its process, call it again: it goes on with what is left.
 //
-// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [ErrDeleted], aggregate.ErrInvalidID, [ErrCorruptItem] of the
-// head, [ErrInvalidConfig] for a [Removal].After without time to live, and [ErrConflict] if other writers move the head again
+// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [*DeletedError], aggregate.ErrInvalidID, [*CorruptItemError] of the
+// head, [*ConfigError] for a [Removal].After without time to live, and [ErrConflict] if other writers move the head again
 // and again; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	return j.engine.Truncate(ctx, id, before, removal)
@@ -99,8 +99,8 @@ func (j *engine) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 // For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a tombstone already is no
 // error: what is left of it is removed.
 //
-// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID, [ErrCorruptItem] of the head and
-// [ErrInvalidConfig] for a [Removal].After without time to live; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess],
+// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID, [*CorruptItemError] of the head and
+// [*ConfigError] for a [Removal].After without time to live; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess],
 // the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	return j.engine.Delete(ctx, id, expected, removal)

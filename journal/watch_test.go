@@ -75,7 +75,7 @@ func TestAWatcherIsNotToldOfWhatIsNotWritten(t *testing.T) {
 		require.Error(t, err)
 	}
 	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1")})
-	require.ErrorIs(t, err, journal.ErrNoEvents)
+	require.ErrorIs(t, err, journal.ErrInvalidCommit)
 	assert.Zero(t, calls)
 }
 

@@ -46,7 +46,7 @@ func writeSize(w types.TransactWriteItem) int {
 // validateWrites keeps the caller's actions from changing the store behind its back.
 func (j *engine) validateWrites(c *commit) error {
 	refuse := func(i int, format string, args ...any) error {
-		return fmt.Errorf("append to %s: %w %d: %s", c.Aggregate, ErrInvalidWrite, i, fmt.Sprintf(format, args...))
+		return fmt.Errorf("append to %s: %w: write %d: %s", c.Aggregate, ErrInvalidCommit, i, fmt.Sprintf(format, args...))
 	}
 	for i, w := range c.Writes {
 		t, ok := targetOf(w)

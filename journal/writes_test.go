@@ -108,7 +108,7 @@ func TestAFalseConditionOfAWriteIsToldWithItsPlaceAndItsItem(t *testing.T) {
 			_, err := s.Append(t.Context(), x.commit)
 
 			var refused *journal.WriteRefusedError
-			require.ErrorIs(t, err, journal.ErrWriteRefused, name)
+			require.ErrorAs(t, err, new(*journal.WriteRefusedError), name)
 			require.ErrorAs(t, err, &refused, name)
 			assert.NotEmpty(t, refused.Message, name)
 			assert.Equal(t, journal.WriteRefusedError{
@@ -131,15 +131,15 @@ func TestAConflictIsToldBeforeAFalseConditionAndADuplicateBeforeBoth(t *testing.
 
 		_, err = s.Append(t.Context(), commit)
 		require.ErrorIs(t, err, journal.ErrConflict)
-		require.NotErrorIs(t, err, journal.ErrWriteRefused)
+		require.NotErrorAs(t, err, new(*journal.WriteRefusedError))
 
 		commit.CommandID = "pay"
 		_, err = s.Append(t.Context(), commit)
-		require.ErrorIs(t, err, journal.ErrDuplicateCommand)
+		require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 
 		commit.CommandID, commit.Expected = "", 1
 		_, err = s.Append(t.Context(), commit)
-		require.ErrorIs(t, err, journal.ErrWriteRefused)
+		require.ErrorAs(t, err, new(*journal.WriteRefusedError))
 	})
 }
 
@@ -176,9 +176,9 @@ func TestActionsOfACommitAreCountedBeforeItIsSent(t *testing.T) {
 				require.NoError(t, err, name)
 				continue
 			}
-			var tooMany *journal.TooManyEventsError
+			var tooMany *journal.TooLargeError
 			require.ErrorAs(t, err, &tooMany, name)
-			assert.Equal(t, journal.TooManyEventsError{ID: user(name), Count: x.events, Limit: x.limit}, *tooMany, name)
+			assert.Equal(t, journal.TooLargeError{ID: user(name), What: "the commit", Size: x.events, Limit: x.limit, Unit: "events"}, *tooMany, name)
 			assert.Empty(t, client.calls, "nothing is sent")
 		}
 	})
@@ -236,9 +236,9 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 
 			_, err := j.Append(t.Context(), with("1", c.count("n"), x.write))
 
-			require.ErrorIs(t, err, journal.ErrInvalidWrite, name)
+			require.ErrorIs(t, err, journal.ErrInvalidCommit, name)
 			assert.ErrorContains(t, err, x.text, name)
-			assert.ErrorContains(t, err, "invalid write 1", name)
+			assert.ErrorContains(t, err, "write 1", name)
 			assert.Empty(t, client.calls, name)
 		}
 	})
@@ -283,8 +283,8 @@ func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testin
 			"the redundant snapshot": {tables.Snapshot, s.keyOf(user("1"), 4)},
 		} {
 			_, err := s.Append(t.Context(), commit(c.count("n"), present(x.table, a.PartitionKey, x.key)))
-			require.ErrorIs(t, err, journal.ErrInvalidWrite, name)
-			assert.ErrorContains(t, err, "invalid write 1", name)
+			require.ErrorIs(t, err, journal.ErrInvalidCommit, name)
+			assert.ErrorContains(t, err, "write 1", name)
 			assert.ErrorContains(t, err, "an item of the commit's own", name)
 			s.requireVersion(t, user("1"), 2)
 		}
@@ -316,7 +316,7 @@ func TestACommitMayCheckAnotherAggregate(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		check := present(s.Config().Tables.Snapshot, s.Config().Attributes.PartitionKey, s.keyOf(user("2"), 0))
 		_, err := s.Append(t.Context(), with("1", check))
-		require.ErrorIs(t, err, journal.ErrWriteRefused)
+		require.ErrorAs(t, err, new(*journal.WriteRefusedError))
 		s.write(t, user("2"), 1, 1)
 		_, err = s.Append(t.Context(), with("1", check))
 		require.NoError(t, err)
@@ -394,7 +394,7 @@ func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 		require.ErrorAs(t, err, &unknown)
 		assert.NotContains(t, err.Error(), "nothing written")
-		require.NotErrorIs(t, err, journal.ErrWriteRefused, "which says that nothing was written")
+		require.NotErrorAs(t, err, new(*journal.WriteRefusedError), "which says that nothing was written")
 		written, err := s.Resolve(t.Context(), unknown)
 		require.NoError(t, err)
 		assert.False(t, written)

@@ -172,7 +172,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	if errors.Is(err, journal.ErrNotFound) {
 		process, err = m.processes.NewAggregate(key)
 	}
-	if errors.Is(err, journal.ErrDeleted) {
+	if errors.As(err, new(*journal.DeletedError)) {
 		return errDeleted
 	}
 	if err != nil {
@@ -192,7 +192,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	}
 	_, err = m.processes.Save(ctx, process, step.Events, repository.CommandID(in.ID), repository.Writes(p.writesOf))
 	switch {
-	case errors.Is(err, journal.ErrDuplicateCommand):
+	case errors.As(err, new(*journal.DuplicateCommandError)):
 		m.stats.repeated.Add(1)
 		return m.sendStored(ctx, process.ID, in.ID)
 	case err != nil:

@@ -22,7 +22,7 @@ type Table struct {
 // exists, CreateTable compares its keys and does not change them, so a program can call it at every start. Use the SDK for
 // a table with indexes or with keys of other types.
 //
-// Errors: [*ConfigError], [journal.ErrDescriptorMismatch] if the table exists with other keys or another attribute for
+// Errors: [*ConfigError], [*journal.DescriptorMismatchError] if the table exists with other keys or another attribute for
 // the time to live, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, table Table) error {
 	if table.Name == "" || table.PartitionKey == "" {

@@ -41,7 +41,7 @@ func TestATableWithOtherKeysIsRefused(t *testing.T) {
 	require.NoError(t, projection.CreateTable(t.Context(), client, balances))
 
 	balances.SortKey = "currency"
-	assert.ErrorIs(t, projection.CreateTable(t.Context(), client, balances), journal.ErrDescriptorMismatch)
+	assert.ErrorAs(t, projection.CreateTable(t.Context(), client, balances), new(*journal.DescriptorMismatchError))
 }
 
 func TestATableNeedsANameAndAPartitionKey(t *testing.T) {

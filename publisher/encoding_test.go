@@ -2,6 +2,7 @@ package publisher_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,14 +21,14 @@ func (*vault) Overhead() int { return 1 }
 
 func (v *vault) Encode(_ context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
 	if v.destroyed {
-		return nil, false, &journal.KeyDestroyedError{ID: at.Aggregate}
+		return nil, false, fmt.Errorf("%w: of %s", journal.ErrKeyDestroyed, at.Aggregate)
 	}
 	return append([]byte{'#'}, payload...), true, nil
 }
 
 func (v *vault) Decode(_ context.Context, at journal.Place, encoded []byte) ([]byte, error) {
 	if v.destroyed {
-		return nil, &journal.KeyDestroyedError{ID: at.Aggregate}
+		return nil, fmt.Errorf("%w: of %s", journal.ErrKeyDestroyed, at.Aggregate)
 	}
 	return encoded[1:], nil
 }

@@ -77,11 +77,11 @@ func TestMessagesThatExpectAVersionMustFitIntoOneTransaction(t *testing.T) {
 	require.NoError(t, p.Publish("order", expecting(messagesTo(order1, "m", 99), 0)...))
 
 	err := p.Publish("order", expecting(messagesTo(order1, "m", 100), 99)...)
-	require.ErrorIs(t, err, journal.ErrTooManyEvents)
+	require.ErrorAs(t, err, new(*journal.TooLargeError))
 	require.ErrorAs(t, err, new(*publisher.MessageError))
 
 	large := messagesTo(order1, strings.Repeat("x", 300<<10), 14)
-	require.ErrorIs(t, p.Publish("order", expecting(large, 99)...), journal.ErrTooLarge)
+	require.ErrorAs(t, p.Publish("order", expecting(large, 99)...), new(*journal.TooLargeError))
 
 	assert.EqualValues(t, 99, s.version(order1))
 }

@@ -113,11 +113,11 @@ func (b *batch) checkExpected() error {
 		return nil
 	}
 	if n := len(b.events); n > eventlog.MaxEvents {
-		return &journal.TooManyEventsError{ID: b.id, Count: n, Limit: eventlog.MaxEvents}
+		return &journal.TooLargeError{ID: b.id, What: "the commit", Size: n, Limit: eventlog.MaxEvents, Unit: "events"}
 	}
 	size := 0
 	for _, r := range b.runs {
 		size += r.bytes
 	}
-	return &journal.TooLargeError{ID: b.id, What: "the commit of messages that expect a version", Size: size, Limit: eventlog.MaxEventsBytes}
+	return &journal.TooLargeError{ID: b.id, What: "the commit of messages that expect a version", Size: size, Limit: eventlog.MaxEventsBytes, Unit: "bytes"}
 }

@@ -97,7 +97,7 @@ func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version ui
 		return false, nil
 	}
 	err := r.replayTo(ctx, a, version)
-	if errors.Is(err, journal.ErrTruncated) {
+	if errors.As(err, new(*journal.TruncatedError)) {
 		return false, nil
 	}
 	return true, err

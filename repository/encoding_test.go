@@ -91,9 +91,7 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 
 			_, err = accounts.Load(t.Context(), "42")
 			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
-			var destroyed *journal.KeyDestroyedError
-			require.ErrorAs(t, err, &destroyed)
-			assert.Equal(t, account("42"), destroyed.ID)
+			require.ErrorContains(t, err, "account-42")
 			_, err = accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
 				t.Error("there is nothing to decide upon")
 				return nil, nil

@@ -182,7 +182,7 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 		e.unknown = append(e.unknown, unknown)
 		return a, true, nil, err
 	}
-	done = ctx.Err() != nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrDuplicateCommand)
+	done = ctx.Err() != nil || errors.Is(err, journal.ErrConflict) || errors.As(err, new(*journal.DuplicateCommandError))
 	return a, done, nil, err
 }
 

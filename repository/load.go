@@ -18,7 +18,7 @@ import (
 // one Query for each MB of them, half a unit for each 4 KB. With a [Config.Cache] that has the aggregate, the head is
 // read for its version alone, and the events since are.
 //
-// Errors: [*journal.NotFoundError] if the aggregate has no events, [*journal.DeletedError] if it was deleted,
+// Errors: [journal.ErrNotFound] if the aggregate has no events, [*journal.DeletedError] if it was deleted,
 // [*EventError], [*aggregate.InvalidIDError] and those of [journal.Journal.Head] and [journal.Journal.Events].
 func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
@@ -137,7 +137,7 @@ func (r *Repository[S]) byHead(
 // head reads a head, without a snapshot whose encoding cannot be undone: that is a short cut which is closed.
 func (r *Repository[S]) head(ctx context.Context, id aggregate.ID) (journal.Head, error) {
 	head, err := r.journal.Head(ctx, id)
-	if !errors.Is(err, journal.ErrEncoding) || errors.Is(err, journal.ErrKeyDestroyed) {
+	if !errors.As(err, new(*journal.EncodingError)) || errors.Is(err, journal.ErrKeyDestroyed) {
 		return head, err
 	}
 	raw, rawErr := r.journal.Raw().Head(ctx, id)

@@ -38,7 +38,7 @@ func optionsOf(given []Option) (options, error) {
 func CommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
-			o.invalid = fmt.Errorf("%w: it is empty: leave CommandID out for a command that may take effect more than once", journal.ErrInvalidCommand)
+			o.invalid = fmt.Errorf("%w: the command id is empty: leave CommandID out for a command that may take effect more than once", journal.ErrInvalidCommit)
 		}
 	}
 }
@@ -64,13 +64,13 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 // with a [*journal.WriteRefusedError], which names it. A decision without events makes no writes.
 //
 // The function is called for each attempt to commit. An error that it returns refuses the commit and is returned to the caller. A nil
-// function refuses the call with a [journal.ErrInvalidWrite].
+// function refuses the call with a [journal.ErrInvalidCommit].
 //
 // The transaction has room for 100 actions and 4 MB, events included. Each action costs two write units for each KB of its item.
 func Writes(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {
-			o.invalid = fmt.Errorf("%w: the function given to Writes is nil: give one, or leave the option out", journal.ErrInvalidWrite)
+			o.invalid = fmt.Errorf("%w: the function given to Writes is nil: give one, or leave the option out", journal.ErrInvalidCommit)
 			return
 		}
 		o.writes = append(o.writes, actions)

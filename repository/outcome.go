@@ -58,7 +58,7 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 func (e *execution[S]) isSettled(ctx context.Context) bool {
 	version, err := e.journal.Version(ctx, e.id)
 	if err != nil {
-		return errors.Is(err, journal.ErrDeleted)
+		return errors.As(err, new(*journal.DeletedError))
 	}
 	return !slices.ContainsFunc(e.unknown, func(u *journal.OutcomeUnknownError) bool { return version < u.First })
 }

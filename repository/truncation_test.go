@@ -130,7 +130,7 @@ func TestADeletionBetweenHeadAndEventsIsReportedAsOne(t *testing.T) {
 				require.NoError(t, s.journal.Delete(context.Background(), account("42"), 3, journal.Removal{}))
 			})
 
-			require.ErrorIs(t, load(repo), journal.ErrDeleted)
+			require.ErrorAs(t, load(repo), new(*journal.DeletedError))
 		})
 	}
 }

@@ -18,7 +18,7 @@
 //
 // Nothing else is skipped, except for events that nobody wants or can have: types that were not
 // asked for ([Config.EventTypes]), events whose encryption key was destroyed
-// ([journal.ErrKeyDestroyed]), and events that were removed ([journal.ErrTruncated]). They are
+// ([journal.ErrKeyDestroyed]), and events that were removed ([*journal.TruncatedError]). They are
 // passed over and counted ([Stats]). A read model that holds data of such an aggregate is not told
 // of it.
 //

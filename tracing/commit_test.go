@@ -56,7 +56,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 				account, err := w.plain.Execute(t.Context(), "42", events(Deposited{1}), once)
 				require.NoError(t, err)
 				_, err = w.accounts.Save(t.Context(), account, aggregate.Events[Account]{Deposited{1}}, once)
-				require.ErrorIs(t, err, journal.ErrDuplicateCommand)
+				require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 				return nil
 			},
 			outcome: "repeated",

@@ -91,7 +91,7 @@ func (r *Repository[S]) start(ctx context.Context, id aggregate.ID) (context.Con
 func note[S any](span trace.Span, a repository.Aggregate[S], events aggregate.Events[S], err error) {
 	switch {
 	case !span.IsRecording():
-	case err == nil && a.Repeated || errors.Is(err, journal.ErrDuplicateCommand):
+	case err == nil && a.Repeated || errors.As(err, new(*journal.DuplicateCommandError)):
 		span.SetAttributes(outcomeKey.String("repeated"))
 	case errors.Is(err, journal.ErrOutcomeUnknown):
 		span.SetAttributes(outcomeKey.String("unknown"))

@@ -50,31 +50,40 @@ func fail(span trace.Span, err error) {
 // errorTypes are in the order in which they are asked for. The context's end comes before what it has kept from being tried
 // again, and after an outcome that it has left unknown.
 var errorTypes = []struct {
-	err  error
+	is   func(error) bool
 	name string
 }{
-	{journal.ErrOutcomeUnknown, "outcome_unknown"},
-	{context.Canceled, "canceled"},
-	{context.DeadlineExceeded, "timeout"},
-	{journal.ErrConflict, "conflict"},
-	{journal.ErrThrottled, "throttled"},
-	{journal.ErrNotFound, "not_found"},
-	{journal.ErrDeleted, "deleted"},
-	{journal.ErrTruncated, "truncated"},
-	{journal.ErrDuplicateCommand, "duplicate_command"},
-	{journal.ErrWriteRefused, "write_refused"},
-	{journal.ErrTooLarge, "too_large"},
-	{journal.ErrTooManyEvents, "too_many_events"},
-	{journal.ErrKeyDestroyed, "key_destroyed"},
-	{journal.ErrEncoding, "encoding"},
-	{journal.ErrCorruptItem, "corrupt_item"},
-	{journal.ErrTableMissing, "table_missing"},
-	{journal.ErrAccess, "access"},
+	{sentinel(journal.ErrOutcomeUnknown), "outcome_unknown"},
+	{sentinel(context.Canceled), "canceled"},
+	{sentinel(context.DeadlineExceeded), "timeout"},
+	{sentinel(journal.ErrConflict), "conflict"},
+	{sentinel(journal.ErrThrottled), "throttled"},
+	{sentinel(journal.ErrNotFound), "not_found"},
+	{typed[*journal.DeletedError], "deleted"},
+	{typed[*journal.TruncatedError], "truncated"},
+	{typed[*journal.DuplicateCommandError], "duplicate_command"},
+	{typed[*journal.WriteRefusedError], "write_refused"},
+	{typed[*journal.TooLargeError], "too_large"},
+	{sentinel(journal.ErrInvalidCommit), "invalid_commit"},
+	{sentinel(journal.ErrKeyDestroyed), "key_destroyed"},
+	{typed[*journal.EncodingError], "encoding"},
+	{typed[*journal.CorruptItemError], "corrupt_item"},
+	{sentinel(journal.ErrTableMissing), "table_missing"},
+	{sentinel(journal.ErrAccess), "access"},
+}
+
+func sentinel(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
+func typed[E error](err error) bool {
+	var target E
+	return errors.As(err, &target)
 }
 
 func errorType(err error) attribute.KeyValue {
 	for _, known := range errorTypes {
-		if errors.Is(err, known.err) {
+		if known.is(err) {
 			return semconv.ErrorTypeKey.String(known.name)
 		}
 	}

@@ -72,7 +72,7 @@ func (c *comparison) head(ctx context.Context, archived journal.Head) (journal.H
 	id := archived.Aggregate
 	here, err := c.journal.Head(ctx, id)
 	switch {
-	case errors.Is(err, journal.ErrCorruptItem):
+	case errors.As(err, new(*journal.CorruptItemError)):
 		c.found.fault(Fault{Kind: Unreadable, Aggregate: id, Err: err})
 		return journal.Head{}, nil
 	case err != nil && !errors.Is(err, journal.ErrNotFound):
@@ -94,12 +94,12 @@ func (c *comparison) events(ctx context.Context, archived []*journal.Record) err
 	id, from, to := archived[0].Aggregate, archived[0].Number, archived[len(archived)-1].Number
 	for here, err := range c.journal.Events(ctx, id, from, to) {
 		switch {
-		case errors.Is(err, journal.ErrTruncated):
+		case errors.As(err, new(*journal.TruncatedError)):
 			return nil // just now
-		case errors.Is(err, journal.ErrCorruptItem) && len(archived) == 1:
+		case errors.As(err, new(*journal.CorruptItemError)) && len(archived) == 1:
 			c.found.fault(Fault{Kind: Unreadable, Aggregate: id, From: to, To: to, Err: err})
 			return nil
-		case errors.Is(err, journal.ErrCorruptItem):
+		case errors.As(err, new(*journal.CorruptItemError)):
 			for i := range archived {
 				if err := c.events(ctx, archived[i:i+1]); err != nil {
 					return err

@@ -42,7 +42,7 @@ type ExportOptions struct {
 //
 // It keeps at most a few pages for each aggregate that is under way in memory, whatever the length of its history. It
 // returns how large the archive is. An archive is complete when Export has returned without an error: its last line says
-// so. Otherwise go on with [Resume]; also when the error is journal.ErrTruncated, because an aggregate was truncated or
+// so. Otherwise go on with [Resume]; also when the error is *journal.TruncatedError, because an aggregate was truncated or
 // deleted while it was read.
 //
 // Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an aggregate that is not there,
@@ -205,7 +205,7 @@ func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (me
 	switch _, err := x.journal.Head(ctx, head.Aggregate); {
 	case errors.Is(err, journal.ErrNotFound), errors.Is(err, aggregate.ErrInvalidID):
 		return true, head
-	case err == nil, errors.Is(err, journal.ErrCorruptItem):
+	case err == nil, errors.As(err, new(*journal.CorruptItemError)):
 		return false, nil // its aggregate is met at its own place, from which alone an export can go on
 	default:
 		return true, err
@@ -250,7 +250,7 @@ func (x *exporter) read(ctx context.Context, id aggregate.ID, emit func(exported
 			emitted = true
 			return emit(page)
 		})
-		if emitted || attempt == 2 || !errors.Is(err, journal.ErrTruncated) {
+		if emitted || attempt == 2 || !errors.As(err, new(*journal.TruncatedError)) {
 			return err
 		}
 	}
@@ -263,7 +263,11 @@ func (x *exporter) readOnce(ctx context.Context, id aggregate.ID, emit func(expo
 	}
 	opening, out := headLine(head), newLines()
 	if _, err := opening.head(); err != nil { // no reader would take it
-		return fmt.Errorf("%w: head of %s: %w", journal.ErrCorruptItem, id, err)
+		return &journal.CorruptItemError{
+			Aggregate: id, Table: x.journal.Config().Tables.Snapshot,
+			PartitionKey: eventlog.ShardKey(id.Type, x.journal.Shard(id)), SortKey: id.String() + "-0",
+			Reason: "is a head that no archive can hold: " + err.Error(),
+		}
 	}
 	if err := out.put(opening); err != nil {
 		return err
@@ -314,7 +318,7 @@ func (x *exporter) write(page exported) error {
 
 // leaveOut writes that there is nothing of an aggregate, if that is possible and wanted.
 func (x *exporter) leaveOut(page exported) error {
-	unreadable := errors.Is(page.err, journal.ErrCorruptItem) ||
+	unreadable := errors.As(page.err, new(*journal.CorruptItemError)) ||
 		errors.Is(page.err, aggregate.ErrInvalidID) && page.id != (aggregate.ID{}) // else it is about ExportOptions.From
 	if page.begun || !unreadable || x.unreadable == nil {
 		return page.err

@@ -83,7 +83,7 @@ func TestAnImportUnderFaultsGoesOnUntilItIsComplete(t *testing.T) {
 					})
 					cancel()
 					require.NotErrorAs(t, err, new(*archive.HistoryError))
-					require.NotErrorIs(t, err, journal.ErrCorruptItem)
+					require.NotErrorAs(t, err, new(*journal.CorruptItemError))
 					done = err == nil
 				}
 				calm()

@@ -81,9 +81,9 @@ func TestWhatCannotBeReadIsLeftOut(t *testing.T) {
 
 				var cut bytes.Buffer
 				_, err := archive.Export(t.Context(), from.Journal, &cut, archive.ExportOptions{})
-				require.ErrorIs(t, err, journal.ErrCorruptItem)
+				require.ErrorAs(t, err, new(*journal.CorruptItemError))
 				exported, why := from.exportWithout(t, c.id)
-				require.ErrorIs(t, why[0], journal.ErrCorruptItem)
+				require.ErrorAs(t, why[0], new(*journal.CorruptItemError))
 				assert.ErrorContains(t, why[0], c.reason)
 				assert.NotContains(t, withoutHeader(exported), `"version":420`, "nothing else of it is there")
 
@@ -302,7 +302,7 @@ func TestDamageBehindPagesThatAreOutEndsTheExportAndIsLeftOutByTheNext(t *testin
 	var out bytes.Buffer
 	options := archive.ExportOptions{Unreadable: neverAsked(t)}
 	_, err := archive.Export(t.Context(), from.Journal, &out, options)
-	require.ErrorIs(t, err, journal.ErrCorruptItem)
+	require.ErrorAs(t, err, new(*journal.CorruptItemError))
 	_, err = archive.Import(t.Context(), to.Journal, bytes.NewReader(out.Bytes()), archive.ImportOptions{})
 	require.ErrorIs(t, err, archive.ErrTorn)
 	require.Contains(t, out.String(), `"number":490`)

@@ -146,7 +146,7 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 	head := found.Head
 	if head == nil {
 		if len(found.Corrupt) == 0 {
-			faults = append(faults, Fault{Kind: Stray, Aggregate: id, Err: &journal.NotFoundError{ID: id}})
+			faults = append(faults, Fault{Kind: Stray, Aggregate: id, Err: fmt.Errorf("%w: %s has events and no head", journal.ErrNotFound, id)})
 		}
 		return faults, int64(len(numbers)), nil
 	}

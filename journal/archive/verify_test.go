@@ -114,7 +114,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 				var got []archive.Fault
 				for _, fault := range report.Faults {
 					if fault.Kind == archive.Unreadable || fault.Kind == archive.Stray {
-						assert.ErrorIs(t, fault, journal.ErrCorruptItem)
+						assert.ErrorAs(t, fault, new(*journal.CorruptItemError))
 					}
 					fault.Err = nil
 					got = append(got, fault)

@@ -102,10 +102,8 @@ func TestADestroyedKeyIsGoneHereAtOnceAndElsewhereWithTheCache(t *testing.T) {
 	requireDestroyed := func(e *encrypt.Encryption) {
 		t.Helper()
 		_, err := e.Decode(t.Context(), place, encoded)
-		var destroyed *journal.KeyDestroyedError
-		require.ErrorAs(t, err, &destroyed)
 		require.ErrorIs(t, err, journal.ErrKeyDestroyed)
-		require.Equal(t, customer("1"), destroyed.ID)
+		require.ErrorContains(t, err, customer("1").String())
 		_, _, err = e.Encode(t.Context(), at(customer("1"), 2), []byte("more"))
 		require.ErrorIs(t, err, journal.ErrKeyDestroyed, "nor is there ever a new one")
 	}

@@ -19,11 +19,11 @@ import (
 
 // KeyStore keeps a key of [KeyBytes] for each aggregate. It must be safe for concurrent use.
 type KeyStore interface {
-	// Key gives the key of an aggregate. Errors: [*NoKeyError], [*journal.KeyDestroyedError].
+	// Key gives the key of an aggregate. Errors: [*NoKeyError], [journal.ErrKeyDestroyed].
 	Key(ctx context.Context, id aggregate.ID) ([]byte, error)
 
 	// EnsureKey gives the key of an aggregate and makes one if it has never had any. All who ask get the same, at any
-	// time and in any process. Errors: [*journal.KeyDestroyedError].
+	// time and in any process. Errors: [journal.ErrKeyDestroyed].
 	EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error)
 
 	// Destroy destroys the key, and sees to it that there will never be another. To destroy what is
@@ -60,7 +60,7 @@ type Keys struct {
 
 // CreateTable makes the table of keys where it is missing and waits until it is active.
 //
-// Errors: [*ConfigError], [journal.ErrDescriptorMismatch] for a table with other keys, [journal.ErrAccess].
+// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) error {
 	if err := config.prepare(client); err != nil {
 		return err
@@ -190,7 +190,8 @@ func (k *Keys) Destroy(ctx context.Context, id aggregate.ID) error {
 
 func (k *Keys) unwrap(ctx context.Context, id aggregate.ID, it map[string]types.AttributeValue) ([]byte, error) {
 	if _, destroyed := it[attrDestroyed]; destroyed {
-		return nil, &journal.KeyDestroyedError{ID: id}
+		return nil, fmt.Errorf("%w: that of %s: nobody can read what it encrypted, and the aggregate takes no more events; begin one with another id",
+			journal.ErrKeyDestroyed, id)
 	}
 	wrapped, ok := it[attrKey].(*types.AttributeValueMemberB)
 	if !ok {

@@ -214,7 +214,7 @@ func TestErrorsOfTheTableSayWhatToDo(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	_, err = s.keys.EnsureKey(t.Context(), customer("1"))
-	require.ErrorIs(t, err, journal.ErrCorruptItem)
+	require.ErrorAs(t, err, new(*journal.CorruptItemError))
 }
 
 // It is what the package overview says under "Cost".

@@ -62,7 +62,7 @@ func (m *Model) oldest(ctx context.Context, waiting []groups.Behind) (first time
 	for _, b := range waiting {
 		for r, err := range m.config.Journal.Raw().Events(ctx, b.Aggregate, b.Next, b.Next) {
 			switch {
-			case errors.Is(err, journal.ErrTruncated):
+			case errors.As(err, new(*journal.TruncatedError)):
 			case err != nil:
 				return time.Time{}, err
 			case first.IsZero() || r.OccurredAt.Before(first):

@@ -185,7 +185,7 @@ func TestCreateTableIsRepeatedAndComparesWhatIsThere(t *testing.T) {
 	})
 	require.NoError(t, err)
 	err = dedup.CreateTable(t.Context(), client, dedup.TableConfig{Name: "other"})
-	assert.ErrorIs(t, err, journal.ErrDescriptorMismatch)
+	assert.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
 }
 
 func TestAConfigThatCannotWorkIsRefused(t *testing.T) {

@@ -46,7 +46,7 @@ type TableConfig struct {
 // again, and by several processes at once. By other means it is a table with the partition key "pkey" (S), no sort key, and time to
 // live on "ttl"; its name does not matter.
 //
-// Errors: [*ConfigError], [journal.ErrDescriptorMismatch] for a table with other keys, [journal.ErrAccess].
+// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, config TableConfig) error {
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return errNoClient

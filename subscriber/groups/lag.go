@@ -225,7 +225,7 @@ func (g *Groups) oldest(ctx context.Context, events []place, corrupt func(*journ
 	err := inParallel(readers, len(events), func(i int) error {
 		for record, err := range g.journal.Raw().Events(ctx, events[i].id, events[i].number, events[i].number) {
 			switch {
-			case errors.As(err, &unreadable[i]), errors.Is(err, journal.ErrTruncated):
+			case errors.As(err, &unreadable[i]), errors.As(err, new(*journal.TruncatedError)):
 			case err != nil:
 				return err
 			default:

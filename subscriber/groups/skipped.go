@@ -106,7 +106,7 @@ func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 	for r, err := range e.groups.journal.Raw().Events(ctx, e.id, number, number) {
 		switch {
-		case errors.Is(err, journal.ErrCorruptItem), errors.Is(err, journal.ErrTruncated), errors.Is(err, journal.ErrEventType):
+		case errors.As(err, new(*journal.CorruptItemError)), errors.As(err, new(*journal.TruncatedError)), errors.As(err, new(*journal.EventTypeError)):
 			return "", nil
 		case err != nil:
 			return "", err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/resolver"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -36,8 +37,8 @@ func TestTablesOfThePeerAreAdoptedAndSharedBothWays(t *testing.T) {
 			require.ErrorIs(t, journal.Adopt(t.Context(), client, config), journal.ErrTableMissing)
 			addTailIndex(t, client, "journal")
 			wrong := config
-			wrong.Resolver = journal.JavaHash
-			require.ErrorIs(t, journal.Adopt(t.Context(), client, wrong), journal.ErrDescriptorMismatch)
+			wrong.Resolver = resolver.JavaHash
+			require.ErrorAs(t, journal.Adopt(t.Context(), client, wrong), new(*journal.DescriptorMismatchError))
 			require.NoError(t, journal.Adopt(t.Context(), client, config))
 
 			ours := open(t, client, config, repository.Every(4))
@@ -163,6 +164,6 @@ func TestTablesThatSaySerNrAreSharedByOurSide(t *testing.T) {
 	assert.Contains(t, refusal, "ValidationException", "the peer must say so rather than misread")
 	astray.open("2", "Gus") // which no condition forbids
 	for _, err := range ours.journal.Events(t.Context(), aggregate.ID{Type: "account", Value: "2"}, 1, 1) {
-		assert.ErrorIs(t, err, journal.ErrCorruptItem, "nor do we misread what it writes there")
+		assert.ErrorAs(t, err, new(*journal.CorruptItemError), "nor do we misread what it writes there")
 	}
 }

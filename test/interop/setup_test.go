@@ -14,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/resolver"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -23,7 +24,7 @@ var peerConfig = journal.Config{
 	Tables:    journal.Tables{Journal: "journal", Snapshot: "snapshot", Checkpoint: "checkpoint"},
 	Indexes:   journal.Indexes{JournalAggregate: "journal-aid-index", SnapshotAggregate: "snapshots-aid-index"},
 	Shards:    32,
-	Resolver:  journal.JSHash,
+	Resolver:  resolver.JSHash,
 }
 
 func setup(t *testing.T) *dynamodb.Client {

@@ -208,7 +208,7 @@ func (w *writer) readError(how string, err error) {
 	switch {
 	case w.crashed(err), readFailed(err), errors.Is(err, journal.ErrThrottled):
 		w.truth.see("read failed")
-	case errors.Is(err, journal.ErrDeleted): // see mortal
+	case errors.As(err, new(*journal.DeletedError)): // see mortal
 	default:
 		w.truth.report(Wrong, "%s: an error that is not documented: %v", how, err)
 	}
@@ -383,7 +383,7 @@ func (w *writer) publishError(err error, expected bool) {
 		w.truth.see("conflict of a publish")
 	case errors.Is(err, journal.ErrOutcomeUnknown):
 		w.truth.see("outcome of a publish unknown")
-	case errors.Is(err, journal.ErrDeleted): // see mortal
+	case errors.As(err, new(*journal.DeletedError)): // see mortal
 	case readFailed(err), errors.Is(err, journal.ErrThrottled):
 		w.truth.see("publish failed")
 	default:

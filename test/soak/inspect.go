@@ -180,8 +180,8 @@ func (w *running) checkStates(
 			a, err := repo.Load(ctx, id)
 			switch {
 			case errors.Is(err, journal.ErrNotFound) && len(rows) == 0:
-			case errors.Is(err, journal.ErrDeleted) && heads[id].deleted:
-			case errors.Is(err, journal.ErrTruncated) && heads[id].truncatedBefore > 1 && i == 0: // which uses no snapshot
+			case errors.As(err, new(*journal.DeletedError)) && heads[id].deleted:
+			case errors.As(err, new(*journal.TruncatedError)) && heads[id].truncatedBefore > 1 && i == 0: // which uses no snapshot
 			case err != nil:
 				w.truth.report(Wrong, "load thing %s when all is quiet: %v", id, err)
 			case a.Version != uint64(len(rows)) || a.State.digest() != s.digest():

@@ -143,13 +143,13 @@ func (w *writer) mortal(how, id string) (told func(error)) {
 	w.removals.of(id, func(r *removed) { gone = r.gone })
 	return func(err error) {
 		switch {
-		case errors.Is(err, journal.ErrDeleted):
+		case errors.As(err, new(*journal.DeletedError)):
 			var doomed bool
 			w.removals.of(id, func(r *removed) { doomed, r.gone = r.doomed, r.doomed })
 			if !doomed {
 				w.truth.report(Wrong, "%s: thing %s counts as deleted, which nobody did: %v", how, id, err)
 			}
-		case gone && (err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrNotFound) || errors.Is(err, journal.ErrTruncated)):
+		case gone && (err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrNotFound) || errors.As(err, new(*journal.TruncatedError))):
 			w.truth.report(Wrong, "%s: thing %s was deleted before, and that is not told: %v", how, id, err)
 		}
 	}

@@ -157,11 +157,11 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 		}
 	case errors.Is(err, journal.ErrThrottled):
 		w.truth.see("throttled")
-	case errors.Is(err, journal.ErrTooManyEvents):
+	case errors.As(err, new(*journal.TooLargeError)):
 		w.truth.see("too many events")
-	case errors.Is(err, journal.ErrTooLarge):
+	case errors.As(err, new(*journal.TooLargeError)):
 		w.truth.see("too large")
-	case errors.Is(err, journal.ErrDeleted):
+	case errors.As(err, new(*journal.DeletedError)):
 		w.truth.see("refused after deletion")
 	case errors.Is(err, errRefused):
 		w.truth.see("refused")

@@ -7,7 +7,7 @@ import (
 )
 
 // CreateTable makes the table where it is missing, waits until it is active, and turns time to live on. It may be called
-// again, and by several processes at once. Errors: journal.ErrDescriptorMismatch for a table that was made for something
+// again, and by several processes at once. Errors: *journal.DescriptorMismatchError for a table that was made for something
 // else, journal.ErrAccess.
 func (d *DAO) CreateTable(ctx context.Context) error {
 	return projection.CreateTable(ctx, d.client, projection.Table{

@@ -68,7 +68,7 @@ func (a *app) advice(err error) string {
 			"To move to another count, export the journal and import it into a new one."
 	case errors.Is(err, journal.ErrNotFound):
 		return "The type is the name that the application gave to aggregate.Define, and the id is case-sensitive."
-	case errors.Is(err, journal.ErrCorruptItem):
+	case errors.As(err, new(*journal.CorruptItemError)):
 		return "`millrace verify` finds all that is wrong, and `millrace export --skip-unreadable` saves what is not."
 	case errors.Is(err, groups.ErrNoGroup):
 		return "`millrace groups` lists them. A group comes into being when it first subscribes."

@@ -47,7 +47,7 @@ func newEventLine(ctx context.Context, j *journal.Journal, r *journal.Record, pa
 	}
 	plain, err := j.Decode(ctx, r)
 	switch {
-	case errors.Is(err, journal.ErrEncoding):
+	case errors.As(err, new(*journal.EncodingError)):
 		plain, l.Undecoded = r, true
 	case err != nil:
 		return l, err

@@ -66,7 +66,7 @@ func (e *usageError) Error() string { return e.reason }
 func isUsage(err error) bool {
 	var wrong *usageError
 	var config *readmodel.ConfigError
-	return errors.As(err, &wrong) || errors.Is(err, store.ErrEndpoint) || errors.Is(err, journal.ErrInvalidConfig) ||
+	return errors.As(err, &wrong) || errors.Is(err, store.ErrEndpoint) || errors.As(err, new(*journal.ConfigError)) ||
 		errors.As(err, &config)
 }
 

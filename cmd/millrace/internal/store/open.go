@@ -13,16 +13,17 @@ import (
 
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
+	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 // Resolvers are the key resolvers that the command knows by name. An application may have one of its own, whose
 // journals it cannot open.
 var Resolvers = map[string]journal.KeyResolver{
-	journal.FNV1a.Name():     journal.FNV1a,
-	journal.JavaHash.Name():  journal.JavaHash,
-	journal.JSHash.Name():    journal.JSHash,
-	journal.CRC32.Name():     journal.CRC32,
-	journal.SipHash13.Name(): journal.SipHash13,
+	resolver.FNV1a.Name():     resolver.FNV1a,
+	resolver.JavaHash.Name():  resolver.JavaHash,
+	resolver.JSHash.Name():    resolver.JSHash,
+	resolver.CRC32.Name():     resolver.CRC32,
+	resolver.SipHash13.Name(): resolver.SipHash13,
 }
 
 // Open opens a journal of which only the journal table's name has to be known. What given says must be so; what it
@@ -56,18 +57,12 @@ func Open(ctx context.Context, client journal.Client, given journal.Config) (*jo
 // that each one is taken at most once.
 func take(config *journal.Config, given journal.Config, m *journal.DescriptorMismatchError) bool {
 	switch m.Field {
-	case "layout":
-		if given.Layout != "" {
-			return false
-		}
-		config.Layout = journal.Layout(m.Stored)
-		return true
 	case "key resolver":
-		resolver, known := Resolvers[m.Stored]
-		if given.Resolver != nil || !known {
+		known, is := Resolvers[m.Stored]
+		if given.Resolver != nil || !is {
 			return false
 		}
-		config.Resolver = resolver
+		config.Resolver = known
 		return true
 	case "snapshot table":
 		name, err := strconv.Unquote(m.Stored)

@@ -13,11 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 // elsewhere differs from the default in all that a journal can have of its own.
 var elsewhere = journal.Config{
-	Shards: 3, Layout: journal.Lean, Resolver: journal.JavaHash,
+	Shards: 3, Layout: journal.Lean, Resolver: resolver.JavaHash,
 	Tables:  journal.Tables{Journal: "orders", Snapshot: "order-heads"},
 	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
 	Attributes: journal.Attributes{
@@ -61,7 +62,7 @@ func TestWhatIsGivenMustBeSo(t *testing.T) {
 	require.NoError(t, journal.Create(t.Context(), client, elsewhere))
 	for field, given := range map[string]journal.Config{
 		"layout":         {Layout: journal.Classic},
-		"key resolver":   {Resolver: journal.FNV1a},
+		"key resolver":   {Resolver: resolver.FNV1a},
 		"shard count":    {Shards: 4},
 		"snapshot table": {Tables: journal.Tables{Snapshot: "snapshot"}},
 	} {

@@ -1,4 +1,4 @@
-package journal
+package resolver
 
 import (
 	"encoding/binary"

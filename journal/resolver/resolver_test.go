@@ -1,4 +1,4 @@
-package journal_test
+package resolver_test
 
 import (
 	"fmt"
@@ -7,18 +7,18 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
 // shardCounts show a hash of up to 32 bits whole, by the Chinese remainder theorem, and more of it than any mistake
 // leaves alone.
-var shardCounts = []int{1, 2, 7, 16, 1_000, 65_521, journal.MaxShards}
+var shardCounts = []int{1, 2, 7, 16, 1_000, 65_521, 65_536}
 
 // The hashes are those that the authors of FNV publish for these texts:
 // http://www.isthe.com/chongo/src/fnv/test_fnv.c
 func TestFNV1aIsTheHashThatItsAuthorsDescribe(t *testing.T) {
 	t.Parallel()
-	requireHashes(t, journal.FNV1a, "any", map[string]uint64{
+	requireHashes(t, resolver.FNV1a, "any", map[string]uint64{
 		"":       0xcbf29ce484222325,
 		"a":      0xaf63dc4c8601ec8c,
 		"b":      0xaf63df4c8601f1a5,
@@ -30,7 +30,7 @@ func TestFNV1aIsTheHashThatItsAuthorsDescribe(t *testing.T) {
 // Java leaves that negative.
 func TestJavaHashIsTheAbsoluteValueOfJavasHashOfTheValue(t *testing.T) {
 	t.Parallel()
-	requireHashes(t, journal.JavaHash, "user-account", map[string]uint64{
+	requireHashes(t, resolver.JavaHash, "user-account", map[string]uint64{
 		"":                                     0,
 		"a":                                    97,
 		"01H42K4ABWQ5V2XQEP3A48VE0Z":           964941577, // negative before
@@ -41,14 +41,14 @@ func TestJavaHashIsTheAbsoluteValueOfJavasHashOfTheValue(t *testing.T) {
 		"polygenelubricants":                   1 << 31,
 	})
 	lowest := aggregate.ID{Type: "user-account", Value: "polygenelubricants"}
-	assert.Equal(t, 0, journal.JavaHash.Shard(lowest, 16), "where Java has it too")
-	assert.Equal(t, 2, journal.JavaHash.Shard(lowest, 7), "where Java has -2")
+	assert.Equal(t, 0, resolver.JavaHash.Shard(lowest, 16), "where Java has it too")
+	assert.Equal(t, 2, resolver.JavaHash.Shard(lowest, 7), "where Java has -2")
 }
 
 // The hashes are what the key resolver of event-store-adapter-js 2.2.94 gives for "user-account-{value}".
 func TestJSHashIsTheUnsignedHashOfTheWholeID(t *testing.T) {
 	t.Parallel()
-	requireHashes(t, journal.JSHash, "user-account", map[string]uint64{
+	requireHashes(t, resolver.JSHash, "user-account", map[string]uint64{
 		"a":                                    975799615,
 		"01H42K4ABWQ5V2XQEP3A48VE0Z":           3318036953, // above 2^31
 		"müller":                               974057150,
@@ -63,7 +63,7 @@ func TestJSHashIsTheUnsignedHashOfTheWholeID(t *testing.T) {
 // zlib gives.
 func TestCRC32IsPHPsHashOfTheValue(t *testing.T) {
 	t.Parallel()
-	requireHashes(t, journal.CRC32, "user-account", map[string]uint64{
+	requireHashes(t, resolver.CRC32, "user-account", map[string]uint64{
 		"123456789": 0xcbf43926,
 		"The quick brown fox jumped over the lazy dog.": 2191738434,
 		"":                           0,
@@ -79,7 +79,7 @@ func TestCRC32IsPHPsHashOfTheValue(t *testing.T) {
 // 8, with one block and several.
 func TestSipHash13IsRustsHashOfTheValue(t *testing.T) {
 	t.Parallel()
-	requireHashes(t, journal.SipHash13, "user-account", map[string]uint64{
+	requireHashes(t, resolver.SipHash13, "user-account", map[string]uint64{
 		"":                                     0x30406ea523c53def,
 		"a":                                    0x719b50b9a4f0e9f3,
 		"ab":                                   0x66930d61a0cb581b,
@@ -99,7 +99,7 @@ func TestSipHash13IsRustsHashOfTheValue(t *testing.T) {
 	})
 }
 
-func requireHashes(t *testing.T, resolver journal.KeyResolver, aggregateType string, hashes map[string]uint64) {
+func requireHashes(t *testing.T, resolver *resolver.Resolver, aggregateType string, hashes map[string]uint64) {
 	t.Helper()
 	for value, hash := range hashes {
 		for _, shards := range shardCounts {
@@ -115,15 +115,15 @@ func TestResolversNeverMoveAnAggregate(t *testing.T) {
 	t.Parallel()
 	values := []string{"01H42K4ABWQ5V2XQEP3A48VE0Z", "müller", "2f1c7a52-1111-4222-8333-444444444444"}
 	for name, c := range map[string]struct {
-		resolver    journal.KeyResolver
+		resolver    *resolver.Resolver
 		accounts    []int
 		hashesValue bool // alone, without the type
 	}{
-		"fnv1a-64":    {journal.FNV1a, []int{10, 12, 5}, true},
-		"java-hash":   {journal.JavaHash, []int{9, 4, 0}, true},
-		"js-hash":     {journal.JSHash, []int{9, 14, 2}, false},
-		"crc32":       {journal.CRC32, []int{12, 9, 9}, true},
-		"siphash-1-3": {journal.SipHash13, []int{5, 7, 14}, true},
+		"fnv1a-64":    {resolver.FNV1a, []int{10, 12, 5}, true},
+		"java-hash":   {resolver.JavaHash, []int{9, 4, 0}, true},
+		"js-hash":     {resolver.JSHash, []int{9, 14, 2}, false},
+		"crc32":       {resolver.CRC32, []int{12, 9, 9}, true},
+		"siphash-1-3": {resolver.SipHash13, []int{5, 7, 14}, true},
 	} {
 		assert.Equal(t, name, c.resolver.Name())
 		for i, value := range values {
@@ -137,15 +137,17 @@ func TestResolversNeverMoveAnAggregate(t *testing.T) {
 func TestResolversSpreadAggregatesEvenly(t *testing.T) {
 	t.Parallel()
 	const ids = 16_000
-	for _, resolver := range []journal.KeyResolver{journal.FNV1a, journal.JavaHash, journal.JSHash, journal.CRC32, journal.SipHash13} {
+	for _, r := range []*resolver.Resolver{resolver.FNV1a, resolver.JavaHash, resolver.JSHash, resolver.CRC32, resolver.SipHash13} {
 		for _, shards := range []int{7, 16, 100} {
 			count := make([]int, shards)
 			for i := range ids {
-				count[resolver.Shard(user(fmt.Sprintf("01H42K4ABWQ5V2XQEP3A%06d", i*7919)), shards)]++
+				count[r.Shard(user(fmt.Sprintf("01H42K4ABWQ5V2XQEP3A%06d", i*7919)), shards)]++
 			}
 			for shard, n := range count {
-				assert.InDelta(t, ids/shards, n, float64(ids/shards)*0.4, "%s: aggregates in shard %d of %d", resolver.Name(), shard, shards)
+				assert.InDelta(t, ids/shards, n, float64(ids/shards)*0.4, "%s: aggregates in shard %d of %d", r.Name(), shard, shards)
 			}
 		}
 	}
 }
+
+func user(value string) aggregate.ID { return aggregate.ID{Type: "user-account", Value: value} }
