@@ -138,6 +138,7 @@ func (w *writer) open(ctx context.Context, config journal.Config) (j *journal.Jo
 func (w *writer) settle(command uint64, how string, n int, first uint64, err error) {
 	var unknown *journal.OutcomeUnknownError
 	var conflict *journal.ConflictError
+	var large *journal.TooLargeError
 	var attempts *repository.AttemptsError
 	switch {
 	case err == nil:
@@ -157,10 +158,8 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 		}
 	case errors.Is(err, journal.ErrThrottled):
 		w.truth.see("throttled")
-	case errors.As(err, new(*journal.TooLargeError)):
-		w.truth.see("too many events")
-	case errors.As(err, new(*journal.TooLargeError)):
-		w.truth.see("too large")
+	case errors.As(err, &large):
+		w.truth.see("too large: " + large.Unit)
 	case errors.As(err, new(*journal.DeletedError)):
 		w.truth.see("refused after deletion")
 	case errors.Is(err, errRefused):
