@@ -129,6 +129,25 @@ func TestAnAggregateOfAnotherIDIsSavedOnItsOwnState(t *testing.T) {
 	}
 }
 
+func TestAnOldAggregateWhoseVersionWasRaisedIsSavedOnTheStateThatIsStored(t *testing.T) {
+	t.Parallel()
+	for name, config := range eachCommit {
+		s := setup(t)
+		repo := s.accounts(t, config)
+		a, err := repo.Execute(t.Context(), "42", Deposit(100))
+		require.NoError(t, err)
+		_, err = repo.Execute(t.Context(), "42", Deposit(100))
+		require.NoError(t, err)
+		a.Version++
+		a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		require.NoError(t, err)
+		assert.Equal(t, 201, a.State.Balance, name)
+		loaded, err := s.accounts(t, config).Load(t.Context(), "42")
+		require.NoError(t, err)
+		assert.Equal(t, 201, loaded.State.Balance, name)
+	}
+}
+
 func TestAnAggregateOfAnotherRepositoryIsReadFirst(t *testing.T) {
 	t.Parallel()
 	for name, config := range eachCommit {

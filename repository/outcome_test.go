@@ -1,0 +1,188 @@
+package repository_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// hideOutcome makes the outcome of the next commit unknown: its request or its reply is lost, and so is the read that would tell.
+// The journal must not send the commit again.
+func (s store) hideOutcome(request dynamotest.Fault) {
+	s.proxy.Inject(request, dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1), dynamotest.Times(1))
+}
+
+// impatient sends each commit once.
+func (s store) impatient(t *testing.T) store {
+	t.Helper()
+	return s.open(t, journal.Config{RetryBudget: time.Nanosecond})
+}
+
+func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]dynamotest.Fault{
+		"it was not written": dynamotest.CutConnection(),
+		"it was written":     dynamotest.LoseReply(),
+	} {
+		for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
+			t.Run(name+", "+cached, func(t *testing.T) {
+				t.Parallel()
+				s := setup(t).impatient(t)
+				repo := s.accounts(t, config)
+				s.hideOutcome(lost)
+				decisions := 0
+
+				a, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+					decisions++
+					return deposits(3), nil
+				}, repository.CommandID("pay"))
+
+				require.NoError(t, err)
+				assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, bare(a), "it is this call's commit")
+				assert.Equal(t, 2, decisions)
+				assert.Len(t, s.records(t, a.ID), 3)
+				calls := s.calls.Counts()
+				assert.Equal(t, 2, calls["TransactWriteItems"])
+				assert.LessOrEqual(t, calls["GetItem"], 8)
+			})
+		}
+	}
+}
+
+func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	require.NoError(t, err)
+	s = s.impatient(t)
+	s.hideOutcome(dynamotest.LoseReply())
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
+}
+
+func TestACommandWithoutAnIDIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	s := setup(t).impatient(t)
+	s.hideOutcome(dynamotest.LoseReply())
+	decisions := 0
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		decisions++
+		return deposits(1), nil
+	})
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	assert.Equal(t, 1, decisions)
+}
+
+func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t)
+		repo := s.accounts(t, repository.Config{})
+		_, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		s.calls.Reset()
+		lost := s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"))
+		cut := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1))
+		start := time.Now()
+
+		_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+
+		var unknown *journal.OutcomeUnknownError
+		require.ErrorAs(t, err, &unknown)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		budget := s.journal.Config().RetryBudget
+		assert.Less(t, time.Since(start), 2*budget+2*time.Second, "one budget to send the commit, and one to execute the command again")
+		assert.Less(t, s.calls.Counts()["TransactWriteItems"]+s.calls.Counts()["GetItem"], 200)
+
+		lost.Remove()
+		cut.Remove()
+		a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{6}, Version: 2, Repeated: true}, bare(a))
+	})
+}
+
+func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5))
+	require.NoError(t, err)
+	rival := s.accounts(t, repository.Config{})
+	s = s.impatient(t)
+	s.hideOutcome(dynamotest.CutConnection())
+	decisions := 0
+	_, err = s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(a Account) (Events, error) {
+		if decisions++; decisions == 2 {
+			_, err := rival.Execute(t.Context(), "42", Withdraw(5))
+			require.NoError(t, err)
+		}
+		if a.Balance < 5 {
+			return nil, ErrInsufficientFunds
+		}
+		return Events{Withdrawn{5}}, nil
+	}, repository.CommandID("pay"))
+	require.Equal(t, ErrInsufficientFunds, err)
+	assert.Equal(t, 3, decisions)
+	assert.Len(t, s.records(t, account("42")), 2)
+}
+
+// A request may be under way for long. Only a later version shows that it will not be written.
+func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		s.hideOutcome(dynamotest.CutConnection())
+		decisions := 0
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+			if decisions++; decisions == 1 {
+				return deposits(1), nil
+			}
+			return nil, ErrInsufficientFunds
+		}, repository.CommandID("pay"))
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		assert.NotErrorIs(t, err, ErrInsufficientFunds)
+	})
+}
+
+func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
+	t.Parallel()
+	s := setup(t).impatient(t)
+	s.hideOutcome(dynamotest.LoseReply())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	decisions := 0
+	_, err := s.accounts(t, repository.Config{}).Execute(ctx, "42", func(Account) (Events, error) {
+		if decisions++; decisions == 2 {
+			cancel()
+		}
+		return deposits(1), nil
+	}, repository.CommandID("pay"))
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Equal(t, 2, decisions)
+	assert.Len(t, s.records(t, account("42")), 1)
+}
+
+// A decision's error is its own, whatever it says.
+func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	given, decisions := &journal.OutcomeUnknownError{ID: account("other")}, 0
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+		decisions++
+		return nil, given
+	}, repository.CommandID("pay"))
+	require.Equal(t, error(given), err)
+	assert.Equal(t, 1, decisions)
+}
