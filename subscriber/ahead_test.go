@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -117,24 +118,26 @@ func TestNoEventIsGivenUpForOneBehindItThatFails(t *testing.T) {
 
 func TestNoEventIsGivenUpWhereManyTakeTooLong(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	const events, most = 30, 4
-	write(t, j, "x", 0, events)
-	config := quick(j)
-	config.AckDeadline = time.Second
-	config.Failures = subscriber.Skip(1)
-	sub, seen := ahead(t, config, client, func(ctx context.Context, records []*journal.Record) error {
-		if len(records) > most {
-			<-ctx.Done()
-		}
-		return ctx.Err()
-	})
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j := open(t, client)
+		const events, most = 30, 4
+		write(t, j, "x", 0, events)
+		config := quick(j)
+		config.AckDeadline = time.Second
+		config.Failures = subscriber.Skip(1)
+		sub, seen := ahead(t, config, client, func(ctx context.Context, records []*journal.Record) error {
+			if len(records) > most {
+				<-ctx.Done()
+			}
+			return ctx.Err()
+		})
 
-	eventually(t, "all are handled", func() bool { return stored(t, j) == events })
-	assert.Empty(t, skipped(t, j))
-	assert.Greater(t, slices.Max(seen.all()), most, "some were too many")
-	assert.Less(t, sub.Stats().Expired, uint64(events/3), "it learns how many it can take: %v", seen.all())
+		eventually(t, "all are handled", func() bool { return stored(t, j) == events })
+		assert.Empty(t, skipped(t, j))
+		assert.Greater(t, slices.Max(seen.all()), most, "some were too many")
+		assert.Less(t, sub.Stats().Expired, uint64(events/3), "it learns how many it can take: %v", seen.all())
+	})
 }
 
 // Whatever is sent meanwhile would spend its time waiting, and count as failed.

@@ -21,7 +21,7 @@ import (
 
 // patience is how long a test waits for what must happen. It bounds a failing test
 // and is no claim about speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 const topic = "account"
 

@@ -119,20 +119,22 @@ func TestTheRecordOfAnEventThatAnotherMemberHasTakenOverIsWithdrawn(t *testing.T
 
 func TestWhoIsFencedByAnotherStoreWritesNoRecord(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
-	write(t, j, "x", 0, 1)
-	store := &memory{rows: map[string]struct{ epoch, position uint64 }{}}
-	recording := faulty.Record()
-	config := quick(open(t, faulty.Client(testdb.Once)))
-	config.Positions, config.Failures = store, subscriber.Skip(1)
-	_, messages := subscribe(t, config)
-	msg := receive(t, messages)
-	_, _, err := store.Claim(t.Context(), subscriber.Group{Name: "group"}, account("x"), 99)
-	require.NoError(t, err)
-	msg.Nack()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := create(t, 1)
+		j, faulty := open(t, client), dynamotest.NewProxy(t, client)
+		write(t, j, "x", 0, 1)
+		store := &memory{rows: map[string]struct{ epoch, position uint64 }{}}
+		recording := faulty.Record()
+		config := quick(open(t, faulty.Client(testdb.Once)))
+		config.Positions, config.Failures = store, subscriber.Skip(1)
+		_, messages := subscribe(t, config)
+		msg := receive(t, messages)
+		_, _, err := store.Claim(t.Context(), subscriber.Group{Name: "group"}, account("x"), 99)
+		require.NoError(t, err)
+		msg.Nack()
 
-	eventually(t, "it gives the shard up", func() bool { return roster(t, j).Epochs[0] > 1 })
-	assert.Empty(t, recording.Calls("PutItem"))
-	assert.Empty(t, skipped(t, j))
+		eventually(t, "it gives the shard up", func() bool { return roster(t, j).Epochs[0] > 1 })
+		assert.Empty(t, recording.Calls("PutItem"))
+		assert.Empty(t, skipped(t, j))
+	})
 }

@@ -73,8 +73,10 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 			why = notYet
 		case errors.Is(err, ErrNoGroup):
 			why = fmt.Errorf("%w: %w", err, notYet)
-		case why == nil || ctx.Err() == nil:
+		case ctx.Err() == nil:
 			return failed("wait for", k, err)
+		case why == nil:
+			why = fmt.Errorf("%w: event %d of %s by group %q: the time was over during the first read", ErrNotApplied, number, id, group)
 		}
 		if !sleep(ctx, between.NextBackOff()) {
 			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), why))

@@ -105,3 +105,13 @@ func TestToWaitForWhatCannotBeFails(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, s.WaitApplied(ended, group, account("a"), 1), context.Canceled)
 }
+
+func TestAReaderWhoseTimeIsOverDuringTheFirstReadHasWaited(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	ended, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	err := s.WaitApplied(ended, group, account("a"), 1)
+	require.ErrorIs(t, err, groups.ErrNotApplied)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}

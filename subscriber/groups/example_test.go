@@ -168,7 +168,7 @@ func ExampleGroups_Remove() {
 
 // Who has just written waits until the read model has it.
 func ExampleGroups_WaitApplied() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	j := audit(ctx, "")
 

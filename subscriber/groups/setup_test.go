@@ -23,7 +23,7 @@ const (
 	group = "group"
 	topic = "account"
 	// patience is how long a test waits for what must happen. It bounds a failing test and is no claim about speed.
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 )
 
 func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: id} }
