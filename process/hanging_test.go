@@ -19,7 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // hanging does not return from publishing what names an order that hangs, until it is released.
 type hanging struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // promptly is far less than a part that is waited for in vain takes.
-const promptly = 20 * time.Second
+const promptly = 25 * time.Second
 
 // calls are those on items. The table is there, and says so.
 var calls = dynamotest.On("GetItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "TransactWriteItems", "TransactGetItems", "BatchGetItem")

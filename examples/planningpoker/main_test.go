@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds a failing test and is no claim about speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // terminal is a buffer for several goroutines.
 type terminal struct {

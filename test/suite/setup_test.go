@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen. It bounds a failing test and is no claim about speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // store is a database with a journal in it. Every Pub/Sub opens the journal for itself, as the processes of an application would.
 type store struct{ client journal.Client }

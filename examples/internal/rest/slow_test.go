@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds a failing test and is no claim about speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // connect has a connection to a server that reads bodies, and whose requests have so long.
 func connect(t *testing.T, timeout time.Duration) (net.Conn, *bufio.Reader) {

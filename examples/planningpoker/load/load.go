@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds how long the pages have to show the last commands, and the removal of the tables.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Config says how much load. All but Logger is required.
 type Config struct {

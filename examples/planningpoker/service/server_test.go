@@ -15,7 +15,7 @@ import (
 )
 
 // patience bounds a failing test, and is shorter than a router that does not run takes to close.
-const patience = 10 * time.Second
+const patience = 25 * time.Second
 
 func TestAServerWhoseConsumerCannotBeginSaysSoAtOnce(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds a failing test and is no claim about speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // roomID is the room that a test opens.
 const roomID = "01J00000000000000000000RXM"

@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds a failing test and is no claim about speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // shell is somebody at a terminal before a DynamoDB.
 type shell struct {

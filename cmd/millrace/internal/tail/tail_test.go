@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds a failing test and is no claim about speed.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // follower is a tail that is followed in the background.
 type follower struct {
