@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // Create makes the journal, snapshot and checkpoint tables where they are
@@ -29,7 +29,7 @@ func Create(ctx context.Context, client Client, config Config) error {
 		return err
 	}
 	for _, table := range j.tables() {
-		if err := j.ensureTable(ctx, table, true); err != nil {
+		if err := ensured(dynamo.EnsureTable(ctx, j.client, table)); err != nil {
 			return fmt.Errorf("create table %q: %w", *table.TableName, err)
 		}
 	}
@@ -39,7 +39,7 @@ func Create(ctx context.Context, client Client, config Config) error {
 	// The descriptor comes last, so where there is one this was done, and takes no permissions any more.
 	if _, err := j.readDescriptor(ctx); errors.Is(err, ErrNoDescriptor) {
 		for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
-			if err := j.ensureExpiry(ctx, table); err != nil {
+			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, table, j.config.Attributes.TTL)); err != nil {
 				return fmt.Errorf("create table %q: %w", table, err)
 			}
 		}
@@ -50,13 +50,22 @@ func Create(ctx context.Context, client Client, config Config) error {
 	return nil
 }
 
+// ensured returns the error of this package for one of package dynamo.
+func ensured(err error) error {
+	var mismatch *dynamo.MismatchError
+	if errors.As(err, &mismatch) {
+		return (*DescriptorMismatchError)(mismatch)
+	}
+	return err
+}
+
 // verifyUnused refuses tables with items but no descriptor. It looks for items first: what
 // another process does in between can only add the descriptor.
 func (j *engine) verifyUnused(ctx context.Context) error {
 	for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
 		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(1), ConsistentRead: aws.Bool(true)})
 		if err != nil {
-			return classify(err, table)
+			return dynamo.Explain(err, table)
 		}
 		if len(out.Items) == 0 {
 			continue
@@ -89,7 +98,11 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 		return &ConfigError{Field: "Layout", Reason: "is not Classic, which it is in tables that somebody else made"}
 	}
 	for _, table := range j.tables() {
-		if err := j.ensureTable(ctx, table, *table.TableName == j.config.Tables.Checkpoint); err != nil {
+		ensure := dynamo.VerifyTable
+		if *table.TableName == j.config.Tables.Checkpoint {
+			ensure = dynamo.EnsureTable
+		}
+		if err := ensured(ensure(ctx, j.client, table)); err != nil {
 			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
 		}
 	}
@@ -165,90 +178,6 @@ func (j *engine) tables() []*dynamodb.CreateTableInput {
 	}
 }
 
-// ensureTable compares a table's keys and waits until it and its indexes are active. It makes a
-// missing table if create says so, and describes it again, for DescribeTable is eventually consistent.
-func (j *engine) ensureTable(ctx context.Context, want *dynamodb.CreateTableInput, create bool) error {
-	wait := backoff.WithContext(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMaxInterval(2*time.Second),
-		backoff.WithMaxElapsedTime(10*time.Minute),
-	), ctx)
-	return backoff.Retry(func() error {
-		out, err := j.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: want.TableName})
-		var missing *types.ResourceNotFoundException
-		if create && errors.As(err, &missing) {
-			_, err := j.client.CreateTable(ctx, want)
-			var exists *types.ResourceInUseException
-			if err != nil && !errors.As(err, &exists) {
-				return backoff.Permanent(classify(err, *want.TableName))
-			}
-			return errors.New("table is not yet described")
-		}
-		if err != nil {
-			return backoff.Permanent(classify(err, *want.TableName))
-		}
-		if err := compareTable(want, out.Table); err != nil {
-			return backoff.Permanent(err)
-		}
-		if status := out.Table.TableStatus; status != types.TableStatusActive && status != types.TableStatusUpdating {
-			return fmt.Errorf("table is %s", status)
-		}
-		for _, index := range out.Table.GlobalSecondaryIndexes {
-			if index.IndexStatus == types.IndexStatusCreating || index.IndexStatus == types.IndexStatusDeleting {
-				return fmt.Errorf("index %q is %s", *index.IndexName, index.IndexStatus)
-			}
-		}
-		return nil
-	}, wait)
-}
-
-func compareTable(want *dynamodb.CreateTableInput, got *types.TableDescription) error {
-	table := *want.TableName
-	given := keysText(want.KeySchema, want.AttributeDefinitions)
-	if stored := keysText(got.KeySchema, got.AttributeDefinitions); stored != given {
-		return &DescriptorMismatchError{Table: table, Field: "keys", Stored: stored, Given: given}
-	}
-	for _, index := range want.GlobalSecondaryIndexes {
-		given := keysText(index.KeySchema, want.AttributeDefinitions)
-		i := slices.IndexFunc(got.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
-			return *g.IndexName == *index.IndexName
-		})
-		if i < 0 {
-			return fmt.Errorf("%w: table %q has no index %q: add it with keys %s and all attributes projected, while the table is in use",
-				ErrTableMissing, table, *index.IndexName, given)
-		}
-		g := got.GlobalSecondaryIndexes[i]
-		stored := keysText(g.KeySchema, got.AttributeDefinitions)
-		if g.Projection != nil && g.Projection.ProjectionType != types.ProjectionTypeAll && g.Projection.ProjectionType != index.Projection.ProjectionType {
-			stored += " projecting " + string(g.Projection.ProjectionType)
-			given += " projecting " + string(index.Projection.ProjectionType)
-		}
-		if stored != given {
-			return &DescriptorMismatchError{Table: table, Field: fmt.Sprintf("index %q on", *index.IndexName), Stored: stored, Given: given}
-		}
-	}
-	return nil
-}
-
-// keysText gives keys with their types, such as "(pkey S, skey S)".
-func keysText(schema []types.KeySchemaElement, attributes []types.AttributeDefinition) string {
-	var hash, sort string
-	for _, k := range schema {
-		text := *k.AttributeName
-		for _, a := range attributes {
-			if *a.AttributeName == *k.AttributeName {
-				text += " " + string(a.AttributeType)
-			}
-		}
-		if k.KeyType == types.KeyTypeHash {
-			hash = text
-		} else {
-			sort = ", " + text
-		}
-	}
-	return "(" + hash + sort + ")"
-}
-
 // verifyShards looks at every row of the snapshot table. A sample would not do: of a table made
 // with 16 shards, half of the shards look right with 8.
 func (j *engine) verifyShards(ctx context.Context) error {
@@ -261,7 +190,7 @@ func (j *engine) verifyShards(ctx context.Context) error {
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return classify(err, table)
+			return dynamo.Explain(err, table)
 		}
 		for _, it := range page.Items {
 			id, ok := j.aggregateOf(it)

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // maxBatchWrites is DynamoDB's limit for one BatchWriteItem.
@@ -27,7 +29,7 @@ func (j *engine) deleteAll(ctx context.Context, table string, keys []item) error
 			RequestItems: map[string][]types.WriteRequest{table: requests},
 		})
 		if err != nil {
-			return classify(err, table)
+			return dynamo.Explain(err, table)
 		}
 		left := out.UnprocessedItems[table]
 		rest := make([]item, 0, len(left)+len(keys)-len(some))

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 const (
@@ -127,7 +129,7 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 
 // isKeyMismatch knows DynamoDB's text and DynamoDB Local's: the error has no type or code of its own.
 func isKeyMismatch(err error) bool {
-	return code(err) == "ValidationException" &&
+	return dynamo.Code(err) == "ValidationException" &&
 		(strings.Contains(err.Error(), "key element does not match") || strings.Contains(err.Error(), "required keys"))
 }
 
@@ -150,7 +152,7 @@ func (j *engine) writeDescriptor(ctx context.Context) error {
 	})
 	var exists *types.ConditionalCheckFailedException
 	if err != nil && !errors.As(err, &exists) {
-		return classify(err, table)
+		return dynamo.Explain(err, table)
 	}
 	stored, err := j.readDescriptor(ctx)
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -416,21 +414,6 @@ func TestAnEncodingThatIsNoTextIsCorrupt(t *testing.T) {
 	s.change(t, s.Config().Tables.Journal, s.keyOf(user("1"), 1), item{"encoding": number(1)})
 	_, err := read(t, s.Log, user("1"), 1, 1)
 	assert.ErrorAs(t, err, new(*journal.CorruptItemError))
-}
-
-func TestEnsureTableMakesATableOnceAndComparesIt(t *testing.T) {
-	t.Parallel()
-	client := database(t)
-	table := func(key string) *dynamodb.CreateTableInput {
-		return &dynamodb.CreateTableInput{
-			TableName: aws.String("ensured"), BillingMode: "PAY_PER_REQUEST",
-			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: &key, AttributeType: "S"}},
-			KeySchema:            []types.KeySchemaElement{{AttributeName: &key, KeyType: "HASH"}},
-		}
-	}
-	require.NoError(t, journal.EnsureTable(t.Context(), client, table("a")))
-	require.NoError(t, journal.EnsureTable(t.Context(), client, table("a")))
-	assert.ErrorAs(t, journal.EnsureTable(t.Context(), client, table("b")), new(*journal.DescriptorMismatchError))
 }
 
 func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {

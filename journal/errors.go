@@ -1,20 +1,14 @@
 package journal
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry details. For all other
@@ -39,11 +33,11 @@ var (
 	ErrKeyDestroyed = errors.New("encryption key destroyed")
 	// ErrThrottled: DynamoDB refused for lack of capacity, or because other transactions were under way on the same items,
 	// longer than [Config.RetryBudget]. Nothing was written.
-	ErrThrottled = errors.New("throttled")
+	ErrThrottled = dynamo.ErrThrottled
 	// ErrTableMissing: a table or an index does not exist.
-	ErrTableMissing = errors.New("table or index missing")
+	ErrTableMissing = dynamo.ErrTableMissing
 	// ErrAccess: credentials are missing or wrong, or lack a permission. Nothing was written.
-	ErrAccess = errors.New("access to DynamoDB denied")
+	ErrAccess = dynamo.ErrAccess
 	// ErrNoDescriptor: the tables were not made by [Create] and not taken over by [Adopt].
 	ErrNoDescriptor = errors.New("journal has no descriptor")
 )
@@ -202,89 +196,4 @@ type DescriptorMismatchError struct {
 func (e *DescriptorMismatchError) Error() string {
 	return fmt.Sprintf("table %q was made with %s %s, the config says %s: correct the config, or use another table",
 		e.Table, e.Field, e.Stored, e.Given)
-}
-
-// Explain gives an error of the SDK the sentinels of this package, such as
-// [ErrTableMissing]; the SDK's error stays in the chain. It is for packages that use
-// other tables of the store.
-func Explain(err error, table string) error { return classify(err, table) }
-
-func classify(err error, table string) error {
-	if err == nil {
-		return nil
-	}
-	var missing *types.ResourceNotFoundException
-	switch {
-	case errors.As(err, &missing), isIndexMissing(err):
-		return fmt.Errorf("%w: %q (journal.Create makes what is missing of a journal): %w", ErrTableMissing, table, err)
-	case isAccess(err):
-		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
-	case isThrottle(err):
-		return fmt.Errorf("%w: table %q: try again later, or give it more capacity: %w", ErrThrottled, table, err)
-	default:
-		return err
-	}
-}
-
-// isIndexMissing goes by DynamoDB's text: the error has no type or code of its own.
-func isIndexMissing(err error) bool {
-	return code(err) == "ValidationException" && strings.Contains(err.Error(), "does not have the specified index")
-}
-
-func isAccess(err error) bool {
-	switch code(err) {
-	case "AccessDeniedException", "AccessDenied", "UnrecognizedClientException", "MissingAuthenticationTokenException",
-		"MissingAuthenticationToken", "InvalidSignatureException", "IncompleteSignatureException", "ExpiredTokenException",
-		"InvalidClientTokenId", "NotAuthorized", "OptInRequired", "UnauthorizedException":
-		return true
-	case "":
-		// The SDK has no type for credentials that cannot be had; its text is all there is.
-		return !isContext(err) && unsent(err) && strings.Contains(err.Error(), "get credentials")
-	}
-	return false
-}
-
-func isDial(err error) bool {
-	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial"
-}
-
-// unsent tells that a request never left this process, so that it cannot have had
-// an effect.
-func unsent(err error) bool {
-	if isDial(err) {
-		return true
-	}
-	var operation *smithy.OperationError
-	var send *smithyhttp.RequestSendError
-	var response *smithyhttp.ResponseError
-	return errors.As(err, &operation) && !errors.As(err, &send) && !errors.As(err, &response)
-}
-
-func isThrottle(err error) bool {
-	switch code(err) {
-	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
-		"TooManyRequestsException", "LimitExceededException", "TransactionConflictException":
-		return true
-	}
-	var canceled *types.TransactionCanceledException
-	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
-		switch aws.ToString(r.Code) {
-		case "ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict":
-			return true
-		}
-		return false
-	})
-}
-
-func code(err error) string {
-	var api smithy.APIError
-	if errors.As(err, &api) {
-		return api.ErrorCode()
-	}
-	return ""
-}
-
-func isContext(err error) bool {
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -349,14 +348,4 @@ func TestAnAggregateWithoutEventsIsNotFound(t *testing.T) {
 		assertOnly(t, err, journal.ErrNotFound)
 		assert.ErrorContains(t, err, `"1" of type "user-account" has no events`)
 	})
-}
-
-func TestExplainKeepsWhatItDoesNotKnow(t *testing.T) {
-	t.Parallel()
-	plain := errors.New("plain")
-	assert.NoError(t, journal.Explain(nil, "table"))
-	assert.Equal(t, plain, journal.Explain(plain, "table"))
-	err := journal.Explain(&types.ResourceNotFoundException{}, "positions")
-	assertOnly(t, err, journal.ErrTableMissing)
-	assert.ErrorContains(t, err, `"positions"`)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // Attributes of ours on the head of an aggregate that was truncated or deleted.
@@ -155,7 +156,7 @@ func (j *engine) Version(ctx context.Context, id aggregate.ID) (uint64, error) {
 		ExpressionAttributeNames: attributeNames("#pk", j.config.Attributes.PartitionKey, "#sk", j.config.Attributes.SortKey, "#v", j.config.Attributes.Version, "#d", attrDeletedAt),
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read version of %s: %w", id, classify(err, j.config.Tables.Snapshot))
+		return 0, fmt.Errorf("read version of %s: %w", id, dynamo.Explain(err, j.config.Tables.Snapshot))
 	}
 	head, err := j.headOf(id, out.Item)
 	if err == nil && !head.DeletedAt.IsZero() {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -83,7 +84,7 @@ func (j *engine) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) b
 	for {
 		page, err := j.client.Scan(ctx, input)
 		if err != nil {
-			return classify(err, j.config.Tables.Snapshot)
+			return dynamo.Explain(err, j.config.Tables.Snapshot)
 		}
 		if more, err := j.yieldHeads(page.Items, q.Corrupt, yield); !more || err != nil {
 			return err
@@ -147,7 +148,7 @@ func (j *engine) queryShard(
 	for {
 		out, err := j.client.Query(ctx, input)
 		if err != nil {
-			return false, classify(err, j.config.Tables.Snapshot)
+			return false, dynamo.Explain(err, j.config.Tables.Snapshot)
 		}
 		if more, err := page(out.Items); !more || err != nil {
 			return false, err

@@ -16,6 +16,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -85,7 +86,7 @@ func (j *engine) inspectEvents(ctx context.Context, id aggregate.ID, found *insp
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return classify(err, table)
+			return dynamo.Explain(err, table)
 		}
 		for _, it := range page.Items {
 			_, sort := j.keysOf(it)
@@ -142,7 +143,7 @@ func (j *engine) journalPages(ctx context.Context, aggregateType string, do func
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return classify(err, table)
+				return dynamo.Explain(err, table)
 			}
 			if err := do(page.Items); err != nil {
 				return err
@@ -159,7 +160,7 @@ func (j *engine) journalPages(ctx context.Context, aggregateType string, do func
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {
-				return classify(err, table)
+				return dynamo.Explain(err, table)
 			}
 			if err := do(page.Items); err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -97,7 +98,7 @@ func (j *engine) getItem(ctx context.Context, table string, key item) (item, err
 		ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return nil, classify(err, table)
+		return nil, dynamo.Explain(err, table)
 	}
 	return out.Item, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -111,7 +112,7 @@ func (j *engine) events(ctx context.Context, id aggregate.ID, from, to uint64, y
 	for {
 		page, err := j.client.Query(ctx, query)
 		if err != nil {
-			return classify(err, j.config.Tables.Journal)
+			return dynamo.Explain(err, j.config.Tables.Journal)
 		}
 		for _, it := range page.Items {
 			if p, _ := j.keysOf(it); p != partition {
@@ -242,7 +243,7 @@ func (j *engine) batchGetKeys(ctx context.Context, table string, keys []item) (i
 			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
 		})
 		if err != nil {
-			return nil, classify(err, table)
+			return nil, dynamo.Explain(err, table)
 		}
 		items = append(items, out.Responses[table]...)
 		keys = out.UnprocessedKeys[table].Keys
@@ -283,7 +284,7 @@ func (j *engine) transactGet(ctx context.Context, table string, keys []item) (it
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
-			return nil, classify(err, table)
+			return nil, dynamo.Explain(err, table)
 		}
 	}
 }

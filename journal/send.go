@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // send repeats the transaction until its outcome is known. The SDK's own retries are
@@ -78,18 +80,18 @@ func judge(err error) verdict {
 			return refused
 		}
 		return notWritten // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded
-	case isThrottle(err):
+	case dynamo.IsThrottle(err):
 		return notWritten
-	case isContext(err):
+	case dynamo.IsContext(err):
 		return maybeWritten
-	case isAccess(err):
+	case dynamo.IsAccess(err):
 		return refused
-	case isDial(err):
+	case dynamo.IsDial(err):
 		return notWritten
-	case unsent(err):
+	case dynamo.IsUnsent(err):
 		return refused
 	}
-	switch code(err) {
+	switch dynamo.Code(err) {
 	case "ResourceNotFoundException", "ValidationException", "IdempotentParameterMismatchException", "SerializationException":
 		return refused
 	}
@@ -165,7 +167,7 @@ func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguo
 			}
 		}
 	}
-	return fmt.Errorf("append to %s, nothing written: %w", id, classify(err, j.tablesOf(t)))
+	return fmt.Errorf("append to %s, nothing written: %w", id, dynamo.Explain(err, j.tablesOf(t)))
 }
 
 // mayBeRemoved tells that the head no longer vouches for the commit's first event, which would tell whose it is.
@@ -212,9 +214,9 @@ func (j *engine) duplicate(c *commit, guard item) error {
 
 func (j *engine) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
 	if !ambiguous {
-		err = classify(err, j.tablesOf(t))
+		err = dynamo.Explain(err, j.tablesOf(t))
 	}
-	if ctx.Err() != nil && !isContext(err) {
+	if ctx.Err() != nil && !dynamo.IsContext(err) {
 		err = errors.Join(ctx.Err(), err)
 	}
 	if !ambiguous {

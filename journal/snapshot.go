@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -252,7 +253,7 @@ func (j *engine) snapshotBefore(ctx context.Context, head Head, number uint64) (
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return nil, classify(err, j.config.Tables.Snapshot)
+			return nil, dynamo.Explain(err, j.config.Tables.Snapshot)
 		}
 		for _, it := range page.Items {
 			if p, _ := j.keysOf(it); p != j.partitionKey(head.Aggregate) {

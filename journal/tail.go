@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -61,7 +62,7 @@ func (j *engine) TailShard(ctx context.Context, q storage.TailQuery) (tailPage, 
 	reader.take = func(row *eventRow) { j.addTo(&page, &reader, row, q.NumbersOnly) }
 	out, err := reader.query(ctx, j.client, input)
 	if err != nil {
-		return tailPage{}, fmt.Errorf("tail %s: %w", shard, classify(err, j.config.Tables.Journal))
+		return tailPage{}, fmt.Errorf("tail %s: %w", shard, dynamo.Explain(err, j.config.Tables.Journal))
 	}
 	page.More = out.LastEvaluatedKey != nil
 	last := out.LastEvaluatedKey

@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -160,7 +161,7 @@ func (j *engine) updateHead(ctx context.Context, head Head, update string, names
 	})
 	var failed *types.ConditionalCheckFailedException
 	if !errors.As(err, &failed) {
-		return classify(err, j.config.Tables.Snapshot)
+		return dynamo.Explain(err, j.config.Tables.Snapshot)
 	}
 	now, err := j.headOf(head.Aggregate, failed.Item)
 	switch {
@@ -237,7 +238,7 @@ func (j *engine) eachRow(ctx context.Context, table string, id aggregate.ID, do 
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			return classify(err, table)
+			return dynamo.Explain(err, table)
 		}
 		var rows []row
 		for _, it := range page.Items {
@@ -270,7 +271,7 @@ func (j *engine) expireAll(ctx context.Context, table string, keys []item, at ti
 		})
 		var gone *types.ConditionalCheckFailedException
 		if err != nil && !errors.As(err, &gone) {
-			return classify(err, table)
+			return dynamo.Explain(err, table)
 		}
 	}
 	return nil

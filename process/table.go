@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -39,7 +41,8 @@ const (
 )
 
 // CreateTable makes the table where it is missing and waits until it is active; one that exists is compared. Name is that of [Config].Table.
-// Errors: those of [journal.EnsureTable].
+// Errors: [*journal.DescriptorMismatchError] if the table exists with other keys, [journal.ErrTableMissing] for an index
+// that it lacks, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
 	if name == "" {
 		name = DefaultTable
@@ -47,7 +50,7 @@ func CreateTable(ctx context.Context, client journal.Client, name string) error 
 	text := func(name string) types.AttributeDefinition {
 		return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS}
 	}
-	return journal.EnsureTable(ctx, client, &dynamodb.CreateTableInput{
+	return tables.Ensure(ctx, client, &dynamodb.CreateTableInput{
 		TableName: aws.String(name),
 		AttributeDefinitions: []types.AttributeDefinition{
 			text(pkey), text(skey), text(queueAttribute), {AttributeName: aws.String(dueAttribute), AttributeType: types.ScalarAttributeTypeN},
@@ -66,13 +69,13 @@ func CreateTable(ctx context.Context, client journal.Client, name string) error 
 	})
 }
 
-// explain is journal.Explain for the table.
+// explain is dynamo.Explain for the table.
 func explain(err error, table string) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
 		return fmt.Errorf("%w: %q (process.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
 	}
-	return journal.Explain(err, table)
+	return dynamo.Explain(err, table)
 }
 
 type item = map[string]types.AttributeValue

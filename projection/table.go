@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -33,10 +34,10 @@ func CreateTable(ctx context.Context, client journal.Client, table Table) error 
 	if table.SortKey != "" {
 		addKey(input, table.SortKey, types.KeyTypeRange)
 	}
-	if err := journal.EnsureTable(ctx, client, input); err != nil || table.TimeToLive == "" {
+	if err := tables.Ensure(ctx, client, input); err != nil || table.TimeToLive == "" {
 		return err
 	}
-	return journal.EnsureExpiry(ctx, client, table.Name, table.TimeToLive)
+	return tables.EnsureExpiry(ctx, client, table.Name, table.TimeToLive)
 }
 
 func addKey(input *dynamodb.CreateTableInput, attribute string, role types.KeyType) {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -125,7 +126,7 @@ func (s *Store) remove(ctx context.Context, key item, epoch uint64) error {
 }
 
 func (s *Store) explain(err error) error {
-	return fmt.Errorf("checkpoint table %q: %w", s.table, journal.Explain(err, s.table))
+	return fmt.Errorf("checkpoint table %q: %w", s.table, dynamo.Explain(err, s.table))
 }
 
 func number[N int | int64 | uint64](n N) types.AttributeValue {

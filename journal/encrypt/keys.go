@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -81,7 +83,7 @@ func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) 
 	if config.Throughput != nil {
 		table.BillingMode = types.BillingModeProvisioned
 	}
-	return journal.EnsureTable(ctx, client, table)
+	return tables.Ensure(ctx, client, table)
 }
 
 // NewKeys makes no requests. The table is made by [CreateTable], or by other means with the key ("aid" S,
@@ -211,7 +213,7 @@ func (k *Keys) explain(err error) error {
 	if errors.As(err, &missing) {
 		return fmt.Errorf("%w: %q (encrypt.CreateTable makes it): %w", journal.ErrTableMissing, k.config.Table, err)
 	}
-	return journal.Explain(err, k.config.Table)
+	return dynamo.Explain(err, k.config.Table)
 }
 
 func (k *Keys) now() types.AttributeValue {

@@ -79,12 +79,7 @@ func (s shop) deploy(ctx context.Context, forms ...string) *readmodel.Model {
 
 // project keeps a generation up to date.
 func (s shop) project(ctx context.Context, g readmodel.Generation) error {
-	err := journal.EnsureTable(ctx, s.client, &dynamodb.CreateTableInput{
-		TableName:            aws.String(g.Table("orders")),
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		BillingMode:          types.BillingModePayPerRequest,
-	})
+	err := projection.CreateTable(ctx, s.client, projection.Table{Name: g.Table("orders"), PartitionKey: "id"})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -17,12 +19,12 @@ import (
 const DefaultTable = "readmodel"
 
 // CreateTable makes the table where it is missing and waits until it is active; one that exists is compared. Name is that of [Config].Table.
-// Errors: those of [journal.EnsureTable].
+// Errors: [*journal.DescriptorMismatchError] if the table exists with other keys, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
 	if name == "" {
 		name = DefaultTable
 	}
-	return journal.EnsureTable(ctx, client, &dynamodb.CreateTableInput{
+	return tables.Ensure(ctx, client, &dynamodb.CreateTableInput{
 		TableName:            aws.String(name),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(keyAttribute), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(keyAttribute), KeyType: types.KeyTypeHash}},
@@ -146,13 +148,13 @@ func (m *Model) explain(what string, err error) error {
 	return fmt.Errorf("%s read model %q: %w", what, m.config.Name, explain(err, m.config.Table))
 }
 
-// explain is journal.Explain for the table of read models.
+// explain is dynamo.Explain for the table of read models.
 func explain(err error, table string) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
 		return fmt.Errorf("%w: %q (readmodel.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
 	}
-	return journal.Explain(err, table)
+	return dynamo.Explain(err, table)
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
@@ -79,7 +80,7 @@ func (w *world) write(id string, after, n int) {
 
 // consume keeps a table of totals for a generation, as a program does.
 func (w *world) consume(ctx context.Context, g readmodel.Generation) error {
-	err := journal.EnsureTable(ctx, w.client, &dynamodb.CreateTableInput{
+	err := tables.Ensure(ctx, w.client, &dynamodb.CreateTableInput{
 		TableName:            aws.String(g.Table("totals")),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -64,10 +66,10 @@ func CreateTable(ctx context.Context, client journal.Client, config TableConfig)
 	if config.Throughput != nil {
 		table.BillingMode = types.BillingModeProvisioned
 	}
-	if err := journal.EnsureTable(ctx, client, table); err != nil {
+	if err := tables.Ensure(ctx, client, table); err != nil {
 		return err
 	}
-	return journal.EnsureExpiry(ctx, client, config.Name, attrTTL)
+	return tables.EnsureExpiry(ctx, client, config.Name, attrTTL)
 }
 
 var tableName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{3,255}$`)
@@ -112,11 +114,11 @@ func itemKey(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{attrKey: &types.AttributeValueMemberS{Value: key}}
 }
 
-// explain is journal.Explain for this table.
+// explain is dynamo.Explain for this table.
 func explain(err error, table string) error {
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
 		return fmt.Errorf("%w: %q (dedup.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
 	}
-	return journal.Explain(err, table)
+	return dynamo.Explain(err, table)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
@@ -125,7 +126,7 @@ func (c *countingClient) TransactWriteItems(ctx context.Context, in *dynamodb.Tr
 }
 
 func (b *bench) historyOf(ctx context.Context, topic string, aggregates, each int) error {
-	err := journal.EnsureTable(ctx, b.client, &dynamodb.CreateTableInput{
+	err := tables.Ensure(ctx, b.client, &dynamodb.CreateTableInput{
 		TableName:            aws.String("models"),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},

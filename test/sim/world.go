@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 	pm "github.com/millrace-dev/millrace/process"
 )
@@ -110,7 +111,7 @@ func (w *world) create(ctx context.Context) error {
 	if err := pm.CreateTable(ctx, w.clean, pm.DefaultTable); err != nil {
 		return err
 	}
-	return journal.EnsureTable(ctx, w.clean, &dynamodb.CreateTableInput{
+	return tables.Ensure(ctx, w.clean, &dynamodb.CreateTableInput{
 		TableName:            aws.String(effectsTable),
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
 		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/examples/internal/throttle"
 )
 
 // Names of the table and of its index.
@@ -87,7 +87,7 @@ func (d *OrderHistoryDao) FindOrder(ctx context.Context, orderID string) (Order,
 }
 
 func (d *OrderHistoryDao) explain(doing string, err error) error {
-	return fmt.Errorf("%s: %w", doing, journal.Explain(err, d.config.Table))
+	return fmt.Errorf("%s in table %q: %w", doing, d.config.Table, throttle.Explain(err))
 }
 
 func key(orderID string) attributes {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/examples/internal/throttle"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -62,7 +63,7 @@ func NewDAO(client journal.Client, table string, now func() time.Time) *DAO {
 }
 
 func (d *DAO) explain(doing string, err error) error {
-	return fmt.Errorf("%s: %w", doing, journal.Explain(err, d.table))
+	return fmt.Errorf("%s in table %q: %w", doing, d.table, throttle.Explain(err))
 }
 
 // assemble makes the room of all rows of a partition.

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -109,7 +110,7 @@ func (t *tableLine) describe(ctx context.Context, client journal.Client) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("describe table: %w", journal.Explain(err, t.Name))
+		return fmt.Errorf("describe table: %w", dynamo.Explain(err, t.Name))
 	}
 	t.Status = string(out.Table.TableStatus)
 	t.Items, t.Bytes = aws.ToInt64(out.Table.ItemCount), aws.ToInt64(out.Table.TableSizeBytes)

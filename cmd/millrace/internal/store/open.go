@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 	"github.com/millrace-dev/millrace/journal/resolver"
@@ -88,7 +89,7 @@ func takeNames(ctx context.Context, client journal.Client, config *journal.Confi
 	name := config.Tables.Journal
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})
 	if err != nil {
-		if err = journal.Explain(err, name); errors.Is(err, journal.ErrAccess) {
+		if err = dynamo.Explain(err, name); errors.Is(err, journal.ErrAccess) {
 			return nil // opening tells whether it is this permission alone
 		}
 		return fmt.Errorf("describe table: %w", err)

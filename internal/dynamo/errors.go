@@ -1,0 +1,119 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Package journal has these errors under the same names.
+var (
+	ErrThrottled    = errors.New("throttled")
+	ErrTableMissing = errors.New("table or index missing")
+	ErrAccess       = errors.New("access to DynamoDB denied")
+)
+
+// MismatchError reports a table that was made with other settings. Package journal has it as DescriptorMismatchError.
+type MismatchError struct {
+	Table                string
+	Field, Stored, Given string
+}
+
+func (e *MismatchError) Error() string {
+	return fmt.Sprintf("table %q was made with %s %s, the config says %s: correct the config, or use another table",
+		e.Table, e.Field, e.Stored, e.Given)
+}
+
+// Explain adds the sentinel of an error of the SDK, such as [ErrTableMissing], which says what is wrong with the table. The
+// SDK's error stays in the chain.
+func Explain(err error, table string) error {
+	if err == nil {
+		return nil
+	}
+	var missing *types.ResourceNotFoundException
+	switch {
+	case errors.As(err, &missing), isIndexMissing(err):
+		return fmt.Errorf("%w: %q (journal.Create makes what is missing of a journal): %w", ErrTableMissing, table, err)
+	case IsAccess(err):
+		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
+	case IsThrottle(err):
+		return fmt.Errorf("%w: table %q: try again later, or give it more capacity: %w", ErrThrottled, table, err)
+	default:
+		return err
+	}
+}
+
+// isIndexMissing goes by DynamoDB's text: the error has no type or code of its own.
+func isIndexMissing(err error) bool {
+	return Code(err) == "ValidationException" && strings.Contains(err.Error(), "does not have the specified index")
+}
+
+// IsAccess reports whether credentials are missing or wrong, or lack a permission.
+func IsAccess(err error) bool {
+	switch Code(err) {
+	case "AccessDeniedException", "AccessDenied", "UnrecognizedClientException", "MissingAuthenticationTokenException",
+		"MissingAuthenticationToken", "InvalidSignatureException", "IncompleteSignatureException", "ExpiredTokenException",
+		"InvalidClientTokenId", "NotAuthorized", "OptInRequired", "UnauthorizedException":
+		return true
+	case "":
+		// The SDK has no type for credentials that cannot be had; its text is all there is.
+		return !IsContext(err) && IsUnsent(err) && strings.Contains(err.Error(), "get credentials")
+	}
+	return false
+}
+
+// IsDial reports whether no connection was made.
+func IsDial(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial"
+}
+
+// IsUnsent reports whether a request never left this process, so that it cannot have had an effect.
+func IsUnsent(err error) bool {
+	if IsDial(err) {
+		return true
+	}
+	var operation *smithy.OperationError
+	var send *smithyhttp.RequestSendError
+	var response *smithyhttp.ResponseError
+	return errors.As(err, &operation) && !errors.As(err, &send) && !errors.As(err, &response)
+}
+
+// IsThrottle reports whether DynamoDB refused for lack of capacity, or because of another transaction on the same item.
+func IsThrottle(err error) bool {
+	switch Code(err) {
+	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
+		"TooManyRequestsException", "LimitExceededException", "TransactionConflictException":
+		return true
+	}
+	var canceled *types.TransactionCanceledException
+	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
+		switch aws.ToString(r.Code) {
+		case "ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict":
+			return true
+		}
+		return false
+	})
+}
+
+// Code returns the code of an error that DynamoDB replied, and "" for any other error.
+func Code(err error) string {
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// IsContext reports whether an error is that of a context that ended.
+func IsContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,58 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// ExpiryClient is the part of a *dynamodb.Client that turns time to live on.
+type ExpiryClient interface {
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+}
+
+// EnsureExpiry turns time to live on for an attribute of a table, and does not wait until it is effective: DynamoDB takes
+// up to an hour to begin, and deletes expired items within days. It may be called again, and by several processes at once:
+// one of them gets a ValidationException, and describes the table again.
+//
+// Errors: [*MismatchError] if time to live is on for another attribute, [ErrTableMissing], [ErrAccess].
+func EnsureExpiry(ctx context.Context, client ExpiryClient, table, attribute string) error {
+	wait := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second)), 8), ctx)
+	return backoff.Retry(func() error {
+		out, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+		if err != nil {
+			return backoff.Permanent(Explain(err, table))
+		}
+		if d := out.TimeToLiveDescription; d != nil {
+			switch d.TimeToLiveStatus {
+			case types.TimeToLiveStatusEnabled, types.TimeToLiveStatusEnabling:
+				if stored := aws.ToString(d.AttributeName); stored != attribute {
+					return backoff.Permanent(&MismatchError{
+						Table: table, Field: "time to live on attribute", Stored: stored, Given: attribute,
+					})
+				}
+				return nil
+			case types.TimeToLiveStatusDisabling:
+				return errors.New("time to live is being disabled")
+			}
+		}
+		_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+			TableName:               &table,
+			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: &attribute, Enabled: aws.Bool(true)},
+		})
+		if err == nil {
+			return nil
+		}
+		if Code(err) == "ValidationException" || Code(err) == "ResourceInUseException" {
+			return err
+		}
+		return backoff.Permanent(Explain(err, table))
+	}, wait)
+}

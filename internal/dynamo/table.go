@@ -1,0 +1,115 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+)
+
+// TableClient is the part of a *dynamodb.Client that creates tables.
+type TableClient interface {
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+}
+
+// EnsureTable creates a table if it does not exist, waits until it and its indexes are active, and compares the keys of
+// one that exists.
+//
+// Errors: [*MismatchError], [ErrTableMissing] for an index that an existing table lacks, [ErrAccess].
+func EnsureTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
+	return ensureTable(ctx, client, table, true)
+}
+
+// VerifyTable is [EnsureTable] for a table that must exist.
+func VerifyTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
+	return ensureTable(ctx, client, table, false)
+}
+
+// ensureTable describes a table that it has created again, for DescribeTable is eventually consistent.
+func ensureTable(ctx context.Context, client TableClient, want *dynamodb.CreateTableInput, create bool) error {
+	wait := backoff.WithContext(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second),
+		backoff.WithMaxElapsedTime(10*time.Minute),
+	), ctx)
+	return backoff.Retry(func() error {
+		out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: want.TableName})
+		var missing *types.ResourceNotFoundException
+		if create && errors.As(err, &missing) {
+			_, err := client.CreateTable(ctx, want)
+			var exists *types.ResourceInUseException
+			if err != nil && !errors.As(err, &exists) {
+				return backoff.Permanent(Explain(err, *want.TableName))
+			}
+			return errors.New("table is not yet described")
+		}
+		if err != nil {
+			return backoff.Permanent(Explain(err, *want.TableName))
+		}
+		if err := compareTable(want, out.Table); err != nil {
+			return backoff.Permanent(err)
+		}
+		if status := out.Table.TableStatus; status != types.TableStatusActive && status != types.TableStatusUpdating {
+			return fmt.Errorf("table is %s", status)
+		}
+		for _, index := range out.Table.GlobalSecondaryIndexes {
+			if index.IndexStatus == types.IndexStatusCreating || index.IndexStatus == types.IndexStatusDeleting {
+				return fmt.Errorf("index %q is %s", *index.IndexName, index.IndexStatus)
+			}
+		}
+		return nil
+	}, wait)
+}
+
+func compareTable(want *dynamodb.CreateTableInput, got *types.TableDescription) error {
+	table := *want.TableName
+	given := keysText(want.KeySchema, want.AttributeDefinitions)
+	if stored := keysText(got.KeySchema, got.AttributeDefinitions); stored != given {
+		return &MismatchError{Table: table, Field: "keys", Stored: stored, Given: given}
+	}
+	for _, index := range want.GlobalSecondaryIndexes {
+		given := keysText(index.KeySchema, want.AttributeDefinitions)
+		i := slices.IndexFunc(got.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
+			return *g.IndexName == *index.IndexName
+		})
+		if i < 0 {
+			return fmt.Errorf("%w: table %q has no index %q: add it with keys %s and all attributes projected, while the table is in use",
+				ErrTableMissing, table, *index.IndexName, given)
+		}
+		g := got.GlobalSecondaryIndexes[i]
+		stored := keysText(g.KeySchema, got.AttributeDefinitions)
+		if g.Projection != nil && g.Projection.ProjectionType != types.ProjectionTypeAll && g.Projection.ProjectionType != index.Projection.ProjectionType {
+			stored += " projecting " + string(g.Projection.ProjectionType)
+			given += " projecting " + string(index.Projection.ProjectionType)
+		}
+		if stored != given {
+			return &MismatchError{Table: table, Field: fmt.Sprintf("index %q on", *index.IndexName), Stored: stored, Given: given}
+		}
+	}
+	return nil
+}
+
+// keysText gives keys with their types, such as "(pkey S, skey S)".
+func keysText(schema []types.KeySchemaElement, attributes []types.AttributeDefinition) string {
+	var hash, sort string
+	for _, k := range schema {
+		text := *k.AttributeName
+		for _, a := range attributes {
+			if *a.AttributeName == *k.AttributeName {
+				text += " " + string(a.AttributeType)
+			}
+		}
+		if k.KeyType == types.KeyTypeHash {
+			hash = text
+		} else {
+			sort = ", " + text
+		}
+	}
+	return "(" + hash + sort + ")"
+}
