@@ -36,21 +36,31 @@ golangci-lint = $(shell \
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# Those whose tests run on dynamotest or on DynamoDB Local, by the environment.
-ON_BOTH := ./journal/... ./repository/... ./publisher/... ./subscriber/... ./projection/... \
-	./process/... ./internal/checkpoint/... ./test/soak/... ./test/sqlsuite/... ./cmd/millrace/... ./examples/...
-
 # Watermill's TestReconnect reads a list while another goroutine of its own appends to it, so that one package is compiled without
 # the detector. Ours are not.
 RACE := -race -gcflags=github.com/ThreeDotsLabs/watermill/pubsub/tests=-race=false
 
-# Watermill's suite gives ten thousand messages a minute, so nothing else runs, or is compiled, beside it.
+# Watermill's suite publishes ten thousand messages within a minute, so nothing else runs, or is compiled,
+# beside it. Its short form publishes some hundred.
 SUITE := ./test/suite/...
 
-# Those that take longest begin first, so that they do not run alone at the end. DynamoDB Local keeps threads for each database that it has ever
-# had, and is too slow for the rest after some thousand tests, so that has one of its own.
-FIRST := ./test/cmd/sim/... ./dynamotest/internal/compare ./journal/... ./repository/...
-REST   = $(shell go list $(PACKAGES) | grep -vE '/(test/suite|test/cmd/sim|dynamotest/internal/compare|journal|repository)(/|$$)')
+# The store and the Pub/Sub: make test runs them on DynamoDB Local too.
+CORE := ./journal ./repository/... ./publisher/... ./subscriber/...
+
+# Their tests compare with DynamoDB Local, or kill processes that use it, and run on nothing else.
+ON_LOCAL := ./dynamotest/internal/compare ./dynamotest/internal/engine ./dynamotest/internal/expression \
+	./dynamotest/internal/value ./internal/dynamolocal/dynamolocaltest ./test/chaos
+
+# The simulation begins first, so that it does not run alone at the end.
+SIM := ./test/cmd/sim
+
+# The other packages that use a database: make test runs them on dynamotest, and make test-all on DynamoDB
+# Local.
+REST := ./journal/archive/... ./projection/... ./process/... ./internal/checkpoint/... ./test/soak/... \
+	./test/sqlsuite/... ./cmd/millrace/... ./examples/...
+
+# All but the suite and what needs DynamoDB Local.
+ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) ./test/interop/...),$(shell go list $(PACKAGES)))
 
 .PHONY: chromium
 chromium:
@@ -58,14 +68,22 @@ chromium:
 	echo "The tests of the examples' pages need Chromium: install it (Debian: apt-get install chromium). make test-short does without." >&2; exit 1
 
 # Two packages at a time: the emulator serves a few hundred to a thousand writes a second, and more packages
-# only make each other time out.
+# only make each other time out. The first run of a package has vetted it.
+LOCAL_TEST := go test $(RACE) -vet=off -p 2 -timeout $(TEST_TIMEOUT)
+
 .PHONY: test
-test: chromium $(EMULATOR) ## Run all tests with the race detector, on dynamotest and on DynamoDB Local
-	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) $(SUITE)
-	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) $(ON_BOTH)
-	$(EMULATOR) -- go test $(RACE) -timeout $(TEST_TIMEOUT) $(SUITE)
-	$(EMULATOR) -- go test $(RACE) -p 2 -timeout $(TEST_TIMEOUT) $(FIRST)
-	$(EMULATOR) -- go test $(RACE) -p 2 -timeout $(TEST_TIMEOUT) $(REST)
+test: chromium $(EMULATOR) ## Run the tests with the race detector: all on dynamotest, store and Pub/Sub also on DynamoDB Local (10 minutes)
+	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -short -timeout $(TEST_TIMEOUT) $(SUITE)
+	env -u MILLRACE_DYNAMODB_ENDPOINT go test $(RACE) -timeout $(TEST_TIMEOUT) $(ON_DYNAMOTEST)
+	$(EMULATOR) -- $(LOCAL_TEST) $(ON_LOCAL) $(CORE)
+
+.PHONY: test-all
+test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's whole suite, the other packages on DynamoDB Local, more worlds and comparisons (15 minutes)
+	$(EMULATOR) -- $(LOCAL_TEST) $(SUITE)
+	$(EMULATOR) -- $(LOCAL_TEST) $(REST)
+	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=30000
+	go test -vet=off -timeout $(TEST_TIMEOUT) -run TestWorlds $(SIM) -sim.all
+	$(MAKE) interop
 
 .PHONY: test-short
 test-short: ## Run the tests that need no DynamoDB Local, on dynamotest

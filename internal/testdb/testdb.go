@@ -8,7 +8,7 @@
 //	proxy := dynamotest.NewProxy(t, testdb.Client(t))
 //	client := proxy.Client(testdb.Once)
 //
-// So `go test ./...` needs nothing but Go and takes seconds, and `make test` runs the same tests on both. A test that
+// So `go test ./...` needs nothing but Go and takes seconds, and `make test-all` runs the same tests on both. A test that
 // is about one of the two asks for it: dynamotest.New or dynamolocaltest.Client.
 package testdb
 
