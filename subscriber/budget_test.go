@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -34,24 +35,28 @@ func notYet(t *testing.T, reserved <-chan error) {
 
 func TestReadersWaitForTheHandlers(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 100, lanes: 1}
-	require.NoError(t, b.reserve(t.Context(), 99, lanesBusy, trimNothing))
-	require.NoError(t, b.reserve(t.Context(), 10, lanesBusy, trimNothing))
-	reserved := reserving(t, b, lanesBusy, func() { assert.Fail(t, "the lanes have enough to do") })
-	notYet(t, reserved)
-	b.give(9)
-	notYet(t, reserved)
-	b.give(1)
-	require.NoError(t, <-reserved)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		b := &budget{size: 100, lanes: 1}
+		require.NoError(t, b.reserve(t.Context(), 99, lanesBusy, trimNothing))
+		require.NoError(t, b.reserve(t.Context(), 10, lanesBusy, trimNothing))
+		reserved := reserving(t, b, lanesBusy, func() { assert.Fail(t, "the lanes have enough to do") })
+		notYet(t, reserved)
+		b.give(9)
+		notYet(t, reserved)
+		b.give(1)
+		require.NoError(t, <-reserved)
+	})
 }
 
 func TestStreamsAreTrimmedWhileLanesAreFree(t *testing.T) {
 	t.Parallel()
-	b := &budget{size: 100, lanes: 1}
-	b.take(120)
-	reserved := reserving(t, b, lanesFree, func() { b.give(7) }) // again and again
-	require.NoError(t, <-reserved)
-	assert.Equal(t, 99+10, b.used)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		b := &budget{size: 100, lanes: 1}
+		b.take(120)
+		reserved := reserving(t, b, lanesFree, func() { b.give(7) }) // again and again
+		require.NoError(t, <-reserved)
+		assert.Equal(t, 99+10, b.used)
+	})
 }
 
 func TestWhoeverStopsWaitingReservesNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/readmodel"
 )
@@ -52,23 +53,25 @@ func (s slowHeads) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func
 
 func TestWhereExactLooksAreSlowAnEstimateTellsWhenOneIsDue(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
-	w.write("a", 0, 50)
-	m := w.open(w.config())
-	first, err := m.Serving(t.Context())
-	require.NoError(t, err)
-	w.begins(first, topic, false)
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.write("a", 0, 50)
+		m := w.open(w.config())
+		first, err := m.Serving(t.Context())
+		require.NoError(t, err)
+		w.begins(first, topic, false)
 
-	config := w.config()
-	config.Journal, err = journal.Open(t.Context(), slowHeads{w.client}, journal.Config{})
-	require.NoError(t, err)
-	var looks []time.Time
-	require.NoError(t, w.open(config).CatchUp(t.Context(), first, func(p readmodel.Progress) {
-		if looks = append(looks, time.Now()); len(looks) == 1 {
-			assert.EqualValues(t, 50, p.Left)
-			w.run(m) // and only then does anybody consume
-		}
-	}))
-	require.Len(t, looks, 2)
-	assert.Less(t, looks[1].Sub(looks[0]), 4*2*slow, "when the next one would have been due, four times as long as the heads of two shards took")
+		config := w.config()
+		config.Journal, err = journal.Open(t.Context(), slowHeads{w.client}, journal.Config{})
+		require.NoError(t, err)
+		var looks []time.Time
+		require.NoError(t, w.open(config).CatchUp(t.Context(), first, func(p readmodel.Progress) {
+			if looks = append(looks, time.Now()); len(looks) == 1 {
+				assert.EqualValues(t, 50, p.Left)
+				w.run(m) // and only then does anybody consume
+			}
+		}))
+		require.Len(t, looks, 2)
+		assert.Less(t, looks[1].Sub(looks[0]), 4*2*slow, "when the next one would have been due, four times as long as the heads of two shards took")
+	})
 }

@@ -15,48 +15,50 @@ import (
 
 func TestAPausedGroupDoesNothingUntilItIsResumed(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 4)
-	var got handled
-	got.consume(t, s.quick(), nil)
-	got.consume(t, s.quick(), nil)
-	s.write(t, "x", 0, 2)
-	eventually(t, "the events were handled", func() bool { return got.count() == 2 })
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 4)
+		var got handled
+		got.consume(t, s.quick(), nil)
+		got.consume(t, s.quick(), nil)
+		s.write(t, "x", 0, 2)
+		eventually(t, "the events were handled", func() bool { return got.count() == 2 })
 
-	require.NoError(t, s.Pause(t.Context(), group, topic))
-	require.NoError(t, s.Pause(t.Context(), group, topic), "it is paused already")
-	require.NoError(t, s.WaitIdle(t.Context(), group, topic))
-	g, err := s.Get(t.Context(), group, topic)
-	require.NoError(t, err)
-	assert.True(t, g.Paused)
-	assert.Len(t, g.Free(), 4)
-	assert.Len(t, g.Members, 2, "they stand by")
-
-	s.write(t, "x", 2, 1)
-	s.write(t, "y", 0, 1)
-	got.consume(t, s.quick(), nil)
-	beats := map[uint64]uint64{}
-	eventually(t, "all members have looked several times since", func() bool {
+		require.NoError(t, s.Pause(t.Context(), group, topic))
+		require.NoError(t, s.Pause(t.Context(), group, topic), "it is paused already")
+		require.NoError(t, s.WaitIdle(t.Context(), group, topic))
 		g, err := s.Get(t.Context(), group, topic)
-		if err != nil {
-			return false
-		}
-		looked := 0
-		for _, m := range g.Members {
-			if _, seen := beats[m.Number]; !seen {
-				beats[m.Number] = m.Beat
-			}
-			if m.Beat >= beats[m.Number]+2 {
-				looked++
-			}
-		}
-		return looked == 3
-	})
-	assert.Equal(t, 2, got.count(), "nothing came")
+		require.NoError(t, err)
+		assert.True(t, g.Paused)
+		assert.Len(t, g.Free(), 4)
+		assert.Len(t, g.Members, 2, "they stand by")
 
-	require.NoError(t, s.Resume(t.Context(), group, topic))
-	eventually(t, "it goes on", func() bool { return got.count() == 4 })
-	assert.Equal(t, expect("x", 1, 3), got.of("x"))
-	assert.Equal(t, expect("y", 1, 1), got.of("y"))
+		s.write(t, "x", 2, 1)
+		s.write(t, "y", 0, 1)
+		got.consume(t, s.quick(), nil)
+		beats := map[uint64]uint64{}
+		eventually(t, "all members have looked several times since", func() bool {
+			g, err := s.Get(t.Context(), group, topic)
+			if err != nil {
+				return false
+			}
+			looked := 0
+			for _, m := range g.Members {
+				if _, seen := beats[m.Number]; !seen {
+					beats[m.Number] = m.Beat
+				}
+				if m.Beat >= beats[m.Number]+2 {
+					looked++
+				}
+			}
+			return looked == 3
+		})
+		assert.Equal(t, 2, got.count(), "nothing came")
+
+		require.NoError(t, s.Resume(t.Context(), group, topic))
+		eventually(t, "it goes on", func() bool { return got.count() == 4 })
+		assert.Equal(t, expect("x", 1, 3), got.of("x"))
+		assert.Equal(t, expect("y", 1, 1), got.of("y"))
+	})
 }
 
 func TestAPauseLetsHandlersFinish(t *testing.T) {
