@@ -28,7 +28,7 @@ func TestDefinitionTellsItsTypeEventsAndIDs(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, aggregate.ID{Type: "account", Value: "7"}, id)
 	_, err = Accounts.ID("")
-	assert.ErrorIs(t, err, aggregate.ErrInvalidID)
+	assert.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 }
 
 func TestDefinitionCannotBeChangedThroughWhatItReturns(t *testing.T) {
@@ -108,7 +108,7 @@ func TestUnknownEventTypesAreNamedWithTheKnownOnes(t *testing.T) {
 	_, decoding := Accounts.Decode("account.closed.v1", []byte(`{}`))
 	_, encoding := Accounts.Encode(panics{})
 	for err, name := range map[error]string{decoding: "account.closed.v1", encoding: "account.panics.v1"} {
-		require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
+		require.ErrorAs(t, err, new(*aggregate.UnknownEventError))
 		var unknown *aggregate.UnknownEventError
 		require.ErrorAs(t, err, &unknown)
 		assert.Equal(t, "account", unknown.AggregateType)
@@ -140,7 +140,7 @@ func TestMalformedPayloadsAreErrors(t *testing.T) {
 			t.Parallel()
 
 			event, err := Accounts.Decode("account.deposited.v1", []byte(payload))
-			require.ErrorIs(t, err, aggregate.ErrMalformedEvent)
+			require.ErrorAs(t, err, new(*aggregate.MalformedEventError))
 			assert.Nil(t, event, "no half-decoded event")
 			var malformed *aggregate.MalformedEventError
 			require.ErrorAs(t, err, &malformed)
@@ -181,7 +181,7 @@ func TestEventsThatCannotBeStoredAreErrors(t *testing.T) {
 			t.Parallel()
 
 			encoded, err := test.definition.Encode(test.event)
-			require.ErrorIs(t, err, aggregate.ErrUnencodableEvent)
+			require.ErrorAs(t, err, new(*aggregate.UnencodableEventError))
 			assert.ErrorContains(t, err, test.says)
 			assert.ErrorContains(t, err, `aggregate type "account"`)
 			assert.Zero(t, encoded)
@@ -232,7 +232,7 @@ func TestFaultyDefinitionsSayWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 
-			require.ErrorIs(t, test.err, aggregate.ErrInvalidDefinition)
+			require.ErrorAs(t, test.err, new(*aggregate.DefinitionError))
 			var faulty *aggregate.DefinitionError
 			require.ErrorAs(t, test.err, &faulty)
 			for _, part := range test.says {
@@ -257,11 +257,11 @@ func TestZeroDefinitionFailsWithoutPanic(t *testing.T) {
 
 	var none aggregate.Definition[Account]
 	_, err := none.Encode(Deposited{1})
-	require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
+	require.ErrorAs(t, err, new(*aggregate.UnknownEventError))
 	_, err = none.Decode("account.deposited.v1", nil)
-	require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
+	require.ErrorAs(t, err, new(*aggregate.UnknownEventError))
 	_, err = none.ID("7")
-	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	assert.Empty(t, none.Type())
 	assert.Empty(t, none.EventTypes())
 	assert.NotNil(t, none.Codec())
@@ -293,7 +293,7 @@ func FuzzDecodeGivesAnEventOrAnError(f *testing.F) {
 		require.Equal(t, before, payload, "the payload belongs to the caller")
 		if err != nil {
 			require.Nil(t, event)
-			require.True(t, errors.Is(err, aggregate.ErrUnknownEvent) || errors.Is(err, aggregate.ErrMalformedEvent), "%v", err)
+			require.True(t, errors.As(err, new(*aggregate.UnknownEventError)) || errors.As(err, new(*aggregate.MalformedEventError)), "%v", err)
 			return
 		}
 		require.Equal(t, name, event.EventType())

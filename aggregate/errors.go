@@ -6,34 +6,15 @@ import (
 	"strings"
 )
 
-// Sentinels for errors.Is. The typed errors of this package say more; get them with errors.As.
-var (
-	// ErrInvalidID is the sentinel of [*InvalidIDError].
-	ErrInvalidID = errors.New("invalid aggregate id")
-	// ErrInvalidDefinition is the sentinel of [*DefinitionError].
-	ErrInvalidDefinition = errors.New("invalid aggregate definition")
-	// ErrUnknownEvent is the sentinel of [*UnknownEventError].
-	ErrUnknownEvent = errors.New("unknown event type")
-	// ErrMalformedEvent is the sentinel of [*MalformedEventError].
-	ErrMalformedEvent = errors.New("malformed event")
-	// ErrUnencodableEvent is the sentinel of [*UnencodableEventError].
-	ErrUnencodableEvent = errors.New("unencodable event")
-	// ErrUpcast is the sentinel of [*UpcastError].
-	ErrUpcast = errors.New("upcast failed")
-)
-
-// InvalidIDError says why an id cannot name an aggregate, and what to do about it.
+// InvalidIDError reports that an id cannot name an aggregate. Reason says why, and what to do about it.
 type InvalidIDError struct {
 	ID     ID
 	Reason string
 }
 
 func (e *InvalidIDError) Error() string {
-	return fmt.Sprintf("%v (type %s, value %s): %s", ErrInvalidID, quote(e.ID.Type), quote(e.ID.Value), e.Reason)
+	return fmt.Sprintf("invalid aggregate id (type %s, value %s): %s", quote(e.ID.Type), quote(e.ID.Value), e.Reason)
 }
-
-// Is makes errors.Is(err, ErrInvalidID) true.
-func (e *InvalidIDError) Is(target error) bool { return target == ErrInvalidID }
 
 // DefinitionError lists everything that is wrong with a definition, each with its remedy.
 type DefinitionError struct {
@@ -42,13 +23,10 @@ type DefinitionError struct {
 }
 
 func (e *DefinitionError) Error() string {
-	return fmt.Sprintf("%v %s: %s", ErrInvalidDefinition, quote(e.AggregateType), strings.Join(e.Problems, "; "))
+	return fmt.Sprintf("invalid aggregate definition %s: %s", quote(e.AggregateType), strings.Join(e.Problems, "; "))
 }
 
-// Is makes errors.Is(err, ErrInvalidDefinition) true.
-func (e *DefinitionError) Is(target error) bool { return target == ErrInvalidDefinition }
-
-// UnknownEventError says that a definition has no event type of that name.
+// UnknownEventError reports that a definition has no event type of that name.
 type UnknownEventError struct {
 	AggregateType string
 	EventType     string
@@ -60,14 +38,11 @@ func (e *UnknownEventError) Error() string {
 	if len(e.Known) > 0 {
 		known = strings.Join(e.Known, ", ")
 	}
-	return fmt.Sprintf("%v %s of aggregate type %s (known: %s): add the event's Go type to aggregate.Define, or an upcaster "+
-		"for its name, and keep it there for as long as such events are stored", ErrUnknownEvent, quote(e.EventType), quote(e.AggregateType), known)
+	return fmt.Sprintf("unknown event type %s of aggregate type %s (known: %s): add the event's Go type to aggregate.Define, or an upcaster "+
+		"for its name, and keep it there for as long as such events are stored", quote(e.EventType), quote(e.AggregateType), known)
 }
 
-// Is makes errors.Is(err, ErrUnknownEvent) true.
-func (e *UnknownEventError) Is(target error) bool { return target == ErrUnknownEvent }
-
-// MalformedEventError says that a stored payload is not what its event type promises. Err is the codec's error.
+// MalformedEventError reports that a stored payload does not have the form of its event type. Err is the error of the codec.
 type MalformedEventError struct {
 	AggregateType string
 	EventType     string
@@ -75,16 +50,13 @@ type MalformedEventError struct {
 }
 
 func (e *MalformedEventError) Error() string {
-	return fmt.Sprintf("%v %s of aggregate type %s: decode payload: %v", ErrMalformedEvent, quote(e.EventType), quote(e.AggregateType), e.Err)
+	return fmt.Sprintf("malformed event %s of aggregate type %s: decode payload: %v", quote(e.EventType), quote(e.AggregateType), e.Err)
 }
 
 func (e *MalformedEventError) Unwrap() error { return e.Err }
 
-// Is makes errors.Is(err, ErrMalformedEvent) true.
-func (e *MalformedEventError) Is(target error) bool { return target == ErrMalformedEvent }
-
-// UnencodableEventError says that an event cannot be stored: it is nil, its Go type is not the one the
-// definition has under its name, or the codec failed. Err tells which.
+// UnencodableEventError reports that an event cannot be stored: it is nil, its Go type is not the one that the
+// definition has under its name, or the codec failed. Err says which.
 type UnencodableEventError struct {
 	AggregateType string
 	EventType     string // empty for a nil event
@@ -92,17 +64,14 @@ type UnencodableEventError struct {
 }
 
 func (e *UnencodableEventError) Error() string {
-	return fmt.Sprintf("%v %s of aggregate type %s: %v", ErrUnencodableEvent, quote(e.EventType), quote(e.AggregateType), e.Err)
+	return fmt.Sprintf("unencodable event %s of aggregate type %s: %v", quote(e.EventType), quote(e.AggregateType), e.Err)
 }
 
 func (e *UnencodableEventError) Unwrap() error { return e.Err }
 
-// Is makes errors.Is(err, ErrUnencodableEvent) true.
-func (e *UnencodableEventError) Is(target error) bool { return target == ErrUnencodableEvent }
-
-// UpcastError says that a stored event could not be turned into the events that stand for it today. Err is a
-// [*MalformedEventError] if its payload cannot be decoded, the error that the upcaster's function returned, or
-// that of [Definition.Decode] on what the upcasters gave.
+// UpcastError reports that a stored event could not be turned into the events that stand for it today. Err is a
+// [*MalformedEventError] if its payload cannot be decoded, the error of the upcaster's function, or
+// that of [Definition.Decode] for what the upcasters returned.
 type UpcastError struct {
 	AggregateType string
 	EventType     string // as stored
@@ -119,14 +88,11 @@ func (e *UpcastError) Error() string {
 	if errors.Is(e.Err, errNotUpcast) {
 		remedy = ""
 	}
-	return fmt.Sprintf("%v for event type %s of aggregate type %s%s: %v%s",
-		ErrUpcast, quote(e.EventType), quote(e.AggregateType), at, e.Err, remedy)
+	return fmt.Sprintf("upcast failed for event type %s of aggregate type %s%s: %v%s",
+		quote(e.EventType), quote(e.AggregateType), at, e.Err, remedy)
 }
 
 func (e *UpcastError) Unwrap() error { return e.Err }
-
-// Is makes errors.Is(err, ErrUpcast) true.
-func (e *UpcastError) Is(target error) bool { return target == ErrUpcast }
 
 // errNotUpcast is about the caller, who has the wrong method.
 var errNotUpcast = errors.New("Decode was asked: use Replay, or Upcast and then Decode for each event that it gives")

@@ -139,9 +139,9 @@ func TestWithUpcastersLeavesTheDefinitionAsItWas(t *testing.T) {
 	_ = first.WithUpcasters(aggregate.Drop(""))
 
 	var state Account
-	assert.ErrorIs(t, Accounts.Replay(&state, "account.audited.v0", nil), aggregate.ErrUnknownEvent)
+	assert.ErrorAs(t, Accounts.Replay(&state, "account.audited.v0", nil), new(*aggregate.UnknownEventError))
 	assert.NoError(t, first.Replay(&state, "account.audited.v0", nil))
-	assert.ErrorIs(t, first.Replay(&state, "account.viewed.v0", nil), aggregate.ErrUnknownEvent)
+	assert.ErrorAs(t, first.Replay(&state, "account.viewed.v0", nil), new(*aggregate.UnknownEventError))
 	assert.NoError(t, second.Replay(&state, "account.audited.v0", nil))
 	assert.NoError(t, second.Replay(&state, "account.viewed.v0", nil))
 	assert.NoError(t, first.Validate())
@@ -170,14 +170,14 @@ func TestAFailedUpcastNamesTheStoredEventAndLeavesTheState(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		eventType, payload string
-		is                 error
+		is                 any
 		says               string
 	}{
 		"the function's error":             {"account.transferred.v0", `{"Fee":-1}`, errNegativeFee, "the fee is negative"},
-		"a malformed payload":              {"account.deposited.v0b", `{"Halves":"?"}`, aggregate.ErrMalformedEvent, "of type int"},
+		"a malformed payload":              {"account.deposited.v0b", `{"Halves":"?"}`, new(*aggregate.MalformedEventError), "of type int"},
 		"further on":                       {"account.batch.v0", `[1e9]`, nil, "cannot unmarshal number 1e9"},
-		"an event nobody knows":            {"to-unknown", `{}`, aggregate.ErrUnknownEvent, `"unknown"`},
-		"an event that is malformed":       {"to-malformed", `{}`, aggregate.ErrMalformedEvent, "invalid character"},
+		"an event nobody knows":            {"to-unknown", `{}`, new(*aggregate.UnknownEventError), `"unknown"`},
+		"an event that is malformed":       {"to-malformed", `{}`, new(*aggregate.MalformedEventError), "invalid character"},
 		"a circle nobody declared":         {"around", `{}`, nil, `in a circle ("around" -> "and-around" -> "around")`},
 		"a nil event":                      {"to-nil", `{}`, nil, "event 2 that it gives is nil"},
 		"a nil interface":                  {"to-nil-interface", `{}`, nil, "event 1 that it gives is nil"},
@@ -188,9 +188,11 @@ func TestAFailedUpcastNamesTheStoredEventAndLeavesTheState(t *testing.T) {
 
 			state := Account{Balance: 7}
 			err := accounts.Replay(&state, test.eventType, []byte(test.payload))
-			require.ErrorIs(t, err, aggregate.ErrUpcast)
-			if test.is != nil {
-				require.ErrorIs(t, err, test.is)
+			require.ErrorAs(t, err, new(*aggregate.UpcastError))
+			if sentinel, ok := test.is.(error); ok {
+				require.ErrorIs(t, err, sentinel)
+			} else if test.is != nil {
+				require.ErrorAs(t, err, test.is)
 			}
 			var failed *aggregate.UpcastError
 			require.ErrorAs(t, err, &failed)
@@ -239,7 +241,7 @@ func TestEventsThatWouldComeBackAsOthersAreNotStored(t *testing.T) {
 	accounts := Accounts.WithUpcasters(aggregate.Rename("account.deposited.v1", "account.withdrawn.v1"))
 
 	_, err := accounts.Encode(Deposited{1})
-	require.ErrorIs(t, err, aggregate.ErrUnencodableEvent)
+	require.ErrorAs(t, err, new(*aggregate.UnencodableEventError))
 	assert.ErrorContains(t, err, "an upcaster turns stored events of this name into others")
 }
 
@@ -247,7 +249,7 @@ func TestDecodeSendsTheReaderOfAnOldEventToReplay(t *testing.T) {
 	t.Parallel()
 
 	event, err := evolved.Decode("account.deposited.v0", []byte(`{"Cents":500}`))
-	require.ErrorIs(t, err, aggregate.ErrUpcast)
+	require.ErrorAs(t, err, new(*aggregate.UpcastError))
 	assert.ErrorContains(t, err, "use Replay")
 	assert.NotContains(t, err.Error(), "correct the upcaster")
 	assert.Nil(t, event)
@@ -304,7 +306,7 @@ func TestFaultyUpcastersSayWhatToDo(t *testing.T) {
 
 			accounts := Accounts.WithUpcasters(test.upcasters...)
 			err := accounts.Validate()
-			require.ErrorIs(t, err, aggregate.ErrInvalidDefinition)
+			require.ErrorAs(t, err, new(*aggregate.DefinitionError))
 			for _, part := range test.says {
 				assert.ErrorContains(t, err, part)
 			}
@@ -329,7 +331,7 @@ func TestAZeroDefinitionWithUpcastersFailsWithoutPanic(t *testing.T) {
 	none := aggregate.Definition[Account]{}.WithUpcasters(aggregate.Drop("old"))
 	require.ErrorContains(t, none.Validate(), "zero Definition")
 	require.NoError(t, none.Replay(new(Account), "old", nil))
-	require.ErrorIs(t, none.Replay(new(Account), "new", nil), aggregate.ErrUnknownEvent)
+	require.ErrorAs(t, none.Replay(new(Account), "new", nil), new(*aggregate.UnknownEventError))
 }
 
 func FuzzReplayAppliesAllOrNothing(f *testing.F) {
@@ -348,8 +350,8 @@ func FuzzReplayAppliesAllOrNothing(f *testing.F) {
 		require.Equal(t, before, string(payload), "the payload belongs to the caller")
 		if err != nil {
 			require.Equal(t, Account{Balance: 7}, first)
-			require.True(t, errors.Is(err, aggregate.ErrUnknownEvent) || errors.Is(err, aggregate.ErrMalformedEvent) ||
-				errors.Is(err, aggregate.ErrUpcast), "%v", err)
+			require.True(t, errors.As(err, new(*aggregate.UnknownEventError)) || errors.As(err, new(*aggregate.MalformedEventError)) ||
+				errors.As(err, new(*aggregate.UpcastError)), "%v", err)
 			return
 		}
 		require.NoError(t, evolved.Replay(&second, name, payload))

@@ -65,7 +65,7 @@ func ExampleDecision() {
 
 func ExampleDefinition_Validate() {
 	err := aggregate.Define[Account]("account", Deposited{}, &Deposited{}).Validate()
-	fmt.Println(errors.Is(err, aggregate.ErrInvalidDefinition))
+	fmt.Println(errors.As(err, new(*aggregate.DefinitionError)))
 	fmt.Println(err)
 
 	// Output:

@@ -50,7 +50,7 @@ func TestIDThatCannotBeAKeyIsRefused(t *testing.T) {
 			t.Parallel()
 
 			id, err := aggregate.NewID(test.aggregateType, test.value)
-			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 			var invalid *aggregate.InvalidIDError
 			require.ErrorAs(t, err, &invalid)
 			assert.Equal(t, aggregate.ID{Type: test.aggregateType, Value: test.value}, invalid.ID)
@@ -72,7 +72,7 @@ func TestIDMayFillTheSortKeyExactly(t *testing.T) {
 	assert.Len(t, id.String()+"-18446744073709551615", 1024, "DynamoDB's limit of a sort key")
 
 	_, err = aggregate.NewID("account", longest+"x")
-	assert.ErrorIs(t, err, aggregate.ErrInvalidID)
+	assert.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 }
 
 func FuzzIDIsRefusedOrFitsASortKey(f *testing.F) {
@@ -82,7 +82,7 @@ func FuzzIDIsRefusedOrFitsASortKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, aggregateType, value string) {
 		id, err := aggregate.NewID(aggregateType, value)
 		if err != nil {
-			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 			require.NotEmpty(t, err.Error())
 			return
 		}

@@ -30,7 +30,7 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 // The error's fields are all that it needs, so another process can ask too. A commit whose events have since been
 // removed by [Journal.Truncate] or [Journal.Delete] is found only by its command id.
 //
-// Errors: [ErrInvalidCommit], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the context's.
+// Errors: [ErrInvalidCommit], [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, the context's.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	return j.engine.Resolve(ctx, unknown)
 }

@@ -72,11 +72,11 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 			want   any
 			texts  []string
 		}{
-			"no aggregate type": {eventlog.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the type is empty"}},
-			"no id":             {eventlog.Commit{Aggregate: user(""), Events: events(1, 1)}, aggregate.ErrInvalidID, []string{"the value is empty"}},
+			"no aggregate type": {eventlog.Commit{Aggregate: aggregate.ID{Value: "1"}, Events: events(1, 1)}, new(*aggregate.InvalidIDError), []string{"the type is empty"}},
+			"no id":             {eventlog.Commit{Aggregate: user(""), Events: events(1, 1)}, new(*aggregate.InvalidIDError), []string{"the value is empty"}},
 			"an id too long": {
 				eventlog.Commit{Aggregate: user(strings.Repeat("x", 1_000)), Events: events(1, 1)},
-				aggregate.ErrInvalidID,
+				new(*aggregate.InvalidIDError),
 				[]string{"make 1013 bytes, the limit is 1003", "shorten the value by 10"},
 			},
 			"no events": {eventlog.Commit{Aggregate: user("1")}, journal.ErrInvalidCommit, []string{"user-account-1"}},

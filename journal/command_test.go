@@ -399,7 +399,7 @@ func TestACommandIDThatCannotBeStoredIsRefused(t *testing.T) {
 		_, _, err := s.Command(t.Context(), user("1"), "")
 		require.ErrorIs(t, err, journal.ErrInvalidCommit)
 		_, _, err = s.Command(t.Context(), user(""), "c")
-		require.ErrorIs(t, err, aggregate.ErrInvalidID)
+		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	})
 }
 

@@ -110,9 +110,9 @@ func TestEventsOfAnInvalidIDAreAnError(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
 	_, err := read(t, s.Log, user(""), 1, 2)
-	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	_, err = s.Head(t.Context(), user(""))
-	assert.ErrorIs(t, err, aggregate.ErrInvalidID)
+	assert.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 }
 
 func TestAMissingEventIsAnErrorWithItsKeys(t *testing.T) {

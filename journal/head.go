@@ -47,7 +47,7 @@ type Head struct {
 // aggregate is given too. Who wants the version alone takes [Journal.Version], which needs no key either.
 //
 // Errors: [ErrNotFound], [*CorruptItemError], [*EncodingError], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled],
-// [ErrAccess], aggregate.ErrInvalidID.
+// [ErrAccess], *aggregate.InvalidIDError.
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.engine.Head(ctx, id)
 }

@@ -30,7 +30,7 @@ type HeadsQuery struct {
 // everything in it, states included, as DynamoDB bills items whole. An aggregate that is made meanwhile may show or not.
 //
 // It ends with the first error: [*CorruptItemError], whose Aggregate, if it is told, is the After with which to go on,
-// [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's, aggregate.ErrInvalidID for After.
+// [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's, *aggregate.InvalidIDError for After.
 func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return j.engine.Heads(ctx, q)
 }

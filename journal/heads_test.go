@@ -204,7 +204,7 @@ func TestHeadsRefusesAnAfterThatItCannotGoOnBehind(t *testing.T) {
 		n := 0
 		for _, err := range s.Heads(t.Context(), q) {
 			n++
-			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 		}
 		assert.Equal(t, 1, n)
 	}

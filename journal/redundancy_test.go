@@ -212,7 +212,7 @@ func TestTheHeadIsNeverRemovedAsASnapshot(t *testing.T) {
 	s := setup(t, journal.Config{})
 	snap(t, s.Log, user("1"), 0, eventlog.Redundancy{Keep: 1})
 	require.ErrorContains(t, s.RemoveSnapshots(t.Context(), user("1"), []uint64{1, 0}), "0 is the head")
-	require.ErrorIs(t, s.RemoveSnapshots(t.Context(), user(""), []uint64{1}), aggregate.ErrInvalidID)
+	require.ErrorAs(t, s.RemoveSnapshots(t.Context(), user(""), []uint64{1}), new(*aggregate.InvalidIDError))
 	s.requireListed(t, user("1"), []uint64{1}, []uint64{1})
 	require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), nil))
 }

@@ -156,7 +156,7 @@ func TestEventsThatNoSnapshotStandsForAreNotTruncated(t *testing.T) {
 		assert.Equal(t, numbersFrom(4, 5), s.numbers(t, with))
 
 		require.ErrorIs(t, s.Truncate(t.Context(), user("nobody"), 2, journal.Removal{}), journal.ErrNotFound)
-		require.ErrorIs(t, s.Truncate(t.Context(), user(""), 2, journal.Removal{}), aggregate.ErrInvalidID)
+		require.ErrorAs(t, s.Truncate(t.Context(), user(""), 2, journal.Removal{}), new(*aggregate.InvalidIDError))
 		require.NoError(t, s.Delete(t.Context(), with, 5, journal.Removal{}))
 		require.ErrorAs(t, s.Truncate(t.Context(), with, 2, journal.Removal{}), new(*journal.DeletedError))
 	})
@@ -253,7 +253,7 @@ func TestDeleteOfAnotherVersionIsAConflictAndRemovesNothing(t *testing.T) {
 		assert.ElementsMatch(t, before, s.scan(t, s.Config().Tables.Snapshot))
 		assert.Equal(t, numbersFrom(1, 3), s.numbers(t, id))
 		require.ErrorIs(t, s.Delete(t.Context(), user("nobody"), 0, journal.Removal{}), journal.ErrNotFound)
-		require.ErrorIs(t, s.Delete(t.Context(), user(""), 0, journal.Removal{}), aggregate.ErrInvalidID)
+		require.ErrorAs(t, s.Delete(t.Context(), user(""), 0, journal.Removal{}), new(*aggregate.InvalidIDError))
 	})
 }
 

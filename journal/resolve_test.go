@@ -46,7 +46,7 @@ func TestAnOutcomeThatLacksWhatFindsItsCommitIsRefusedAndNotAskedFor(t *testing.
 	}
 	for name, id := range map[string]aggregate.ID{"no id": {}, "half an id": {Type: "user"}} {
 		written, err := j.Resolve(t.Context(), &journal.OutcomeUnknownError{ID: id, First: 1, CommitID: "c"})
-		require.ErrorIs(t, err, aggregate.ErrInvalidID, name)
+		require.ErrorAs(t, err, new(*aggregate.InvalidIDError), name)
 		assert.False(t, written, name)
 	}
 	assert.Empty(t, client.calls)

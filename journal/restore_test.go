@@ -255,7 +255,7 @@ func TestARestorationThatCannotBeIsRefused(t *testing.T) {
 		r    eventlog.Restoration
 		want any
 	}{
-		"no aggregate":           {eventlog.Restoration{}, aggregate.ErrInvalidID},
+		"no aggregate":           {eventlog.Restoration{}, new(*aggregate.InvalidIDError)},
 		"no events":              {restoration(x, 4, nil), journal.ErrInvalidCommit},
 		"nothing at all":         {eventlog.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrInvalidCommit},
 		"too many":               {restoration(x, 0, old(x, 1, 100)), new(*journal.TooLargeError)},

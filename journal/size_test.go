@@ -64,7 +64,7 @@ func TestEventSizeRefusesWhatAppendWouldRefuse(t *testing.T) {
 		event storage.Event
 		want  any
 	}{
-		"no aggregate id":           {aggregate.ID{Type: "order"}, storage.Event{}, aggregate.ErrInvalidID},
+		"no aggregate id":           {aggregate.ID{Type: "order"}, storage.Event{}, new(*aggregate.InvalidIDError)},
 		"over 400 KB":               {id, storage.Event{Payload: make([]byte, storage.MaxItemBytes)}, new(*TooLargeError)},
 		"metadata that is not text": {id, storage.Event{Metadata: aggregate.Metadata{"k": "\xff"}}, ErrInvalidCommit},
 		"type that is not text":     {id, storage.Event{Type: "\xff"}, ErrInvalidCommit},

@@ -22,7 +22,7 @@ import (
 //
 // An event that cannot be read is yielded as a nil Record with a [*CorruptItemError], an [*EncodingError] or an
 // [*EventTypeError]; the next ones follow it. Any other error ends the sequence: [ErrTableMissing], [ErrThrottled],
-// [ErrAccess], aggregate.ErrInvalidID, the context's.
+// [ErrAccess], *aggregate.InvalidIDError, the context's.
 func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		if err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate(); err != nil {

@@ -39,7 +39,7 @@ type Removal struct {
 // It costs one write unit for each KB of each event and as much in each index, and one read unit for each 4 KB. When it
 // ends with an error, or with its process, call it again: it goes on with what is left.
 //
-// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [*DeletedError], aggregate.ErrInvalidID, [*CorruptItemError] of the
+// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [*DeletedError], *aggregate.InvalidIDError, [*CorruptItemError] of the
 // head, [*ConfigError] for a [Removal].After without time to live, and [ErrConflict] if other writers move the head again
 // and again; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
@@ -100,7 +100,7 @@ func (j *engine) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 // For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a tombstone already is no
 // error: what is left of it is removed.
 //
-// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID, [*CorruptItemError] of the head and
+// Errors: with nothing removed [ErrConflict], [ErrNotFound], *aggregate.InvalidIDError, [*CorruptItemError] of the head and
 // [*ConfigError] for a [Removal].After without time to live; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess],
 // the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {

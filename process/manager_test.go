@@ -211,7 +211,7 @@ func TestDefinitionsWithFaultsAreRefused(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := process.New(w.j, w.client, process.Define(aggregate.Define[Saga]("saga")), process.Config{})
-	require.ErrorIs(t, err, aggregate.ErrInvalidDefinition)
+	require.ErrorAs(t, err, new(*aggregate.DefinitionError))
 	_, err = process.New(w.j, w.client, definition, process.Config{Publisher: w})
 	require.ErrorAs(t, err, new(*process.ConfigError))
 	_, err = process.New(w.j, nil, definition, process.Config{})

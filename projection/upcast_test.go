@@ -114,7 +114,7 @@ func TestAnEventThatCannotBeUpcastWaits(t *testing.T) {
 		failed <- err
 		return err
 	})
-	require.ErrorIs(t, <-failed, aggregate.ErrUpcast)
+	require.ErrorAs(t, <-failed, new(*aggregate.UpcastError))
 	require.ErrorIs(t, <-failed, assert.AnError, "again")
 	require.NoError(t, sub.Close())
 	assert.Zero(t, w.total("x"))

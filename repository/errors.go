@@ -7,27 +7,18 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Sentinels for errors.Is. Most errors are those of the packages journal and aggregate.
-var (
-	// ErrInvalidConfig is the sentinel of [*ConfigError].
-	ErrInvalidConfig = errors.New("invalid repository config")
-	// ErrNilDecision: Execute was given no decision. Nothing was written.
-	ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
-	// ErrNoSuchEvent is the sentinel of [*NoSuchEventError].
-	ErrNoSuchEvent = errors.New("no such event")
-	// ErrUnencodableState is the sentinel of [*UnencodableStateError].
-	ErrUnencodableState = errors.New("unencodable state")
-)
+// ErrNilDecision: Execute was given no decision. Nothing was written. Most other errors are those of the packages journal and
+// aggregate.
+var ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
 
-// ConfigError is an [ErrInvalidConfig].
+// ConfigError reports a setting that cannot work.
 type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string {
 	return fmt.Sprintf("repository config: %s %s", e.Field, e.Reason)
 }
-func (e *ConfigError) Is(target error) bool { return target == ErrInvalidConfig }
 
-// EventError says which stored event cannot be applied, so that its aggregate cannot be loaded. Err is an
+// EventError reports a stored event that cannot be applied, so that its aggregate cannot be loaded. Err is an
 // [*aggregate.UnknownEventError], an [*aggregate.MalformedEventError] or an [*aggregate.UpcastError]. Nothing was
 // written.
 type EventError struct {
@@ -39,7 +30,7 @@ type EventError struct {
 func (e *EventError) Error() string { return fmt.Sprintf("event %d of %s: %v", e.Number, e.ID, e.Err) }
 func (e *EventError) Unwrap() error { return e.Err }
 
-// NoSuchEventError is an [ErrNoSuchEvent]: the aggregate has only Version events.
+// NoSuchEventError reports that the aggregate has only Version events.
 type NoSuchEventError struct {
 	ID              aggregate.ID
 	Number, Version uint64
@@ -48,9 +39,8 @@ type NoSuchEventError struct {
 func (e *NoSuchEventError) Error() string {
 	return fmt.Sprintf("%s has no event %d yet, its last is %d", e.ID, e.Number, e.Version)
 }
-func (e *NoSuchEventError) Is(target error) bool { return target == ErrNoSuchEvent }
 
-// AttemptsError says that other writers were faster each time, [Config.MaxAttempts] times. Nothing was
+// AttemptsError reports that other writers were faster each time, [Config.MaxAttempts] times. Nothing was
 // written. Err is the last [*journal.ConflictError].
 type AttemptsError struct {
 	ID       aggregate.ID
@@ -64,7 +54,7 @@ func (e *AttemptsError) Error() string {
 }
 func (e *AttemptsError) Unwrap() error { return e.Err }
 
-// UnencodableStateError is an [ErrUnencodableState]: a state with maps, slices, pointers or interfaces could
+// UnencodableStateError reports that a state with maps, slices, pointers or interfaces could
 // not be copied, since the snapshot codec fails to encode it or to decode what it has encoded. Nothing was
 // written.
 type UnencodableStateError struct {
@@ -77,5 +67,4 @@ func (e *UnencodableStateError) Error() string {
 	return fmt.Sprintf("copy the state of %s at version %d, nothing written: %v: give the state only what its codec can hold",
 		e.ID, e.Version, e.Err)
 }
-func (e *UnencodableStateError) Unwrap() error        { return e.Err }
-func (e *UnencodableStateError) Is(target error) bool { return target == ErrUnencodableState }
+func (e *UnencodableStateError) Unwrap() error { return e.Err }

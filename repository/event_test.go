@@ -56,11 +56,11 @@ func TestAnEventThatEventPayloadRefusesOrSpoilsIsNotWritten(t *testing.T) {
 	repo := s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo) ([]byte, error) { return nil, refused }})
 	_, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.ErrorIs(t, err, refused)
-	require.ErrorIs(t, err, aggregate.ErrUnencodableEvent)
+	require.ErrorAs(t, err, new(*aggregate.UnencodableEventError))
 
 	repo = s.accounts(t, repository.Config{EventPayload: func(repository.EventInfo) ([]byte, error) { return []byte("spoilt"), nil }})
 	_, err = repo.Execute(t.Context(), "42", Deposit(1))
-	require.ErrorIs(t, err, aggregate.ErrMalformedEvent)
+	require.ErrorAs(t, err, new(*aggregate.MalformedEventError))
 
 	_, err = repo.Load(t.Context(), "42")
 	assert.ErrorIs(t, err, journal.ErrNotFound)

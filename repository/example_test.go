@@ -175,7 +175,7 @@ func ExampleUnknownEvents() {
 			return
 		}
 		account, err := accounts.Load(ctx, "42")
-		fmt.Println(errors.Is(err, aggregate.ErrUnknownEvent), account.State, account.Version, account.Partial())
+		fmt.Println(errors.As(err, new(*aggregate.UnknownEventError)), account.State, account.Version, account.Partial())
 	}
 
 	// Output:

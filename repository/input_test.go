@@ -22,19 +22,19 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		journal    *journal.Journal
 		definition aggregate.Definition[Account]
 		config     repository.Config
-		is         error
+		is         any
 		text       string
 	}{
-		"no journal":            {nil, Accounts, repository.Config{}, repository.ErrInvalidConfig, "journal.Open"},
-		"no definition":         {j, aggregate.Definition[Account]{}, repository.Config{}, aggregate.ErrInvalidDefinition, "aggregate.Define"},
-		"faulty definition":     {j, aggregate.Define[Account]("", Deposited{}), repository.Config{}, aggregate.ErrInvalidDefinition, "type is empty"},
-		"unknown UnknownEvents": {j, Accounts, repository.Config{UnknownEvents: 2}, repository.ErrInvalidConfig, "UnknownEvents is 2: use FailOnUnknown or SkipUnknown"},
-		"negative attempts":     {j, Accounts, repository.Config{MaxAttempts: -1}, repository.ErrInvalidConfig, "MaxAttempts is negative"},
+		"no journal":            {nil, Accounts, repository.Config{}, new(*repository.ConfigError), "journal.Open"},
+		"no definition":         {j, aggregate.Definition[Account]{}, repository.Config{}, new(*aggregate.DefinitionError), "aggregate.Define"},
+		"faulty definition":     {j, aggregate.Define[Account]("", Deposited{}), repository.Config{}, new(*aggregate.DefinitionError), "type is empty"},
+		"unknown UnknownEvents": {j, Accounts, repository.Config{UnknownEvents: 2}, new(*repository.ConfigError), "UnknownEvents is 2: use FailOnUnknown or SkipUnknown"},
+		"negative attempts":     {j, Accounts, repository.Config{MaxAttempts: -1}, new(*repository.ConfigError), "MaxAttempts is negative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			repo, err := repository.New(test.journal, test.definition, test.config)
-			require.ErrorIs(t, err, test.is)
+			requireKind(t, err, test.is)
 			assert.ErrorContains(t, err, test.text)
 			assert.Nil(t, repo)
 		})
@@ -50,17 +50,17 @@ func TestIDsThatCannotBeKeysAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := repo.Load(t.Context(), id)
-			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 			_, err = repo.Execute(t.Context(), id, Deposit(1))
-			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 			_, err = repo.NewAggregate(id)
-			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 			_, err = repo.Save(t.Context(), repository.Aggregate[Account]{ID: account(id)}, Events{Deposited{1}})
-			require.ErrorIs(t, err, aggregate.ErrInvalidID)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 		})
 	}
 	_, err := repo.Save(t.Context(), repository.Aggregate[Account]{ID: basket("42")}, Events{Deposited{1}})
-	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	assert.ErrorContains(t, err, `for aggregates of type "account"`)
 	assert.Empty(t, s.calls.Calls())
 }
@@ -92,31 +92,24 @@ func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
 	long := Noted{strings.Repeat("x", 400<<10)}
 	for name, test := range map[string]struct {
 		events aggregate.Events[Account]
-		is     error // nil for a *journal.TooLargeError
+		is     any
 		text   string
 	}{
-		"nil":          {aggregate.Events[Account]{Deposited{1}, nil}, aggregate.ErrUnencodableEvent, "event 2 of the commit"},
-		"nil pointer":  {aggregate.Events[Account]{(*Deposited)(nil)}, aggregate.ErrUnencodableEvent, "event 1 of the commit"},
-		"a pointer":    {aggregate.Events[Account]{&Deposited{1}}, aggregate.ErrUnencodableEvent, "*repository_test.Deposited"},
-		"undefined":    {aggregate.Events[Account]{Undefined{}}, aggregate.ErrUnknownEvent, "account.undefined.v1"},
-		"unreadable":   {aggregate.Events[Account]{Unreadable{}}, aggregate.ErrMalformedEvent, "could not be read back"},
-		"not UTF-8":    {aggregate.Events[Account]{Noted{"\xff"}}, aggregate.ErrUnencodableEvent, "UTF-8"},
-		"one too many": {deposits(100), nil, "100 events"},
-		"too large":    {aggregate.Events[Account]{long}, nil, "account-42"},
+		"nil":          {aggregate.Events[Account]{Deposited{1}, nil}, new(*aggregate.UnencodableEventError), "event 2 of the commit"},
+		"nil pointer":  {aggregate.Events[Account]{(*Deposited)(nil)}, new(*aggregate.UnencodableEventError), "event 1 of the commit"},
+		"a pointer":    {aggregate.Events[Account]{&Deposited{1}}, new(*aggregate.UnencodableEventError), "*repository_test.Deposited"},
+		"undefined":    {aggregate.Events[Account]{Undefined{}}, new(*aggregate.UnknownEventError), "account.undefined.v1"},
+		"unreadable":   {aggregate.Events[Account]{Unreadable{}}, new(*aggregate.MalformedEventError), "could not be read back"},
+		"not UTF-8":    {aggregate.Events[Account]{Noted{"\xff"}}, new(*aggregate.UnencodableEventError), "UTF-8"},
+		"one too many": {deposits(100), new(*journal.TooLargeError), "100 events"},
+		"too large":    {aggregate.Events[Account]{long}, new(*journal.TooLargeError), "account-42"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused := func(err error) {
-				if test.is == nil {
-					require.ErrorAs(t, err, new(*journal.TooLargeError))
-				} else {
-					require.ErrorIs(t, err, test.is)
-				}
-			}
 			_, err := repo.Execute(t.Context(), "42", always(test.events...))
-			refused(err)
+			requireKind(t, err, test.is)
 			assert.ErrorContains(t, err, test.text)
 			same, err := repo.Save(t.Context(), a, test.events)
-			refused(err)
+			requireKind(t, err, test.is)
 			assert.ErrorContains(t, err, test.text)
 			assert.Equal(t, a, same)
 		})
@@ -176,10 +169,10 @@ func TestAStateThatCannotBeCopiedIsAnErrorAndNothingIsWritten(t *testing.T) {
 	var unencodable *repository.UnencodableStateError
 	_, err = repo.Execute(t.Context(), "42", always[Ratio](Measured{1, 1}))
 	require.ErrorAs(t, err, &unencodable)
-	require.ErrorIs(t, err, repository.ErrUnencodableState)
+	require.ErrorAs(t, err, new(*repository.UnencodableStateError))
 	assert.Equal(t, a.ID, unencodable.ID)
 	_, err = repo.Save(t.Context(), a, aggregate.Events[Ratio]{Measured{1, 1}})
-	require.ErrorIs(t, err, repository.ErrUnencodableState)
+	require.ErrorAs(t, err, new(*repository.UnencodableStateError))
 	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
 
 	a, err = repo.Load(t.Context(), "42")

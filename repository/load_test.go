@@ -194,10 +194,10 @@ func TestLoadNamesTheEventItCannotApply(t *testing.T) {
 	for name, test := range map[string]struct {
 		definition aggregate.Definition[Account]
 		number     uint64
-		is         error
+		is         any
 	}{
-		"unknown":   {aggregate.Define[Account]("account", Deposited{}), 2, aggregate.ErrUnknownEvent},
-		"malformed": {Accounts.WithCodec(refusing{aggregate.JSON}), 1, aggregate.ErrMalformedEvent},
+		"unknown":   {aggregate.Define[Account]("account", Deposited{}), 2, new(*aggregate.UnknownEventError)},
+		"malformed": {Accounts.WithCodec(refusing{aggregate.JSON}), 1, new(*aggregate.MalformedEventError)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +206,7 @@ func TestLoadNamesTheEventItCannotApply(t *testing.T) {
 			require.ErrorAs(t, err, &event)
 			assert.Equal(t, account("42"), event.ID)
 			assert.Equal(t, test.number, event.Number)
-			assert.ErrorIs(t, err, test.is)
+			requireKind(t, err, test.is)
 			assert.ErrorContains(t, err, "of account-42")
 			assert.Zero(t, a)
 		})
@@ -226,7 +226,7 @@ func TestLoadAsksForTheTypeOfAnEventThatHasNone(t *testing.T) {
 	s.peerWrites(t, account("42"), 2, `{"Amount":5}`, `{}`)
 
 	_, err = s.accounts(t, repository.Config{}).Load(t.Context(), "42")
-	require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
+	require.ErrorAs(t, err, new(*aggregate.UnknownEventError))
 
 	a, err := s.typing(t, func(r *journal.Record) (string, error) {
 		assert.EqualValues(t, 2, r.Number, "events that have a type need no other")

@@ -207,6 +207,27 @@ func TestAStateThatTheCallerChangedIsNeverStored(t *testing.T) {
 	}
 }
 
+// LoadAt leaves nothing in the cache.
+func TestAStateThatTheCallerChangedDoesNotGetIntoTheCache(t *testing.T) {
+	t.Parallel()
+	for how, ruin := range ruins {
+		repo := setup(t).baskets(t, repository.Config{Cache: 10})
+		code := "X"
+		for _, event := range []aggregate.Event[Basket]{Added{"pen", 1}, &Labelled{[]string{"a"}}, CouponGiven{&code}} {
+			_, err := repo.Execute(t.Context(), "42", always(event))
+			require.NoError(t, err)
+		}
+		a, err := repo.LoadAt(t.Context(), "42", 3)
+		require.NoError(t, err)
+		ruin(&a)
+		_, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"pen", 1}})
+		require.NoError(t, err)
+		loaded, err := repo.Load(t.Context(), "42")
+		require.NoError(t, err)
+		assert.Equal(t, Basket{Items: map[string]int{"pen": 2}, Labels: []string{"a"}, Coupon: &code}, loaded.State, how)
+	}
+}
+
 func TestASaveReadsOnlyWhatItCannotKnow(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

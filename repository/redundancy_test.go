@@ -162,7 +162,7 @@ func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 			}
 			_, err := repo.LoadAt(t.Context(), "42", uint64(len(balances)))
 			var missing *repository.NoSuchEventError
-			require.ErrorIs(t, err, repository.ErrNoSuchEvent)
+			require.ErrorAs(t, err, new(*repository.NoSuchEventError))
 			require.ErrorAs(t, err, &missing)
 			assert.EqualValues(t, len(balances)-1, missing.Version)
 		})

@@ -85,7 +85,7 @@ func TestTruncateKeepsTheEventsThatThisRepositoryWouldReplay(t *testing.T) {
 func TestIDsThatCannotBeKeysAreNotRemoved(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
-	require.ErrorIs(t, repo.Delete(t.Context(), "", 0, journal.Removal{}), aggregate.ErrInvalidID)
-	require.ErrorIs(t, repo.Truncate(t.Context(), "", 1, journal.Removal{}), aggregate.ErrInvalidID)
+	require.ErrorAs(t, repo.Delete(t.Context(), "", 0, journal.Removal{}), new(*aggregate.InvalidIDError))
+	require.ErrorAs(t, repo.Truncate(t.Context(), "", 1, journal.Removal{}), new(*aggregate.InvalidIDError))
 	require.ErrorIs(t, repo.Truncate(t.Context(), "none", 1, journal.Removal{}), journal.ErrNotFound)
 }

@@ -345,3 +345,13 @@ func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
 		require.NoError(t, err)
 	}
 }
+
+// requireKind asserts that an error is a sentinel, or of a type: kind is an error, or a pointer to a variable of an error's type.
+func requireKind(t *testing.T, err error, kind any, about ...any) {
+	t.Helper()
+	if sentinel, ok := kind.(error); ok {
+		require.ErrorIs(t, err, sentinel, about...)
+	} else {
+		require.ErrorAs(t, err, kind, about...)
+	}
+}

@@ -39,7 +39,7 @@ func TestAnUnknownEventFailsTheLoad(t *testing.T) {
 	require.NoError(t, err)
 
 	a, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
-	require.ErrorIs(t, err, aggregate.ErrUnknownEvent)
+	require.ErrorAs(t, err, new(*aggregate.UnknownEventError))
 	var failed *repository.EventError
 	require.ErrorAs(t, err, &failed)
 	assert.EqualValues(t, 2, failed.Number)
@@ -185,17 +185,17 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 		stored     eventlog.Event
 		definition aggregate.Definition[Account]
 		eventType  func(*journal.Record) (string, error)
-		is         error
+		is         any
 	}{
-		"malformed":                              {eventlog.Event{Type: "account.deposited.v1", Payload: []byte("?")}, Accounts, nil, aggregate.ErrMalformedEvent},
-		"an upcaster that gives an unknown type": {eventlog.Event{Type: "account.old.v0", Payload: []byte("{}")}, broken, nil, aggregate.ErrUpcast},
-		"no type":                                {eventlog.Event{Type: "-", Payload: []byte("{}")}, Accounts, nil, aggregate.ErrUnknownEvent},
+		"malformed":                              {eventlog.Event{Type: "account.deposited.v1", Payload: []byte("?")}, Accounts, nil, new(*aggregate.MalformedEventError)},
+		"an upcaster that gives an unknown type": {eventlog.Event{Type: "account.old.v0", Payload: []byte("{}")}, broken, nil, new(*aggregate.UpcastError)},
+		"no type":                                {eventlog.Event{Type: "-", Payload: []byte("{}")}, Accounts, nil, new(*aggregate.UnknownEventError)},
 		"a type that cannot be told": {
 			eventlog.Event{Type: "-", Payload: []byte("{}")},
 			Accounts,
 			func(*journal.Record) (string, error) {
 				return "", &aggregate.UnknownEventError{EventType: "told by EventType"}
-			}, aggregate.ErrUnknownEvent,
+			}, new(*aggregate.UnknownEventError),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -211,7 +211,7 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 				require.NoError(t, err)
 			}
 			_, err = repo.Load(t.Context(), name)
-			require.ErrorIs(t, err, test.is)
+			requireKind(t, err, test.is)
 			assert.ErrorContains(t, err, "event 2 of "+a.ID.String())
 		})
 	}
@@ -264,7 +264,7 @@ func TestAFailedUpcastFailsTheLoadWithTheEventsPlace(t *testing.T) {
 
 	_, err = newRepository(t, s, evolved, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
 	require.ErrorIs(t, err, refused)
-	require.ErrorIs(t, err, aggregate.ErrUpcast)
+	require.ErrorAs(t, err, new(*aggregate.UpcastError))
 	var failed *repository.EventError
 	require.ErrorAs(t, err, &failed)
 	assert.EqualValues(t, 2, failed.Number)

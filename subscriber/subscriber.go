@@ -65,7 +65,7 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 // when ctx ends or the Subscriber is closed. Several subscriptions of one group to one topic, in one process
 // or many, are members: they share the logical shards, and take over those of a member that closes or crashes.
 //
-// Errors: [ErrEmptyTopic], aggregate.ErrInvalidID for a topic that can be no aggregate type, [*ConfigError] for that of the subscriber's own
+// Errors: [ErrEmptyTopic], *aggregate.InvalidIDError for a topic that can be no aggregate type, [*ConfigError] for that of the subscriber's own
 // poison queue, [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if sub.isClosed() {

@@ -628,7 +628,7 @@ func TestBadInputIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, subscriber.ErrEmptyTopic)
 	require.ErrorIs(t, sub.SubscribeInitialize(""), subscriber.ErrEmptyTopic)
 	_, err = sub.Subscribe(t.Context(), strings.Repeat("t", 2000))
-	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 
 	_, err = client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: ptr("checkpoint")})
 	require.NoError(t, err)

@@ -168,7 +168,7 @@ func TestWhatNoCommitCanComeOfHasNoSpan(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	_, err := w.accounts.Execute(t.Context(), "", events(Deposited{1}))
-	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	_, err = w.accounts.Execute(t.Context(), "42", nil)
 	require.ErrorIs(t, err, repository.ErrNilDecision)
 

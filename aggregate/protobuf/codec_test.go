@@ -114,7 +114,7 @@ func TestBytesThatAreNotTheMessageAreErrors(t *testing.T) {
 			t.Parallel()
 
 			event, err := Accounts.Decode("account.deposited.v2", data)
-			require.ErrorIs(t, err, aggregate.ErrMalformedEvent)
+			require.ErrorAs(t, err, new(*aggregate.MalformedEventError))
 			assert.Nil(t, event)
 			assert.Error(t, protobuf.Codec{}.Unmarshal(data, &bankpb.Deposited{}))
 		})
@@ -167,7 +167,7 @@ func TestTextThatIsNotUTF8IsNotWritten(t *testing.T) {
 	t.Parallel()
 
 	_, err := Accounts.Encode(deposited(5, "\xff"))
-	assert.ErrorIs(t, err, aggregate.ErrUnencodableEvent)
+	assert.ErrorAs(t, err, new(*aggregate.UnencodableEventError))
 }
 
 type (

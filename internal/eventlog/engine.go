@@ -19,7 +19,7 @@ type Engine interface {
 	// reply is lost, under the same commit id, until Config.RetryBudget or the context ends. It never writes it twice.
 	//
 	// Nothing was written when the error is ErrConflict, *DeletedError, *DuplicateCommandError, *WriteRefusedError,
-	// *TooLargeError, ErrInvalidCommit, *EncodingError, ErrKeyDestroyed, *ConfigError, aggregate.ErrInvalidID,
+	// *TooLargeError, ErrInvalidCommit, *EncodingError, ErrKeyDestroyed, *ConfigError, *aggregate.InvalidIDError,
 	// ErrThrottled, ErrTableMissing, ErrAccess or *CorruptItemError, nor when it is only the context's.
 	// ErrOutcomeUnknown leaves it open, also when the context ended during a request: see Journal.Resolve.
 	Append(ctx context.Context, c Commit) (Receipt, error)
@@ -34,7 +34,7 @@ type Engine interface {
 	// ErrOutcomeUnknown, which Journal.Resolve cannot answer here, since each event keeps the commit id that it had.
 	//
 	// Nothing was written when the error is ErrConflict, *DeletedError, ErrInvalidCommit, *TooLargeError, *ConfigError,
-	// aggregate.ErrInvalidID, ErrThrottled, ErrTableMissing, ErrAccess or *CorruptItemError.
+	// *aggregate.InvalidIDError, ErrThrottled, ErrTableMissing, ErrAccess or *CorruptItemError.
 	Restore(ctx context.Context, r Restoration) (Receipt, error)
 
 	// EventSize returns the most bytes that an event takes of [MaxItemBytes] and [MaxEventsBytes], wherever in the
@@ -42,13 +42,13 @@ type Engine interface {
 	// transactions knows beforehand. It does not encode: the payload counts in plain, with the most that
 	// Config.Encodings may add; so it also refuses an event over 400 KB that Append would take after compression.
 	//
-	// Errors: *TooLargeError, ErrInvalidCommit, aggregate.ErrInvalidID.
+	// Errors: *TooLargeError, ErrInvalidCommit, *aggregate.InvalidIDError.
 	EventSize(id aggregate.ID, e Event) (int, error)
 
 	// Command reads the guard that a commit with a CommandID left, with one strongly consistent read of one unit. It
 	// returns false where the aggregate has no such command, or one that Config.CommandRetention no longer keeps.
 	//
-	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, aggregate.ErrInvalidID, the
+	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, *aggregate.InvalidIDError, the
 	// context's.
 	Command(ctx context.Context, id aggregate.ID, commandID string) (Command, bool, error)
 
@@ -88,7 +88,7 @@ type Engine interface {
 	// be called again.
 	//
 	// After an error, the next commit with a [Redundancy] deletes what is left. Errors: ErrThrottled, ErrTableMissing,
-	// ErrAccess, aggregate.ErrInvalidID, the context's, and one for number 0, which is the head.
+	// ErrAccess, *aggregate.InvalidIDError, the context's, and one for number 0, which is the head.
 	RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error
 
 	// NumberAt returns the number of the last event of an aggregate that had occurred at a time, 0 if there was none. It
@@ -117,7 +117,7 @@ type Engine interface {
 	// Head and events are separate reads, so a commit or a removal that is under way can show in part: a fault counts
 	// only if another inspection, a little later, finds it again.
 	//
-	// Errors: ErrTableMissing, ErrThrottled, ErrAccess, aggregate.ErrInvalidID, the context's.
+	// Errors: ErrTableMissing, ErrThrottled, ErrAccess, *aggregate.InvalidIDError, the context's.
 	Inspect(ctx context.Context, id aggregate.ID, each func(*journal.Record)) (Inspection, error)
 
 	// Strays yields what the journal table holds and no reader finds: events whose aggregate has no head, or has its

@@ -46,7 +46,7 @@ type ExportOptions struct {
 // deleted while it was read.
 //
 // Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an aggregate that is not there,
-// ErrCorruptItem and aggregate.ErrInvalidID unless Unreadable leaves the aggregate out, ErrTruncated, ErrThrottled,
+// ErrCorruptItem and *aggregate.InvalidIDError unless Unreadable leaves the aggregate out, ErrTruncated, ErrThrottled,
 // ErrTableMissing, ErrAccess, the context's.
 func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
 	from := o.From
@@ -203,7 +203,7 @@ func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (me
 		return true, head
 	}
 	switch _, err := x.journal.Head(ctx, head.Aggregate); {
-	case errors.Is(err, journal.ErrNotFound), errors.Is(err, aggregate.ErrInvalidID):
+	case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*aggregate.InvalidIDError)):
 		return true, head
 	case err == nil, errors.As(err, new(*journal.CorruptItemError)):
 		return false, nil // its aggregate is met at its own place, from which alone an export can go on
@@ -319,7 +319,7 @@ func (x *exporter) write(page exported) error {
 // leaveOut writes that there is nothing of an aggregate, if that is possible and wanted.
 func (x *exporter) leaveOut(page exported) error {
 	unreadable := errors.As(page.err, new(*journal.CorruptItemError)) ||
-		errors.Is(page.err, aggregate.ErrInvalidID) && page.id != (aggregate.ID{}) // else it is about ExportOptions.From
+		errors.As(page.err, new(*aggregate.InvalidIDError)) && page.id != (aggregate.ID{}) // else it is about ExportOptions.From
 	if page.begun || !unreadable || x.unreadable == nil {
 		return page.err
 	}

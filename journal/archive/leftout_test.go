@@ -203,7 +203,7 @@ func TestAnAggregateWhoseIDIsTooLongIsLeftOut(t *testing.T) {
 
 	exported, why := from.exportWithout(t, id)
 
-	require.ErrorIs(t, why[0], aggregate.ErrInvalidID)
+	require.ErrorAs(t, why[0], new(*aggregate.InvalidIDError))
 	done := to.imports(t, exported)
 	assert.EqualValues(t, 1, done.LeftOut)
 	assert.EqualValues(t, 1, done.Aggregates)
@@ -260,7 +260,7 @@ func TestWhatConcernsTheRunIsNotAskedAbout(t *testing.T) {
 	})
 	position := archive.Position{Offset: 1, After: aggregate.ID{Type: "account"}}
 	_, err := archive.Export(t.Context(), from.Journal, &bytes.Buffer{}, archive.ExportOptions{From: position, Unreadable: neverAsked(t)})
-	require.ErrorIs(t, err, aggregate.ErrInvalidID)
+	require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
 	_, err = archive.Export(t.Context(), from.Journal, &bytes.Buffer{}, archive.ExportOptions{
 		Only: archive.Selection{Aggregate: account("2")}, Unreadable: neverAsked(t),
 	})

@@ -172,7 +172,7 @@ func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 // Destroy puts a tombstone in the place of the key, in one round trip and for one write unit, also where there is no
 // key yet. For how long the key still works elsewhere see [Config.CacheLifetime].
 //
-// Errors: [journal.ErrThrottled], [journal.ErrAccess], [journal.ErrTableMissing], aggregate.ErrInvalidID.
+// Errors: [journal.ErrThrottled], [journal.ErrAccess], [journal.ErrTableMissing], *aggregate.InvalidIDError.
 func (k *Keys) Destroy(ctx context.Context, id aggregate.ID) error {
 	if err := id.Validate(); err != nil {
 		return err

@@ -91,7 +91,7 @@ func TestAnAggregateWithoutAKeyGetsNoneOnceItIsDestroyed(t *testing.T) {
 	require.NoError(t, s.keys.Destroy(t.Context(), customer("1")))
 	_, err := s.keys.EnsureKey(t.Context(), customer("1"))
 	assert.ErrorIs(t, err, journal.ErrKeyDestroyed)
-	assert.ErrorIs(t, s.keys.Destroy(t.Context(), aggregate.ID{Type: "customer"}), aggregate.ErrInvalidID)
+	assert.ErrorAs(t, s.keys.Destroy(t.Context(), aggregate.ID{Type: "customer"}), new(*aggregate.InvalidIDError))
 }
 
 func TestAggregatesWhoseIDsReadTheSameHaveKeysOfTheirOwn(t *testing.T) {

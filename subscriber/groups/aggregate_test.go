@@ -79,7 +79,7 @@ func TestAnEditThatCannotBeDoneDisturbsNobody(t *testing.T) {
 	require.ErrorIs(t, s.Skip(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
 	require.ErrorIs(t, s.Unpark(t.Context(), group, account("x")), groups.ErrNotParked)
 	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, account("x"), 5), groups.ErrNoSuchEvent)
-	require.ErrorIs(t, s.ResetAggregate(t.Context(), group, aggregate.ID{}, 5), aggregate.ErrInvalidID)
+	require.ErrorAs(t, s.ResetAggregate(t.Context(), group, aggregate.ID{}, 5), new(*aggregate.InvalidIDError))
 
 	g, err := s.Get(t.Context(), group, topic)
 	require.NoError(t, err)

@@ -100,7 +100,7 @@ func TestAReaderWaitsForAGroupThatIsNotThereYet(t *testing.T) {
 func TestToWaitForWhatCannotBeFails(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	require.ErrorIs(t, s.WaitApplied(t.Context(), group, aggregate.ID{Type: topic}, 1), aggregate.ErrInvalidID)
+	require.ErrorAs(t, s.WaitApplied(t.Context(), group, aggregate.ID{Type: topic}, 1), new(*aggregate.InvalidIDError))
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, s.WaitApplied(ended, group, account("a"), 1), context.Canceled)

@@ -204,7 +204,7 @@ func TestARecordOfASkippedEventIsForgotten(t *testing.T) {
 	assert.EqualValues(t, 2, applied, "nothing comes again")
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, account("x"), 1), groups.ErrNotSkipped)
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, account("nobody"), 1), groups.ErrNotSkipped)
-	require.ErrorIs(t, s.ForgetSkipped(t.Context(), group, aggregate.ID{}, 1), aggregate.ErrInvalidID)
+	require.ErrorAs(t, s.ForgetSkipped(t.Context(), group, aggregate.ID{}, 1), new(*aggregate.InvalidIDError))
 	require.ErrorIs(t, s.ForgetSkipped(t.Context(), "nobody", account("x"), 1), groups.ErrNoGroup)
 	for _, err := range s.Skipped(t.Context(), "nobody", topic) {
 		require.ErrorIs(t, err, groups.ErrNoGroup)

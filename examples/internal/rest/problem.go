@@ -53,7 +53,7 @@ func explain(err error) (status int, detail string) {
 		return http.StatusRequestEntityTooLarge, err.Error()
 	case errors.Is(err, ErrSlowBody):
 		return http.StatusRequestTimeout, ErrSlowBody.Error() + ", send it again"
-	case errors.As(err, &request), errors.Is(err, aggregate.ErrInvalidID):
+	case errors.As(err, &request), errors.As(err, new(*aggregate.InvalidIDError)):
 		return http.StatusBadRequest, err.Error()
 	case errors.Is(err, journal.ErrConflict):
 		return http.StatusConflict, "others are changing the same all the time, try again"
