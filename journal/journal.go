@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -37,6 +38,7 @@ type Journal struct{ engine *engine }
 type engine struct {
 	client   Client
 	config   Config
+	rowNames *rows.Names
 	watchers *watchers
 	raw      bool // see Raw
 }
@@ -79,7 +81,7 @@ func newEngine(client Client, config Config) (*engine, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	return &engine{client: client, config: config, watchers: &watchers{}}, nil
+	return &engine{client: client, config: config, rowNames: config.rowNames(), watchers: &watchers{}}, nil
 }
 
 // Shards is the number of logical shards of each aggregate type.

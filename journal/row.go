@@ -5,102 +5,70 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// eventRow is an event's item with its attributes at hand. Those of another type than they should have, and those of others,
-// are in other.
-type eventRow struct {
-	partition, sort, aggregate, number, occurredAt string
-	eventID, eventType, commitID, encoding         string
-	payload                                        types.AttributeValueMemberB
-	hasPayload                                     bool
-	metadata                                       *types.AttributeValueMemberM
-	other                                          item
-}
-
-// item is the row as the SDK would have read it.
-func (e *eventRows) item(r *eventRow) item {
-	if r.partition == "" {
-		return r.other // read by another client, or nothing that recordOf accepts
+// rowNames are the names of the attributes that rows have fields for.
+func (c *Config) rowNames() *rows.Names {
+	a := c.Attributes
+	return &rows.Names{
+		Partition: a.PartitionKey, Sort: a.SortKey, Aggregate: a.AggregateID, Number: a.SequenceNumber, OccurredAt: a.OccurredAt,
+		EventID: attrEventID, EventType: attrEventType, CommitID: attrCommitID, Encoding: attrEncoding,
+		Payload: a.Payload, Metadata: attrMetadata,
 	}
-	it := make(item, 12)
-	for name, value := range map[string]string{
-		e.attributes.PartitionKey: r.partition, e.attributes.SortKey: r.sort, e.attributes.AggregateID: r.aggregate,
-		attrEventID: r.eventID, attrEventType: r.eventType, attrCommitID: r.commitID, attrEncoding: r.encoding,
-	} {
-		if value != "" {
-			it[name] = stringValue(value)
-		}
-	}
-	for name, value := range map[string]string{e.attributes.SequenceNumber: r.number, e.attributes.OccurredAt: r.occurredAt} {
-		if value != "" {
-			it[name] = &types.AttributeValueMemberN{Value: value}
-		}
-	}
-	if r.hasPayload {
-		it[e.attributes.Payload] = &r.payload
-	}
-	if r.metadata != nil {
-		it[attrMetadata] = r.metadata
-	}
-	for name, value := range r.other {
-		it[name] = value
-	}
-	return it
 }
 
 // dropPayload makes the payload empty where it was not asked for, as a record without one is corrupt.
-func (e *eventRows) dropPayload(r *eventRow) {
-	r.hasPayload, r.payload.Value = true, []byte{}
-	if r.other != nil {
-		r.other[e.attributes.Payload] = &r.payload
+func (j *engine) dropPayload(r *rows.Row) {
+	r.HasPayload, r.Payload = true, []byte{}
+	if r.Other != nil {
+		r.Other[j.rowNames.Payload] = binaryValue(nil)
 	}
 }
 
 // recordOfRow is recordOf, faster for a row that is as this package writes them. What is wrong with the others is for
 // recordOf to say.
-func (j *engine) recordOfRow(e *eventRows, r *eventRow) (*Record, error) {
-	if r.eventID != "" && r.hasPayload {
-		if record, ok := r.record(); ok {
+func (j *engine) recordOfRow(r *rows.Row) (*Record, error) {
+	if r.EventID != "" && r.HasPayload {
+		if record, ok := recordOfOwn(r); ok {
 			return record, nil
 		}
 	}
-	return j.recordOf(e.item(r))
+	return j.recordOf(j.rowNames.Item(r))
 }
 
-func (r *eventRow) record() (*Record, bool) {
-	aggregateType, ok := typeOfShardKey(r.partition)
-	if !ok || r.other != nil {
+// recordOfOwn reads a row that this package wrote. It returns false for any other row.
+func recordOfOwn(r *rows.Row) (*Record, bool) {
+	aggregateType, ok := typeOfShardKey(r.Partition)
+	if !ok || r.Other != nil {
 		return nil, false
 	}
-	value, ok := strings.CutPrefix(r.aggregate, aggregateType)
-	if !ok || len(value) < 2 || value[0] != '-' || r.number == "" || r.number[0] == '0' {
+	value, ok := strings.CutPrefix(r.Aggregate, aggregateType)
+	if !ok || len(value) < 2 || value[0] != '-' || r.Number == "" || r.Number[0] == '0' {
 		return nil, false
 	}
 	// The sort key is "{aggregate}-{number}".
-	if n := len(r.aggregate); len(r.sort) != n+1+len(r.number) || r.sort[:n] != r.aggregate || r.sort[n] != '-' || r.sort[n+1:] != r.number {
+	if n := len(r.Aggregate); len(r.Sort) != n+1+len(r.Number) || r.Sort[:n] != r.Aggregate || r.Sort[n] != '-' || r.Sort[n+1:] != r.Number {
 		return nil, false
 	}
-	number, err := strconv.ParseUint(r.number, 10, 64)
+	number, err := strconv.ParseUint(r.Number, 10, 64)
 	if err != nil {
 		return nil, false
 	}
-	millis, err := strconv.ParseInt(r.occurredAt, 10, 64)
+	millis, err := strconv.ParseInt(r.OccurredAt, 10, 64)
 	if err != nil {
 		return nil, false
 	}
 	var metadata aggregate.Metadata
-	if r.metadata != nil {
-		if metadata, _, ok = metadataOf(r.metadata); !ok {
+	if r.Metadata != nil {
+		if metadata, _, ok = metadataOf(r.Metadata); !ok {
 			return nil, false
 		}
 	}
 	return &Record{
 		Metadata: metadata, Aggregate: aggregate.ID{Type: aggregateType, Value: value[1:]}, Number: number,
-		EventID: r.eventID, EventType: r.eventType, Payload: r.payload.Value, Encoding: r.encoding,
-		OccurredAt: time.UnixMilli(millis).UTC(), CommitID: r.commitID,
+		EventID: r.EventID, EventType: r.EventType, Payload: r.Payload, Encoding: r.Encoding,
+		OccurredAt: time.UnixMilli(millis).UTC(), CommitID: r.CommitID,
 	}, true
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -58,26 +59,28 @@ func (j *engine) TailShard(ctx context.Context, q storage.TailQuery) (tailPage, 
 		}
 	}
 	var page tailPage
-	reader := eventRows{attributes: a, begin: func() { page = tailPage{Records: []*Record{}} }}
-	reader.take = func(row *eventRow) { j.addTo(&page, &reader, row, q.NumbersOnly) }
-	out, err := reader.query(ctx, j.client, input)
+	reader := rows.Reader{
+		Names: j.rowNames,
+		Begin: func() { page = tailPage{Records: []*Record{}} },
+		Take:  func(row *rows.Row) { j.addTo(&page, row, q.NumbersOnly) },
+	}
+	last, err := reader.Query(ctx, j.client, input)
 	if err != nil {
 		return tailPage{}, fmt.Errorf("tail %s: %w", shard, dynamo.Explain(err, j.config.Tables.Journal))
 	}
-	page.More = out.LastEvaluatedKey != nil
-	last := out.LastEvaluatedKey
+	page.More = last != nil
 	if last == nil && len(page.Records)+len(page.Corrupt) > 0 {
-		last = reader.item(&reader.last)
+		last = reader.Last()
 	}
 	page.Next = j.cursorOf(last, q.After)
 	return page, nil
 }
 
-func (j *engine) addTo(page *tailPage, reader *eventRows, row *eventRow, numbersOnly bool) {
+func (j *engine) addTo(page *tailPage, row *rows.Row, numbersOnly bool) {
 	if numbersOnly {
-		reader.dropPayload(row)
+		j.dropPayload(row)
 	}
-	r, err := j.recordOfRow(reader, row)
+	r, err := j.recordOfRow(row)
 	if err != nil {
 		var corrupt *CorruptItemError
 		if errors.As(err, &corrupt) {
