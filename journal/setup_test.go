@@ -69,6 +69,9 @@ func setup(t *testing.T, config journal.Config) store {
 	if config.Shards == 0 {
 		config.Shards = 7
 	}
+	if config.RetryBudget == 0 {
+		config.RetryBudget = time.Minute // a commit of 4 MB can take longer than the default on a busy machine
+	}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	j, err := journal.Open(t.Context(), s.client, config)
 	require.NoError(t, err)

@@ -56,6 +56,9 @@ func setup(t *testing.T, client *dynamodb.Client, config journal.Config) store {
 	if config.Shards == 0 {
 		config.Shards = 7
 	}
+	if config.RetryBudget == 0 {
+		config.RetryBudget = time.Minute // a commit of 4 MB can take longer than the default on a busy machine
+	}
 	var millis atomic.Int64
 	config.Now = func() time.Time { return time.UnixMilli(1_700_000_000_000 + millis.Add(1)) }
 	require.NoError(t, journal.Create(t.Context(), client, config))
