@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// InvalidIDError reports that an id cannot name an aggregate. Reason says why, and what to do about it.
+// InvalidIDError reports that an id cannot name an aggregate. Reason says why, and what to do about
+// it.
 type InvalidIDError struct {
 	ID     ID
 	Reason string
@@ -42,7 +43,8 @@ func (e *UnknownEventError) Error() string {
 		"for its name, and keep it there for as long as such events are stored", quote(e.EventType), quote(e.AggregateType), known)
 }
 
-// MalformedEventError reports that a stored payload does not have the form of its event type. Err is the error of the codec.
+// MalformedEventError reports that a stored payload does not have the form of its event type. Err
+// is the error of the codec.
 type MalformedEventError struct {
 	AggregateType string
 	EventType     string
@@ -55,8 +57,8 @@ func (e *MalformedEventError) Error() string {
 
 func (e *MalformedEventError) Unwrap() error { return e.Err }
 
-// UnencodableEventError reports that an event cannot be stored: it is nil, its Go type is not the one that the
-// definition has under its name, or the codec failed. Err says which.
+// UnencodableEventError reports that an event cannot be stored: it is nil, its Go type is not the
+// one that the definition has under its name, or the codec failed. Err says which.
 type UnencodableEventError struct {
 	AggregateType string
 	EventType     string // empty for a nil event
@@ -69,9 +71,9 @@ func (e *UnencodableEventError) Error() string {
 
 func (e *UnencodableEventError) Unwrap() error { return e.Err }
 
-// UpcastError reports that a stored event could not be turned into the events that stand for it today. Err is a
-// [*MalformedEventError] if its payload cannot be decoded, the error of the upcaster's function, or
-// that of [Definition.Decode] for what the upcasters returned.
+// UpcastError reports that a stored event could not be turned into the events that stand for it
+// today. Err is a [*MalformedEventError] if its payload cannot be decoded, the error of the
+// upcaster's function, or that of [Definition.Decode] for what the upcasters returned.
 type UpcastError struct {
 	AggregateType string
 	EventType     string // as stored
@@ -97,8 +99,8 @@ func (e *UpcastError) Unwrap() error { return e.Err }
 // errNotUpcast is about the caller, who has the wrong method.
 var errNotUpcast = errors.New("Decode was asked: use Replay, or Upcast and then Decode for each event that it gives")
 
-// quote keeps an error readable whatever it is about: control characters are escaped and a text of a
-// megabyte is cut.
+// quote keeps an error readable whatever it is about: control characters are escaped and a text of
+// a megabyte is cut.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

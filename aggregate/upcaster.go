@@ -5,13 +5,13 @@ import (
 	"reflect"
 )
 
-// Upcaster turns stored events of one type, which the definition has no longer, into the events that stand
-// for them today. Make one with [Upcast], [Split], [Rename], [Drop] or [UpcastRaw] and give it to
-// [Definition.WithUpcasters].
+// Upcaster turns stored events of one type, which the definition has no longer, into the events
+// that stand for them today. Make one with [Upcast], [Split], [Rename], [Drop] or [UpcastRaw] and
+// give it to [Definition.WithUpcasters].
 //
-// Its function must be pure: the same payload gives the same events each time, with no clock, random number
-// or look-up of anything, because every load runs it anew. It must be safe for concurrent use. A panic in
-// it is passed on.
+// Its function must be pure: the same payload gives the same events each time, with no clock,
+// random number or look-up of anything, because every load runs it anew. It must be safe for
+// concurrent use. A panic in it is passed on.
 type Upcaster struct {
 	from    string
 	to      []string     // the names it is known to give
@@ -29,9 +29,9 @@ type Upcaster struct {
 //		return Deposited{Amount: old.Cents, Currency: "EUR"}
 //	})
 //
-// Old is a Go type with the fields that the function needs. It has no methods to implement and need not be
-// known to the definition. New is an event type of the definition, or one that another upcaster reads, and
-// tells its name by EventType. Either may be a pointer.
+// Old is a Go type with the fields that the function needs. It has no methods to implement and need
+// not be known to the definition. New is an event type of the definition, or one that another
+// upcaster reads, and tells its name by EventType. Either may be a pointer.
 func Upcast[Old any, New interface{ EventType() string }](from string, convert func(old Old) New) Upcaster {
 	if convert == nil {
 		return Split[Old, []New](from, nil)
@@ -39,9 +39,9 @@ func Upcast[Old any, New interface{ EventType() string }](from string, convert f
 	return Split(from, func(old Old) ([]New, error) { return []New{convert(old)}, nil })
 }
 
-// Split makes zero, one or several events of today of each stored event of the type from. They are applied
-// in their order. An error fails the load, as an [*UpcastError]. The function returns a slice of one event type
-// or [Events], which holds events of several types:
+// Split makes zero, one or several events of today of each stored event of the type from. They are
+// applied in their order. An error fails the load, as an [*UpcastError]. The function returns a
+// slice of one event type or [Events], which holds events of several types:
 //
 //	aggregate.Split("account.transferred.v1", func(old transferredV1) (Events, error) {
 //		return Events{Withdrawn{old.Amount}, Charged{old.Fee}}, nil
@@ -96,17 +96,18 @@ func Rename(from, to string) Upcaster {
 	}, to)
 }
 
-// Drop makes nothing of stored events: they keep their place in the history and have no effect any more.
-// Their payload is not looked at.
+// Drop makes nothing of stored events: they keep their place in the history and have no effect any
+// more. Their payload is not looked at.
 func Drop(from string) Upcaster {
 	return Upcaster{from: from, convert: func(_, _ Codec, _ []byte) ([]EncodedEvent, error) { return nil, nil }}
 }
 
-// UpcastRaw works on the stored bytes, for what no Go type describes well. The function must not change
-// payload; what it returns may share memory with it. An error fails the load, as an [*UpcastError].
+// UpcastRaw works on the stored bytes, for what no Go type describes well. The function must not
+// change payload; what it returns may share memory with it. An error fails the load, as an
+// [*UpcastError].
 //
-// To are the names of the events that it gives, so that [Definition.Validate] can check them. Without them a
-// name that the definition lacks shows only when such an event is read.
+// To are the names of the events that it gives, so that [Definition.Validate] can check them.
+// Without them a name that the definition lacks shows only when such an event is read.
 func UpcastRaw(from string, convert func(payload []byte) ([]EncodedEvent, error), to ...string) Upcaster {
 	u := Upcaster{from: from, to: to, open: len(to) == 0}
 	if convert == nil {
@@ -116,8 +117,9 @@ func UpcastRaw(from string, convert func(payload []byte) ([]EncodedEvent, error)
 	return u
 }
 
-// WithCodec returns an upcaster that reads stored payloads with a codec of its own: the one that the
-// definition had when they were written. Without it, it is the definition's. Only [Upcast] and [Split] decode.
+// WithCodec returns an upcaster that reads stored payloads with a codec of its own: the one that
+// the definition had when they were written. Without it, it is the definition's. Only [Upcast] and
+// [Split] decode.
 func (u Upcaster) WithCodec(codec Codec) Upcaster {
 	if codec == nil {
 		return u.withFault("its codec is nil: give one, or leave WithCodec out for the definition's")
@@ -131,7 +133,8 @@ func (u Upcaster) withFault(fault string) Upcaster {
 	return u
 }
 
-// errMalformedOld marks the codec's error on an old payload, which is no fault of the upcaster's function.
+// errMalformedOld marks the codec's error on an old payload, which is no fault of the upcaster's
+// function.
 type errMalformedOld struct{ error }
 
 func (e errMalformedOld) Unwrap() error { return e.error }

@@ -42,11 +42,12 @@ type account struct{ Balance int }
 // The code of features.md. Nothing runs it.
 func _(
 	ctx context.Context, j *journal.Journal, definition aggregate.Definition[account], accounts *repository.Repository[account],
-	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time,
+	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 ) {
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.CommandID(msg.UUID))
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.Writes(claimAddress))
+	_, _ = accounts.Execute(ctx, "42", withdraw, repository.ExpectVersion(version))
 	_, _ = accounts.LoadAsOf(ctx, "42", lastMonth)
 	_ = repository.Config{Cache: 10_000}
 	_ = definition.WithUpcasters(aggregate.Rename("account.deposited.v0", "account.deposited.v1"))

@@ -8,40 +8,43 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Aggregate is the state of an aggregate after some event. It belongs to the caller: no repository keeps any part of
-// it.
+// Aggregate is the state of an aggregate after some event. It belongs to the caller: no repository
+// keeps any part of it.
 //
-// An Aggregate that a repository returned proves which events its State and Version stand for. The proof ends when ID or
-// Version is changed, and a value that was made by hand or decoded from JSON has none. [Repository.Save] reads such an
-// aggregate before it writes. No commit and no snapshot ever takes over a State that was changed by hand: leave changes to events.
+// An Aggregate that a repository returned proves which events its State and Version stand for. The
+// proof ends when ID or Version is changed, and a value that was made by hand or decoded from JSON
+// has none. [Repository.Save] reads such an aggregate before it writes. No commit and no snapshot
+// ever takes over a State that was changed by hand: leave changes to events.
 type Aggregate[S any] struct {
 	ID    aggregate.ID
 	State S
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
-	// Repeated reports that Execute wrote nothing because the aggregate knows the [CommandID] already. State and Version are
-	// the current ones, not those after the command. Both are zero if the aggregate was deleted since.
+	// Repeated reports that Execute wrote nothing because the aggregate knows the [CommandID]
+	// already. State and Version are the current ones, not those after the command. Both are zero
+	// if the aggregate was deleted since.
 	Repeated bool
 
 	partial bool       // see Partial
 	origin  *origin[S] // nil for none; never changed, because copies share it
 }
 
-// NewAggregate returns an aggregate without events, to be saved under an id that is not taken yet. It makes no
-// request. The error is an [*aggregate.InvalidIDError].
+// NewAggregate returns an aggregate without events, to be saved under an id that is not taken yet.
+// It makes no request. The error is an [*aggregate.InvalidIDError].
 func (r *Repository[S]) NewAggregate(id string) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	return Aggregate[S]{ID: name}, err
 }
 
-// Copy returns an aggregate whose State shares no memory with that of a. It is for code that may change maps, slices and
-// pointers in the State.
+// Copy returns an aggregate whose State shares no memory with that of a. It is for code that may
+// change maps, slices and pointers in the State.
 //
 // Errors: [*UnencodableStateError].
 func (r *Repository[S]) Copy(a Aggregate[S]) (Aggregate[S], error) { return r.copyOf(a) }
 
-// copyOf returns an aggregate whose state shares no memory with that of a. Only a codec can copy any state, as
-// reflection cannot set unexported fields, and the snapshot codec must decode what it has encoded anyway.
+// copyOf returns an aggregate whose state shares no memory with that of a. Only a codec can copy
+// any state, as reflection cannot set unexported fields, and the snapshot codec must decode what it
+// has encoded anyway.
 func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	if a.Version == 0 {
 		return Aggregate[S]{ID: a.ID}, nil // a zero value shares nothing

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
@@ -65,14 +66,40 @@ func BenchmarkLoad(b *testing.B) {
 	})
 }
 
+func BenchmarkExecute(b *testing.B) {
+	for name, config := range map[string]repository.Config{"no cache": {}, "cache": {Cache: 1}} {
+		b.Run("flat state/"+name, func(b *testing.B) {
+			accounts, _ := onMemoryOf(b, Accounts, config)
+			perEvent(b, 1, func() error {
+				_, err := accounts.Execute(b.Context(), "42", Deposit(1))
+				return err
+			})
+		})
+		b.Run("state with a map/"+name, func(b *testing.B) {
+			baskets, _ := onMemoryOf(b, Baskets, config)
+			perEvent(b, 1, func() error {
+				_, err := baskets.Execute(b.Context(), "42", always[Basket](Added{"pen", 1}))
+				return err
+			})
+		})
+	}
+}
+
 // onMemory gives a repository without snapshots and the client of its tables, which have one shard.
 func onMemory(b *testing.B) (*repository.Repository[Account], *dynamodb.Client) {
+	b.Helper()
+	return onMemoryOf(b, Accounts, repository.Config{Snapshots: repository.Never})
+}
+
+func onMemoryOf[S any](
+	b *testing.B, definition aggregate.Definition[S], config repository.Config,
+) (*repository.Repository[S], *dynamodb.Client) {
 	b.Helper()
 	client := dynamotest.New(b).Client()
 	require.NoError(b, journal.Create(b.Context(), client, journal.Config{Shards: 1}))
 	j, err := journal.Open(b.Context(), client, journal.Config{})
 	require.NoError(b, err)
-	repo, err := repository.New(j, Accounts, repository.Config{Snapshots: repository.Never})
+	repo, err := repository.New(j, definition, config)
 	require.NoError(b, err)
 	return repo, client
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// catchUpMost is how many events a kept state may lag behind before it is loaded anew: a snapshot is nearer then.
+// catchUpMost is how many events a kept state may lag behind before it is loaded anew: a snapshot
+// is nearer then.
 const catchUpMost = 100
 
-// cache keeps the last states that this repository has seen. They may be old, which costs a conflict or some events,
-// and is never taken for the truth. A state that shares memory with its copies is kept as bytes, so that no decision can
-// change it.
+// cache keeps the last states that this repository has seen. They may be old, which costs a
+// conflict or some events, and is never taken for the truth. A state that shares memory with its
+// copies is kept as bytes, so that no decision can change it.
 type cache[S any] struct {
 	repository *Repository[S]
 	kept       *lru.Cache[aggregate.ID, kept[S]] // nil for no cache
@@ -52,7 +53,8 @@ func (c cache[S]) get(id aggregate.ID) (Aggregate[S], bool) {
 	return a, true
 }
 
-// put keeps an aggregate unless a later version of it is there. Its state must be one that events have led to.
+// put keeps an aggregate unless a later version of it is there. Its state must be one that events
+// have led to.
 func (c cache[S]) put(a *Aggregate[S]) {
 	if c.kept == nil || a.Version == 0 {
 		return
@@ -61,7 +63,8 @@ func (c cache[S]) put(a *Aggregate[S]) {
 		return
 	}
 	if c.repository.config.Redundancy != nil && !a.from().listed {
-		// Nothing would ever tell the kept one which redundant snapshots there are, and their list would only grow.
+		// Nothing would ever tell the kept one which redundant snapshots there are, and their list
+		// would only grow.
 		c.forget(a.ID)
 		return
 	}
@@ -90,8 +93,9 @@ func (c cache[S]) forget(id aggregate.ID) {
 	}
 }
 
-// catchUp brings a kept aggregate to a version that its head has; false where it has to be loaded. Events do not tell which
-// redundant snapshots the head lists since, and those that were removed have a snapshot that stands for them.
+// catchUp brings a kept aggregate to a version that its head has; false where it has to be loaded.
+// Events do not tell which redundant snapshots the head lists since, and those that were removed
+// have a snapshot that stands for them.
 func (r *Repository[S]) catchUp(ctx context.Context, a *Aggregate[S], version uint64) (bool, error) {
 	if version < a.Version || version-a.Version > catchUpMost || version > a.Version && r.config.Redundancy != nil {
 		return false, nil

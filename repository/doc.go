@@ -1,105 +1,141 @@
-// Package repository loads aggregates from the journal, lets decisions run on them and appends the events
-// that follow.
+// Package repository loads aggregates from the journal, runs decisions on them and appends the
+// events that follow.
 //
 //	accounts, err := repository.New(j, Accounts, repository.Config{})
 //	...
 //	account, err := accounts.Execute(ctx, "42", Withdraw(30)) // load, decide, append; again on a conflict
 //	account, err = accounts.Load(ctx, "42")                   // the state after all events
-//	account, err = accounts.Save(ctx, account, Events{Withdrawn{30}}) // append at the version that was loaded
+//	account, err = accounts.Save(ctx, account, Events{Withdrawn{30}}) // append at the version of account
 //
-// An [Aggregate] is a plain value: an id, a state and a version, which is the sequence number of its last
-// event. A [Repository] is safe for concurrent use; one for each definition and process is enough.
+// An [Aggregate] is a plain value: an id, a state and a version. The version is the sequence number
+// of the last event. A [Repository] is safe for concurrent use. One for each definition and process
+// is enough.
 //
 // # Loading
 //
-// A load reads the head of the aggregate, strongly consistent, and then the events after the snapshot in it:
-// up to 8 by key, more from the aggregate index, whose pages hold 1 MB each. The head says how many there
-// are, so what the index has not caught up with is noticed and read by key. A load gives the state
-// after all of them or an error, never a part.
+// A load reads the head of the aggregate, strongly consistent, and then the events after the
+// snapshot in the head. It reads up to 8 events by key, and more than that from the aggregate
+// index, in pages of 1 MB. The head holds the number of events, so a load notices events that the
+// index does not show yet, and reads them by key. It returns the state after all events or an
+// error, never the state after some of them.
 //
 // # Deciding
 //
-// [Repository.Execute] makes a decision's events one commit, which is written only if nobody else has
-// written meanwhile. Otherwise the aggregate is loaded again and the decision runs again, after a pause that
-// grows and has a random part. [Config.MaxAttempts] and the context bound this.
+// [Repository.Execute] writes the events of a decision as one commit, under the condition that
+// nobody else has written since the load. If that is false, it loads the aggregate and decides
+// again, after a pause that grows and has a random part. [Config.MaxAttempts] and the context limit
+// the attempts.
 //
-// A decision gets a state of its own. If the state type has maps, slices, pointers or interfaces, which a
-// plain copy would share, it is encoded and decoded for each attempt; a type without them, time.Time apart,
-// costs nothing. What a decision does to its state, then or later, reaches neither what is stored nor what is
-// returned.
+// Each attempt passes the decision a copy of the state. A state type with maps, slices, pointers or
+// interfaces is copied by encoding and decoding it; any other is copied by assignment. A decision
+// that changes its copy changes neither what is stored nor what Execute returns.
 //
-// Events are applied in the form in which they are stored: encoded and decoded again. So the state that
-// Execute and Save return, and the one in a snapshot, are those that a replay gives, also where a codec keeps
-// less than the Go value has; and an event that could not be read back is never written.
+// Execute and Save apply events in the form in which they are stored: encoded and decoded again.
+// So the state that they return, and the one in a snapshot, is the state that a replay leads to,
+// even if a codec drops part of a Go value. An event that cannot be decoded again is not written.
+//
+// # Saving
+//
+// [Repository.Save] appends events that the caller has decided on. It writes at the version of the
+// aggregate that it is given, and returns a [*journal.ConflictError] if the aggregate has another
+// version by now.
+//
+// An aggregate that a repository returned carries a proof of its origin, bound to its id and its
+// version. Save needs no read for it. Any other aggregate has no proof: one that was made by hand,
+// decoded from JSON, returned by another repository, or changed in its ID or Version. Save loads
+// such an aggregate first, compares the versions, and uses the state that it has loaded. In both
+// cases State is output only. Save never stores a State that the caller has set or changed, neither
+// in a snapshot nor in the cache.
+//
+// # Versions from clients
+//
+// A client that shows a state and changes it later can send back the version, in an If-Match header
+// for example. [ExpectVersion] then makes the call succeed only at that version:
+//
+//	account, err := accounts.Execute(ctx, "42", Withdraw(30), repository.ExpectVersion(version))
 //
 // # Commands that take effect once
 //
-// A [CommandID] is stored with the commit, in the same transaction; a command whose id the aggregate knows writes
-// nothing, in whichever process and however much later it comes again. That is what a handler needs whose message may be
-// delivered twice, and it settles [journal.ErrOutcomeUnknown]: execute the command again.
+// A [CommandID] is stored with the commit, in the same transaction. A command whose id the
+// aggregate knows writes nothing, in whichever process and however much later it comes again. A
+// handler whose message may be delivered twice needs this.
+//
+// It also makes a command safe to repeat if it is unknown whether its commit was written. Execute
+// repeats such a command by itself until the outcome is known, for one more RetryBudget of
+// [journal.Config]. If it still returns [journal.ErrOutcomeUnknown], execute the command again
+// later.
 //
 // # Writes of your own
 //
-// [Writes] puts further actions into the transaction of a commit: an outbox row, or a guard that makes an
-// e-mail address unique.
+// [Writes] puts further actions into the transaction of a commit: an outbox row, or a guard that
+// makes an e-mail address unique.
 //
 // # Cache
 //
-// With a [Config.Cache], Execute decides on the state that it has seen last and writes without reading, as in "one round trip
-// for a command". It is never less safe: other writers are noticed by the commit's condition, and then only their events
-// are read; and a decision that refuses, leaves nothing to write or cannot be written is made again on what is stored before it
-// counts. Load reads the version and the events since. After tables were restored from a backup, restart the processes that have
-// a cache: see [Config.Cache].
+// With a [Config.Cache], Execute decides on the last state that it has seen and writes without
+// reading, so a command takes one round trip. This is as safe as a load. The condition of the
+// commit detects other writers, and Execute then reads only their events. It repeats a decision
+// that refuses, returns no events or cannot be written on what is stored, before the result counts.
+// Load reads the version and the events since. Restart the processes that have a cache after tables
+// were restored from a backup: see [Config.Cache].
 //
 // # Snapshots
 //
-// The state can be stored in the head, beside the events of a commit and in the same transaction, so that
-// loads start there. A [SnapshotPolicy] chooses the commits: [Every], [Never] or a function of your own. The
-// first commit of an aggregate always stores it; the schema of the tables wants that. Snapshots are only ever a
-// short cut: one that is too large for an item, cannot be encoded or cannot be decoded is reported to
-// [Config.Logger] and left out, and the journal is replayed.
+// The state can be stored in the head, beside the events of a commit and in the same transaction,
+// so that loads start there. A [SnapshotPolicy] chooses the commits: [Every], [Never] or a function
+// of your own. The first commit of an aggregate always stores the state, because the schema of the
+// tables requires it. Snapshots only shorten loads. If one is too large for an item, cannot be
+// encoded or cannot be decoded, the repository reports that to [Config.Logger] and uses the events.
 //
-// DynamoDB bills a write by the size of the whole item, and every commit writes the head. So a state of
-// 10 KB costs each commit of the aggregate 30 write units, whether or not the commit stores it anew. The layout
-// [journal.Lean] keeps the state out of the head; docs/cost.md compares the two.
+// DynamoDB bills a write by the size of the whole item, and every commit writes the head. So a
+// state of 10 KB costs each commit of the aggregate 30 write units, even if the commit does not
+// store it again. The layout [journal.Lean] keeps the state out of the head; docs/cost.md compares
+// the two.
 //
-// A snapshot outlives the program that wrote it. When the state type gets a field that is computed from
-// old events, or one changes its meaning, old snapshots must not be used any more: raise [Config.SnapshotSchema]. They
-// are then ignored, and replaced by the next commit of their aggregate.
+// A snapshot outlives the program that wrote it. Raise [Config.SnapshotSchema] when the state type
+// gets a field that is computed from old events, or when a field changes its meaning. Older
+// snapshots are then ignored, and replaced by the next commit of their aggregate.
 //
-// With [Config.Redundancy] each snapshot is also stored under its own sequence number, and the last of them are kept. They
-// serve [Repository.LoadAt] and [Repository.LoadAsOf], which give an aggregate as it was after some event or at some time. The
-// head lists which ones there are, so a commit that stores no snapshot does nothing for them, and one that does removes those
-// beyond the count with one more request.
+// With [Config.Redundancy] each snapshot is also stored under its own sequence number, and the last
+// few are kept. They serve [Repository.LoadAt] and [Repository.LoadAsOf], which return an aggregate
+// as it was after some event or at some time. The head lists them. So a commit that stores no
+// snapshot does nothing for them, and one that does removes the surplus with one more request.
+//
+// # Removal
+//
+// [Repository.Truncate] removes old events that a snapshot stands for. It refuses to remove events
+// that this repository would replay. [Repository.Delete] removes an aggregate for good.
 //
 // # Evolution
 //
-// Events are stored for good, and programs change. [aggregate.Definition.WithUpcasters] turns events of old types
-// into those of today whenever an aggregate is loaded; a stored event is one version, whether it becomes one
-// event, several or none.
+// Events are stored for good, and programs change. [aggregate.Definition.WithUpcasters] turns
+// events of old types into those of today whenever an aggregate is loaded. A stored event is one
+// version, even if it becomes several events or none.
 //
-// An event whose type the definition lacks fails the load, since a decision on the state without it could be
-// wrong. While a newer program is rolled out, an older one can go on with [SkipUnknown] if its decisions hold without the
-// new events. Its aggregates are then [Aggregate.Partial] and make no snapshots. But it could still read one that the
-// newer program made and store it again without what it does not know. So a program that brings new event types
-// raises [Config.SnapshotSchema]; the older one then replays the events.
+// An event whose type the definition lacks fails the load, because a decision on the state without
+// it could be wrong. While a newer program is rolled out, an older one can continue with
+// [SkipUnknown] if its decisions hold without the new events. Its aggregates are then
+// [Aggregate.Partial] and make no snapshots. But it could still read a snapshot of the newer
+// program and store it again without what it does not know. So a program that adds event types
+// raises [Config.SnapshotSchema], and the older one then replays the events.
 //
-// Snapshots hold what upcasters gave when they were taken. An upcaster that must give something else also calls for
-// a new number.
+// Snapshots hold what upcasters returned when they were taken. An upcaster that has to return
+// something else also needs a new number.
 //
 // # Tables shared with other programs
 //
-// Programs of the event-store-adapter family may write to the same tables. They store their own form of the
-// state in the head, with the sequence number inside it, and their events carry no type but have id and number in
-// the payload. A [SnapshotCodec] that reads and writes that form, [journal.Config].EventType,
-// [Config.EventPayload] and a codec for their events are what it takes to share aggregates with them; docs/interop.md shows all of it. Where the
-// codec finds no number in a snapshot that somebody else wrote, the journal is replayed.
+// Programs of the event-store-adapter family may write to the same tables. They store their own
+// form of the state in the head, with the sequence number inside it. Their events have no type, and
+// id and number are in the payload. To share aggregates with them, use a [SnapshotCodec] for that
+// form, [journal.Config].EventType, [Config.EventPayload] and a codec for their events;
+// docs/interop.md shows all of it. If the codec finds no number in the snapshot of another program,
+// the repository replays the events.
 //
 // # Errors
 //
-// The errors of journal and aggregate come through, for errors.Is and errors.As; docs/errors.md lists them all, with what
-// was written and what to do. Those to act on are [journal.ErrNotFound], [journal.ErrConflict] and
-// [journal.ErrOutcomeUnknown]: with the last, the commit may have been written, so it is never repeated here;
-// [journal.Journal.Resolve] tells, or a [CommandID] makes it safe to execute the command again. The error of a decision is
-// returned as it is.
+// The errors of journal and aggregate are returned in the chain, for errors.Is and errors.As.
+// docs/errors.md lists them all, with what was written and what to do. Handle
+// [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]. With the last, the
+// commit may have been written: see "Commands that take effect once", or ask
+// [journal.Journal.Resolve]. The error of a decision is returned as it is.
 package repository

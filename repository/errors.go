@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// ErrNilDecision: Execute was given no decision. Nothing was written. Most other errors are those of the packages journal and
-// aggregate.
+// ErrNilDecision: Execute was given no decision. Nothing was written. Most other errors are those
+// of the packages journal and aggregate.
 var ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
 
 // ConfigError reports a setting that cannot work.
@@ -18,9 +18,9 @@ func (e *ConfigError) Error() string {
 	return fmt.Sprintf("repository config: %s %s", e.Field, e.Reason)
 }
 
-// EventError reports a stored event that cannot be applied, so that its aggregate cannot be loaded. Err is an
-// [*aggregate.UnknownEventError], an [*aggregate.MalformedEventError] or an [*aggregate.UpcastError]. Nothing was
-// written.
+// EventError reports a stored event that cannot be applied, so that its aggregate cannot be loaded.
+// Err is an [*aggregate.UnknownEventError], an [*aggregate.MalformedEventError] or an
+// [*aggregate.UpcastError]. Nothing was written.
 type EventError struct {
 	ID     aggregate.ID
 	Number uint64
@@ -40,8 +40,8 @@ func (e *NoSuchEventError) Error() string {
 	return fmt.Sprintf("%s has no event %d yet, its last is %d", e.ID, e.Number, e.Version)
 }
 
-// AttemptsError reports that other writers were faster each time, [Config.MaxAttempts] times. Nothing was
-// written. Err is the last [*journal.ConflictError].
+// AttemptsError reports that other writers were faster each time, [Config.MaxAttempts] times.
+// Nothing was written. Err is the last [*journal.ConflictError].
 type AttemptsError struct {
 	ID       aggregate.ID
 	Attempts int
@@ -54,8 +54,8 @@ func (e *AttemptsError) Error() string {
 }
 func (e *AttemptsError) Unwrap() error { return e.Err }
 
-// UnencodableStateError reports that a state with maps, slices, pointers or interfaces could
-// not be copied, since the snapshot codec fails to encode it or to decode what it has encoded. Nothing was
+// UnencodableStateError reports that a state with maps, slices, pointers or interfaces could not be
+// copied, since the snapshot codec fails to encode it or to decode what it has encoded. Nothing was
 // written.
 type UnencodableStateError struct {
 	ID      aggregate.ID

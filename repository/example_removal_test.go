@@ -9,7 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// An account is closed for good. The version is that of the state that the decision to delete was based on.
+// An account is closed for good. The version is that of the state that the decision to delete was
+// based on.
 func ExampleRepository_Delete() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)
@@ -33,7 +34,8 @@ func ExampleRepository_Delete() {
 		return
 	}
 
-	// With journal.Removal{After: ...}, consumer groups that lag behind have time to read the events.
+	// With journal.Removal{After: ...}, consumer groups that lag behind have time to read the
+	// events.
 	err = accounts.Delete(ctx, "42", seen, journal.Removal{})
 	fmt.Println(errors.Is(err, journal.ErrConflict))
 

@@ -12,27 +12,31 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Execute loads an aggregate, runs a decision on its state, appends the events that it returns in one
-// transaction, and returns the aggregate as it is after them. It also decides on an aggregate without events,
-// with the zero state. A decision without events writes nothing, and the aggregate is returned as loaded. The
-// events carry the metadata of the context; see [aggregate.ContextWithMetadata].
+// Execute loads an aggregate, runs a decision on its state, appends the events that it returns in
+// one transaction, and returns the aggregate as it is after them. It also decides on an aggregate
+// without events, with the zero state. A decision without events writes nothing, and the aggregate
+// is returned as loaded. The events carry the metadata of the context; see
+// [aggregate.ContextWithMetadata].
 //
-// If somebody else writes between load and append, nothing is written, and Execute starts again with the
-// load, so the decision may run several times. An [*AttemptsError] ends this after [Config.MaxAttempts], and so does
-// the end of the context: the error is then that of the context and wraps the last conflict too. With [ExpectVersion],
-// Execute does not start again.
+// If somebody else writes between load and append, nothing is written, and Execute starts again
+// with the load, so the decision may run several times. An [*AttemptsError] ends this after
+// [Config.MaxAttempts], and so does the end of the context: the error is then that of the context
+// and wraps the last conflict too. With [ExpectVersion], Execute does not start again.
 //
-// Each attempt costs a load and a save: [Repository.Load], [Repository.Save]. With a [Config.Cache] that has the
-// aggregate, the first attempt is the save alone, and another one reads only the events since.
+// Each attempt costs a load and a save: [Repository.Load], [Repository.Save]. With a [Config.Cache]
+// that has the aggregate, the first attempt is the save alone, and another one reads only the
+// events since.
 //
-// With a [CommandID] the command takes effect once. If it was executed before, Execute writes nothing and returns the aggregate
-// with Repeated set, even if the decision would refuse the command now. A decision without events is recorded too; one that
-// refuses is not. Of an aggregate that was deleted since, only id and Repeated are returned.
+// With a [CommandID] the command takes effect once. If it was executed before, Execute writes
+// nothing and returns the aggregate with Repeated set, even if the decision would refuse the
+// command now. A decision without events is recorded too; one that refuses is not. Of an aggregate
+// that was deleted since, only id and Repeated are returned.
 //
 // Execute returns the error of a decision as it is. All others are those of Load and Save, except
-// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. A command with a CommandID is
-// then executed again by Execute itself, at least once, until its outcome is known or the RetryBudget of [journal.Config] has passed
-// once more. What it returns after that, or because the context has ended, is settled by executing the command again. Without
+// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. A
+// command with a CommandID is then executed again by Execute itself, at least once, until its
+// outcome is known or the RetryBudget of [journal.Config] has passed once more. What it returns
+// after that, or because the context has ended, is settled by executing the command again. Without
 // a CommandID, ask [journal.Journal.Resolve] before that.
 func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...Option) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
@@ -91,8 +95,8 @@ func (e *execution[S]) run(ctx context.Context) (Aggregate[S], error) {
 	}
 }
 
-// orRepeated makes success of the end of an aggregate that knows the command: it was executed before the aggregate was
-// deleted.
+// orRepeated makes success of the end of an aggregate that knows the command: it was executed
+// before the aggregate was deleted.
 func (e *execution[S]) orRepeated(ctx context.Context, a Aggregate[S], err error) (Aggregate[S], error) {
 	var deleted *journal.DeletedError
 	if e.options.commandID == "" || isCallers(err) || !errors.As(err, &deleted) {
@@ -108,8 +112,8 @@ func (e *execution[S]) orRepeated(ctx context.Context, a Aggregate[S], err error
 	return Aggregate[S]{ID: deleted.ID, Repeated: !e.isOwn(command.CommitID)}, nil
 }
 
-// attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other errors;
-// that of a decision may be anything. It receives the conflict of the attempt before.
+// attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other
+// errors; that of a decision may be anything. It receives the conflict of the attempt before.
 func (e *execution[S]) attempt(
 	ctx context.Context, last *journal.ConflictError,
 ) (a Aggregate[S], conflict *journal.ConflictError, err error) {
@@ -120,7 +124,8 @@ func (e *execution[S]) attempt(
 	}
 	next, done, refusal, err := e.act(ctx, a)
 	if !done && !latest {
-		// No commit has told whether the state that was kept is the latest, and a newer one may lead elsewhere.
+		// No commit has told whether the state that was kept is the latest, and a newer one may
+		// lead elsewhere.
 		now, failed := e.currentOrNew(ctx, e.id)
 		switch {
 		case failed != nil:
@@ -153,9 +158,10 @@ func isCallers(err error) bool {
 	return errors.As(err, &callers)
 }
 
-// act decides on a state and writes what follows. A refusal is the decision's own error. Done reports that the commit was written
-// or may have been, or that its conditions or the end of the context are why it was not. An aggregate at another version than
-// the expected one is as good as a refusal.
+// act decides on a state and writes what follows. A refusal is the decision's own error. Done
+// reports that the commit was written or may have been, or that its conditions or the end of the
+// context are why it was not. An aggregate at another version than the expected one is as good as a
+// refusal.
 func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[S], done bool, refusal, err error) {
 	if refusal := e.options.conflict(a.ID, a.Version); refusal != nil {
 		return a, false, fmt.Errorf("execute: %w", refusal), nil
@@ -186,8 +192,9 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	return a, done, nil, err
 }
 
-// orKnown returns the aggregate if it knows the command, and otherwise the reason not to execute it, which the command itself
-// may be if it was executed before. It uses the state of the aggregate only if that includes the command.
+// orKnown returns the aggregate if it knows the command, and otherwise the reason not to execute
+// it, which the command itself may be if it was executed before. It uses the state of the aggregate
+// only if that includes the command.
 func (e *execution[S]) orKnown(ctx context.Context, a Aggregate[S], reason error) (Aggregate[S], error) {
 	if e.options.commandID == "" {
 		return Aggregate[S]{}, reason

@@ -58,10 +58,12 @@ func TestAConflictAtTheExpectedVersionIsNotTriedAgain(t *testing.T) {
 	repo := s.accounts(t, repository.Config{})
 	_, err := repo.Execute(t.Context(), "42", Deposit(1))
 	require.NoError(t, err)
+	rival := open(t, s.direct).accounts(t, repository.Config{})
+	s.calls.Reset()
 	decisions := 0
 	_, err = repo.Execute(t.Context(), "42", func(Account) (Events, error) {
 		decisions++
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
+		_, err := rival.Execute(t.Context(), "42", Deposit(1))
 		require.NoError(t, err)
 		return deposits(1), nil
 	}, repository.ExpectVersion(1))
@@ -69,6 +71,7 @@ func TestAConflictAtTheExpectedVersionIsNotTriedAgain(t *testing.T) {
 	require.ErrorAs(t, err, &conflict)
 	assert.Equal(t, journal.ConflictError{ID: account("42"), Expected: 1, Actual: 2}, *conflict)
 	assert.Equal(t, 1, decisions)
+	assert.Equal(t, map[string]int{"GetItem": 1, "TransactWriteItems": 1}, s.calls.Counts())
 }
 
 func TestARefusalOnAnOldVersionInTheCacheIsAConflict(t *testing.T) {

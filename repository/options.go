@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option adjusts one call of Execute or Save. [CommandID], [ExpectVersion] and [Writes] return options. A nil option has no
-// effect.
+// Option adjusts one call of Execute or Save. [CommandID], [ExpectVersion] and [Writes] return
+// options. A nil option has no effect.
 type Option func(*options)
 
 type options struct {
@@ -30,11 +30,12 @@ func optionsOf(given []Option) (options, error) {
 	return o, o.invalid
 }
 
-// CommandID makes the call take effect once, however often it is made and by whichever process. The id is stored with
-// the commit, in the same transaction, and a command whose id the aggregate knows writes nothing. Take an id that stays the
-// same when the command is repeated, such as the UUID of the message that carries it. It has 1 to 512 bytes of UTF-8; the same id
-// on another aggregate is another command. It costs two write units. See [journal.Config].CommandRetention for how long ids are
-// known.
+// CommandID makes the call take effect once, however often it is made and by whichever process. The
+// id is stored with the commit, in the same transaction, and a command whose id the aggregate knows
+// writes nothing. Take an id that stays the same when the command is repeated, such as the UUID of
+// the message that carries it. It has 1 to 512 bytes of UTF-8; the same id on another aggregate is
+// another command. It costs two write units. See [journal.Config].CommandRetention for how long ids
+// are known.
 func CommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
@@ -43,9 +44,10 @@ func CommandID(id string) Option {
 	}
 }
 
-// ExpectVersion makes the call succeed only if the aggregate is at a version; 0 is an aggregate without events. It is for a
-// version that a client sends back, such as in an If-Match header. [Repository.Execute] then runs the decision on that version
-// alone. On any other it writes nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
+// ExpectVersion makes the call succeed only if the aggregate is at a version; 0 is an aggregate
+// without events. It is for a version that a client sends back, such as in an If-Match header.
+// [Repository.Execute] then runs the decision on that version alone. On any other it writes
+// nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
 // [Repository.Save] compares it with the version of the aggregate to be saved.
 func ExpectVersion(version uint64) Option {
 	return func(o *options) { o.expected = &version }
@@ -59,14 +61,16 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 	return &journal.ConflictError{ID: id, Expected: *o.expected, Actual: version}
 }
 
-// Writes puts further actions into the transaction of the commit, on tables of your own: an outbox row, or a guard that
-// makes an e-mail address unique. Either all of it is written or nothing. An action whose condition is false refuses the commit
-// with a [*journal.WriteRefusedError], which names it. A decision without events makes no writes.
+// Writes puts further actions into the transaction of the commit, on tables of your own: an outbox
+// row, or a guard that makes an e-mail address unique. Either all of it is written or nothing. An
+// action whose condition is false refuses the commit with a [*journal.WriteRefusedError], which
+// names it. A decision without events makes no writes.
 //
-// The function is called for each attempt to commit. An error that it returns refuses the commit and is returned to the caller. A nil
-// function refuses the call with a [journal.ErrInvalidCommit].
+// The function is called for each attempt to commit. An error that it returns refuses the commit
+// and is returned to the caller. A nil function refuses the call with a [journal.ErrInvalidCommit].
 //
-// The transaction has room for 100 actions and 4 MB, events included. Each action costs two write units for each KB of its item.
+// The transaction has room for 100 actions and 4 MB, events included. Each action costs two write
+// units for each KB of its item.
 func Writes(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {
@@ -89,7 +93,8 @@ func (o options) writesOf(c Commit) (writes []types.TransactWriteItem, err error
 	return writes, nil
 }
 
-// callersError is the error of a function given to Writes. Whatever it wraps says nothing about the commit.
+// callersError is the error of a function given to Writes. Whatever it wraps says nothing about the
+// commit.
 type callersError struct{ err error }
 
 func (e *callersError) Error() string { return e.err.Error() }

@@ -15,7 +15,8 @@ type origin[S any] struct {
 	version uint64
 	// state is the replayed state, where values of S are copied whole by assignment.
 	state S
-	// encoded is the replayed state of event encodedAt as the snapshot codec encodes it. It is kept where it is at hand.
+	// encoded is the replayed state of event encodedAt as the snapshot codec encodes it. It is kept
+	// where it is at hand.
 	encoded   []byte
 	encodedAt uint64
 
@@ -67,9 +68,10 @@ func (r *Repository[S]) isProven(a Aggregate[S]) bool {
 	return o != nil && o.by == r && o.id == a.ID && o.version == a.Version
 }
 
-// base returns what to save events of a caller's aggregate on, with a state that shares no memory with the caller's. Replayed
-// reports whether the state is the one that the events have led to; otherwise the caller may have changed it through
-// a map, slice or pointer, and it must become neither a snapshot nor an entry of the cache.
+// base returns what to save events of a caller's aggregate on, with a state that shares no memory
+// with the caller's. Replayed reports whether the state is the one that the events have led to;
+// otherwise the caller may have changed it through a map, slice or pointer, and it must become
+// neither a snapshot nor an entry of the cache.
 func (r *Repository[S]) base(ctx context.Context, a Aggregate[S]) (base Aggregate[S], replayed bool, err error) {
 	if a.Version == 0 {
 		return Aggregate[S]{ID: a.ID}, true, nil // the commit's condition tells whether that is true

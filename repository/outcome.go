@@ -15,8 +15,8 @@ import (
 // leastRepetition is how long a repetition may take, however small the retry budget is.
 const leastRepetition = time.Second
 
-// untilKnown runs a command, and again while its outcome is unknown and the retry budget lasts, if it has an id. The id makes that
-// safe: of all commits of the command one can be written.
+// untilKnown runs a command, and again while its outcome is unknown and the retry budget lasts, if
+// it has an id. The id makes that safe: of all commits of the command one can be written.
 func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 	a, err := e.run(ctx)
 	if len(e.unknown) == 0 || e.options.commandID == "" {
@@ -53,8 +53,9 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 	return Aggregate[S]{}, fmt.Errorf("execute: %w", &last)
 }
 
-// isSettled reports whether none of the commits with an unknown outcome can be written any more, because the aggregate has passed
-// the version that they expect or was deleted. One of them may have been written.
+// isSettled reports whether none of the commits with an unknown outcome can be written any more,
+// because the aggregate has passed the version that they expect or was deleted. One of them may
+// have been written.
 func (e *execution[S]) isSettled(ctx context.Context) bool {
 	version, err := e.journal.Version(ctx, e.id)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// hideOutcome makes the outcome of the next commit unknown: its request or its reply is lost, and so is the read that would tell.
-// The journal must not send the commit again.
+// hideOutcome makes the outcome of the next commit unknown: its request or its reply is lost, and
+// so is the read that would tell. The journal must not send the commit again.
 func (s store) hideOutcome(request dynamotest.Fault) {
 	s.proxy.Inject(request, dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1), dynamotest.Times(1))
@@ -86,31 +86,43 @@ func TestACommandWithoutAnIDIsNotRepeated(t *testing.T) {
 
 func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t)
-		repo := s.accounts(t, repository.Config{})
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
-		s.calls.Reset()
-		lost := s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"))
-		cut := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(1))
-		start := time.Now()
+	for name, test := range map[string]struct {
+		write    dynamotest.Fault
+		read     int // reads that succeed
+		repeated bool
+	}{
+		"nothing is answered":      {dynamotest.LoseReply(), 1, true},
+		"no write ever gets there": {dynamotest.CutConnection(), 1000, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				s := setup(t)
+				repo := s.accounts(t, repository.Config{})
+				_, err := repo.Execute(t.Context(), "42", Deposit(1))
+				require.NoError(t, err)
+				s.calls.Reset()
+				writes := s.proxy.Inject(test.write, dynamotest.On("TransactWriteItems"))
+				reads := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(test.read))
+				start := time.Now()
 
-		_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+				_, err = repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
 
-		var unknown *journal.OutcomeUnknownError
-		require.ErrorAs(t, err, &unknown)
-		require.NotErrorIs(t, err, context.DeadlineExceeded)
-		budget := s.journal.Config().RetryBudget
-		assert.Less(t, time.Since(start), 2*budget+2*time.Second, "one budget to send the commit, and one to execute the command again")
-		assert.Less(t, s.calls.Counts()["TransactWriteItems"]+s.calls.Counts()["GetItem"], 200)
+				var unknown *journal.OutcomeUnknownError
+				require.ErrorAs(t, err, &unknown)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				budget := s.journal.Config().RetryBudget
+				assert.Less(t, time.Since(start), 2*budget+2*time.Second, "one budget to send the commit, and one to execute the command again")
+				assert.Less(t, s.calls.Counts()["TransactWriteItems"]+s.calls.Counts()["GetItem"], 200)
 
-		lost.Remove()
-		cut.Remove()
-		a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
-		require.NoError(t, err)
-		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{6}, Version: 2, Repeated: true}, bare(a))
-	})
+				writes.Remove()
+				reads.Remove()
+				a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+				require.NoError(t, err)
+				want := repository.Aggregate[Account]{ID: account("42"), State: Account{6}, Version: 2, Repeated: test.repeated}
+				assert.Equal(t, want, bare(a))
+			})
+		})
+	}
 }
 
 func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {

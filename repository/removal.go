@@ -7,12 +7,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Delete removes an aggregate: its state, its snapshots and its events. A tombstone stays, and every later call for this id
-// returns a [*journal.DeletedError]. See [journal.Journal.Delete] for costs and for what stays.
+// Delete removes an aggregate: its state, its snapshots and its events. A tombstone stays, and
+// every later call for this id returns a [*journal.DeletedError]. See [journal.Journal.Delete] for
+// costs and for what stays.
 //
-// Version is the one that was decided on, as in [Aggregate]. If the aggregate has another one, nothing is removed and the error is a
-// [*journal.ConflictError]. Consumer groups are not told. Save an event that says so first, and let them read it
-// with [journal.Removal].After.
+// Version is the one that was decided on, as in [Aggregate]. If the aggregate has another one,
+// nothing is removed and the error is a [*journal.ConflictError]. Consumer groups are not told.
+// Save an event that says so first, and let them read it with [journal.Removal].After.
 //
 // After an error, call Delete again with the same version: it continues with what is left.
 func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, removal journal.Removal) error {
@@ -24,13 +25,15 @@ func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, r
 	return r.journal.Delete(ctx, name, version, removal)
 }
 
-// Truncate removes the events of an aggregate with numbers below before. The latest snapshot must include them, and this
-// repository must be able to read it: its codec must decode it, with the [Config.SnapshotSchema] of now, and the policy must not be
-// [Never]. Otherwise nothing is removed and the error is a [journal.ErrNotCovered]. The aggregate goes on, and its numbers are
-// not used again.
+// Truncate removes the events of an aggregate with numbers below before. The latest snapshot must
+// include them, and this repository must be able to read it: its codec must decode it, with the
+// [Config.SnapshotSchema] of now, and the policy must not be [Never]. Otherwise nothing is removed
+// and the error is a [journal.ErrNotCovered]. The aggregate goes on, and its numbers are not used
+// again.
 //
-// All other programs that load the aggregate need the snapshot too. Deploy a new SnapshotSchema everywhere, and let each aggregate
-// store a snapshot with it, before truncating. See [journal.Journal.Truncate] for costs.
+// All other programs that load the aggregate need the snapshot too. Deploy a new SnapshotSchema
+// everywhere, and let each aggregate store a snapshot with it, before truncating. See
+// [journal.Journal.Truncate] for costs.
 //
 // After an error, call Truncate again: it continues with what is left.
 func (r *Repository[S]) Truncate(ctx context.Context, id string, before uint64, removal journal.Removal) error {

@@ -29,9 +29,14 @@ func TestDeleteRemovesTheVersionThatWasDecidedOn(t *testing.T) {
 		removed := 0
 		require.NoError(t, repo.Delete(t.Context(), "42", 3, journal.Removal{Progress: func(events int) { removed = events }}))
 		assert.Equal(t, 3, removed, name)
-		_, err = repo.Load(t.Context(), "42")
+		decisions := 0
+		_, err = repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+			decisions++
+			return deposits(1), nil
+		})
 		require.ErrorAs(t, err, new(*journal.DeletedError), name)
-		_, err = repo.Execute(t.Context(), "42", Deposit(1))
+		assert.Zero(t, decisions, "the cache has forgotten it")
+		_, err = repo.Load(t.Context(), "42")
 		require.ErrorAs(t, err, new(*journal.DeletedError), name)
 		_, err = repo.Save(t.Context(), a, deposits(1))
 		require.ErrorAs(t, err, new(*journal.DeletedError), name)

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps nothing in
-// memory between calls unless [Config.Cache] says so, and is safe for concurrent use.
+// Repository loads and saves the aggregates of one definition. Make one with [New]. It keeps
+// nothing in memory between calls unless [Config.Cache] says so, and is safe for concurrent use.
 type Repository[S any] struct {
 	journal    eventlog.Log
 	definition aggregate.Definition[S]
@@ -21,7 +21,8 @@ type Repository[S any] struct {
 	cache      cache[S]
 }
 
-// New makes a repository. It makes no requests. Event ids come from the NewID of the journal's config.
+// New returns a repository. It makes no requests. Event ids come from the NewID of the journal's
+// config.
 //
 // Errors: [*ConfigError], [*aggregate.DefinitionError].
 func New[S any](j *journal.Journal, definition aggregate.Definition[S], config Config) (*Repository[S], error) {

@@ -8,25 +8,29 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// Save appends events to an aggregate, 1 to 99 of them in one transaction, and returns the aggregate as it is after
-// them. Without events and without a [CommandID] it does nothing. The events carry the metadata of the context; see
-// [aggregate.ContextWithMetadata].
+// Save appends events to an aggregate, 1 to 99 of them in one transaction, and returns the
+// aggregate as it is after them. Without events and without a [CommandID] it does nothing. The
+// events carry the metadata of the context; see [aggregate.ContextWithMetadata].
 //
-// The version of the aggregate is the condition: if somebody else has written meanwhile, the error is a
-// [*journal.ConflictError]. Save does not try again, because only the caller can decide whether the events still hold.
-// On any error it returns the aggregate that it was given. It never changes that one, nor what its State refers to.
+// The version of the aggregate is the condition: if somebody else has written meanwhile, the error
+// is a [*journal.ConflictError]. Save does not try again, because only the caller can decide
+// whether the events still hold. On any error it returns the aggregate that it was given. It never
+// changes that one, nor what its State refers to.
 //
-// Save takes an aggregate that this repository returned, and then it is one round trip and no read. Save loads any other aggregate
-// first, such as one made by hand with a version from an If-Match header, and compares the versions. It does
-// not use the State of such an aggregate. It also loads before a commit that stores a snapshot, if S has maps, slices, pointers or
-// interfaces, through which the State may have been changed, and neither the load nor the commit before left it encoded.
+// Save takes an aggregate that this repository returned, and then it is one round trip and no read.
+// Save loads any other aggregate first, such as one made by hand with a version from an If-Match
+// header, and compares the versions. It does not use the State of such an aggregate. It also loads
+// before a commit that stores a snapshot, if S has maps, slices, pointers or interfaces, through
+// which the State may have been changed, and neither the load nor the commit before left it
+// encoded.
 //
-// A command that was saved before is a [*journal.DuplicateCommandError]; one without events is recorded too. It costs two
-// write units for each KB of each event, as much in each of the journal's indexes, and two for each KB of the head.
+// A command that was saved before is a [*journal.DuplicateCommandError]; one without events is
+// recorded too. It costs two write units for each KB of each event, as much in each of the
+// journal's indexes, and two for each KB of the head.
 //
-// Nothing was written unless the error is [journal.ErrOutcomeUnknown]. Other errors are those of [Repository.Load], an
-// [*aggregate.UnencodableEventError], [*aggregate.UnknownEventError], [*aggregate.MalformedEventError] or
-// [*UnencodableStateError].
+// Nothing was written unless the error is [journal.ErrOutcomeUnknown]. Other errors are those of
+// [Repository.Load], an [*aggregate.UnencodableEventError], [*aggregate.UnknownEventError],
+// [*aggregate.MalformedEventError] or [*UnencodableStateError].
 func (r *Repository[S]) Save(
 	ctx context.Context, a Aggregate[S], events aggregate.Events[S], given ...Option,
 ) (Aggregate[S], error) {
@@ -56,8 +60,9 @@ func (r *Repository[S]) Save(
 	return r.proved(next), nil
 }
 
-// commit appends events and applies them to the aggregate, which is of no use any more if that fails. Replayed says whether the state
-// is known to be the one that events have led to; the result, whether it is so now.
+// commit appends events and applies them to the aggregate, which is of no use any more if that
+// fails. Replayed says whether the state is known to be the one that events have led to; the
+// result, whether it is so now.
 func (r *Repository[S]) commit(
 	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
 ) (bool, error) {
@@ -108,8 +113,8 @@ func (r *Repository[S]) commit(
 	return replayed, nil
 }
 
-// apply brings an aggregate to the version after a commit. What it applies is what a load will replay, and shares nothing with the
-// caller's events.
+// apply brings an aggregate to the version after a commit. What it applies is what a load will
+// replay, and shares nothing with the caller's events.
 func (r *Repository[S]) apply(a *Aggregate[S], c Commit) error {
 	for i, e := range c.Events {
 		stored, err := r.definition.Decode(e.Type, e.Payload)
@@ -122,7 +127,8 @@ func (r *Repository[S]) apply(a *Aggregate[S], c Commit) error {
 	return nil
 }
 
-// replayed returns the aggregate after a commit that is about to be written, from what is stored and the commit's events.
+// replayed returns the aggregate after a commit that is about to be written, from what is stored
+// and the commit's events.
 func (r *Repository[S]) replayed(ctx context.Context, c Commit) (Aggregate[S], error) {
 	a, err := r.currentAt(ctx, c.Aggregate, c.Before)
 	if err == nil {

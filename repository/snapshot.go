@@ -13,18 +13,20 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// SnapshotCodec turns states into the bytes of snapshots and back. It must be safe for concurrent use, and
-// what it decodes must be equal to what it has encoded: it also makes the copies that decisions work on.
+// SnapshotCodec turns states into the bytes of snapshots and back. It must be safe for concurrent
+// use, and what it decodes must be equal to what it has encoded: it also makes the copies that
+// decisions work on.
 type SnapshotCodec interface {
-	// EncodeSnapshot receives a pointer to the state and must not change what it refers to. It returns bytes that
-	// the caller owns. The id and the number of the last event in the state are for codecs that write them into the payload.
+	// EncodeSnapshot receives a pointer to the state and must not change what it refers to. It
+	// returns bytes that the caller owns. The id and the number of the last event in the state are
+	// for codecs that write them into the payload.
 	EncodeSnapshot(id aggregate.ID, number uint64, state any) ([]byte, error)
 
-	// DecodeSnapshot gets a pointer to a zero state and must not keep payload. It returns the sequence
-	// number that stands in the payload, or 0 if none does.
+	// DecodeSnapshot gets a pointer to a zero state and must not keep payload. It returns the
+	// sequence number that stands in the payload, or 0 if none does.
 	//
-	// An error makes a load replay the journal instead, so a codec may refuse what it does not want to use,
-	// such as the state in an older form.
+	// An error makes a load replay the journal instead, so a codec may refuse what it does not want
+	// to use, such as the state in an older form.
 	DecodeSnapshot(payload []byte, state any) (number uint64, err error)
 }
 
@@ -72,11 +74,12 @@ func (r *Repository[S]) redundancy(from origin[S], expected uint64) *eventlog.Re
 	return redundancy
 }
 
-// removalLimit is how long a commit that has succeeded may be held up by what is left to remove. It is one request as a rule.
+// removalLimit is how long a commit that has succeeded may be held up by what is left to remove. It
+// is one request as a rule.
 const removalLimit = time.Second
 
-// settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on. Nothing that
-// fails here is an error of the commit.
+// settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on.
+// Nothing that fails here is an error of the commit.
 func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin[S] {
 	from := a.from()
 	if receipt.SnapshotLeftOut {
@@ -149,7 +152,8 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	return restored
 }
 
-// restoreAt gives the aggregate as the latest usable snapshot has it that is of event number or one before it.
+// restoreAt gives the aggregate as the latest usable snapshot has it that is of event number or one
+// before it.
 func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
 	if r.never {
 		return r.restore(head, nil), nil

@@ -27,6 +27,7 @@ func TestTheFirstCommitStoresTheStateWhateverThePolicy(t *testing.T) {
 		"default":  nil,
 		"never":    repository.Never,
 		"every":    repository.Every(1000),
+		"every 0":  repository.Every(0),
 		"function": func(repository.Commit) bool { return false },
 	} {
 		t.Run(name, func(t *testing.T) {

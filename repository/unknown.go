@@ -12,22 +12,24 @@ import (
 type UnknownEvents int
 
 const (
-	// FailOnUnknown ends the load with an [*EventError] that holds an [*aggregate.UnknownEventError].
+	// FailOnUnknown ends the load with an [*EventError] that holds an
+	// [*aggregate.UnknownEventError].
 	FailOnUnknown UnknownEvents = iota
-	// SkipUnknown leaves the event without effect: the version counts it, the state does not show it, and the
-	// logger is told once for each load that reads such events. The aggregate is then [Aggregate.Partial], and its state never
-	// becomes a snapshot.
+	// SkipUnknown leaves the event without effect: the version counts it, the state does not show
+	// it, and the logger is told once for each load that reads such events. The aggregate is then
+	// [Aggregate.Partial], and its state never becomes a snapshot.
 	//
-	// An event without any type, an event that cannot be decoded and an upcaster that fails still end the load.
+	// An event without any type, an event that cannot be decoded and an upcaster that fails still
+	// end the load.
 	SkipUnknown
 )
 
-// Partial tells that the state lacks the effect of events which the program does not know. It happens with
-// [SkipUnknown] alone.
+// Partial tells that the state lacks the effect of events which the program does not know. It
+// happens with [SkipUnknown] alone.
 func (a Aggregate[S]) Partial() bool { return a.partial }
 
-// unknown gives the type of an event that a load passes over, if its error is of that kind. What an upcaster
-// gives is this program's own, so it is never passed over.
+// unknown gives the type of an event that a load passes over, if its error is of that kind. What an
+// upcaster gives is this program's own, so it is never passed over.
 func (r *Repository[S]) unknown(err error) (eventType string, ok bool) {
 	if err == nil || r.config.UnknownEvents != SkipUnknown || errors.As(err, new(*aggregate.UpcastError)) {
 		return "", false
