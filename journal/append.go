@@ -7,7 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Append is described at eventlog.Engine, as are all exported methods of engine that Journal does not have.
+// Append is described at eventlog.Engine, as are all exported methods of engine that Journal does
+// not have.
 func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) {
 	t, err := j.build(ctx, c)
 	if err != nil {
@@ -22,15 +23,16 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 	return t.receipt, nil
 }
 
-// Resolve tells whether the commit of an [OutcomeUnknownError] has been written,
-// with one strongly consistent read, or two if it has a command id. False is final only once no request of the
-// commit can be under way any more, which takes seconds, or once the head has passed
+// Resolve reports whether the commit of an [OutcomeUnknownError] was written, with one strongly
+// consistent read, or two if it has a command id. False is final only when no request of the commit
+// can be under way any more, which takes seconds, or when the head has passed
 // [OutcomeUnknownError.First].
 //
-// The error's fields are all that it needs, so another process can ask too. A commit whose events have since been
-// removed by [Journal.Truncate] or [Journal.Delete] is found only by its command id.
+// It needs only the fields of the error, so another process can ask too. It finds a commit whose
+// events were removed since by [Journal.Truncate] or [Journal.Delete] only by its command id.
 //
-// Errors: [ErrInvalidCommit], [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, the context's.
+// Errors: [ErrInvalidCommit] if the error lacks fields, [ErrTableMissing], [ErrThrottled],
+// [ErrAccess], aggregate.ErrInvalidID, the context's.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	return j.engine.Resolve(ctx, unknown)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// MaxShards bounds the number of logical shards of a journal. Every consumer
-// group polls every shard, so more than a few hundred are rarely of use.
-const MaxShards = 65_536
+// maxShards bounds the number of shards. Every consumer group polls every shard, so more than a few
+// hundred are rarely of use.
+const maxShards = 65_536
 
-// Config says where the store is and what its tables look like. The zero value
-// serves an application that made its tables with [Create] and default names.
+// Config names the tables and describes them. The zero value opens tables that were created with
+// default names.
 type Config struct {
 	// Tables and Indexes are the names in DynamoDB.
 	Tables  Tables
@@ -27,30 +27,31 @@ type Config struct {
 	Attributes Attributes
 
 	// Shards is the number of logical shards over which each aggregate type
-	// spreads, 1 to [MaxShards]. [Create] and [Adopt] need it, and it can never
+	// spreads, 1 to 65,536. [Create] and [Adopt] need it, and it can never
 	// be changed afterwards; 16 is a good choice unless you know better. A
 	// shard takes about 1,000 write units a second, a limit of DynamoDB's
 	// partitions, and every consumer group polls every shard.
 	//
-	// [Open] takes 0 for the number that is stored, and refuses another one.
+	// [Open] takes it from the descriptor, and refuses another one.
 	Shards int
 
 	// Resolver maps an aggregate to its shard. Default: resolver.FNV1a, which is right for
 	// new tables; [Adopt] needs that of the application which made the tables.
 	Resolver KeyResolver
 
-	// Layout says where snapshots are. [Create] stores it; default: [Classic]. [Open] takes it from the descriptor, and
-	// refuses another one.
+	// Layout says where snapshots are. [Create] stores it; default: [Classic]. [Open] takes it from
+	// the descriptor, and refuses another one.
 	Layout Layout
 
-	// CommandRetention is how long the journal remembers the [Commit.CommandID] of a commit, at least; DynamoDB's time
-	// to live removes it afterwards. Default: 0, which is for ever, at some 200 bytes for each command.
+	// CommandRetention is how long the journal remembers the command id of a commit, at least;
+	// DynamoDB's time to live removes it afterwards. Default: 0, which is forever, at about 200
+	// bytes for each command.
 	CommandRetention time.Duration
 
-	// EventType tells the type of a stored event that has none, for tables in which a program of the
-	// event-store-adapter family writes too: the type is somewhere in the payload then. It must not change the record. An
-	// error fails the read with an [*EventTypeError]. Default: such events have no type, and only readers that need none
-	// can use them.
+	// EventType returns the type of a stored event that has none, for tables to which a program of
+	// the event-store-adapter family also writes: the type is then somewhere in the payload. It
+	// must not change the record. An error fails the read with an [*EventTypeError]. Default: such
+	// events have no type, and only readers that need none can use them.
 	EventType func(*Record) (string, error)
 
 	// Throughput makes [Create] provision the tables and their indexes.
@@ -64,10 +65,9 @@ type Config struct {
 	// encodings alone. Event types and metadata are never encoded. Default: none.
 	Encodings []Encoding
 
-	// RetryBudget is how long [Journal.Append] repeats a transaction that
-	// DynamoDB throttled, that met another transaction, or whose reply was lost.
-	// The context's deadline ends it earlier. Default: 5 seconds; those who tail the journal expect
-	// it to be well below their TrailingDelay.
+	// RetryBudget is how long a commit repeats its transaction if DynamoDB throttled it, if it met
+	// another transaction, or if its reply was lost. The context's deadline ends it earlier.
+	// Default: 5 seconds; it has to be well below subscriber.Config.TrailingDelay.
 	RetryBudget time.Duration
 
 	// Now is the clock that dates events. Default: time.Now.
@@ -145,14 +145,14 @@ func (c *Config) setDefaults() {
 // Validate reports what cannot work, as a [*ConfigError].
 func (c Config) Validate() error {
 	c.setDefaults()
-	if c.Shards < 0 || c.Shards > MaxShards {
-		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, MaxShards)}
+	if c.Shards < 0 || c.Shards > maxShards {
+		return &ConfigError{Field: "Shards", Reason: fmt.Sprintf("%d is not between 1 and %d", c.Shards, maxShards)}
 	}
 	if c.RetryBudget < 0 {
 		return &ConfigError{Field: "RetryBudget", Reason: "is negative"}
 	}
 	if c.CommandRetention < 0 {
-		return &ConfigError{Field: "CommandRetention", Reason: "is negative: leave it 0 to keep commands for ever"}
+		return &ConfigError{Field: "CommandRetention", Reason: "is negative: leave it 0 to keep commands forever"}
 	}
 	if err := c.Layout.validate(); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Create makes the journal, snapshot and checkpoint tables where they are
-// missing, waits until they and their indexes are active, and stores the descriptor.
-// It may be called again, and by several processes at once: what exists is verified. Time to live is
-// turned on for the journal and the snapshot table; only items that are to expire have a time.
+// Create makes the journal, snapshot and checkpoint tables that do not exist, waits until they and
+// their indexes are active, and stores the descriptor. It may be called again, and by several
+// processes at once: it verifies what exists. It turns on time to live for the journal and the
+// snapshot table; only items that are to expire have a time.
 //
-// Tables that have items but no descriptor were made by somebody else: Create
-// leaves them alone and gives [ErrNoDescriptor]; see [Adopt].
+// Tables that have items but no descriptor were made by another program: Create does not change
+// them and returns [ErrNoDescriptor]; see [Adopt].
 //
 // Errors: [*ConfigError], [*DescriptorMismatchError], [ErrNoDescriptor], [ErrTableMissing] for an
 // index that an existing table lacks, [ErrAccess].
@@ -77,15 +77,14 @@ func (j *engine) verifyUnused(ctx context.Context) error {
 	return nil
 }
 
-// Adopt takes over a journal and a snapshot table that somebody else made, for
-// example an application of the event-store-adapter family. It verifies keys and
-// indexes and that the snapshots lie in the shards where config says they should, makes
-// the checkpoint table if it is missing, and stores the descriptor. Events and
-// snapshots are not touched. Adopt reads the snapshot table once: half a read unit for
-// each 4 KB.
+// Adopt takes over a journal and a snapshot table of another program, for example one of the
+// event-store-adapter family. It verifies keys and indexes and that the snapshots lie in the shards
+// that config implies, makes the checkpoint table if it does not exist, and stores the descriptor.
+// It does not change events and snapshots. Adopt reads the snapshot table once: half a read unit
+// for each 4 KB.
 //
-// The tail index has to be there: add it first, which DynamoDB does while the
-// table is in use. Config says which resolver and shard count the other application uses.
+// The tail index has to exist: add it first, which DynamoDB does while the table is in use. Config
+// has the resolver and the shard count that the other program uses.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [*DescriptorMismatchError], [*CorruptItemError],
 // [ErrAccess].
@@ -118,7 +117,7 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 func prepare(client Client, config Config) (*engine, error) {
 	if config.Shards == 0 {
 		return nil, &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
-			"is 0: choose the number of logical shards, 1 to %d, once and for good (16 is a good choice)", MaxShards)}
+			"is 0: choose the number of logical shards, 1 to %d, once and for good (16 is a good choice)", maxShards)}
 	}
 	return newEngine(client, config)
 }

@@ -186,7 +186,7 @@ func TestCreateRefusesConfigsThatCannotWork(t *testing.T) {
 		"a nil client":       {(*dynamodb.Client)(nil), journal.Config{Shards: 4}, "client is nil: pass a *dynamodb.Client"},
 		"zero shards":        {client, journal.Config{}, "Shards is 0: choose the number of logical shards, 1 to 65536"},
 		"negative shards":    {client, journal.Config{Shards: -1}, "Shards -1 is not between 1 and 65536"},
-		"too many shards":    {client, journal.Config{Shards: journal.MaxShards + 1}, "Shards 65537 is not between 1 and 65536"},
+		"too many shards":    {client, journal.Config{Shards: 65_537}, "Shards 65537 is not between 1 and 65536"},
 		"negative budget":    {client, journal.Config{Shards: 1, RetryBudget: -1}, "RetryBudget is negative"},
 		"a bad table name":   {client, journal.Config{Shards: 1, Tables: journal.Tables{Snapshot: "s t"}}, `Tables.Snapshot "s t" is not a name of 3 to 255`},
 		"a bad index name":   {client, journal.Config{Shards: 1, Indexes: journal.Indexes{JournalTail: "x"}}, `Indexes.JournalTail "x" is not a name of 3 to 255`},

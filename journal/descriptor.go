@@ -116,7 +116,7 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	var resolverOK, snapshotOK bool
 	d.Resolver, resolverOK = stringOf(it[attrResolver])
 	d.SnapshotTable, snapshotOK = stringOf(it[attrSnapshotTable])
-	if !ok || !shardsOK || shards == 0 || shards > MaxShards || !resolverOK || !snapshotOK || !mappingOK ||
+	if !ok || !shardsOK || shards == 0 || shards > maxShards || !resolverOK || !snapshotOK || !mappingOK ||
 		json.Unmarshal([]byte(mapping), &d.Attributes) != nil {
 		return descriptor{}, &CorruptItemError{
 			Table: table, PartitionKey: descriptorPartition, SortKey: descriptorSort,

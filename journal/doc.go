@@ -1,56 +1,59 @@
-// Package journal is the store as Go: the tables, their keys, and what is
-// written to and read from them. It is the only package that knows attribute
-// names and DynamoDB expressions of the store.
+// Package journal holds the tables of the store: it creates and opens them, and lets tools read
+// them. Events are written with package repository or publisher, and read with package repository,
+// subscriber or projection; all of them take an open [Journal].
 //
-// # Words
+//	err := journal.Create(ctx, client, journal.Config{Shards: 16}) // once, for example at deployment
+//	j, err := journal.Open(ctx, client, journal.Config{})          // in each process
 //
-//   - A [Record] is one stored event: a row of the journal table. The records
-//     of an aggregate are numbered 1..n, without gap or repeat.
+// A process opens one Journal and shares it. It is safe for concurrent use, and a commit wakes the
+// subscribers that use the same Journal at once.
 //
-//   - A [Head] is the one row of an aggregate in the snapshot table. Its
-//     version equals the sequence number of the aggregate's last event, and it
-//     may carry a [Snapshot] of the state.
+// # Terms
 //
-//   - A [Commit] is what one transaction writes: some records and the head,
-//     under the condition that the head still has the expected version.
+//   - A [Record] is one stored event, a row of the journal table. The events of an aggregate have
+//     the numbers 1..n, without gap or repeat.
 //
-//   - A logical shard is one partition of the journal, "{aggregate type}-{n}".
-//     A [KeyResolver] maps an aggregate to its shard.
+//   - A [Head] is the one row of an aggregate in the snapshot table that every commit updates. Its
+//     version is the number of the last event. It may carry a [Snapshot] of the state.
 //
-//   - The descriptor is an item in the journal table that says how the tables
-//     were made. [Open] compares it with the given [Config] and refuses to go
-//     on where they differ, because two processes that disagree on the number
-//     of shards would give one aggregate two heads.
+//   - A commit writes the events of one decision and updates the head, in one transaction. It
+//     succeeds only if the head has the version on which the decision was made; otherwise it fails
+//     with [ErrConflict].
 //
-//   - An [Encoding] turns payloads into what is stored and back; see packages compress and encrypt.
+//   - A shard is one partition of the journal table, "{aggregate type}-{n}". The number of shards
+//     is fixed when the tables are created. A [KeyResolver] maps an aggregate to its shard; package
+//     resolver has those of other programs.
 //
-//   - The tail of a shard is the shard in the order of the events' time, see
-//     [Journal.Tail].
+//   - The descriptor is an item of the journal table that records the settings on which all
+//     processes must agree: shards, resolver, layout and attribute names. [Open] reads it and
+//     refuses settings that differ.
 //
-//   - A command id makes a commit one that is written once; its guard is a row beside the events. See [Commit].
+//   - The [Layout] says where snapshots are stored.
 //
-//   - A snapshot is in the head, or in a row of its own, by the [Layout]. Redundant ones are kept under their own
-//     numbers; see [Redundancy].
+//   - An [Encoding] compresses or encrypts payloads; see packages compress and encrypt.
 //
-//   - An aggregate can be truncated, when its snapshot stands for its first events, and deleted: the head is a tombstone
-//     then. See [Journal.Truncate] and [Journal.Delete].
+// # Reading
 //
-//   - An [Encoding] turns payloads into what is stored; [Journal.Raw] shows them as they are stored, for those who copy
-//     them: [Journal.Restore] writes events as they once were.
+// [Journal.Head] and [Journal.Events] read one aggregate, [Journal.Heads] lists the aggregates, and
+// [Journal.Tail] reads the latest events of a type. [Journal.Raw] reads without decoding payloads.
+// Package archive exports, imports, compares and verifies journals.
 //
-// # Use
+// # Removing
 //
-//	if err := journal.Create(ctx, client, journal.Config{Shards: 16}); err != nil { ... }
-//	j, err := journal.Open(ctx, client, journal.Config{})
+// [Journal.Truncate] removes the first events of an aggregate, which its snapshot replaces.
+// [Journal.Delete] removes an aggregate; its head stays as a tombstone, so that no number is used
+// twice.
 //
-// A [Journal] is safe for concurrent use and is shared by repositories,
-// publishers and subscribers of one process: a commit through it wakes the
-// subscribers that use the same Journal at once, see [Journal.Watch].
+// # Errors
+//
+// An error with details has a type, for errors.As: [*TooLargeError], [*DeletedError] and others. An
+// error without details is a variable, for errors.Is: [ErrNotFound], [ErrThrottled] and others.
+// Only [ErrConflict] and [ErrOutcomeUnknown] are both. After an [OutcomeUnknownError],
+// [Journal.Resolve] reports whether the commit was written.
 //
 // # Tables
 //
-// The journal and snapshot tables are those of the event-store-adapter family.
-// What that family does not know (event id, event type, metadata, commit id, encoding, the
-// snapshot's sequence number and digest) are attributes of ours beside theirs,
-// which it ignores.
+// The journal and snapshot tables are those of the event-store-adapter family, whose programs may
+// share them. Values that the family does not have, such as event id, event type and metadata, are
+// attributes beside theirs, which it ignores.
 package journal

@@ -14,33 +14,34 @@ import (
 // attrEncoding names the encodings of an item's payload, on events and heads. It is absent where none applied.
 const attrEncoding = "encoding"
 
-// Encoding turns payloads of events and snapshots into what is stored, and back. Packages compress and encrypt have
-// some. It must be safe for concurrent use, and must neither change nor keep what it is given; its results are the
-// caller's.
+// Encoding encodes payloads of events and snapshots before they are stored, and decodes them.
+// Packages compress and encrypt have some. It must be safe for concurrent use, and must neither
+// change nor keep its arguments; the caller owns the results.
 type Encoding interface {
-	// Name is stored beside each payload that the encoding was applied to: up to 32 lower case letters, digits and
-	// ._- characters. It never changes, nor is it given to another encoding.
+	// Name is stored beside each payload that the encoding was applied to: up to 32 lower case
+	// letters, digits and ._- characters. It never changes, and no other encoding may use it.
 	Name() string
 
-	// Encode may decline with applied false, for example where it would gain nothing. It runs once for each payload
-	// of a commit, before anything is sent; with an error nothing is written.
+	// Encode may return applied false, for example if the payload would not become smaller. It runs
+	// once for each payload of a commit, before anything is sent; after an error nothing is
+	// written.
 	Encode(ctx context.Context, at Place, payload []byte) (encoded []byte, applied bool, err error)
 
-	// Decode undoes Encode. It gets the same place.
+	// Decode reverses Encode. It receives the same place.
 	Decode(ctx context.Context, at Place, encoded []byte) ([]byte, error)
 
 	// Overhead is the most bytes that Encode adds to a payload.
 	Overhead() int
 }
 
-// Place says what a payload belongs to.
+// Place identifies the event or snapshot that a payload belongs to.
 type Place struct {
 	Aggregate aggregate.ID
 	Number    uint64 // of the event, or of the last event in the state
 	Snapshot  bool
 }
 
-// String is for logs and errors.
+// String returns the place as text for logs and errors.
 func (p Place) String() string {
 	if p.Snapshot {
 		return fmt.Sprintf("snapshot of %s at event %d", p.Aggregate, p.Number)
@@ -48,8 +49,8 @@ func (p Place) String() string {
 	return fmt.Sprintf("event %d of %s", p.Number, p.Aggregate)
 }
 
-// ForReading gives an encoding that is undone where it was applied, and applied to nothing new: to
-// give an encoding up, or to make all processes able to read one before the first writes it.
+// ForReading returns an encoding that decodes what e has encoded, and encodes nothing. Use it to
+// give an encoding up, or to let all processes read one before the first one writes it.
 func ForReading(e Encoding) Encoding { return forReading{e} }
 
 type forReading struct{ Encoding }
@@ -59,20 +60,22 @@ func (forReading) Encode(context.Context, Place, []byte) ([]byte, bool, error) {
 }
 func (forReading) Overhead() int { return 0 }
 
-// Raw returns the journal without its encodings and its [Config.EventType]: records and heads have payloads as they are
-// stored, and say in Encoding what was applied to them. It is for tools that only want numbers and versions, or that show
-// what they cannot decode; they need no keys. [Journal.Decode] decodes a single record.
+// Raw returns the journal without its encodings and its [Config.EventType]: records and heads have
+// payloads as they are stored, and say in Encoding what was applied to them. It is for tools that
+// only want numbers and versions, or that show what they cannot decode; they need no keys.
+// [Journal.Decode] decodes a single record.
 func (j *Journal) Raw() *Journal {
 	raw := *j.engine
 	raw.raw = true
 	return &Journal{&raw}
 }
 
-// Decode returns a record of a [Journal.Raw] with its payload decoded, and with the type that [Config.EventType] finds if
-// it has none. It returns the record itself where there is nothing to do.
+// Decode returns a record of a [Journal.Raw] with its payload decoded, and with the type that
+// [Config.EventType] finds if it has none. It returns the record itself where there is nothing to
+// do.
 //
-// Errors: [*EventTypeError]; [ErrKeyDestroyed], which is final; an [*EncodingError] without that asks for another
-// [Config.Encodings], or names the encoding whose error it wraps.
+// Errors: [*EventTypeError]; [ErrKeyDestroyed], which is final; an [*EncodingError] without that
+// asks for another [Config.Encodings], or names the encoding whose error it wraps.
 func (j *Journal) Decode(ctx context.Context, r *Record) (*Record, error) {
 	return j.engine.Decode(ctx, r)
 }

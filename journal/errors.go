@@ -11,28 +11,29 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry details. For all other
-// conditions there are types alone: use errors.As.
+// Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry
+// details. For all other conditions there are types alone: use errors.As.
 var (
 	// ErrNotFound: the aggregate has no events. Nothing was written.
 	ErrNotFound = errors.New("aggregate not found")
-	// ErrConflict: the head has another version than expected. Nothing was written. Load the aggregate again and decide
-	// again.
+	// ErrConflict: the head has another version than expected. Nothing was written. Load the
+	// aggregate again and decide again.
 	ErrConflict = errors.New("version conflict")
-	// ErrOutcomeUnknown: the commit may have been written, or may still be. Ask [Journal.Resolve] before you repeat the
-	// command.
+	// ErrOutcomeUnknown: the commit may have been written, or may still be. Ask [Journal.Resolve]
+	// before you repeat the command.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrInvalidCommit: a commit cannot be written as it is: it has no events, text that is not UTF-8, a command id that is
-	// too long, or a write that may not be part of it. Nothing was written.
+	// ErrInvalidCommit: a commit cannot be written as it is: it has no events, text that is not
+	// UTF-8, a command id that is too long, or a write that may not be part of it. Nothing was
+	// written.
 	ErrInvalidCommit = errors.New("invalid commit")
 	// ErrNotCovered: events cannot be truncated because no snapshot stands for them. Nothing was removed.
 	ErrNotCovered = errors.New("not covered by a snapshot")
-	// ErrKeyDestroyed: the key that encrypted a payload was destroyed, so nobody can read the payload again. For an event
-	// of such an aggregate that was to be written, nothing was written. An [Encoding] returns it, inside an
-	// [*EncodingError].
+	// ErrKeyDestroyed: the key that encrypted a payload was destroyed, so nobody can read the
+	// payload again. For an event of such an aggregate that was to be written, nothing was written.
+	// An [Encoding] returns it, inside an [*EncodingError].
 	ErrKeyDestroyed = errors.New("encryption key destroyed")
-	// ErrThrottled: DynamoDB refused for lack of capacity, or because other transactions were under way on the same items,
-	// longer than [Config.RetryBudget]. Nothing was written.
+	// ErrThrottled: DynamoDB refused for lack of capacity, or because other transactions were under
+	// way on the same items, longer than [Config.RetryBudget]. Nothing was written.
 	ErrThrottled = dynamo.ErrThrottled
 	// ErrTableMissing: a table or an index does not exist.
 	ErrTableMissing = dynamo.ErrTableMissing
@@ -58,8 +59,8 @@ func (e *ConflictError) Error() string {
 }
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// DeletedError reports an aggregate that was deleted, which is final. Version is that of the last event that it had.
-// Nothing was written.
+// DeletedError reports an aggregate that was deleted, which is final. Version is that of the last
+// event that it had. Nothing was written.
 type DeletedError struct {
 	ID      aggregate.ID
 	Version uint64
@@ -82,8 +83,8 @@ func (e *EventTypeError) Error() string {
 }
 func (e *EventTypeError) Unwrap() error { return e.Err }
 
-// TruncatedError reports events that were removed by [Journal.Truncate] or [Journal.Delete]. Events from Before on are
-// there, or none if it is beyond the last.
+// TruncatedError reports events that were removed by [Journal.Truncate] or [Journal.Delete]. Events
+// from Before on are there, or none if it is beyond the last.
 type TruncatedError struct {
 	ID     aggregate.ID
 	Before uint64
@@ -93,9 +94,10 @@ func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("events of %s before %d were removed: start from there, or from a snapshot", e.ID, e.Before)
 }
 
-// DuplicateCommandError reports a command id that a commit before has written. Nothing was written now. CommitID, First and Version are those of the commit that was
-// written the first time: First and Version are the numbers of its first and last event. A command without events has a
-// First that is Version+1.
+// DuplicateCommandError reports a command id that a commit before has written. Nothing was written
+// now. CommitID, First and Version are those of the commit that was written the first time: First
+// and Version are the numbers of its first and last event. A command without events has a First
+// that is Version+1.
 type DuplicateCommandError struct {
 	ID                  aggregate.ID
 	CommandID, CommitID string
@@ -107,8 +109,9 @@ func (e *DuplicateCommandError) Error() string {
 		e.ID, e.CommandID, e.CommitID, e.Version)
 }
 
-// WriteRefusedError reports a further write of a commit that DynamoDB refused: the one at Index. Nothing was written. Code is that of the cancellation
-// reason, "ConditionalCheckFailed" for a false condition, and Item the item as it is, if the write asks for it by
+// WriteRefusedError reports a further write of a commit that DynamoDB refused: the one at Index.
+// Nothing was written. Code is that of the cancellation reason, "ConditionalCheckFailed" for a
+// false condition, and Item the item as it is, if the write asks for it by
 // ReturnValuesOnConditionCheckFailure.
 type WriteRefusedError struct {
 	ID            aggregate.ID
@@ -139,9 +142,9 @@ func (e *OutcomeUnknownError) Error() string {
 func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
 func (e *OutcomeUnknownError) Unwrap() error        { return e.Err }
 
-// TooLargeError reports an item over 400 KB, a commit over 4 MB, or a commit with more events than a transaction has room
-// for, 99 without anything else. What says which item, or that it is the commit. Unit is "bytes", as DynamoDB counts them, or
-// "events". Nothing was written.
+// TooLargeError reports an item over 400 KB, a commit over 4 MB, or a commit with more events than
+// a transaction has room for, 99 without anything else. What says which item, or that it is the
+// commit. Unit is "bytes", as DynamoDB counts them, or "events". Nothing was written.
 type TooLargeError struct {
 	ID          aggregate.ID
 	What        string
@@ -159,9 +162,10 @@ func (e *TooLargeError) Error() string {
 
 const unitBytes, unitEvents = "bytes", "events"
 
-// CorruptItemError reports an item of the store that is missing or cannot be read, by its keys. Of an event whose place can still be
-// told, Aggregate and Number are set, and of a head whose aggregate can be, Aggregate. Misplaced says of a head that
-// [Journal.Heads] has met that it is not where its aggregate's is looked for; there may be another one there.
+// CorruptItemError reports an item of the store that is missing or cannot be read, by its keys. Of
+// an event whose place can still be told, Aggregate and Number are set, and of a head whose
+// aggregate can be, Aggregate. Misplaced says of a head that [Journal.Heads] has met that it is not
+// where its aggregate's is looked for; there may be another one there.
 type CorruptItemError struct {
 	Aggregate                    aggregate.ID
 	Number                       uint64
@@ -174,8 +178,8 @@ func (e *CorruptItemError) Error() string {
 	return fmt.Sprintf("item %q / %q of table %q %s: restore it from a backup or correct it by hand", e.PartitionKey, e.SortKey, e.Table, e.Reason)
 }
 
-// EncodingError reports a payload that could not be encoded, and then nothing was written, or not decoded. Err is the encoding's error, or
-// says that [Config.Encodings] has none of that name.
+// EncodingError reports a payload that could not be encoded, and then nothing was written, or not
+// decoded. Err is the encoding's error, or says that [Config.Encodings] has none of that name.
 type EncodingError struct {
 	Place
 	Encoding string

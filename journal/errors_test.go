@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// kinds are the errors of the package, so that a test can say which one an error is, and which it is not: sentinels, and
-// pointers to typed errors.
+// kinds are the errors of the package, so that a test can say which one an error is, and which it
+// is not: sentinels, and pointers to typed errors.
 var kinds = []any{
 	journal.ErrNotFound, journal.ErrConflict, journal.ErrOutcomeUnknown, journal.ErrInvalidCommit, journal.ErrThrottled,
 	journal.ErrTableMissing, journal.ErrAccess, journal.ErrNoDescriptor, journal.ErrNotCovered, journal.ErrKeyDestroyed,

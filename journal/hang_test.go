@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// hanging is a connection that breaks without a reply, at once rather than when the SDK stops waiting for one. It keeps
-// how long that would have been for each call.
+// hanging is a connection that breaks without a reply, at once rather than when the SDK stops
+// waiting for one. It keeps how long that would have been for each call.
 type hanging struct {
 	mu    sync.Mutex
 	waits []time.Duration

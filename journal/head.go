@@ -26,14 +26,15 @@ const (
 // noSnapshot is the snapshot's number on a tombstone: beyond all versions.
 const noSnapshot = math.MaxUint64
 
-// Head is the one row of an aggregate that every commit moves.
+// Head is the one row of an aggregate that every commit updates.
 type Head struct {
 	Aggregate aggregate.ID
 	// Version equals the sequence number of the last event.
 	Version uint64
 	// Snapshot is nil when there is no state.
 	Snapshot *Snapshot
-	// Redundant are the numbers of the redundant snapshots, in ascending order; see [Redundancy].
+	// Redundant are the numbers of the redundant snapshots, in ascending order. Repositories store
+	// them for loads of earlier versions.
 	Redundant []uint64
 	// TruncatedBefore, if not 0, says that events with lower numbers are removed, or soon will be; see
 	// [Journal.Truncate].
@@ -42,12 +43,13 @@ type Head struct {
 	DeletedAt time.Time
 }
 
-// Head reads the head of an aggregate, strongly consistent, with its latest snapshot: one round trip, and one read unit
-// for each 4 KB of state; in the lean layout one more unit, as the state has a row of its own. The head of a deleted
-// aggregate is given too. Who wants the version alone takes [Journal.Version], which needs no key either.
+// Head returns the head of an aggregate with its latest snapshot, strongly consistent: one round
+// trip, and one read unit for each 4 KB of state; in the lean layout one more unit, as the state
+// has a row of its own. It also returns the head of a deleted aggregate. [Journal.Version] returns
+// the version alone, and needs no encryption key.
 //
-// Errors: [ErrNotFound], [*CorruptItemError], [*EncodingError], [ErrKeyDestroyed], [ErrTableMissing], [ErrThrottled],
-// [ErrAccess], *aggregate.InvalidIDError.
+// Errors: [ErrNotFound], [*CorruptItemError], [*EncodingError], [ErrKeyDestroyed],
+// [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID.
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.engine.Head(ctx, id)
 }
@@ -136,8 +138,9 @@ func (h *Head) setSnapshot(s *Snapshot) {
 	}
 }
 
-// Version reads how many events an aggregate has, strongly consistent: one round trip with a small reply. It costs
-// what [Journal.Head] does, for DynamoDB bills the whole item; in the lean layout one unit.
+// Version returns how many events an aggregate has, strongly consistent: one round trip with a
+// small reply. It costs as much as [Journal.Head], because DynamoDB bills the whole item; in the
+// lean layout one read unit.
 //
 // Errors: [*DeletedError] and those of Head.
 func (j *Journal) Version(ctx context.Context, id aggregate.ID) (uint64, error) {

@@ -16,21 +16,25 @@ import (
 
 // HeadsQuery asks for the heads of many aggregates.
 type HeadsQuery struct {
-	// AggregateType leaves out all others, and reads only their partitions. Empty for all types.
+	// AggregateType leaves out all others, and reads only its partitions. Empty for all types.
 	AggregateType string
-	// After goes on behind the head that was given last. Zero for the beginning. It is of AggregateType, if there is one.
+	// After is the aggregate of the head after which to continue. Zero for the beginning. It is of
+	// AggregateType, if there is one.
 	After aggregate.ID
-	// Corrupt, if any, is told of heads that cannot be read, and of those that are Misplaced: that do not lie where the
-	// head of their aggregate is looked for. Without it the former end the sequence, and the latter are given.
+	// Corrupt, if set, is called for heads that cannot be read, and for those that are Misplaced:
+	// that are not where readers look for the head of their aggregate. Without it the former end
+	// the sequence, and Heads yields the latter.
 	Corrupt func(*CorruptItemError)
 }
 
-// Heads gives the heads of the store, without their snapshots, in an order that stays the same as long as nothing is
-// written; tombstones too. It scans the snapshot table, strongly consistent and page by page: one read unit for each 4 KB of
-// everything in it, states included, as DynamoDB bills items whole. An aggregate that is made meanwhile may show or not.
+// Heads yields the heads of the store, without their snapshots and with tombstones, in an order
+// that stays the same as long as nothing is written. It scans the snapshot table, strongly
+// consistent and page by page: one read unit for each 4 KB of everything in it, including states,
+// because DynamoDB bills whole items. An aggregate that is created meanwhile may be missing.
 //
-// It ends with the first error: [*CorruptItemError], whose Aggregate, if it is told, is the After with which to go on,
-// [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's, *aggregate.InvalidIDError for After.
+// It ends with the first error: [*CorruptItemError], whose Aggregate, if it is set, is the After
+// with which to continue, [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's,
+// aggregate.ErrInvalidID for After.
 func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return j.engine.Heads(ctx, q)
 }

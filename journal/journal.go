@@ -12,7 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Client is what the store needs of a *dynamodb.Client.
+// Client is the part of a *dynamodb.Client that the store uses.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
@@ -30,11 +30,11 @@ type Client interface {
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// Journal reads and writes the store. It is safe for concurrent use.
+// Journal is an open store. It is safe for concurrent use.
 type Journal struct{ engine *engine }
 
-// engine implements [Journal]. Its exported methods beyond those of Journal are for the packages of this module, which
-// find them by package eventlog.
+// engine implements [Journal]. Its exported methods beyond those of Journal are for the packages of
+// this module, which find them by package eventlog.
 type engine struct {
 	client   Client
 	config   Config
@@ -47,11 +47,12 @@ func init() {
 	storage.Engine = func(j any) any { return j.(*Journal).engine }
 }
 
-// Open verifies the descriptor of the tables that [Create] or [Adopt] left, with
-// one strongly consistent read, and gives the Journal.
+// Open returns the journal of tables that [Create] or [Adopt] has prepared. It compares config with
+// the descriptor, with one strongly consistent read, and takes from it the shard count and the
+// layout if config leaves them out.
 //
-// Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor],
-// [*DescriptorMismatchError], [*CorruptItemError], [ErrAccess].
+// Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor], [*DescriptorMismatchError],
+// [*CorruptItemError], [ErrAccess].
 func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	j, err := newEngine(client, config)
 	if err != nil {
@@ -84,13 +85,13 @@ func newEngine(client Client, config Config) (*engine, error) {
 	return &engine{client: client, config: config, rowNames: config.rowNames(), watchers: &watchers{}}, nil
 }
 
-// Shards is the number of logical shards of each aggregate type.
+// Shards returns the number of logical shards of each aggregate type.
 func (j *Journal) Shards() int { return j.engine.config.Shards }
 
-// Client is the client that the Journal was opened with.
+// Client returns the client with which the journal was opened.
 func (j *Journal) Client() Client { return j.engine.client }
 
-// Config is the configuration in force, defaults filled in.
+// Config returns the configuration, with defaults and what Open took from the descriptor.
 func (j *Journal) Config() Config { return j.engine.config }
 
 func (j *engine) getItem(ctx context.Context, table string, key item) (item, error) {

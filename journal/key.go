@@ -9,9 +9,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// KeyResolver maps an aggregate to one of the logical shards. It must return the same shard forever, in every process:
-// the descriptor stores its Name, and [Open] compares it. Package resolver has those of the event-store-adapter family. A
-// program of the family that has a key resolver of its own needs the same one here.
+// KeyResolver maps an aggregate to one of the logical shards. It must return the same shard
+// forever, in every process: the descriptor stores its Name, and [Open] compares it. Package
+// resolver has those of the event-store-adapter family. A program of the family that has a key
+// resolver of its own needs the same one here.
 type KeyResolver interface {
 	Name() string
 	Shard(id aggregate.ID, shards int) int

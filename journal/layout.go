@@ -2,7 +2,8 @@ package journal
 
 import "fmt"
 
-// Layout says where the snapshots of a journal are. It is chosen when the tables are made, and all openers must agree.
+// Layout says where the snapshots of a journal are stored. It is chosen when the tables are
+// created.
 type Layout string
 
 const (
@@ -10,12 +11,13 @@ const (
 	// table has an index by aggregate. It is the default.
 	Classic Layout = "classic"
 
-	// Lean gives the latest snapshot a row of its own and leaves that index out. DynamoDB bills a write by the size of
-	// the whole item, so in the classic layout every commit pays for the state, whether or not it stores it anew; here
-	// only those that do. A load reads two rows with one request, one unit more.
+	// Lean stores the latest snapshot in a row of its own and has no index by aggregate. DynamoDB
+	// bills a write by the size of the whole item, so in the classic layout every commit pays for
+	// the state, whether or not it stores it again. In the lean layout only a commit that stores a
+	// snapshot pays for it. A load reads two rows with one request, one read unit more.
 	//
-	// Given up are the programs of the family, which look for the state in the head, and [Journal.SnapshotBefore] for
-	// rows that the head does not list. [Adopt] cannot make tables lean.
+	// Programs of the family cannot use lean tables, as they look for the state in the head.
+	// [Adopt] cannot make tables lean.
 	Lean Layout = "lean"
 )
 

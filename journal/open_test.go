@@ -175,7 +175,7 @@ func TestOpenRefusesACorruptDescriptor(t *testing.T) {
 			"no shard count":         {"millrace_shards": nil},
 			"zero shards":            {"millrace_shards": number(0)},
 			"negative shards":        {"millrace_shards": number(-7)},
-			"too many shards":        {"millrace_shards": number(journal.MaxShards + 1)},
+			"too many shards":        {"millrace_shards": number(65_537)},
 			"shards as text":         {"millrace_shards": text("7")},
 			"no resolver":            {"millrace_resolver": nil},
 			"no snapshot table":      {"millrace_snapshot_table": nil},

@@ -28,21 +28,22 @@ const (
 	transactKeys = 10
 )
 
-// Events gives the events of an aggregate with the numbers from..to, in order and
-// without a gap, or ends with an error. It never ends early without one: the
-// caller knows from the head that the events are there.
+// Events yields the events of an aggregate with the numbers from..to, in order and without a gap,
+// or ends with an error. It never ends early without an error: a caller knows from the head which
+// events exist.
 //
-// A few events are read by key. More are read from the aggregate index, page by
-// page (1 MB each), and what that index, being eventually consistent, has not
-// caught up with is read by key. An event that is still absent is read again with backoff,
-// and finally in a transaction, before it is called corrupt: head and events are separate
-// reads, and a transaction can show in one before the other.
+// It reads a few events by key. It reads more from the aggregate index, page by page (1 MB each),
+// and reads by key what that index, being eventually consistent, does not show yet. It reads an
+// event that is still absent again, with backoff and finally in a transaction, before it reports it
+// as corrupt: head and events are separate reads, and a transaction can show in one before the
+// other.
 //
-// Events that were removed on purpose end it with a [*TruncatedError], which says where to go on; some of them may
-// still be there and come before it.
+// If events were removed on purpose, it ends with a [*TruncatedError], which says where to
+// continue. It may yield some of them before.
 //
-// Errors: [*CorruptItemError], [*TruncatedError], [*EncodingError], [ErrKeyDestroyed], [*EventTypeError], [ErrTableMissing],
-// [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, the context's.
+// Errors: [*CorruptItemError], [*TruncatedError], [*EncodingError], [ErrKeyDestroyed],
+// [*EventTypeError], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the
+// context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return j.engine.Events(ctx, id, from, to)
 }

@@ -28,9 +28,8 @@ type Record struct {
 	Aggregate aggregate.ID
 	Number    uint64
 
-	// EventID is what the writer gave. Where there is none, as on events of a foreign
-	// writer, it is derived from Aggregate and Number, so it never changes and is no other
-	// event's.
+	// EventID is the id that the writer set. If there is none, as on events of a foreign writer, it
+	// is derived from Aggregate and Number, so it never changes and no other event has it.
 	EventID string
 	// EventType is empty on events of a foreign writer.
 	EventType string
@@ -39,14 +38,14 @@ type Record struct {
 	// Encoding names what was applied to the payload, such as "gzip,aes-gcm"; see [Journal.Raw]. It is empty on a
 	// record that has been decoded.
 	Encoding string
-	// OccurredAt has milliseconds, in UTC.
+	// OccurredAt has a precision of milliseconds, in UTC.
 	OccurredAt time.Time
 	// CommitID is empty on events of a foreign writer.
 	CommitID string
 }
 
-// Size is about what the record takes in memory, and close to what it takes in the
-// table. In bytes.
+// Size returns about how many bytes the record takes in memory, which is close to what it takes in
+// the table.
 func (r *Record) Size() int {
 	size := 200 + len(r.EventID) + len(r.EventType) + len(r.Payload) + len(r.CommitID) + 3*len(r.Aggregate.Value)
 	for k, v := range r.Metadata {
@@ -55,7 +54,8 @@ func (r *Record) Size() int {
 	return size
 }
 
-// Equal tells whether two records are the same event in all that is stored of it. A time counts by its milliseconds.
+// Equal reports whether two records have the same values in everything that is stored. Times are
+// compared by their milliseconds.
 func (r *Record) Equal(other *Record) bool {
 	return r.Aggregate == other.Aggregate && r.Number == other.Number &&
 		r.EventID == other.EventID && r.EventType == other.EventType && r.CommitID == other.CommitID &&

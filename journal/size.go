@@ -25,7 +25,7 @@ func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 // without building the item.
 func (j *engine) eventSize(id aggregate.ID, e storage.Event) int {
 	const (
-		shard    = len("-65535") // of MaxShards
+		shard    = len("-65535") // of maxShards
 		number   = len("-18446744073709551615")
 		numeric  = 21 // DynamoDB's most for a number
 		commitID = 36 // DynamoDB's most for a ClientRequestToken

@@ -15,7 +15,7 @@ import (
 )
 
 func journalForSizes(attributes Attributes) *engine {
-	config := Config{Shards: MaxShards, Attributes: attributes}
+	config := Config{Shards: maxShards, Attributes: attributes}
 	config.setDefaults()
 	return &engine{config: config}
 }

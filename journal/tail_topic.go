@@ -12,17 +12,20 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Tail yields the events of all aggregates of a type that occurred at since or later, in the order of their times, and
-// ends when it has read all of them. The zero time means from the beginning. It reads the tail index, a page of each
-// shard at a time, and costs half a read unit for each 4 KB, at least half a unit for each shard.
+// Tail yields the events of all aggregates of a type that occurred at since or later, in the order
+// of their times, and ends when it has read all of them. The zero time means from the beginning. It
+// reads the tail index, a page of each shard at a time, and costs half a read unit for each 4 KB,
+// at least half a unit for each shard.
 //
-// It is for tools, such as a dump or a report. The index is eventually consistent and the clocks of writers differ, so
-// the newest events may be missing, and events of one aggregate may come in another order than that of their numbers.
-// Package subscriber delivers every event once and in order.
+// It is for tools, such as a dump or a report. The index is eventually consistent and the clocks of
+// writers differ, so the newest events may be missing, and events of one aggregate may come in
+// another order than that of their numbers. Package subscriber delivers every event once and in
+// order.
 //
-// An event that cannot be read is yielded as a nil Record with a [*CorruptItemError], an [*EncodingError] or an
-// [*EventTypeError]; the next ones follow it. Any other error ends the sequence: [ErrTableMissing], [ErrThrottled],
-// [ErrAccess], *aggregate.InvalidIDError, the context's.
+// An event that cannot be read is yielded as a nil Record with a [*CorruptItemError], an
+// [*EncodingError] or an [*EventTypeError]; the next ones follow it. Any other error ends the
+// sequence: [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, the
+// context's.
 func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Time) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		if err := (aggregate.ID{Type: aggregateType, Value: "x"}).Validate(); err != nil {
@@ -83,7 +86,8 @@ func (j *engine) readAhead(ctx context.Context, aggregateType string, shards []*
 	return corrupt, nil
 }
 
-// mergeTails takes from all shards the records before anything that is not read yet, in the order of their times.
+// mergeTails takes from all shards the records before anything that is not read yet, in the order
+// of their times.
 func mergeTails(shards []*shardTail) (records []*Record, more bool) {
 	var limit time.Time
 	for _, s := range shards {

@@ -18,30 +18,36 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes them at once, also those
-// that a consumer group has not read yet: it will pass over them.
+// Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes
+// them at once, including those that a consumer group has not read yet: the group skips them.
 type Removal struct {
-	// After, if positive, leaves the events to DynamoDB's time to live, which deletes them when that time has passed, usually
-	// within two days. It gives consumer groups that lag behind the time to read them. The journal table needs time to
-	// live on its TTL attribute, which [Create] sees to.
+	// After, if positive, leaves the events to DynamoDB's time to live, which deletes them when
+	// that time has passed, usually within two days. Consumer groups that lag behind have that time
+	// to read them. The journal table needs time to live on its TTL attribute, which [Create] turns
+	// on.
 	After time.Duration
-	// Progress, if any, is told after each page how many events have been removed or marked so far.
+	// Progress, if set, is called after each page with the number of events that were removed or
+	// marked so far.
 	Progress func(events int)
 }
 
-// Truncate removes the events of an aggregate with numbers below before, which its latest snapshot stands for. First
-// the head says so, and only then do events go: from then on they may be missing in any order, and who asks for one gets a
-// [*TruncatedError] instead of [*CorruptItemError]. The aggregate goes on; numbers are not used again.
+// Truncate removes the events of an aggregate with numbers below before, which its latest snapshot
+// replaces. It first records that in the head, and then removes the events. From then on they may
+// be missing in any order, and reading one returns a [*TruncatedError] instead of a
+// [*CorruptItemError]. The aggregate continues; numbers are not used again.
 //
-// The snapshot must be of event before-1 or a later one, and one of ours, as a load would need the events otherwise. A
-// snapshot that its reader will not accept later, for its schema, cannot be replaced any more.
+// The snapshot must be of event before-1 or a later one, and one of ours, as a load would need the
+// events otherwise. If its reader refuses the snapshot later, because of its schema, nothing can
+// replace it.
 //
-// It costs one write unit for each KB of each event and as much in each index, and one read unit for each 4 KB. When it
-// ends with an error, or with its process, call it again: it goes on with what is left.
+// It costs one write unit for each KB of each event and as much in each index, and one read unit
+// for each 4 KB. After an error, or if its process ended, call it again: it continues with what is
+// left.
 //
-// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [*DeletedError], *aggregate.InvalidIDError, [*CorruptItemError] of the
-// head, [*ConfigError] for a [Removal].After without time to live, and [ErrConflict] if other writers move the head again
-// and again; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+// Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [*DeletedError],
+// aggregate.ErrInvalidID, [*CorruptItemError] of the head, [*ConfigError] for a [Removal].After
+// without time to live, and [ErrConflict] if other writers update the head again and again; at any
+// time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	return j.engine.Truncate(ctx, id, before, removal)
 }
@@ -89,20 +95,21 @@ func (j *engine) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 	return j.removeEvents(ctx, id, max(before, head.TruncatedBefore), removal)
 }
 
-// Delete removes an aggregate for good: state, redundant snapshots and events. What stays is a tombstone, the head with
-// the number of the last event; so no number is ever used twice, and whoever reads or writes the aggregate gets a
-// [*DeletedError]. The guards of its commands stay too. A program of the event-store-adapter family knows no tombstones:
-// if it has the aggregate loaded, it writes on.
+// Delete removes an aggregate for good: state, redundant snapshots and events. The head stays as a
+// tombstone with the number of the last event, so that no number is used twice, and reading or
+// writing the aggregate returns a [*DeletedError]. The ids of its commands stay too. A program of
+// the event-store-adapter family does not know tombstones: if it has loaded the aggregate, it
+// continues to write.
 //
-// Expected is the version that was decided on, as in [Commit]. Consumer groups are not told: append an event that says
-// so first, and give them time to read it with [Removal].After.
+// Expected is the version on which the decision to delete was made. Consumer groups are not
+// informed: append an event that says so first, and give them time to read it with [Removal].After.
 //
-// For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a tombstone already is no
-// error: what is left of it is removed.
+// For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a
+// tombstone already is not an error: Delete removes what is left of it.
 //
-// Errors: with nothing removed [ErrConflict], [ErrNotFound], *aggregate.InvalidIDError, [*CorruptItemError] of the head and
-// [*ConfigError] for a [Removal].After without time to live; at any time [ErrThrottled], [ErrTableMissing], [ErrAccess],
-// the context's.
+// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID,
+// [*CorruptItemError] of the head and [*ConfigError] for a [Removal].After without time to live; at
+// any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	return j.engine.Delete(ctx, id, expected, removal)
 }

@@ -40,9 +40,10 @@ const (
 	timeoutPrefix, commandsPrefix = "timeout/", "commands/"
 )
 
-// CreateTable makes the table where it is missing and waits until it is active; one that exists is compared. Name is that of [Config].Table.
-// Errors: [*journal.DescriptorMismatchError] if the table exists with other keys, [journal.ErrTableMissing] for an index
-// that it lacks, [journal.ErrAccess].
+// CreateTable makes the table where it is missing and waits until it is active; one that exists is
+// compared. Name is that of [Config].Table. Errors: [*journal.DescriptorMismatchError] if the table
+// exists with other keys, [journal.ErrTableMissing] for an index that it lacks,
+// [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
 	if name == "" {
 		name = DefaultTable

@@ -15,9 +15,9 @@ type Event struct {
 	Metadata aggregate.Metadata
 }
 
-// Marshaler makes events of messages, for example with a payload that is compressed or encrypted. Many goroutines call
-// it at once. The event must not share its metadata map with the message, and the message must not change. An error
-// refuses the whole Publish.
+// Marshaler makes events of messages, for example with a payload that is compressed or encrypted.
+// Many goroutines call it at once. The event must not share its metadata map with the message, and
+// the message must not change. An error refuses the whole Publish.
 type Marshaler interface {
 	Marshal(topic string, msg *message.Message) (Event, error)
 }

@@ -21,7 +21,8 @@ var (
 	ErrAccess       = errors.New("access to DynamoDB denied")
 )
 
-// MismatchError reports a table that was made with other settings. Package journal has it as DescriptorMismatchError.
+// MismatchError reports a table that was made with other settings. Package journal has it as
+// DescriptorMismatchError.
 type MismatchError struct {
 	Table                string
 	Field, Stored, Given string
@@ -32,8 +33,8 @@ func (e *MismatchError) Error() string {
 		e.Table, e.Field, e.Stored, e.Given)
 }
 
-// Explain adds the sentinel of an error of the SDK, such as [ErrTableMissing], which says what is wrong with the table. The
-// SDK's error stays in the chain.
+// Explain adds the sentinel of an error of the SDK, such as [ErrTableMissing], which says what is
+// wrong with the table. The SDK's error stays in the chain.
 func Explain(err error, table string) error {
 	if err == nil {
 		return nil
@@ -87,7 +88,8 @@ func IsUnsent(err error) bool {
 	return errors.As(err, &operation) && !errors.As(err, &send) && !errors.As(err, &response)
 }
 
-// IsThrottle reports whether DynamoDB refused for lack of capacity, or because of another transaction on the same item.
+// IsThrottle reports whether DynamoDB refused for lack of capacity, or because of another
+// transaction on the same item.
 func IsThrottle(err error) bool {
 	switch Code(err) {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",

@@ -17,11 +17,13 @@ type ExpiryClient interface {
 	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
 }
 
-// EnsureExpiry turns time to live on for an attribute of a table, and does not wait until it is effective: DynamoDB takes
-// up to an hour to begin, and deletes expired items within days. It may be called again, and by several processes at once:
-// one of them gets a ValidationException, and describes the table again.
+// EnsureExpiry turns time to live on for an attribute of a table, and does not wait until it is
+// effective: DynamoDB takes up to an hour to begin, and deletes expired items within days. It may
+// be called again, and by several processes at once: one of them gets a ValidationException, and
+// describes the table again.
 //
-// Errors: [*MismatchError] if time to live is on for another attribute, [ErrTableMissing], [ErrAccess].
+// Errors: [*MismatchError] if time to live is on for another attribute, [ErrTableMissing],
+// [ErrAccess].
 func EnsureExpiry(ctx context.Context, client ExpiryClient, table, attribute string) error {
 	wait := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second)), 8), ctx)

@@ -18,10 +18,11 @@ type TableClient interface {
 	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
 }
 
-// EnsureTable creates a table if it does not exist, waits until it and its indexes are active, and compares the keys of
-// one that exists.
+// EnsureTable creates a table if it does not exist, waits until it and its indexes are active, and
+// compares the keys of one that exists.
 //
-// Errors: [*MismatchError], [ErrTableMissing] for an index that an existing table lacks, [ErrAccess].
+// Errors: [*MismatchError], [ErrTableMissing] for an index that an existing table lacks,
+// [ErrAccess].
 func EnsureTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
 	return ensureTable(ctx, client, table, true)
 }
@@ -31,7 +32,8 @@ func VerifyTable(ctx context.Context, client TableClient, table *dynamodb.Create
 	return ensureTable(ctx, client, table, false)
 }
 
-// ensureTable describes a table that it has created again, for DescribeTable is eventually consistent.
+// ensureTable describes a table that it has created again, for DescribeTable is eventually
+// consistent.
 func ensureTable(ctx context.Context, client TableClient, want *dynamodb.CreateTableInput, create bool) error {
 	wait := backoff.WithContext(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),

@@ -11,121 +11,138 @@ import (
 
 // Engine has the methods of a journal that are not public.
 type Engine interface {
-	// Append writes a commit: one TransactWriteItems, one round trip. It costs two write units for each KB of each event
-	// (and as much in each of the journal's indexes, without the doubling), and two for each KB of the head. A command id
-	// usually costs two more, and Commit.Writes cost what they do in any transaction.
+	// Append writes a commit: one TransactWriteItems, one round trip. It costs two write units for
+	// each KB of each event (and as much in each of the journal's indexes, without the doubling),
+	// and two for each KB of the head. A command id usually costs two more, and Commit.Writes cost
+	// what they do in any transaction.
 	//
-	// Append repeats a transaction that DynamoDB throttles, that meets another transaction on one of its items, or whose
-	// reply is lost, under the same commit id, until Config.RetryBudget or the context ends. It never writes it twice.
+	// Append repeats a transaction that DynamoDB throttles, that meets another transaction on one
+	// of its items, or whose reply is lost, under the same commit id, until Config.RetryBudget or
+	// the context ends. It never writes it twice.
 	//
-	// Nothing was written when the error is ErrConflict, *DeletedError, *DuplicateCommandError, *WriteRefusedError,
-	// *TooLargeError, ErrInvalidCommit, *EncodingError, ErrKeyDestroyed, *ConfigError, *aggregate.InvalidIDError,
-	// ErrThrottled, ErrTableMissing, ErrAccess or *CorruptItemError, nor when it is only the context's.
-	// ErrOutcomeUnknown leaves it open, also when the context ended during a request: see Journal.Resolve.
+	// Nothing was written when the error is ErrConflict, *DeletedError, *DuplicateCommandError,
+	// *WriteRefusedError, *TooLargeError, ErrInvalidCommit, *EncodingError, ErrKeyDestroyed,
+	// *ConfigError, *aggregate.InvalidIDError, ErrThrottled, ErrTableMissing, ErrAccess or
+	// *CorruptItemError, nor when it is only the context's. ErrOutcomeUnknown leaves it open, also
+	// when the context ended during a request: see Journal.Resolve.
 	Append(ctx context.Context, c Commit) (Receipt, error)
 
-	// Restore writes events that were read from a journal, this one or another, as they were: with their ids, times,
-	// commit ids and payloads, to their aggregates and numbers. It stores payloads of events and snapshot as they are
-	// given, with what their Encoding says, so read them from a raw journal. It costs what Append does, repeats its
-	// transaction in the same way, and wakes watchers. The receipt holds Version, SnapshotLeftOut and SnapshotError; a
-	// truncated aggregate needs its snapshot, which Restore never leaves out for lack of room.
+	// Restore writes events that were read from a journal, this one or another, as they were: with
+	// their ids, times, commit ids and payloads, to their aggregates and numbers. It stores
+	// payloads of events and snapshot as they are given, with what their Encoding says, so read
+	// them from a raw journal. It costs what Append does, repeats its transaction in the same way,
+	// and wakes watchers. The receipt holds Version, SnapshotLeftOut and SnapshotError; a truncated
+	// aggregate needs its snapshot, which Restore never leaves out for lack of room.
 	//
-	// If all of it is there already and the same, that is success. So Restore may be repeated, above all after
-	// ErrOutcomeUnknown, which Journal.Resolve cannot answer here, since each event keeps the commit id that it had.
+	// If all of it is there already and the same, that is success. So Restore may be repeated,
+	// above all after ErrOutcomeUnknown, which Journal.Resolve cannot answer here, since each event
+	// keeps the commit id that it had.
 	//
-	// Nothing was written when the error is ErrConflict, *DeletedError, ErrInvalidCommit, *TooLargeError, *ConfigError,
-	// *aggregate.InvalidIDError, ErrThrottled, ErrTableMissing, ErrAccess or *CorruptItemError.
+	// Nothing was written when the error is ErrConflict, *DeletedError, ErrInvalidCommit,
+	// *TooLargeError, *ConfigError, *aggregate.InvalidIDError, ErrThrottled, ErrTableMissing,
+	// ErrAccess or *CorruptItemError.
 	Restore(ctx context.Context, r Restoration) (Receipt, error)
 
-	// EventSize returns the most bytes that an event takes of [MaxItemBytes] and [MaxEventsBytes], wherever in the
-	// aggregate it will stand. For an event that Append would refuse it returns the error, so that a writer that fills
-	// transactions knows beforehand. It does not encode: the payload counts in plain, with the most that
-	// Config.Encodings may add; so it also refuses an event over 400 KB that Append would take after compression.
+	// EventSize returns the most bytes that an event takes of [MaxItemBytes] and [MaxEventsBytes],
+	// wherever in the aggregate it will stand. For an event that Append would refuse it returns the
+	// error, so that a writer that fills transactions knows beforehand. It does not encode: the
+	// payload counts in plain, with the most that Config.Encodings may add; so it also refuses an
+	// event over 400 KB that Append would take after compression.
 	//
 	// Errors: *TooLargeError, ErrInvalidCommit, *aggregate.InvalidIDError.
 	EventSize(id aggregate.ID, e Event) (int, error)
 
-	// Command reads the guard that a commit with a CommandID left, with one strongly consistent read of one unit. It
-	// returns false where the aggregate has no such command, or one that Config.CommandRetention no longer keeps.
+	// Command reads the guard that a commit with a CommandID left, with one strongly consistent
+	// read of one unit. It returns false where the aggregate has no such command, or one that
+	// Config.CommandRetention no longer keeps.
 	//
-	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, *aggregate.InvalidIDError, the
-	// context's.
+	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess,
+	// *aggregate.InvalidIDError, the context's.
 	Command(ctx context.Context, id aggregate.ID, commandID string) (Command, bool, error)
 
-	// Watch calls notify after every commit that goes through this Journal to an aggregate of the type, with the version
-	// of its head. It is a hint for readers of the tail: commits of other processes do not show here, and several
-	// commits may be reported out of order.
+	// Watch calls notify after every commit that goes through this Journal to an aggregate of the
+	// type, with the version of its head. It is a hint for readers of the tail: commits of other
+	// processes do not show here, and several commits may be reported out of order.
 	//
-	// notify runs in the committer's goroutine, must return at once, and must neither append nor stop. Once stop has
-	// returned, no notify runs any more.
+	// notify runs in the committer's goroutine, must return at once, and must neither append nor
+	// stop. Once stop has returned, no notify runs any more.
 	Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func())
 
 	// Shard returns the logical shard of an aggregate, 0 to Shards()-1.
 	Shard(id aggregate.ID) int
 
-	// TailShard reads one page, at most 1 MB, of a logical shard in the order of the events' time, from the tail index:
-	// half a read unit for each 4 KB, at least half a unit.
+	// TailShard reads one page, at most 1 MB, of a logical shard in the order of the events' time,
+	// from the tail index: half a read unit for each 4 KB, at least half a unit.
 	//
-	// The index is eventually consistent and the clocks of writers differ, so an event can appear before a place that was
-	// already read. TailShard only hints at the aggregates that have moved; the order and completeness of their events
-	// come from the sequence numbers.
+	// The index is eventually consistent and the clocks of writers differ, so an event can appear
+	// before a place that was already read. TailShard only hints at the aggregates that have moved;
+	// the order and completeness of their events come from the sequence numbers.
 	TailShard(ctx context.Context, q TailQuery) (TailPage, error)
 
-	// SnapshotBefore returns the latest redundant snapshot of an aggregate that is of event number or an earlier one, and
-	// nil if there is none. The head lists them. Where it lists none, SnapshotBefore asks the aggregate index of the
-	// snapshot table, for a foreign writer keeps no list; the lean layout has no such index. One read unit for each 4 KB
-	// of state, half of that from the index.
+	// SnapshotBefore returns the latest redundant snapshot of an aggregate that is of event number
+	// or an earlier one, and nil if there is none. The head lists them. Where it lists none,
+	// SnapshotBefore asks the aggregate index of the snapshot table, for a foreign writer keeps no
+	// list; the lean layout has no such index. One read unit for each 4 KB of state, half of that
+	// from the index.
 	//
 	// A foreign writer's has Number 0, as in a Head: its number stands in its payload, if anywhere.
 	//
 	// A row that has expired counts as absent, so the result only saves reading events.
 	//
-	// Errors: *EncodingError, ErrKeyDestroyed, ErrTableMissing, ErrThrottled, ErrAccess, the context's.
+	// Errors: *EncodingError, ErrKeyDestroyed, ErrTableMissing, ErrThrottled, ErrAccess, the
+	// context's.
 	SnapshotBefore(ctx context.Context, head journal.Head, number uint64) (*journal.Snapshot, error)
 
-	// RemoveSnapshots deletes redundant snapshots of an aggregate, those of Receipt.Surplus: 25 with one request, one
-	// write unit for each KB of state. It repeats what DynamoDB leaves unprocessed until Config.RetryBudget ends. It may
-	// be called again.
+	// RemoveSnapshots deletes redundant snapshots of an aggregate, those of Receipt.Surplus: 25
+	// with one request, one write unit for each KB of state. It repeats what DynamoDB leaves
+	// unprocessed until Config.RetryBudget ends. It may be called again.
 	//
-	// After an error, the next commit with a [Redundancy] deletes what is left. Errors: ErrThrottled, ErrTableMissing,
-	// ErrAccess, *aggregate.InvalidIDError, the context's, and one for number 0, which is the head.
+	// After an error, the next commit with a [Redundancy] deletes what is left. Errors:
+	// ErrThrottled, ErrTableMissing, ErrAccess, *aggregate.InvalidIDError, the context's, and one
+	// for number 0, which is the head.
 	RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error
 
-	// NumberAt returns the number of the last event of an aggregate that had occurred at a time, 0 if there was none. It
-	// halves the history until it has the place, so it takes one strongly consistent read for each doubling of the number
-	// of events: 17 for 100,000, one unit each for up to 4 KB.
+	// NumberAt returns the number of the last event of an aggregate that had occurred at a time, 0
+	// if there was none. It halves the history until it has the place, so it takes one strongly
+	// consistent read for each doubling of the number of events: 17 for 100,000, one unit each for
+	// up to 4 KB.
 	//
-	// The clocks of writers differ, so events may be dated earlier than those before them. Then there are several places
-	// where an event at or before the time is followed by a later one, and the result is one of them.
+	// The clocks of writers differ, so events may be dated earlier than those before them. Then
+	// there are several places where an event at or before the time is followed by a later one, and
+	// the result is one of them.
 	//
-	// Errors: *TruncatedError if the place is among events that were removed, and those of Journal.Events.
+	// Errors: *TruncatedError if the place is among events that were removed, and those of
+	// Journal.Events.
 	NumberAt(ctx context.Context, head journal.Head, t time.Time) (uint64, error)
 
-	// ShardHeads yields the heads of one logical shard in pages, in the order of their sort keys: at most 1 MB of the
-	// snapshot table a page, read when it is asked for, so that the caller sets the pace. It reads eventually consistent,
-	// half a unit for each 4 KB, so recent writes may not show. Heads that cannot be read go to corrupt.
+	// ShardHeads yields the heads of one logical shard in pages, in the order of their sort keys:
+	// at most 1 MB of the snapshot table a page, read when it is asked for, so that the caller sets
+	// the pace. It reads eventually consistent, half a unit for each 4 KB, so recent writes may not
+	// show. Heads that cannot be read go to corrupt.
 	//
 	// Errors: ErrThrottled, ErrTableMissing, ErrAccess, the context's.
 	ShardHeads(
 		ctx context.Context, aggregateType string, shard int, corrupt func(*journal.CorruptItemError),
 	) iter.Seq2[[]journal.Head, error]
 
-	// Inspect reads what the tables hold of an aggregate, where Journal.Events reads what the head promises: each gets
-	// every event of the aggregate in the journal table, in the order of the keys' text, and the inspection lists what
-	// cannot be read. All reads are strongly consistent: one read unit for each 4 KB.
+	// Inspect reads what the tables hold of an aggregate, where Journal.Events reads what the head
+	// promises: each gets every event of the aggregate in the journal table, in the order of the
+	// keys' text, and the inspection lists what cannot be read. All reads are strongly consistent:
+	// one read unit for each 4 KB.
 	//
-	// Head and events are separate reads, so a commit or a removal that is under way can show in part: a fault counts
-	// only if another inspection, a little later, finds it again.
+	// Head and events are separate reads, so a commit or a removal that is under way can show in
+	// part: a fault counts only if another inspection, a little later, finds it again.
 	//
 	// Errors: ErrTableMissing, ErrThrottled, ErrAccess, *aggregate.InvalidIDError, the context's.
 	Inspect(ctx context.Context, id aggregate.ID, each func(*journal.Record)) (Inspection, error)
 
-	// Strays yields what the journal table holds and no reader finds: events whose aggregate has no head, or has its
-	// place in another shard, and items that are neither events nor anything else of the store. Of the events of one
-	// aggregate it may yield only one.
+	// Strays yields what the journal table holds and no reader finds: events whose aggregate has no
+	// head, or has its place in another shard, and items that are neither events nor anything else
+	// of the store. Of the events of one aggregate it may yield only one.
 	//
-	// It scans the table, or the shards of one type if aggregateType is not empty: half a read unit for each 4 KB, and a
-	// read of the head of each aggregate that a page has, one unit for each 4 KB of state.
+	// It scans the table, or the shards of one type if aggregateType is not empty: half a read unit
+	// for each 4 KB, and a read of the head of each aggregate that a page has, one unit for each 4
+	// KB of state.
 	//
 	// It ends with the first error: ErrTableMissing, ErrThrottled, ErrAccess, the context's.
 	Strays(ctx context.Context, aggregateType string) iter.Seq2[*journal.CorruptItemError, error]

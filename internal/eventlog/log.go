@@ -19,8 +19,9 @@ func Of(j *journal.Journal) Log {
 	return Log{Journal: j, Engine: storage.Engine(j).(Engine)}
 }
 
-// Raw returns the log of Journal.Raw. Its Append stores payloads and Encoding as they are given, for callers that copy a
-// journal. An encoding may bind a payload to its journal.Place, so it can be copied to the same aggregate and number only.
+// Raw returns the log of Journal.Raw. Its Append stores payloads and Encoding as they are given,
+// for callers that copy a journal. An encoding may bind a payload to its journal.Place, so it can
+// be copied to the same aggregate and number only.
 //
 // It is the same journal otherwise: commits through it wake the watchers of the other.
 func (l Log) Raw() Log { return Of(l.Journal.Raw()) }

@@ -15,8 +15,8 @@ type Client interface {
 // Reader reads pages of events. It is for one page at a time.
 type Reader struct {
 	Names *Names
-	// Begin is called before the first row of a reply. It is called again if an attempt failed after some rows, which do
-	// not count then.
+	// Begin is called before the first row of a reply. It is called again if an attempt failed
+	// after some rows, which do not count then.
 	Begin func()
 	// Take is called with each row, which is valid until Take returns.
 	Take func(*Row)
@@ -27,8 +27,8 @@ type Reader struct {
 
 // Query reads one page and returns the key after which the next one begins, nil if there is none.
 //
-// A client that is not the SDK's own, for example one that looks into replies, reads them itself; its items become rows
-// with all attributes in Other.
+// A client that is not the SDK's own, for example one that looks into replies, reads them itself;
+// its items become rows with all attributes in Other.
 func (r *Reader) Query(ctx context.Context, client Client, in *dynamodb.QueryInput) (lastKey map[string]types.AttributeValue, err error) {
 	var options []func(*dynamodb.Options)
 	if _, own := client.(*dynamodb.Client); own {

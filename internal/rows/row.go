@@ -16,9 +16,9 @@ type Names struct {
 	Payload, Metadata                      string
 }
 
-// Row is an event's item with its attributes in fields. A field is empty if the item has no such attribute, and also if
-// the attribute has another type than it should have or is an empty text: then it is in Other, as are all attributes
-// without a field.
+// Row is an event's item with its attributes in fields. A field is empty if the item has no such
+// attribute, and also if the attribute has another type than it should have or is an empty text:
+// then it is in Other, as are all attributes without a field.
 type Row struct {
 	Partition, Sort, Aggregate             string
 	Number, OccurredAt                     string // numbers, as DynamoDB writes them

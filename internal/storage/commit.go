@@ -13,7 +13,8 @@ import (
 var (
 	// ErrNoRoom: the transaction was full.
 	ErrNoRoom = errors.New("no room in the transaction")
-	// ErrOldSchema: the snapshot would have replaced one of a later schema, which alone stands for truncated events.
+	// ErrOldSchema: the snapshot would have replaced one of a later schema, which alone stands for
+	// truncated events.
 	ErrOldSchema = errors.New("snapshot of an earlier schema")
 )
 
@@ -23,51 +24,56 @@ type Event struct {
 	Type     string
 	Payload  []byte
 	Metadata aggregate.Metadata
-	// Encoding, if not empty, says that Payload is encoded already, in the form in which a raw journal reads it. The
-	// journal then stores it unchanged.
+	// Encoding, if not empty, says that Payload is encoded already, in the form in which a raw
+	// journal reads it. The journal then stores it unchanged.
 	Encoding string
 }
 
-// Commit is what one transaction writes to one aggregate. It has at most [MaxActions]: one for the head, one for each
-// event and each of Writes, one for a CommandID, one for a [Redundancy], and in the lean layout one for the snapshot.
-// Snapshot is journal.Snapshot; see the package comment.
+// Commit is what one transaction writes to one aggregate. It has at most [MaxActions]: one for the
+// head, one for each event and each of Writes, one for a CommandID, one for a [Redundancy], and in
+// the lean layout one for the snapshot. Snapshot is journal.Snapshot; see the package comment.
 type Commit[Snapshot any] struct {
 	Aggregate aggregate.ID
 	// Expected is the version that the head must have, 0 for a new aggregate.
 	Expected uint64
-	// Events get the sequence numbers from Expected+1 on. 1 to [MaxEvents]; none only where there is a CommandID.
+	// Events get the sequence numbers from Expected+1 on. 1 to [MaxEvents]; none only where there
+	// is a CommandID.
 	Events []Event
-	// Snapshot, if any, is stored beside the events. The journal leaves it out if an item or the transaction has no room
-	// for it; see [Receipt].
+	// Snapshot, if any, is stored beside the events. The journal leaves it out if an item or the
+	// transaction has no room for it; see [Receipt].
 	Snapshot *Snapshot
 	// Redundancy, if any, also stores the snapshot under its own number.
 	Redundancy *Redundancy
-	// CommandID, if any, makes the journal refuse a second commit of the same aggregate with the same id, with a
-	// *journal.DuplicateCommandError. 1 to 512 bytes of UTF-8.
+	// CommandID, if any, makes the journal refuse a second commit of the same aggregate with the
+	// same id, with a *journal.DuplicateCommandError. 1 to 512 bytes of UTF-8.
 	CommandID string
-	// Writes are further actions of the same transaction, on tables of the caller's or on rows of other aggregates: an
-	// outbox row, a guard that makes an e-mail address unique. The journal sends them unchanged. One whose condition is
-	// false refuses the commit with a *journal.WriteRefusedError, if it is neither a conflict nor a duplicate.
+	// Writes are further actions of the same transaction, on tables of the caller's or on rows of
+	// other aggregates: an outbox row, a guard that makes an e-mail address unique. The journal
+	// sends them unchanged. One whose condition is false refuses the commit with a
+	// *journal.WriteRefusedError, if it is neither a conflict nor a duplicate.
 	Writes []types.TransactWriteItem
 }
 
 // Version is that of the head after the commit.
 func (c *Commit[Snapshot]) Version() uint64 { return c.Expected + uint64(len(c.Events)) }
 
-// Redundancy makes a commit store its snapshot twice: where the latest one is, and under its own sequence number.
-// Those that are kept let a repository load an aggregate as it was.
+// Redundancy makes a commit store its snapshot twice: where the latest one is, and under its own
+// sequence number. Those that are kept let a repository load an aggregate as it was.
 //
-// The head lists them, so nothing has to be counted. The caller removes the rows beyond Keep after the commit, with the
-// method RemoveSnapshots; a later commit's own transaction deletes those that are still there.
+// The head lists them, so nothing has to be counted. The caller removes the rows beyond Keep after
+// the commit, with the method RemoveSnapshots; a later commit's own transaction deletes those that
+// are still there.
 type Redundancy struct {
-	// Listed is the head's Redundant at the version Expected, empty but not nil if there are none. Nil says that it is
-	// not known; the snapshot is then added to the list, and nothing is removed.
+	// Listed is the head's Redundant at the version Expected, empty but not nil if there are none.
+	// Nil says that it is not known; the snapshot is then added to the list, and nothing is
+	// removed.
 	Listed []uint64
 	// Keep is how many the aggregate has, 1 or more. The oldest go first.
 	Keep int
-	// TTL, if not 0, makes DynamoDB delete each row when that time has passed, usually within two days, and free of
-	// charge. Nothing else removes them then; the table needs time to live on its TTL attribute, which journal.Create
-	// turns on. Rows from before there was a TTL have none: remove those that the head lists once.
+	// TTL, if not 0, makes DynamoDB delete each row when that time has passed, usually within two
+	// days, and free of charge. Nothing else removes them then; the table needs time to live on its
+	// TTL attribute, which journal.Create turns on. Rows from before there was a TTL have none:
+	// remove those that the head lists once.
 	TTL time.Duration
 }
 
@@ -76,14 +82,15 @@ type Receipt struct {
 	CommitID   string
 	Version    uint64    // of the head now
 	OccurredAt time.Time // of the events, as it is stored: milliseconds, in UTC
-	// SnapshotLeftOut: the snapshot was not stored. SnapshotError says why: a *journal.TooLargeError if it is over
-	// 400 KB, [ErrNoRoom], [ErrOldSchema] or a *journal.EncodingError. The events are written all the same; a load
-	// replays more of them.
+	// SnapshotLeftOut: the snapshot was not stored. SnapshotError says why: a
+	// *journal.TooLargeError if it is over 400 KB, [ErrNoRoom], [ErrOldSchema] or a
+	// *journal.EncodingError. The events are written all the same; a load replays more of them.
 	SnapshotLeftOut bool
 	SnapshotError   error
-	// Redundant are the redundant snapshots that the head lists now, without the commit's own where there was no room
-	// for it, and Surplus those of them beyond [Redundancy.Keep], which the caller removes with RemoveSnapshots. Both are
-	// in ascending order, and nil for a commit without Redundancy or with one whose list is not known.
+	// Redundant are the redundant snapshots that the head lists now, without the commit's own where
+	// there was no room for it, and Surplus those of them beyond [Redundancy.Keep], which the
+	// caller removes with RemoveSnapshots. Both are in ascending order, and nil for a commit
+	// without Redundancy or with one whose list is not known.
 	Redundant, Surplus []uint64
 }
 
@@ -91,7 +98,7 @@ type Receipt struct {
 type Command struct {
 	ID       string
 	CommitID string
-	// First and Version are the numbers of the commit's first and last event. A command without events has a First
-	// that is Version+1.
+	// First and Version are the numbers of the commit's first and last event. A command without
+	// events has a First that is Version+1.
 	First, Version uint64
 }

@@ -10,6 +10,7 @@ const (
 	MaxEvents      = 99        // one transaction, of which one action moves the head
 )
 
-// MaxEventsBytes is the most bytes that the events of one commit may take together, as the method EventSize of a
-// journal counts them. The rest of [MaxCommitBytes] is enough for the head of any aggregate.
+// MaxEventsBytes is the most bytes that the events of one commit may take together, as the method
+// EventSize of a journal counts them. The rest of [MaxCommitBytes] is enough for the head of any
+// aggregate.
 const MaxEventsBytes = MaxCommitBytes - 8<<10

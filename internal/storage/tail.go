@@ -17,12 +17,13 @@ func SortKey(id aggregate.ID, number uint64) string {
 	return id.Type + "-" + id.Value + "-" + strconv.FormatUint(number, 10)
 }
 
-// Cursor is a place in the tail of one logical shard: just after an event, or before all events of a millisecond where
-// SortKey is empty. The zero value is the beginning.
+// Cursor is a place in the tail of one logical shard: just after an event, or before all events of
+// a millisecond where SortKey is empty. The zero value is the beginning.
 type Cursor struct {
 	OccurredAt int64  // milliseconds since 1970
 	SortKey    string // of the event just before
-	// Exact is the time of that event as it is stored, where that is no whole number, which foreign writers may leave.
+	// Exact is the time of that event as it is stored, where that is no whole number, which foreign
+	// writers may leave.
 	Exact string
 }
 
@@ -41,15 +42,18 @@ type TailQuery struct {
 	After         Cursor
 	// Until leaves out what occurred later. Zero for no limit.
 	Until time.Time
-	// NumbersOnly asks for Aggregate, Number and OccurredAt alone, which makes the reply smaller but not cheaper.
+	// NumbersOnly asks for Aggregate, Number and OccurredAt alone, which makes the reply smaller
+	// but not cheaper.
 	NumbersOnly bool
-	// Limit ends the page after so many items, also those that cannot be read. 0 for as many as 1 MB has.
+	// Limit ends the page after so many items, also those that cannot be read. 0 for as many as 1
+	// MB has.
 	Limit int
 }
 
 // TailPage is a page of a shard's tail, in the order of the events' time.
 type TailPage[Record, Corrupt any] struct {
-	// Records have payloads as they are stored; the journal's method Decode decodes those that are needed.
+	// Records have payloads as they are stored; the journal's method Decode decodes those that are
+	// needed.
 	Records []*Record
 	// Corrupt are the items that cannot be read as records.
 	Corrupt []*Corrupt

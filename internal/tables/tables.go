@@ -12,10 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Ensure creates a table if it does not exist, waits until it is active, and compares the keys of one that exists.
+// Ensure creates a table if it does not exist, waits until it is active, and compares the keys of
+// one that exists.
 //
-// Errors: [*journal.DescriptorMismatchError], [journal.ErrTableMissing] for an index that an existing table lacks,
-// [journal.ErrAccess].
+// Errors: [*journal.DescriptorMismatchError], [journal.ErrTableMissing] for an index that an
+// existing table lacks, [journal.ErrAccess].
 func Ensure(ctx context.Context, client journal.Client, table *dynamodb.CreateTableInput) error {
 	if err := dynamo.EnsureTable(ctx, client, table); err != nil {
 		return fmt.Errorf("create table %q: %w", *table.TableName, explain(err))
@@ -23,11 +24,11 @@ func Ensure(ctx context.Context, client journal.Client, table *dynamodb.CreateTa
 	return nil
 }
 
-// EnsureExpiry turns time to live on for an attribute of a table, and does not wait until it is effective. It may be
-// called again.
+// EnsureExpiry turns time to live on for an attribute of a table, and does not wait until it is
+// effective. It may be called again.
 //
-// Errors: [*journal.DescriptorMismatchError] if time to live is on for another attribute, [journal.ErrTableMissing],
-// [journal.ErrAccess].
+// Errors: [*journal.DescriptorMismatchError] if time to live is on for another attribute,
+// [journal.ErrTableMissing], [journal.ErrAccess].
 func EnsureExpiry(ctx context.Context, client journal.Client, table, attribute string) error {
 	if err := dynamo.EnsureExpiry(ctx, client, table, attribute); err != nil {
 		return fmt.Errorf("turn on time to live of table %q: %w", table, explain(err))

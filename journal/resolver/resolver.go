@@ -1,7 +1,8 @@
-// Package resolver has the key resolvers of the event-store-adapter family, for journal.Config. Each member of the family
-// hashes in its own way, so a journal that one of them shares needs the resolver of that one: [FNV1a] for Go, [JavaHash]
-// for Java, Kotlin and Scala, [JSHash] for JavaScript, [CRC32] for PHP and [SipHash13] for Rust. New tables need none: the
-// default is [FNV1a].
+// Package resolver has the key resolvers of the event-store-adapter family, for journal.Config.
+// Each member of the family hashes in its own way, so a journal that one of them shares needs the
+// resolver of that one: [FNV1a] for Go, [JavaHash] for Java, Kotlin and Scala, [JSHash] for
+// JavaScript, [CRC32] for PHP and [SipHash13] for Rust. New tables need none: the default is
+// [FNV1a].
 package resolver
 
 import (
@@ -28,27 +29,29 @@ func (r *Resolver) Shard(id aggregate.ID, shards int) int {
 
 // The resolvers of the event-store-adapter family.
 var (
-	// FNV1a hashes the id value with FNV-1a, 64 bits, as event-store-adapter-go does. It is the default.
+	// FNV1a hashes the id value with FNV-1a, 64 bits, as event-store-adapter-go does. It is the
+	// default.
 	FNV1a = &Resolver{"fnv1a-64", fnv1a}
 
-	// JavaHash takes the absolute value of Java's String.hashCode of the id value, as event-store-adapter-java does,
-	// and those for Kotlin and Scala, which are built on it.
+	// JavaHash takes the absolute value of Java's String.hashCode of the id value, as
+	// event-store-adapter-java does, and those for Kotlin and Scala, which are built on it.
 	//
-	// Java's absolute value of the hash -2^31 is negative. With a shard count that is no power of two, the one id in
-	// 2^32 that has this hash lies in a partition that ends in a negative number, which no program of this module can
-	// share; journal.Adopt reports it. With a power of two it lies in shard 0, there and here.
+	// Java's absolute value of the hash -2^31 is negative. With a shard count that is no power of
+	// two, the one id in 2^32 that has this hash lies in a partition that ends in a negative
+	// number, which no program of this module can share; journal.Adopt reports it. With a power of
+	// two it lies in shard 0, there and here.
 	JavaHash = &Resolver{"java-hash", javaHash}
 
-	// JSHash takes the hash that event-store-adapter-js has for the whole id, "{type}-{value}". The hash is that of
-	// Java, but unsigned.
+	// JSHash takes the hash that event-store-adapter-js has for the whole id, "{type}-{value}". The
+	// hash is that of Java, but unsigned.
 	JSHash = &Resolver{"js-hash", jsHash}
 
 	// CRC32 takes the CRC-32 (IEEE) of the id value, as event-store-adapter-php does on 64 bits.
 	CRC32 = &Resolver{"crc32", crc}
 
-	// SipHash13 takes what Rust's DefaultHasher has for the id value as a String: SipHash-1-3 with the key 0 over the
-	// bytes of the text and 0xff. event-store-adapter-rs does so. Rust's documentation leaves the algorithm open; it
-	// has been this one since Rust 1.13.
+	// SipHash13 takes what Rust's DefaultHasher has for the id value as a String: SipHash-1-3 with
+	// the key 0 over the bytes of the text and 0xff. event-store-adapter-rs does so. Rust's
+	// documentation leaves the algorithm open; it has been this one since Rust 1.13.
 	SipHash13 = &Resolver{"siphash-1-3", rustHash} //nolint:staticcheck // the spelling of its authors
 )
 
@@ -78,8 +81,8 @@ func rustHash(id aggregate.ID) uint64 {
 	return sipHash13(append([]byte(id.Value), 0xff))
 }
 
-// hash31 is the hash of Java's String and of event-store-adapter-js: a polynomial of the UTF-16 code units in
-// 32 bits, whatever their sign.
+// hash31 is the hash of Java's String and of event-store-adapter-js: a polynomial of the UTF-16
+// code units in 32 bits, whatever their sign.
 func hash31(text string) (hash uint32) {
 	for _, r := range text {
 		if r > 0xffff {

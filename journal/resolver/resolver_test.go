@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// shardCounts show a hash of up to 32 bits whole, by the Chinese remainder theorem, and more of it than any mistake
-// leaves alone.
+// shardCounts show a hash of up to 32 bits whole, by the Chinese remainder theorem, and more of it
+// than any mistake leaves alone.
 var shardCounts = []int{1, 2, 7, 16, 1_000, 65_521, 65_536}
 
 // The hashes are those that the authors of FNV publish for these texts:
@@ -26,8 +26,8 @@ func TestFNV1aIsTheHashThatItsAuthorsDescribe(t *testing.T) {
 	})
 }
 
-// The hashes are what Java 17 gives for Math.abs(value.hashCode()), but for "polygenelubricants", whose hash is -2^31:
-// Java leaves that negative.
+// The hashes are what Java 17 gives for Math.abs(value.hashCode()), but for "polygenelubricants",
+// whose hash is -2^31: Java leaves that negative.
 func TestJavaHashIsTheAbsoluteValueOfJavasHashOfTheValue(t *testing.T) {
 	t.Parallel()
 	requireHashes(t, resolver.JavaHash, "user-account", map[string]uint64{
@@ -45,7 +45,8 @@ func TestJavaHashIsTheAbsoluteValueOfJavasHashOfTheValue(t *testing.T) {
 	assert.Equal(t, 2, resolver.JavaHash.Shard(lowest, 7), "where Java has -2")
 }
 
-// The hashes are what the key resolver of event-store-adapter-js 2.2.94 gives for "user-account-{value}".
+// The hashes are what the key resolver of event-store-adapter-js 2.2.94 gives for
+// "user-account-{value}".
 func TestJSHashIsTheUnsignedHashOfTheWholeID(t *testing.T) {
 	t.Parallel()
 	requireHashes(t, resolver.JSHash, "user-account", map[string]uint64{
@@ -59,8 +60,8 @@ func TestJSHashIsTheUnsignedHashOfTheWholeID(t *testing.T) {
 	})
 }
 
-// The first is the check value of the CRC catalogue, the second the example of PHP's manual for crc32, the others are what
-// zlib gives.
+// The first is the check value of the CRC catalogue, the second the example of PHP's manual for
+// crc32, the others are what zlib gives.
 func TestCRC32IsPHPsHashOfTheValue(t *testing.T) {
 	t.Parallel()
 	requireHashes(t, resolver.CRC32, "user-account", map[string]uint64{
@@ -75,8 +76,8 @@ func TestCRC32IsPHPsHashOfTheValue(t *testing.T) {
 	})
 }
 
-// The hashes are what std::collections::hash_map::DefaultHasher of Rust 1.95 gives for a String: of each length modulo
-// 8, with one block and several.
+// The hashes are what std::collections::hash_map::DefaultHasher of Rust 1.95 gives for a String: of
+// each length modulo 8, with one block and several.
 func TestSipHash13IsRustsHashOfTheValue(t *testing.T) {
 	t.Parallel()
 	requireHashes(t, resolver.SipHash13, "user-account", map[string]uint64{
@@ -109,8 +110,8 @@ func requireHashes(t *testing.T, resolver *resolver.Resolver, aggregateType stri
 	}
 }
 
-// Aggregates that are stored must be found again: no version of this package may place them elsewhere, nor give a resolver
-// another name, which stands in descriptors.
+// Aggregates that are stored must be found again: no version of this package may place them
+// elsewhere, nor give a resolver another name, which stands in descriptors.
 func TestResolversNeverMoveAnAggregate(t *testing.T) {
 	t.Parallel()
 	values := []string{"01H42K4ABWQ5V2XQEP3A48VE0Z", "müller", "2f1c7a52-1111-4222-8333-444444444444"}

@@ -18,8 +18,9 @@ import (
 // DefaultTable is the table of a [Config] that names none.
 const DefaultTable = "readmodel"
 
-// CreateTable makes the table where it is missing and waits until it is active; one that exists is compared. Name is that of [Config].Table.
-// Errors: [*journal.DescriptorMismatchError] if the table exists with other keys, [journal.ErrAccess].
+// CreateTable makes the table where it is missing and waits until it is active; one that exists is
+// compared. Name is that of [Config].Table. Errors: [*journal.DescriptorMismatchError] if the table
+// exists with other keys, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, name string) error {
 	if name == "" {
 		name = DefaultTable

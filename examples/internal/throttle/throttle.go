@@ -10,8 +10,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Explain adds journal.ErrThrottled to an error of the SDK by which DynamoDB refused a request for lack of capacity. So
-// callers treat their own tables as they do those of the journal. It returns any other error unchanged.
+// Explain adds journal.ErrThrottled to an error of the SDK by which DynamoDB refused a request for
+// lack of capacity. So callers treat their own tables as they do those of the journal. It returns
+// any other error unchanged.
 func Explain(err error) error {
 	var reply smithy.APIError
 	if !errors.As(err, &reply) {
