@@ -32,7 +32,7 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 // events were removed since by [Journal.Truncate] or [Journal.Delete] only by its command id.
 //
 // Errors: [ErrInvalidCommit] if the error lacks fields, [ErrTableMissing], [ErrThrottled],
-// [ErrAccess], aggregate.ErrInvalidID, the context's.
+// [ErrAccess], *aggregate.InvalidIDError, the context's.
 func (j *Journal) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
 	return j.engine.Resolve(ctx, unknown)
 }

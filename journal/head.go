@@ -49,7 +49,7 @@ type Head struct {
 // the version alone, and needs no encryption key.
 //
 // Errors: [ErrNotFound], [*CorruptItemError], [*EncodingError], [ErrKeyDestroyed],
-// [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID.
+// [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError.
 func (j *Journal) Head(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.engine.Head(ctx, id)
 }

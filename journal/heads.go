@@ -34,7 +34,7 @@ type HeadsQuery struct {
 //
 // It ends with the first error: [*CorruptItemError], whose Aggregate, if it is set, is the After
 // with which to continue, [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's,
-// aggregate.ErrInvalidID for After.
+// *aggregate.InvalidIDError for After.
 func (j *Journal) Heads(ctx context.Context, q HeadsQuery) iter.Seq2[Head, error] {
 	return j.engine.Heads(ctx, q)
 }

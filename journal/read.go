@@ -42,7 +42,7 @@ const (
 // continue. It may yield some of them before.
 //
 // Errors: [*CorruptItemError], [*TruncatedError], [*EncodingError], [ErrKeyDestroyed],
-// [*EventTypeError], [ErrTableMissing], [ErrThrottled], [ErrAccess], aggregate.ErrInvalidID, the
+// [*EventTypeError], [ErrTableMissing], [ErrThrottled], [ErrAccess], *aggregate.InvalidIDError, the
 // context's.
 func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return j.engine.Events(ctx, id, from, to)

@@ -45,7 +45,7 @@ type Removal struct {
 // left.
 //
 // Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [*DeletedError],
-// aggregate.ErrInvalidID, [*CorruptItemError] of the head, [*ConfigError] for a [Removal].After
+// *aggregate.InvalidIDError, [*CorruptItemError] of the head, [*ConfigError] for a [Removal].After
 // without time to live, and [ErrConflict] if other writers update the head again and again; at any
 // time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
@@ -107,7 +107,7 @@ func (j *engine) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 // For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a
 // tombstone already is not an error: Delete removes what is left of it.
 //
-// Errors: with nothing removed [ErrConflict], [ErrNotFound], aggregate.ErrInvalidID,
+// Errors: with nothing removed [ErrConflict], [ErrNotFound], *aggregate.InvalidIDError,
 // [*CorruptItemError] of the head and [*ConfigError] for a [Removal].After without time to live; at
 // any time [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
