@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -25,19 +24,16 @@ func ExampleJournal_Delete() {
 		return
 	}
 	id := aggregate.ID{Type: "account", Value: "42"}
-	receipt, err := eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
-		{Type: "account.opened.v1", Payload: []byte(`{"name":"Ada"}`)}, {Type: "account.closed.v1"},
-	}})
-	if err != nil {
+	if err := written(ctx, j, id, 0, "account.opened.v1", "account.closed.v1"); err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	fmt.Println(j.Delete(ctx, id, receipt.Version, journal.Removal{}))
+	fmt.Println(j.Delete(ctx, id, 2, journal.Removal{}))
 
 	head, err := j.Head(ctx, id)
 	fmt.Println(head.Version, head.TruncatedBefore, head.DeletedAt.IsZero(), err)
-	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Expected: 2, Events: []eventlog.Event{{Type: "account.opened.v1"}}})
+	err = written(ctx, j, id, 2, "account.opened.v1")
 	fmt.Println(errors.As(err, new(*journal.DeletedError)))
 
 	// Output:

@@ -72,20 +72,22 @@ func ExampleOpen() {
 	fmt.Println(j.Shards(), "shards") // 16 shards
 }
 
-// deposit is what another program does, by its repository.
+// deposit is what another program does, with a repository.
 func deposit() {
-	_, err := eventlog.Of(j).Append(ctx, eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "42"},
-		Events: []eventlog.Event{
-			{ID: "6f1d", Type: "account.opened.v1", Payload: []byte(`{"owner":"Ann"}`)},
-			{ID: "6f1e", Type: "account.deposited.v1", Payload: []byte(`{"amount":10}`)},
-			{ID: "6f1f", Type: "account.closed.v1"},
-		},
-		Snapshot: &journal.Snapshot{Number: 2, Payload: []byte(`{"balance":10}`)},
-	})
-	if err != nil {
+	id := aggregate.ID{Type: "account", Value: "42"}
+	if err := written(ctx, j, id, 0, "account.opened.v1", "account.deposited.v1", "account.closed.v1"); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// written appends events to an aggregate at a version.
+func written(ctx context.Context, j *journal.Journal, id aggregate.ID, version uint64, types ...string) error {
+	commit := eventlog.Commit{Aggregate: id, Expected: version}
+	for _, eventType := range types {
+		commit.Events = append(commit.Events, eventlog.Event{Type: eventType, Payload: []byte("{}")})
+	}
+	_, err := eventlog.Of(j).Append(ctx, commit)
+	return err
 }
 
 // The head of an aggregate holds its version, and often a snapshot of its state.

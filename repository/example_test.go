@@ -120,13 +120,11 @@ func ExampleRepository_upcasters() {
 		return
 	}
 	// What an older program has stored.
-	id := aggregate.ID{Type: "account", Value: "42"}
-	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
-		{Type: "account.paid_in.v1", Payload: []byte(`{"Cents":10000}`)},
-		{Type: "account.exchanged.v1", Payload: []byte(`{"In":20,"Out":30}`)},
-		{Type: "account.viewed.v1", Payload: []byte(`{"By":"Ada"}`)},
-	}})
-	if err != nil {
+	if err := stored(ctx, j, "42",
+		"account.paid_in.v1", `{"Cents":10000}`,
+		"account.exchanged.v1", `{"In":20,"Out":30}`,
+		"account.viewed.v1", `{"By":"Ada"}`,
+	); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -158,12 +156,10 @@ func ExampleUnknownEvents() {
 		return
 	}
 	// What a newer program has stored.
-	id := aggregate.ID{Type: "account", Value: "42"}
-	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
-		{Type: "account.deposited.v1", Payload: []byte(`{"Amount":100}`)},
-		{Type: "account.nicknamed.v1", Payload: []byte(`{"Name":"savings"}`)},
-	}})
-	if err != nil {
+	if err := stored(ctx, j, "42",
+		"account.deposited.v1", `{"Amount":100}`,
+		"account.nicknamed.v1", `{"Name":"savings"}`,
+	); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -202,4 +198,14 @@ func ExampleSnapshotPolicy() {
 	fmt.Println(config.Validate())
 
 	// Output: <nil>
+}
+
+// stored writes events of another version of the program: types and payloads.
+func stored(ctx context.Context, j *journal.Journal, account string, events ...string) error {
+	commit := eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: account}}
+	for i := 0; i < len(events); i += 2 {
+		commit.Events = append(commit.Events, eventlog.Event{Type: events[i], Payload: []byte(events[i+1])})
+	}
+	_, err := eventlog.Of(j).Append(ctx, commit)
+	return err
 }

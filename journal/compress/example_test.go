@@ -6,11 +6,14 @@ import (
 	"log"
 	"strings"
 
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
+	"github.com/millrace-dev/millrace/publisher"
 )
 
 // A journal that compresses what it stores, and reads what was stored before as it is.
@@ -30,12 +33,16 @@ func ExampleGzip() {
 	}
 
 	id := aggregate.ID{Type: "order", Value: "1"}
-	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
-		{Type: "order.noted.v1", Payload: []byte(strings.Repeat("a long text ", 1_000))},
-		{Type: "order.noted.v1", Payload: []byte("a short one")},
-	}})
+	pub, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	if err != nil {
 		log.Fatal(err)
+	}
+	for _, text := range []string{strings.Repeat("a long text ", 1_000), "a short one"} {
+		msg := message.NewMessage(watermill.NewUUID(), []byte(text))
+		msg.Metadata.Set(publisher.AggregateIDKey, id.Value)
+		if err := pub.Publish(id.Type, msg); err != nil {
+			log.Fatal(err)
+		}
 	}
 	for _, view := range []*journal.Journal{j, j.Raw()} {
 		for record, err := range view.Events(ctx, id, 1, 2) {

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"log"
 
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
 	"github.com/millrace-dev/millrace/journal/encrypt"
+	"github.com/millrace-dev/millrace/publisher"
 )
 
 // A customer is forgotten: the events stay where they are, and nobody can read them any more.
@@ -50,10 +53,13 @@ func ExampleAESGCM() {
 	}
 
 	ann := aggregate.ID{Type: "customer", Value: "42"}
-	_, err = eventlog.Of(j).Append(ctx, eventlog.Commit{Aggregate: ann, Events: []eventlog.Event{
-		{Type: "customer.registered.v1", Payload: []byte(`{"name":"Ann"}`)},
-	}})
+	pub, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	if err != nil {
+		log.Fatal(err)
+	}
+	registered := message.NewMessage(watermill.NewUUID(), []byte(`{"name":"Ann"}`))
+	registered.Metadata.Set(publisher.AggregateIDKey, ann.Value)
+	if err := pub.Publish(ann.Type, registered); err != nil {
 		log.Fatal(err)
 	}
 	show := func() {

@@ -54,7 +54,7 @@ The shard count and the layout can never be changed afterwards.`,
 func (o createOptions) config(cmd *cobra.Command) (journal.Config, error) {
 	c := journal.Config{Shards: o.shards, Layout: journal.Layout(o.layout)}
 	if cmd.Flags().Changed("shards") && o.shards < 1 {
-		return c, wrongUsage("--shards is %d: want 1 or more", o.shards)
+		return c, wrongUsage("--shards is %d: want 1 to 65536", o.shards)
 	}
 	switch o.billing {
 	case "on-demand":

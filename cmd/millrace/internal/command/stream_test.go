@@ -148,7 +148,7 @@ func TestStreamOfAnUnknownAggregateSaysWhatTheNamesAre(t *testing.T) {
 	o := s.run(t, "stream", "account", "nobody")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Empty(t, o.out)
-	assert.Contains(t, o.err, `aggregate "nobody" of type "account" has no events`)
+	assert.Contains(t, o.err, `"nobody" of type "account" has no events`)
 	assert.Contains(t, o.err, "aggregate.Define")
 }
 
