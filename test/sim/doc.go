@@ -6,13 +6,13 @@
 //	go run ./test/cmd/sim -seed 7 -world 42    # one world of it alone
 //
 // A run is made of worlds ([World]), each drawn from its seed and number (plan.go): how many shards, topics, groups and
-// members there are and how they are configured, who writes, how bad the weather is. A world is a database of package
+// members there are and how they are configured, who writes, which faults happen. A world is a database of package
 // dynamotest and processes around it (process.go) that have nothing in common but that database: each reaches it over a
 // wire of its own (wire.go), on which requests are slow, lost, cut and late. Processes crash, stall, close and come
 // back (trouble.go) while writers commit (writer.go), handlers are slow, fail and hang (handler.go), and groups are paused, after
 // which nothing may go out (operator.go). Some events are poisoned: handlers fail on them until they are mended, and groups
 // skip them, park their aggregates or are stopped, each by its policy (failures.go), until an operator has them go on. In each third world few events come, and groups project each in a
-// transaction or have process managers (saga.go), which crash amid a step (manager.go). Then the weather calms down, a member of each
+// transaction or have process managers (saga.go), which crash amid a step (manager.go). Then all is calm, a member of each
 // group crashes and must be replaced in time, and everything must arrive (settle.go).
 //
 // An oracle outside the database (oracle.go) sees each commit, each message that is handed out, each ack, each position that

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // policy is what a group does with an event that keeps failing.
@@ -27,7 +28,7 @@ type failurePlan struct {
 }
 
 func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
-	f := failurePlan{policy: pick(r, blocks, blocks, blocks, skips, parks, stops), attempts: pick(r, 1, 1, 2, 3)}
+	f := failurePlan{policy: draw.Pick(r, blocks, blocks, blocks, skips, parks, stops), attempts: draw.Pick(r, 1, 1, 2, 3)}
 	switch {
 	case p.sabotage == Unstop:
 		f.policy = stops
@@ -40,7 +41,7 @@ func newFailurePlan(r *rand.Rand, p *plan, g groupPlan) failurePlan {
 		return failurePlan{policy: blocks}
 	}
 	// The fewer there are, the longer a group waits for each.
-	poisoned := map[policy]float64{skips: pick(r, 5.0, 20, 60), parks: pick(r, 3.0, 10), stops: pick(r, 1.0, 3)}[f.policy]
+	poisoned := map[policy]float64{skips: draw.Pick(r, 5.0, 20, 60), parks: draw.Pick(r, 3.0, 10), stops: draw.Pick(r, 1.0, 3)}[f.policy]
 	events := float64(p.commits*(1+p.commit)) / 2
 	f.poison = min(0.05, poisoned/events)
 	// Those that fail by chance are to be no more than that.

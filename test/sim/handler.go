@@ -12,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 const effectsTable = "effects"
@@ -145,7 +146,7 @@ func (l *life) draw(p handlerPlan) (h handling) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.random.IntN(5) == 0 { // not all, as to wait is what costs the most here
-		h.work = rand64(l.random, 10*p.work)
+		h.work = draw.UpTo(l.random, 10*p.work)
 	}
 	if l.random.Float64() < p.slow {
 		h.work *= time.Duration(l.random.IntN(100))
@@ -153,7 +154,7 @@ func (l *life) draw(p handlerPlan) (h handling) {
 	calm := l.calm
 	h.nack = !calm && l.random.Float64() < p.nack
 	if !calm && l.random.Float64() < p.hang {
-		h.hang = rand64(l.random, p.hangs)
+		h.hang = draw.UpTo(l.random, p.hangs)
 	}
 	h.skip = l.process.world.plan.sabotage == Skip && l.random.Float64() < 0.005
 	return h

@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	pm "github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 func (l *life) openSagas(client pm.Client) (err error) {
@@ -46,7 +47,7 @@ func (l *life) moveClock() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	most := l.process.world.plan.sagas.wander
-	l.wandered = rand64(l.random, 2*most) - most
+	l.wandered = draw.UpTo(l.random, 2*most) - most
 }
 
 var errReaction = errors.New("sim: the reaction fails")
@@ -58,7 +59,7 @@ func (l *life) think() error {
 		l.moveClock()
 	}
 	if l.happens(0.2) {
-		if err := l.wire.wait(context.Background(), rand64(l.random, plan.think)); err != nil {
+		if err := l.wire.wait(context.Background(), draw.UpTo(l.random, plan.think)); err != nil {
 			return err
 		}
 	}
@@ -99,22 +100,22 @@ func (c commandWire) Publish(_ string, messages ...*message.Message) error {
 		if err := c.crash(w.plan.sagas.crash); err != nil {
 			return err
 		}
-		draw := c.wire.draw()
-		if err := c.wire.travel(msg.Context(), draw.there); err != nil {
+		network := c.wire.quality.network
+		if err := c.wire.travel(msg.Context(), c.wire.draw().there); err != nil {
 			return err
 		}
-		if draw.cut || c.happens(w.plan.sagas.cut) {
+		if c.happens(network.Cut + w.plan.sagas.cut) {
 			w.oracle.note("cut", c.member.name)
-			return errCut
+			return errors.New("sim: cut before the command arrived")
 		}
 		if w.plan.sabotage == Reissue {
 			msg = msg.Copy()
 			msg.UUID = uuid.NewString()
 		}
 		c.arrive(msg)
-		if draw.lost || c.happens(w.plan.sagas.lost) {
+		if c.happens(network.Lost + w.plan.sagas.lost) {
 			w.oracle.note("lose", c.member.name)
-			return errLost
+			return errors.New("sim: cut before the reply to the command arrived")
 		}
 		if err := c.crash(w.plan.sagas.crash); err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/subscriber/groups"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // operator pauses groups, and decides about events that keep failing.
@@ -19,12 +20,12 @@ type operator struct {
 }
 
 func (w *world) newOperator(ctx context.Context, random *rand.Rand) (*operator, error) {
-	wire := w.wire(&member{name: "operator"}, derive(random))
+	wire := w.wire(&member{name: "operator"}, draw.Derive(random))
 	j, err := w.open(ctx, wire.client(w.db), 0)
 	if err != nil {
 		return nil, err
 	}
-	return &operator{world: w, groups: groups.New(j), random: derive(random)}, nil
+	return &operator{world: w, groups: groups.New(j), random: draw.Derive(random)}, nil
 }
 
 // work looks after one group after the other, until ctx ends. It may leave one paused, stopped, or with parked aggregates.
@@ -36,7 +37,7 @@ func (o *operator) work(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		pauseFor(ctx, exponential(o.random, every))
-		group, topic := &plan.groups[o.random.IntN(len(plan.groups))], pick(o.random, plan.topics...)
+		group, topic := &plan.groups[o.random.IntN(len(plan.groups))], draw.Pick(o.random, plan.topics...)
 		if plan.operators && o.random.Float64() < pauses {
 			o.pause(ctx, group.name, topic)
 		} else if group.failures.waits() {
@@ -49,14 +50,14 @@ func (o *operator) work(ctx context.Context) {
 func (o *operator) pause(ctx context.Context, group, topic string) {
 	w := o.world
 	if o.groups.Pause(ctx, group, topic) != nil {
-		return // bad weather, or nobody has joined it yet
+		return // a fault, or nobody has joined it yet
 	}
 	w.oracle.note("pause", group)
 	// Who has lost its lease to a thief or an operator works on unknown to all.
 	if w.plan.troubles.theft == 0 && time.Since(o.edited) > 2*w.plan.longestLease() && waitIdle(ctx, o.groups, group, topic) == nil {
 		w.oracle.rest(group, topic, true)
 	}
-	pauseFor(ctx, rand64(o.random, 5*time.Second))
+	pauseFor(ctx, draw.UpTo(o.random, 5*time.Second))
 	w.oracle.rest(group, topic, false)
 	if o.groups.Resume(ctx, group, topic) == nil {
 		w.oracle.note("resume", group)
@@ -87,7 +88,7 @@ type failing struct {
 	number uint64
 }
 
-// waiting gives the events that a group waits with, as far as the weather lets it be seen.
+// waiting gives the events that a group waits with, as far as faults let it be seen.
 func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) (events []failing) {
 	switch group.failures.policy {
 	case stops:

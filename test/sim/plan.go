@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // plan is what a world is like, drawn from its seed and number.
@@ -20,7 +21,7 @@ type plan struct {
 	trailing           time.Duration
 	quality            quality
 	troubles           troubles
-	weather            float64 // how often each fault of the database happens, 0 for never
+	faults             float64 // how often each fault of the database happens, 0 for never
 	indexLag           time.Duration
 	wrongClocks        bool // of some writers, by hours
 	operators          bool // who pause groups
@@ -60,24 +61,26 @@ type troubles struct {
 
 func newPlan(r *rand.Rand, w World) *plan {
 	p := &plan{
-		topics:     []string{"order", "parcel"}[:pick(r, 1, 1, 2)],
-		shards:     pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
-		aggregates: pick(r, 1, 4, 16, 16, 40, 100, 250),
+		topics:     []string{"order", "parcel"}[:draw.Pick(r, 1, 1, 2)],
+		shards:     draw.Pick(r, 1, 1, 2, 3, 4, 8, 8, 16, 32, 64),
+		aggregates: draw.Pick(r, 1, 4, 16, 16, 40, 100, 250),
 		commits:    150 + r.IntN(350),
-		commit:     pick(r, 4, 20, 99, 99, 99, 99, 99, 99), // to write them is dear, and they come to each group
+		commit:     draw.Pick(r, 4, 20, 99, 99, 99, 99, 99, 99), // to write them is dear, and they come to each group
 		writers:    1 + r.IntN(5),
 		duration:   seconds(r, 10, 30),
-		trailing:   time.Duration(pick(r, 4, 6, 10)) * time.Second,
+		trailing:   time.Duration(draw.Pick(r, 4, 6, 10)) * time.Second,
 		quality: quality{
-			latency:       time.Duration(pick(r, 200, 1000, 4000)) * time.Microsecond,
-			spikes:        pick(r, 0, 0.001, 0.01),
-			cut:           pick(r, 0, 0, 0.002, 0.02),
-			lost:          pick(r, 0, 0.002, 0.01, 0.03),
-			late:          pick(r, 0, 0, 0.002, 0.01),
-			lateBy:        300 * time.Millisecond,
+			latency:       time.Duration(draw.Pick(r, 200, 1000, 4000)) * time.Microsecond,
+			spikes:        draw.Pick(r, 0, 0.001, 0.01),
 			arrivesOnExit: 0.5,
+			network: draw.Network{
+				Cut:    draw.Pick(r, 0, 0, 0.002, 0.02),
+				Lost:   draw.Pick(r, 0, 0.002, 0.01, 0.03),
+				Late:   draw.Pick(r, 0, 0, 0.002, 0.01),
+				LateBy: 300 * time.Millisecond,
+			},
 		},
-		weather:     pick(r, 0, 0.001, 0.005, 0.02),
+		faults:      draw.Pick(r, 0, 0.001, 0.005, 0.02),
 		wrongClocks: r.IntN(3) == 0,
 		operators:   r.IntN(3) == 0,
 		sabotage:    w.Sabotage,
@@ -90,7 +93,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 	if p.dear = w.Number%3 == 0 && p.sabotage == "" || p.sabotage.ofSagas(); p.dear { // the first of all is
 		p.makeDear(r, w.Small)
 	}
-	p.indexLag = rand64(r, p.trailing/8)
+	p.indexLag = draw.UpTo(r, p.trailing/8)
 	p.troubles = troubles{
 		every: seconds(r, 3, 30), down: seconds(r, 1, 8), stalls: seconds(r, 1, 20),
 		crash: r.Float64(), stall: r.Float64(), closes: r.Float64(), theft: r.Float64() / 2,
@@ -102,7 +105,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 		p.troubles.theft = 0
 	}
 	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
-	groups := pick(r, 1, 2, 4, 6, 8)
+	groups := draw.Pick(r, 1, 2, 4, 6, 8)
 	if w.Small || p.dear {
 		groups = min(groups, 2)
 	}
@@ -113,53 +116,53 @@ func newPlan(r *rand.Rand, w World) *plan {
 		p.operators = false // who would resume what is stopped
 	}
 	if p.sabotage == Forget || p.sabotage == Unfence { // so that there is something to be seen
-		p.troubles.every, p.quality.late = 4*time.Second, 0.1
+		p.troubles.every, p.quality.network.Late = 4*time.Second, 0.1
 	}
 	return p
 }
 
 func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 	// Looks at idle shards are what costs the most here, and signs of life: no more than some 30 of each a second in all.
-	poll := max(time.Duration(pick(r, 50, 200, 500))*time.Millisecond,
+	poll := max(time.Duration(draw.Pick(r, 50, 200, 500))*time.Millisecond,
 		min(10*time.Second, time.Duration(groups*len(p.topics)*p.shards)*30*time.Millisecond))
-	members := pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
+	members := draw.Pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
 	if p.dear {
 		members = min(members, 4) // each looks for timeouts too
 	}
-	lease := max(time.Duration(pick(r, 2, 5, 10))*time.Second, time.Duration(groups*len(p.topics)*members)*130*time.Millisecond)
+	lease := max(time.Duration(draw.Pick(r, 2, 5, 10))*time.Second, time.Duration(groups*len(p.topics)*members)*130*time.Millisecond)
 	g := groupPlan{
 		name: name, members: members,
 		config: subscriber.Config{
 			ConsumerGroup:      name,
-			MaxInFlight:        pick(r, 1, 4, 64, 64),
-			BufferBytes:        pick(r, 1<<10, 64<<10, 0, 0),
-			NackResendSleep:    pick(r, -1, 20*time.Millisecond, 0),
-			MaxNackResendSleep: pick(r, 0, 500*time.Millisecond, 2*time.Second),
-			AckDeadline:        time.Duration(pick(r, 0, 0, 500, 5000)) * time.Millisecond,
+			MaxInFlight:        draw.Pick(r, 1, 4, 64, 64),
+			BufferBytes:        draw.Pick(r, 1<<10, 64<<10, 0, 0),
+			NackResendSleep:    draw.Pick(r, -1, 20*time.Millisecond, 0),
+			MaxNackResendSleep: draw.Pick(r, 0, 500*time.Millisecond, 2*time.Second),
+			AckDeadline:        time.Duration(draw.Pick(r, 0, 0, 500, 5000)) * time.Millisecond,
 			SweepInterval:      seconds(r, 10, 40),
 			PollInterval:       poll,
 			MaxPollInterval:    max(2*poll, time.Second),
 			TrailingDelay:      p.trailing,
-			CommitInterval:     time.Duration(pick(r, 200, 500, 1000, 3000)) * time.Millisecond,
-			BehindAfter:        time.Duration(pick(r, 1, 5, 30)) * time.Second,
+			CommitInterval:     time.Duration(draw.Pick(r, 200, 500, 1000, 3000)) * time.Millisecond,
+			BehindAfter:        time.Duration(draw.Pick(r, 1, 5, 30)) * time.Second,
 			LeaseDuration:      lease,
-			CloseTimeout:       time.Duration(pick(r, 200, 1000, 5000)) * time.Millisecond,
+			CloseTimeout:       time.Duration(draw.Pick(r, 200, 1000, 5000)) * time.Millisecond,
 		},
 		handlers: handlerPlan{
 			// Each event is a transaction of its own.
 			projection: (r.IntN(3) == 0 || p.sabotage == Unfence) && p.commits*p.commit < 5_000, // it shows there soonest
-			workers:    pick(r, 1, 8, 1000),
-			work:       time.Duration(pick(r, 0, 100, 2000)) * time.Microsecond,
-			slow:       pick(r, 0, 0.01),
-			nack:       pick(r, 0, 0.002, 0.01, 0.05),
-			hang:       pick(r, 0, 0, 0.0003),
+			workers:    draw.Pick(r, 1, 8, 1000),
+			work:       time.Duration(draw.Pick(r, 0, 100, 2000)) * time.Microsecond,
+			slow:       draw.Pick(r, 0, 0.01),
+			nack:       draw.Pick(r, 0, 0.002, 0.01, 0.05),
+			hang:       draw.Pick(r, 0, 0, 0.0003),
 			hangs:      seconds(r, 1, 40),
 		},
 	}
 	g.handlers.runs = g.handlers.projection && r.IntN(2) == 0
 	g.handlers.sagas = !g.handlers.projection && (p.dear || r.IntN(6) == 0 && p.commits*p.commit < 5_000)
 	if g.handlers.sagas {
-		g.handlers.nack = pick(r, 0.01, 0.05, 0.2) // most of it when all was done
+		g.handlers.nack = draw.Pick(r, 0.01, 0.05, 0.2) // most of it when all was done
 	}
 	if r.IntN(3) == 0 {
 		g.config.EventTypes = []string{happened{}.EventType()}
@@ -171,26 +174,26 @@ func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
 
 func newSagaPlan(r *rand.Rand) sagaPlan {
 	return sagaPlan{
-		sources: pick(r, 1, 1, 2, 4),
-		nap:     time.Duration(pick(r, 200, 1000, 4000)) * time.Millisecond,
-		retry:   time.Duration(pick(r, 500, 2000)) * time.Millisecond,
-		polls:   time.Duration(pick(r, 100, 500)) * time.Millisecond,
-		queues:  pick(r, 1, 1, 3),
-		wander:  time.Duration(pick(r, 0, 0, 300, 3000)) * time.Millisecond,
-		think:   time.Duration(pick(r, 0, 50, 1000)) * time.Millisecond,
-		fail:    pick(r, 0, 0.01),
-		crash:   pick(r, 0, 0.005, 0.02),
-		cut:     pick(r, 0, 0.05, 0.2), lost: pick(r, 0, 0.05, 0.2),
+		sources: draw.Pick(r, 1, 1, 2, 4),
+		nap:     time.Duration(draw.Pick(r, 200, 1000, 4000)) * time.Millisecond,
+		retry:   time.Duration(draw.Pick(r, 500, 2000)) * time.Millisecond,
+		polls:   time.Duration(draw.Pick(r, 100, 500)) * time.Millisecond,
+		queues:  draw.Pick(r, 1, 1, 3),
+		wander:  time.Duration(draw.Pick(r, 0, 0, 300, 3000)) * time.Millisecond,
+		think:   time.Duration(draw.Pick(r, 0, 50, 1000)) * time.Millisecond,
+		fail:    draw.Pick(r, 0, 0.01),
+		crash:   draw.Pick(r, 0, 0.005, 0.02),
+		cut:     draw.Pick(r, 0, 0.05, 0.2), lost: draw.Pick(r, 0, 0.05, 0.2),
 	}
 }
 
 // makeDear has fewer events come, a few at a time, so that those of one aggregate have others' and timeouts between them.
 func (p *plan) makeDear(r *rand.Rand, small bool) {
-	p.commits, p.commit, p.aggregates, p.shards = 200+r.IntN(400), pick(r, 1, 4, 10), pick(r, 1, 4, 16, 40), min(p.shards, 4)
+	p.commits, p.commit, p.aggregates, p.shards = 200+r.IntN(400), draw.Pick(r, 1, 4, 10), draw.Pick(r, 1, 4, 16, 40), min(p.shards, 4)
 	if small {
 		p.commits /= 4
 	}
-	p.quality.lost = pick(r, 0.01, 0.03)
+	p.quality.network.Lost = draw.Pick(r, 0.01, 0.03)
 }
 
 func (p *plan) longestLease() (longest time.Duration) {
@@ -201,8 +204,8 @@ func (p *plan) longestLease() (longest time.Duration) {
 }
 
 func (p *plan) String() string {
-	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, weather %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v",
-		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.weather, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas)
+	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, faults %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v",
+		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas)
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",
@@ -212,8 +215,6 @@ func (p *plan) String() string {
 	return s
 }
 
-func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
-
 func seconds(r *rand.Rand, least, most int) time.Duration {
-	return time.Duration(least)*time.Second + rand64(r, time.Duration(most-least)*time.Second)
+	return time.Duration(least)*time.Second + draw.UpTo(r, time.Duration(most-least)*time.Second)
 }

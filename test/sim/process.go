@@ -13,6 +13,7 @@ import (
 	pm "github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // process is a program that subscribes for a group to all topics, and perhaps writes. It lives one life after another.
@@ -44,17 +45,17 @@ type life struct {
 	calm   bool
 }
 
-// start begins a life. An error means that the weather was too bad for it.
+// start begins a life. An error means that too much failed for it.
 func (p *process) start(ctx context.Context) error {
 	w := p.world
 	p.lives++
 	lease := p.group.config.LeaseDuration
-	l := &life{process: p, random: derive(p.random), calm: w.isCalm(), endSagas: func() {}}
+	l := &life{process: p, random: draw.Derive(p.random), calm: w.isCalm(), endSagas: func() {}}
 	l.member = &member{
 		name: fmt.Sprintf("%s.%d", p.name, p.lives), group: p.group.name,
 		born: w.trace.now(), notices: lease + noticeSlack,
 	}
-	l.wire = w.wire(l.member, derive(p.random))
+	l.wire = w.wire(l.member, draw.Derive(p.random))
 	w.oracle.note("start", l.member.name)
 	if err := l.open(ctx); err != nil {
 		w.oracle.note("stillborn", l.member.name)
@@ -132,7 +133,7 @@ const (
 	// noticeSlack is what a member may go on after its lease. By its own clock it stops then: others see no beat for
 	// LeaseDuration from when they read one, and that was not before it was sent.
 	noticeSlack = 100 * time.Millisecond
-	// closeSlack is what Close may take in bad weather, beside CloseTimeout and the two requests to the roster of half a
+	// closeSlack is what Close may take amid faults, beside CloseTimeout and the two requests to the roster of half a
 	// LeaseDuration each: to store the positions and the cursors, and to leave, 5 seconds each.
 	closeSlack = 15 * time.Second
 )
@@ -158,8 +159,7 @@ func (w *world) wire(m *member, r *rand.Rand) *wire {
 	if w.isCalm() {
 		q = quality{latency: q.latency}
 	}
-	return &wire{
-		oracle: w.oracle, member: m, late: &w.late, random: r, quality: q, dead: make(chan struct{}),
-		sabotage: w.plan.sabotage,
-	}
+	return w.wires.add(&wire{
+		oracle: w.oracle, member: m, random: r, quality: q, dead: make(chan struct{}), sabotage: w.plan.sabotage,
+	})
 }

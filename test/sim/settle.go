@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // settle keeps one member of each group, lets it catch up, closes all, and lets another one look whether anything comes again.
@@ -35,7 +36,7 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 			operator.releaseAll(tending)
 		}
 	}()
-	w.late.Wait() // what has not arrived yet is no event yet
+	w.wires.arrive() // what has not arrived yet is no event yet
 	heads, err := w.heads(ctx)
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
 			}
 		}
 		if len(living) > 1 {
-			p := pick(random, living...)
+			p := draw.Pick(random, living...)
 			w.oracle.note("crash", p.life.member.name)
 			crashed, p.life = append(crashed, p.life), nil
 			crashed[len(crashed)-1].kill()

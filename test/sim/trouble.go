@@ -5,12 +5,14 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // live is a process amid trouble, until ctx ends. It is left as it is then, perhaps dead.
 func (p *process) live(ctx context.Context) {
 	t := p.world.plan.troubles
-	pauseFor(ctx, rand64(p.random, t.every/4)) // members join one after the other, and while events flow
+	pauseFor(ctx, draw.UpTo(p.random, t.every/4)) // members join one after the other, and while events flow
 	for ctx.Err() == nil {
 		if p.life == nil {
 			if p.start(ctx) != nil {
@@ -40,7 +42,7 @@ func (p *process) suffer(ctx context.Context, t troubles) {
 		pauseFor(ctx, exponential(p.random, t.down))
 	case u < t.crash+t.stall:
 		w.oracle.note("stall", l.member.name)
-		d := rand64(p.random, t.stalls)
+		d := draw.UpTo(p.random, t.stalls)
 		l.wire.stall(d)
 		pauseFor(ctx, d)
 	case u < t.crash+t.stall+t.closes:
@@ -49,7 +51,7 @@ func (p *process) suffer(ctx context.Context, t troubles) {
 		l.close()
 		pauseFor(ctx, exponential(p.random, t.down))
 	default:
-		topic := pick(p.random, w.plan.topics...)
+		topic := draw.Pick(p.random, w.plan.topics...)
 		stolen, err := stealLease(ctx, w.clean, p.group.name, topic)
 		if err == nil && stolen {
 			w.oracle.note("theft", p.group.name)
@@ -61,7 +63,7 @@ func (p *process) suffer(ctx context.Context, t troubles) {
 func (w *world) forgetful(ctx context.Context, r *rand.Rand) {
 	for ctx.Err() == nil {
 		pauseFor(ctx, time.Second)
-		s := stream{pick(r, w.plan.groups...).name, pick(r, w.plan.topics...), "a0"}
+		s := stream{draw.Pick(r, w.plan.groups...).name, draw.Pick(r, w.plan.topics...), "a0"}
 		if lost, err := losePosition(ctx, w.clean, s); err == nil && lost {
 			w.oracle.note("forget", s.String())
 		}

@@ -1,13 +1,12 @@
 package sim
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,15 +16,20 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// wire is the way of one life of a process to the database. Requests take time on it, both ways, and get lost; while the
-// process is stalled none sets off and no reply is read; when it is dead none gets through.
+// wire is the way of one life of a process to the database. Requests take time on it, both ways; while the process is
+// stalled none sets off and no reply is read; when it is dead none gets through. Between the two ends is a proxy on which
+// connections break and requests are late.
 type wire struct {
 	oracle *oracle
 	member *member
-	next   http.RoundTripper
-	late   *sync.WaitGroup // requests that arrive after they were given up
+	proxy  *dynamotest.Proxy
+	faults draw.FaultMix
+	send   dynamodb.HTTPClient // into the proxy
+	next   http.RoundTripper   // behind it
 
 	mu      sync.Mutex
 	random  *rand.Rand
@@ -36,17 +40,17 @@ type wire struct {
 	sabotage Sabotage
 }
 
-var (
-	errCut  = fmt.Errorf("sim: cut before the request arrived: %w", io.ErrUnexpectedEOF)
-	errLost = fmt.Errorf("sim: cut before the reply arrived: %w", io.ErrUnexpectedEOF)
-	errDead = errors.New("sim: the process is dead")
-)
+var errDead = errors.New("sim: the process is dead")
 
-// client gives a client whose requests go over the wire.
+// client returns a client whose requests go over the wire.
 func (w *wire) client(to *dynamodb.Client) *dynamodb.Client {
-	return dynamodb.New(to.Options(), func(o *dynamodb.Options) {
+	w.proxy = dynamotest.OpenProxy(dynamodb.New(to.Options(), func(o *dynamodb.Options) {
 		w.next = o.HTTPClient.(*http.Client).Transport // the client itself has nothing to add
-		o.HTTPClient = w
+		o.HTTPClient = farEnd{w}
+	}))
+	w.faults.InjectNetwork(w.random, w.proxy, w.quality.network)
+	return w.proxy.Client(func(o *dynamodb.Options) {
+		w.send, o.HTTPClient = o.HTTPClient, w
 		o.DisableValidateResponseChecksum = true
 		o.APIOptions = append(o.APIOptions, v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware, w.remember)
 	})
@@ -69,16 +73,27 @@ func (w *wire) remember(stack *middleware.Stack) error {
 		}), middleware.After)
 }
 
+type exchangeKey struct{}
+
+// exchange is a request and its reply. They are its sender's until the sender has heard of them, and nobody's then.
+type exchange struct {
+	learn []func() // what the sender learns from the reply
+	over  bool     // the sender has gone on
+}
+
 // Do sends a request, or does not.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
-	ctx := request.Context()
 	if w.isDead() { // nothing sets off any more
 		return nil, errDead
 	}
-	draw := w.draw()
+	ctx := request.Context()
+	e := &exchange{}
+	defer func() { e.over = true }()
+	request = request.WithContext(context.WithValue(ctx, exchangeKey{}, e))
+	trip := w.draw()
 	w.oracle.count("calls of "+strings.TrimPrefix(request.Header.Get("X-Amz-Target"), "DynamoDB_20120810."), 1)
-	if err := w.travel(ctx, draw.there); err != nil {
-		if !errors.Is(err, errDead) || !draw.arrives {
+	if err := w.travel(ctx, trip.there); err != nil {
+		if !errors.Is(err, errDead) || !trip.arrives {
 			return nil, err
 		}
 		if response, err := w.arrive(request); err == nil {
@@ -86,51 +101,47 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 		}
 		return nil, errDead
 	}
-	switch {
-	case draw.cut:
-		w.oracle.note("cut", w.member.name)
-		return nil, errCut
-	case draw.late > 0:
-		if err := w.arriveLate(request, draw.late); err != nil {
-			return nil, err
-		}
-		return nil, errCut
-	}
-	response, err := w.arrive(request)
+	response, err := w.send.Do(request)
 	if err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			w.oracle.note("cut", w.member.name)
+		}
 		return nil, err
 	}
-	if draw.lost {
-		w.oracle.note("lose", w.member.name)
-		err = errLost
-	} else {
-		err = w.travel(ctx, draw.back)
-	}
-	if err != nil {
+	if err := w.travel(ctx, trip.back); err != nil {
 		_ = response.Body.Close()
 		return nil, err
 	}
-	for _, learn := range response.learn {
+	for _, learn := range e.learn {
 		learn()
 	}
-	return response.Response, nil
+	return response, nil
 }
 
-// reply is a response with what the member learns of it.
-type reply struct {
-	*http.Response
-	learn []func()
+// farEnd is where a wire ends.
+type farEnd struct{ *wire }
+
+// Do hands a request over that has come through. What the proxy asks of its own is no business of the oracle.
+func (w farEnd) Do(request *http.Request) (*http.Response, error) {
+	if request.Context().Value(exchangeKey{}) == nil {
+		return w.next.RoundTrip(request)
+	}
+	return w.arrive(request)
 }
 
 // arrive hands a request to the database and tells the oracle what came of it. The client's patience ends on the wire, not
 // in the database: what has arrived is done.
-func (w *wire) arrive(request *http.Request) (reply, error) {
-	response, err := w.next.RoundTrip(request.WithContext(context.WithoutCancel(request.Context()))) //nolint:bodyclose // the caller's
-	if err != nil || response.StatusCode != http.StatusOK {
-		return reply{Response: response}, err
+func (w *wire) arrive(request *http.Request) (*http.Response, error) {
+	ctx := request.Context()
+	e := ctx.Value(exchangeKey{}).(*exchange) //nolint:forcetypeassert // of Do
+	if e.over {
+		w.oracle.note("late", w.member.name)
 	}
-	in := request.Context().Value(inputKey{})
-	out := reply{Response: response}
+	response, err := w.next.RoundTrip(request.WithContext(context.WithoutCancel(ctx)))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	in := ctx.Value(inputKey{})
 	transaction, isTransaction := in.(*dynamodb.TransactWriteItemsInput)
 	// One that comes a second time is answered like the first, and does nothing.
 	again := isTransaction && w.oracle.isRepeated(aws.ToString(transaction.ClientRequestToken))
@@ -155,29 +166,9 @@ func (w *wire) arrive(request *http.Request) (reply, error) {
 			}
 			w.oracle.store(w.member, s, p.to, !isTransaction)
 		}
-		out.learn = append(out.learn, func() { w.oracle.learn(w.member, s, position) })
+		e.learn = append(e.learn, func() { w.oracle.learn(w.member, s, position) })
 	}
-	return out, nil
-}
-
-// arriveLate lets a request arrive when its sender has heard that it did not.
-func (w *wire) arriveLate(request *http.Request, by time.Duration) error {
-	body, err := io.ReadAll(request.Body)
-	if err != nil {
-		return err
-	}
-	again := request.Clone(request.Context())
-	again.Body = io.NopCloser(bytes.NewReader(body))
-	w.late.Add(1)
-	go func() {
-		defer w.late.Done()
-		time.Sleep(by)
-		w.oracle.note("late", w.member.name)
-		if response, err := w.arrive(again); err == nil {
-			_ = response.Body.Close()
-		}
-	}()
-	return nil
+	return response, nil
 }
 
 // travel takes some time, and as long as the process is stalled.
@@ -237,13 +228,41 @@ func (w *wire) isDead() bool {
 	}
 }
 
-// calm ends what goes wrong on the wire.
+// calm ends what goes wrong on the wire, when whatever was late has arrived.
 func (w *wire) calm() {
+	w.faults.End()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.quality.cut, w.quality.lost, w.quality.late, w.quality.spikes = 0, 0, 0, 0
+	w.quality.spikes = 0
 	w.stalled = time.Time{}
 }
+
+// wires are all that there have been.
+type wires struct {
+	mu  sync.Mutex
+	all []*wire
+}
+
+func (w *wires) add(one *wire) *wire {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all = append(w.all, one)
+	return one
+}
+
+func (w *wires) each(do func(*wire)) {
+	w.mu.Lock()
+	all := slices.Clone(w.all)
+	w.mu.Unlock()
+	for _, one := range all {
+		do(one)
+	}
+}
+
+// arrive lets the requests arrive that are late.
+func (w *wires) arrive() { w.each(func(one *wire) { one.faults.Arrive() }) }
+
+func (w *wires) close() { w.each(func(one *wire) { one.proxy.Close() }) }
 
 func isConditionFalse(err error) bool {
 	var failed *types.ConditionalCheckFailedException

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 	pm "github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // World is a database and all around it, drawn from a seed and a number.
@@ -41,7 +42,7 @@ type world struct {
 	clean   *dynamodb.Client // of the simulation itself, without faults of a wire
 	journal *journal.Journal // of the simulation itself
 	calm    atomic.Bool
-	late    sync.WaitGroup
+	wires   wires
 	mended  sync.Map // events that were poisoned
 
 	processes []*process
@@ -86,9 +87,9 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err != nil {
 		return err
 	}
-	calm := startWeather(derive(random), db, w.plan)
+	faults := drawFaults(draw.Derive(random), db, w.plan)
 	w.storm(ctx, operator, random)
-	calm()
+	faults.End()
 	heads, err := w.settle(ctx, operator, random)
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err := w.inspectSagas(ctx, heads); err != nil {
 		return err
 	}
-	w.late.Wait()
+	w.wires.close()
 	w.leaks(goroutines)
 	return nil
 }
@@ -125,7 +126,7 @@ func (w *world) populate(random *rand.Rand) {
 		group := &w.plan.groups[g]
 		for n := range group.members {
 			w.processes = append(w.processes, &process{
-				world: w, name: fmt.Sprintf("%s/%d", group.name, n+1), group: group, random: derive(random), skew: w.skew(random),
+				world: w, name: fmt.Sprintf("%s/%d", group.name, n+1), group: group, random: draw.Derive(random), skew: w.skew(random),
 			})
 		}
 	}
@@ -134,7 +135,7 @@ func (w *world) populate(random *rand.Rand) {
 // skew is how wrong a clock is: TrailingDelay has to allow for it twice.
 func (w *world) skew(r *rand.Rand) time.Duration {
 	most := w.plan.trailing / 20
-	return rand64(r, 2*most) - most
+	return draw.UpTo(r, 2*most) - most
 }
 
 // storm lets everybody live and write until all is written.
@@ -151,7 +152,7 @@ func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand
 	}
 	if w.plan.sabotage == Forget {
 		living.Add(1)
-		r := derive(random)
+		r := draw.Derive(random)
 		go func() {
 			defer living.Done()
 			w.forgetful(ctx, r)
@@ -181,10 +182,10 @@ func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand
 }
 
 func (w *world) writer(n int, random *rand.Rand) *writer {
-	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: derive(random), commits: w.plan.commits / w.plan.writers}
+	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: draw.Derive(random), commits: w.plan.commits / w.plan.writers}
 	wrong := w.plan.wrongClocks && (n == 0 || random.IntN(2) == 0)
 	if !wrong && random.IntN(3) == 0 { // in a process that subscribes
-		p := pick(random, w.processes...)
+		p := draw.Pick(random, w.processes...)
 		wr.journal = func() *journal.Journal {
 			if p.life == nil {
 				return nil
@@ -194,10 +195,10 @@ func (w *world) writer(n int, random *rand.Rand) *writer {
 		return wr
 	}
 	m := &member{name: wr.name}
-	client := w.wire(m, derive(random)).client(w.db)
+	client := w.wire(m, draw.Derive(random)).client(w.db)
 	skew := w.skew(random)
 	if wrong {
-		skew = 10*time.Minute + rand64(random, 30*time.Hour)
+		skew = 10*time.Minute + draw.UpTo(random, 30*time.Hour)
 		if random.IntN(2) == 0 {
 			skew = -skew
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // writer commits events to random aggregates, in bursts: from a process of its own, or from one that also subscribes, whose
@@ -30,9 +31,9 @@ func (w *writer) run(ctx context.Context) {
 	pause := p.duration / time.Duration(w.commits+1)
 	for written := 0; written < w.commits && ctx.Err() == nil; {
 		if w.random.IntN(10) > 0 { // in bursts of ten or so
-			pauseFor(ctx, rand64(w.random, pause/10))
+			pauseFor(ctx, draw.UpTo(w.random, pause/10))
 		} else {
-			pauseFor(ctx, rand64(w.random, 20*pause))
+			pauseFor(ctx, draw.UpTo(w.random, 20*pause))
 		}
 		if j := w.journal(); j != nil {
 			w.commit(ctx, j)
@@ -44,7 +45,7 @@ func (w *writer) run(ctx context.Context) {
 // commit makes one commit, again on a conflict.
 func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 	p := w.world.plan
-	id := aggregate.ID{Type: pick(w.random, p.topics...), Value: fmt.Sprint("a", w.aggregate(p.aggregates))}
+	id := aggregate.ID{Type: draw.Pick(w.random, p.topics...), Value: fmt.Sprint("a", w.aggregate(p.aggregates))}
 	commit := eventlog.Commit{Aggregate: id}
 	for range 1 + w.random.IntN(p.commit) {
 		commit.Events = append(commit.Events, eventlog.Event{ID: w.id(), Payload: []byte(`{}`)})

@@ -6,7 +6,7 @@
 //
 // A run is made of worlds ([World]), each with a database of its own and everything drawn from its seed: how many
 // aggregates there are, how many writers, what each writer's repository is like (options.go), what they do
-// (commands.go), which faults happen and how often (weather.go). Writers remember outside the database what they were
+// (commands.go), which faults happen and how often (faults.go). Writers remember outside the database what they were
 // told (truth.go); at the end the tables are read without the library and compared with that (inspect.go). In a third of
 // the worlds histories are truncated and things deleted; their events are copied before (removal.go).
 //

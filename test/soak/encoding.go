@@ -12,12 +12,13 @@ import (
 
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/compress"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // drawEncodings draws what all journals of a world have.
 func drawEncodings(r *rand.Rand) ([]journal.Encoding, error) {
 	small, err := compress.Gzip(compress.Config{MinBytes: 64, Level: gzip.BestSpeed})
-	return pick(r, nil, nil, []journal.Encoding{small}, []journal.Encoding{bound{}}, []journal.Encoding{small, bound{}}), err
+	return draw.Pick(r, nil, nil, []journal.Encoding{small}, []journal.Encoding{bound{}}, []journal.Encoding{small, bound{}}), err
 }
 
 // bound writes the place of a payload before it, so that a payload which is read as that of another place shows.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // repositoryOptions draw the settings of a writer's repository, one function for each. Writers of one world share
@@ -13,22 +14,22 @@ import (
 var repositoryOptions = []func(*rand.Rand, *repository.Config){
 	func(r *rand.Rand, c *repository.Config) {
 		remainder := r.Uint64N(3)
-		c.Snapshots = pick[repository.SnapshotPolicy](r,
+		c.Snapshots = draw.Pick[repository.SnapshotPolicy](r,
 			repository.Every(1), repository.Every(3), repository.Every(10), repository.Every(100), repository.Never,
 			func(c repository.Commit) bool { return c.After%3 == remainder })
 	},
-	func(r *rand.Rand, c *repository.Config) { c.MaxAttempts = pick(r, 1, 3, 0) },
-	func(r *rand.Rand, c *repository.Config) { c.Cache = pick(r, 0, 2, 10) },
-	func(r *rand.Rand, c *repository.Config) { c.SnapshotSchema = pick[uint64](r, 0, 0, 0, 1) },
+	func(r *rand.Rand, c *repository.Config) { c.MaxAttempts = draw.Pick(r, 1, 3, 0) },
+	func(r *rand.Rand, c *repository.Config) { c.Cache = draw.Pick(r, 0, 2, 10) },
+	func(r *rand.Rand, c *repository.Config) { c.SnapshotSchema = draw.Pick[uint64](r, 0, 0, 0, 1) },
 	func(r *rand.Rand, c *repository.Config) {
-		c.Redundancy = pick(r, nil, &repository.Redundancy{}, &repository.Redundancy{Keep: 3})
+		c.Redundancy = draw.Pick(r, nil, &repository.Redundancy{}, &repository.Redundancy{Keep: 3})
 	},
 }
 
 // journalOptions draw the settings of a writer's journal.
 var journalOptions = []func(*rand.Rand, *journal.Config){
 	// The next attempt is over the budget, or none is: anything between would depend on the speed of the machine.
-	func(r *rand.Rand, c *journal.Config) { c.RetryBudget = pick(r, time.Nanosecond, patient, patient) },
+	func(r *rand.Rand, c *journal.Config) { c.RetryBudget = draw.Pick(r, time.Nanosecond, patient, patient) },
 }
 
 // patient is a budget that no storm outlasts.
@@ -58,5 +59,3 @@ func drawJournal(r *rand.Rand) (c journal.Config) {
 	}
 	return c
 }
-
-func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }

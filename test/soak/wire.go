@@ -2,38 +2,37 @@ package soak
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"slices"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// wire is a writer's way to the database: turns change on it, connections break, and the writer may crash while a
-// request is on it.
+// wire is a writer's way to the database: turns change on it, connections break, requests arrive when the writer has
+// given them up, and the writer may crash while a request is on it.
 type wire struct {
-	next  dynamodb.HTTPClient
-	turns *turns
-	cut   float64 // the chance that a connection breaks, half of them after the request has had its effect
+	proxy  dynamodb.HTTPClient
+	turns  *turns
+	faults draw.FaultMix
 
-	late float64 // the chance that a transaction arrives when its client has given it up
-
-	mu       sync.Mutex
-	random   *rand.Rand
-	underWay []late
-	fuse     int // points that are left until the crash, if above 0
-	crash    context.CancelFunc
+	mu     sync.Mutex
+	random *rand.Rand
+	fuse   int // points that are left until the crash, if above 0
+	crash  context.CancelFunc
 }
 
-// connect gives a client whose requests go over a wire of its own. Random numbers are the wire's alone.
-func connect(client *dynamodb.Client, w *wire) *dynamodb.Client {
-	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
-		w.next = o.HTTPClient
-		o.HTTPClient = w
-		o.APIOptions = append(slices.Clone(o.APIOptions), (&stale{random: derive(w.random), seen: map[string]any{}}).add)
+// connect returns a client whose requests go over the wire. Random numbers are the wire's alone.
+func (w *wire) connect(client *dynamodb.Client, network draw.Network) *dynamodb.Client {
+	proxy := dynamotest.OpenProxy(client)
+	w.faults.InjectNetwork(w.random, proxy, network)
+	return proxy.Client(func(o *dynamodb.Options) {
+		w.proxy, o.HTTPClient = o.HTTPClient, w
+		o.APIOptions = append(slices.Clone(o.APIOptions), (&stale{random: draw.Derive(w.random), seen: map[string]any{}}).add)
 	})
 }
 
@@ -43,18 +42,8 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 		request = request.WithContext(unhurried(request.Context()))
 	}
 	w.point()
-	if w.breaks() {
-		return nil, fmt.Errorf("soak: cut before the request: %w", io.ErrUnexpectedEOF)
-	}
-	if w.delays(request) {
-		return nil, w.delay(request)
-	}
-	response, err := w.next.Do(request)
+	response, err := w.proxy.Do(request)
 	w.point()
-	if err == nil && w.breaks() {
-		_ = response.Body.Close()
-		return nil, fmt.Errorf("soak: cut before the reply: %w", io.ErrUnexpectedEOF)
-	}
 	if gone := request.Context().Err(); err == nil && gone != nil {
 		_ = response.Body.Close()
 		return nil, gone
@@ -74,11 +63,19 @@ func unhurried(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// point is a moment between two things that happen: the writer may crash, others have their turn.
+// point is a moment between two things that happen: the writer may crash, late requests arrive, others have their turn.
 func (w *wire) point() {
 	w.burn()
-	w.arrive(false)
+	if w.draws(1.0 / 20) {
+		w.faults.Arrive()
+	}
 	w.turns.yield()
+}
+
+func (w *wire) draws(probability float64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.random.Float64() < probability
 }
 
 // burn brings the crash nearer, if there is to be one.
@@ -92,12 +89,6 @@ func (w *wire) burn() {
 	}
 }
 
-func (w *wire) breaks() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.cut > 0 && w.random.Float64() < w.cut/2
-}
-
 // light makes the writer crash some points from now.
 func (w *wire) light(points int, crash context.CancelFunc) {
 	w.mu.Lock()
@@ -107,8 +98,6 @@ func (w *wire) light(points int, crash context.CancelFunc) {
 
 // calm ends all that goes wrong, when whatever was under way has arrived.
 func (w *wire) calm() {
-	w.arrive(true)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut, w.fuse = 0, 0
+	w.faults.End()
+	w.light(0, nil)
 }

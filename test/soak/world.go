@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // World is one database with writers and faults, all drawn from Seed and Number.
@@ -40,17 +41,16 @@ type Report struct {
 // running is a world under way.
 type running struct {
 	World
-	truth  *truth
-	turns  *turns
-	memory *dynamotest.DB // nil on another database
-	now    func() time.Time
-	window int // aggregates that commands go to at a time
-	span   int // commands until the window moves on by one, and so the length of a history
-	heavy  bool
-	cut    float64
-	late   float64
-	layout journal.Layout
-	orders orders
+	truth   *truth
+	turns   *turns
+	memory  *dynamotest.DB // nil on another database
+	now     func() time.Time
+	window  int // aggregates that commands go to at a time
+	span    int // commands until the window moves on by one, and so the length of a history
+	heavy   bool
+	network draw.Network
+	layout  journal.Layout
+	orders  orders
 
 	encodings []journal.Encoding
 	removes   bool // events are truncated and things deleted
@@ -66,13 +66,13 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	}
 	run := &running{
 		World: w, truth: newTruth(), now: time.Now,
-		window: 1 + random.IntN(4), span: pick(random, 15, 30, 60), heavy: random.IntN(50) == 0,
+		window: 1 + random.IntN(4), span: draw.Pick(random, 15, 30, 60), heavy: random.IntN(50) == 0,
 	}
-	run.turns = &turns{random: random, stay: pick(random, 0.5, 0.7, 0.9), tick: func() {}, free: w.Number%freeEvery == freeEvery-1}
+	run.turns = &turns{random: random, stay: draw.Pick(random, 0.5, 0.7, 0.9), tick: func() {}, free: w.Number%freeEvery == freeEvery-1}
 	if run.heavy {
 		run.Commands = max(1, w.Commands/5)
 	}
-	calm := func() {}
+	faults := &draw.FaultMix{}
 	if w.Client == nil {
 		run.memory = dynamotest.Open(dynamotest.Seed(random.Uint64()))
 		defer run.memory.Close()
@@ -82,7 +82,7 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		if !run.turns.free {
 			clock.Set(time.UnixMilli(1_700_000_000_000))
 			clock.Freeze()
-			forgets := pick(random, 0, 0, 0.02)
+			forgets := draw.Pick(random, 0, 0, 0.02)
 			run.turns.tick = func() {
 				clock.Advance(time.Duration(random.IntN(20)) * time.Millisecond)
 				if random.Float64() < forgets { // ClientRequestTokens, after ten minutes
@@ -91,10 +91,11 @@ func (w World) Run(ctx context.Context) (Report, error) {
 			}
 		}
 	} else {
-		run.cut = pick(random, 0, 0.01, 0.05)
+		run.network.Cut = draw.Pick(random, 0, 0.005, 0.025)
+		run.network.Lost = run.network.Cut
 	}
-	run.late = pick(random, 0, 0.01, 0.05)
-	run.layout = pick(random, journal.Classic, journal.Lean)
+	run.network.Late, run.network.LateOperations = draw.Pick(random, 0, 0.01, 0.05), []string{"TransactWriteItems"}
+	run.layout = draw.Pick(random, journal.Classic, journal.Lean)
 	run.removes = random.IntN(3) == 0
 	var err error
 	if run.encodings, err = drawEncodings(random); err != nil {
@@ -111,10 +112,10 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		writers[i] = run.newWriter(i, random)
 	}
 	if run.memory != nil {
-		calm = weather(random, run.memory, run.pause)
+		faults = drawFaults(random, run.memory, run.pause)
 	}
 	err = run.work(ctx, writers)
-	calm()
+	faults.End()
 	run.turns.free = true
 	for _, one := range writers {
 		one.wire.calm()

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // writer is a process with a repository and a publisher of its own.
@@ -46,15 +47,11 @@ type uncertain struct {
 }
 
 func (w *running) newWriter(index int, r *rand.Rand) *writer {
-	one := &writer{running: w, index: index, random: derive(r), strand: w.turns.join(), kill: func() {}}
-	one.wire = &wire{turns: w.turns, cut: w.cut, late: w.late, random: derive(r)}
+	one := &writer{running: w, index: index, random: draw.Derive(r), strand: w.turns.join(), kill: func() {}}
+	one.wire = &wire{turns: w.turns, random: draw.Derive(r)}
 	one.strand.wire = one.wire
-	one.client = connect(w.Client, one.wire)
+	one.client = one.wire.connect(w.Client, w.network)
 	return one
-}
-
-func derive(r *rand.Rand) *rand.Rand {
-	return rand.New(rand.NewPCG(r.Uint64(), r.Uint64())) //nolint:gosec // not for secrets
 }
 
 // work executes commands, and comes back to life after each crash.

@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/sim"
 	"github.com/millrace-dev/millrace/test/sim/machine"
 )
@@ -39,20 +36,9 @@ func newSum(m *machine.Machine, like sim.World, stderr io.Writer) *sum {
 }
 
 func (s *sum) worlds(ctx context.Context, deliveries, parallel int) {
-	stop := s.progress(10 * time.Second)
+	stop := campaign.Progress(s.stderr, s.progress)
 	defer stop()
-	var next atomic.Uint64
-	var wait sync.WaitGroup
-	for range max(1, parallel) {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			for ctx.Err() == nil && !s.enough(deliveries) {
-				s.world(ctx, next.Add(1)-1)
-			}
-		}()
-	}
-	wait.Wait()
+	campaign.Run(ctx, parallel, func() bool { return s.enough(deliveries) }, s.world)
 }
 
 // enough tells whether to stop: also at the first finding, which does not go away.
@@ -98,39 +84,16 @@ func (s *sum) world(ctx context.Context, number uint64) {
 	}
 }
 
-// progress prints a line from time to time, until stopped.
-func (s *sum) progress(every time.Duration) (stop func()) {
-	ticker, done := time.NewTicker(every), make(chan struct{})
-	var wait sync.WaitGroup
-	wait.Add(1)
-	go func() {
-		defer wait.Done()
-		for {
-			select {
-			case <-ticker.C:
-				s.mu.Lock()
-				_, _ = fmt.Fprintf(s.stderr, "sim: %v: %d worlds, %v in them, %d deliveries of %d events, %d findings\n",
-					time.Since(s.start).Round(time.Second), s.done, s.virtual.Round(time.Second), s.deliveries, s.events, s.findings)
-				s.mu.Unlock()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(done)
-		wait.Wait()
-	}
+// progress is a line about the worlds so far.
+func (s *sum) progress() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("sim: %v: %d worlds, %v in them, %d deliveries of %d events, %d findings",
+		time.Since(s.start).Round(time.Second), s.done, s.virtual.Round(time.Second), s.deliveries, s.events, s.findings)
 }
 
 // remark says what happened, so that a run in which something never did can be told.
 func (s *sum) remark() {
-	_, _ = fmt.Fprintf(s.stderr, "sim: %d worlds, %v in them, %d events in %v:", s.done, s.virtual.Round(time.Second), s.events, time.Since(s.start).Round(time.Second))
-	for _, what := range slices.SortedFunc(maps.Keys(s.seen), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.seen[b], s.seen[a]), cmp.Compare(a, b))
-	}) {
-		_, _ = fmt.Fprintf(s.stderr, " %s %d,", what, s.seen[what])
-	}
-	_, _ = fmt.Fprintln(s.stderr)
+	_, _ = fmt.Fprintf(s.stderr, "sim: %d worlds, %v in them, %d events in %v: %s\n", s.done, s.virtual.Round(time.Second), s.events,
+		time.Since(s.start).Round(time.Second), campaign.Ranking(s.seen))
 }

@@ -7,21 +7,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/soak"
 )
 
@@ -50,8 +47,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if *world >= 0 {
 		s.world(ctx, uint64(*world))
 	} else {
-		stop := s.progress(10 * time.Second)
-		s.worlds(ctx, *commits, *parallel)
+		stop := campaign.Progress(stderr, s.progress)
+		campaign.Run(ctx, *parallel, func() bool { return s.enough(*commits) }, s.world)
 		stop()
 	}
 	s.remark()
@@ -74,21 +71,6 @@ type sum struct {
 	kinds                        map[soak.Kind]int
 	seen                         map[string]int
 	failed                       bool
-}
-
-func (s *sum) worlds(ctx context.Context, commits, parallel int) {
-	var next atomic.Uint64
-	var wait sync.WaitGroup
-	for range max(1, parallel) {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			for ctx.Err() == nil && !s.enough(commits) {
-				s.world(ctx, next.Add(1)-1)
-			}
-		}()
-	}
-	wait.Wait()
 }
 
 // enough tells whether to stop: also when it is plain that something is wrong.
@@ -135,39 +117,16 @@ func (s *sum) findings() (n int) {
 	return n
 }
 
-// progress prints a line from time to time, until stopped.
-func (s *sum) progress(every time.Duration) (stop func()) {
-	ticker, done := time.NewTicker(every), make(chan struct{})
-	var wait sync.WaitGroup
-	wait.Add(1)
-	go func() {
-		defer wait.Done()
-		for {
-			select {
-			case <-ticker.C:
-				s.mu.Lock()
-				_, _ = fmt.Fprintf(s.stderr, "soak: %v: %d worlds, %d commits, %d events, %d findings\n",
-					time.Since(s.start).Round(time.Second), s.done, s.commits, s.events, s.findings())
-				s.mu.Unlock()
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		ticker.Stop()
-		close(done)
-		wait.Wait()
-	}
+// progress is a line about the worlds so far.
+func (s *sum) progress() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("soak: %v: %d worlds, %d commits, %d events, %d findings",
+		time.Since(s.start).Round(time.Second), s.done, s.commits, s.events, s.findings())
 }
 
 // remark says what happened, so that a run in which something never did can be told.
 func (s *sum) remark() {
-	_, _ = fmt.Fprintf(s.stderr, "soak: %d worlds, %d events in %v:", s.done, s.events, time.Since(s.start).Round(time.Second))
-	for _, what := range slices.SortedFunc(maps.Keys(s.seen), func(a, b string) int {
-		return cmp.Or(cmp.Compare(s.seen[b], s.seen[a]), cmp.Compare(a, b))
-	}) {
-		_, _ = fmt.Fprintf(s.stderr, " %s %d,", what, s.seen[what])
-	}
-	_, _ = fmt.Fprintln(s.stderr)
+	_, _ = fmt.Fprintf(s.stderr, "soak: %d worlds, %d events in %v: %s\n", s.done, s.events,
+		time.Since(s.start).Round(time.Second), campaign.Ranking(s.seen))
 }

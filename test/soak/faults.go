@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// weather is every fault of dynamotest, some of them often, some of them never, so that worlds differ in what is rare.
-// It returns how to end it.
-func weather(r *rand.Rand, db *dynamotest.DB, pause func(context.Context)) (calm func()) {
+// drawFaults puts every fault of dynamotest in place, some of them often, some of them never, so that worlds differ in
+// what is rare.
+func drawFaults(r *rand.Rand, db *dynamotest.DB, pause func(context.Context)) *draw.FaultMix {
 	faults := []struct {
 		fault   dynamotest.Fault
 		chances []float64
@@ -27,15 +28,11 @@ func weather(r *rand.Rand, db *dynamotest.DB, pause func(context.Context)) (calm
 		{dynamotest.Tear(pause), []float64{0, 0.02, 0.1, 0.2}},
 		{dynamotest.DelayIndex(0, time.Duration(1+r.IntN(500))*time.Millisecond), []float64{0, 0.1, 0.5, 1}},
 	}
-	var injections []*dynamotest.Injection
+	mix := &draw.FaultMix{}
 	for _, f := range faults {
-		if chance := f.chances[r.IntN(len(f.chances))]; chance > 0 {
-			injections = append(injections, db.Inject(f.fault, dynamotest.Chance(chance)))
+		if chance := draw.Pick(r, f.chances...); chance > 0 {
+			mix.Inject(db, f.fault, dynamotest.Chance(chance))
 		}
 	}
-	return func() {
-		for _, i := range injections {
-			i.Remove()
-		}
-	}
+	return mix
 }

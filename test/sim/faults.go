@@ -1,0 +1,28 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/test/draw"
+)
+
+// drawFaults lets faults happen to the database, each as often as the world has it. Replies are lost on the wires instead,
+// where the oracle sees what they said.
+func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) *draw.FaultMix {
+	mix := &draw.FaultMix{}
+	if p.indexLag > 0 {
+		mix.Inject(db, dynamotest.DelayIndex(0, p.indexLag), dynamotest.Chance(draw.Pick(r, 0.1, 0.5, 1)))
+	}
+	pause := dynamotest.For(draw.UpTo(r, 20*time.Millisecond))
+	for _, fault := range []dynamotest.Fault{
+		dynamotest.Throttle(), dynamotest.InternalError(), dynamotest.Conflict(), dynamotest.Hold(pause), dynamotest.Tear(pause),
+		dynamotest.Unprocessed(1 + r.IntN(3)), dynamotest.SmallPages(1 + r.IntN(20)),
+	} {
+		if chance := p.faults * draw.Pick(r, 0, 1, 1, 3.0); chance > 0 {
+			mix.Inject(db, fault, draw.Sometimes(r, chance))
+		}
+	}
+	return mix
+}
