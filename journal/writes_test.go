@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -378,17 +379,10 @@ func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite
 		c := s.callersTable(t)
 		taken := item{"id": text("ann@example.org")}
 		s.put(t, c.name, taken)
-		client := &meddler{Client: s.client}
-		var late func() error
-		client.transact = func(call int, in *dynamodb.TransactWriteItemsInput, send func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
-			if call > 1 {
-				return send()
-			}
-			late = func() error { _, err := s.client.TransactWriteItems(t.Context(), in); return err }
-			return nil, errConnectionLost
-		}
+		proxy := dynamotest.NewProxy(t, s.client)
+		late := proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-		_, err := s.through(t, client).Append(t.Context(), with("1", c.count("n"), c.insert(taken)))
+		_, err := s.through(t, proxy.Client(testdb.Once)).Append(t.Context(), with("1", c.count("n"), c.insert(taken)))
 
 		var unknown *journal.OutcomeUnknownError
 		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
@@ -400,7 +394,7 @@ func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite
 		assert.False(t, written)
 
 		s.remove(t, c.name, taken)
-		require.NoError(t, late())
+		require.Equal(t, 1, late.Arrive())
 		written, err = s.Resolve(t.Context(), unknown)
 		require.NoError(t, err)
 		assert.True(t, written)

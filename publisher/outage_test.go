@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -76,8 +76,16 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				s := newStore(t, journal.Config{})
-				detour := &detour{Client: s.client, beforeTheNext: beforeTheNext}
-				j, err := journal.Open(t.Context(), detour, journal.Config{RetryBudget: time.Nanosecond})
+				proxy := dynamotest.NewProxy(t, s.client)
+				first := proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+				pause := dynamotest.PauseReply
+				if beforeTheNext {
+					pause = dynamotest.Pause
+				}
+				arrive := pause(func(context.Context) { first.Arrive() })
+				proxy.Inject(arrive, dynamotest.On("TransactWriteItems"), dynamotest.After(1), dynamotest.Times(1))
+				recording := proxy.Record()
+				j, err := journal.Open(t.Context(), proxy.Client(), journal.Config{RetryBudget: time.Nanosecond})
 				require.NoError(t, err)
 				p := s.publisher(publisher.Config{Journal: j})
 				msg := messageTo(order1, "x")
@@ -88,41 +96,18 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 				require.NoError(t, p.Publish("order", msg))
 				require.NoError(t, p.Publish("order", messageTo(order1, "y")))
 
-				assert.Equal(t, 1, detour.arrived, "the first attempt must have reached the database")
-				assert.Equal(t, beforeTheNext, detour.late == nil, "the one that is there first is written: %v", detour.late)
+				var late []error // what came of the first
+				for _, call := range recording.Calls("TransactWriteItems") {
+					if call.Late {
+						late = append(late, call.Err)
+					}
+				}
+				require.Len(t, late, 1, "the first attempt must have reached the database")
+				assert.Equal(t, beforeTheNext, late[0] == nil, "the one that is there first is written: %v", late[0])
 				assert.Equal(t, []string{"x", "y"}, s.payloads(order1))
 			})
 		}
 	}
-}
-
-// detour holds up the first transaction until the second comes.
-type detour struct {
-	*dynamodb.Client
-	beforeTheNext bool
-
-	first   *dynamodb.TransactWriteItemsInput
-	arrived int
-	late    error // what came of the first
-}
-
-func (d *detour) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	if d.first == nil {
-		d.first = in
-		return nil, errLostReply
-	}
-	arrive := func() {
-		if d.arrived == 0 {
-			d.arrived++
-			_, d.late = d.Client.TransactWriteItems(context.Background(), d.first)
-		}
-	}
-	if d.beforeTheNext {
-		arrive()
-	}
-	out, err := d.Client.TransactWriteItems(ctx, in, options...)
-	arrive()
-	return out, err
 }
 
 func TestNothingIsLostOrDoubledWhenTheJournalGivesUpAtOnce(t *testing.T) {
