@@ -7,9 +7,11 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// The data of the methods of [Log]. Package storage declares and describes them.
+// Commit and the other data of the methods of [Log] are declared and described in package storage.
+type Commit = storage.Commit[journal.Snapshot]
+
+// More data of the methods of [Log].
 type (
-	Commit      = storage.Commit[journal.Snapshot]
 	Event       = storage.Event
 	Redundancy  = storage.Redundancy
 	Receipt     = storage.Receipt

@@ -38,8 +38,13 @@ func (n *Names) Item(r *Row) map[string]types.AttributeValue {
 	}
 	it := make(item, 12)
 	texts := [...]struct{ name, value string }{
-		{n.Partition, r.Partition}, {n.Sort, r.Sort}, {n.Aggregate, r.Aggregate},
-		{n.EventID, r.EventID}, {n.EventType, r.EventType}, {n.CommitID, r.CommitID}, {n.Encoding, r.Encoding},
+		{n.Partition, r.Partition},
+		{n.Sort, r.Sort},
+		{n.Aggregate, r.Aggregate},
+		{n.EventID, r.EventID},
+		{n.EventType, r.EventType},
+		{n.CommitID, r.CommitID},
+		{n.Encoding, r.Encoding},
 	}
 	for _, t := range texts {
 		if t.value != "" {
