@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds a failing test and is no claim about speed.
-const patience = 2 * time.Minute
+const patience = 5 * time.Minute
 
 // terminal is a buffer for several goroutines.
 type terminal struct {

@@ -69,10 +69,12 @@ func TestNeitherTheOrderOfServicesNorOldEventsSetAnAttributeBack(t *testing.T) {
 	first, second := f.collect("first", len(scripts)), f.collect("second", len(scripts))
 
 	var playing sync.WaitGroup
+	places := make(chan struct{}, 8) // more at a time would only wait for a processor longer than a transaction may take
 	for n, script := range scripts {
 		playing.Add(1)
+		places <- struct{}{}
 		go func() {
-			defer playing.Done()
+			defer func() { <-places; playing.Done() }()
 			applied := map[string]int{}
 			behind := 1 + n%len(script)
 			for step := range len(script) + behind {
