@@ -54,10 +54,10 @@ ON_LOCAL := ./dynamotest/internal/compare ./dynamotest/internal/engine ./dynamot
 # The simulation begins first, so that it does not run alone at the end.
 SIM := ./test/cmd/sim
 
-# The other packages that use a database: make test runs them on dynamotest, and make test-all on DynamoDB
-# Local.
-REST := ./journal/archive/... ./projection/... ./process/... ./internal/checkpoint/... ./test/soak/... \
-	./test/sqlsuite/... ./cmd/millrace/... ./examples/...
+# The other packages that use a database: make test runs them on dynamotest, and make test-all on
+# DynamoDB Local.
+REST := ./aggregate/protobuf ./journal/archive ./journal/compress ./journal/encrypt ./projection/... \
+	./process/... ./internal/checkpoint ./internal/tables ./test/soak ./test/sqlsuite ./cmd/millrace/... ./examples/...
 
 # All but the suite and what needs DynamoDB Local.
 ON_DYNAMOTEST = $(SIM) $(filter-out $(shell go list $(SUITE) $(ON_LOCAL) $(SIM) ./test/interop/...),$(shell go list $(PACKAGES)))
@@ -81,6 +81,7 @@ test: chromium $(EMULATOR) ## Run the tests with the race detector: all on dynam
 test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's whole suite, the other packages on DynamoDB Local, more worlds and comparisons (15 minutes)
 	$(EMULATOR) -- $(LOCAL_TEST) $(SUITE)
 	$(EMULATOR) -- $(LOCAL_TEST) $(REST)
+	env -u MILLRACE_DYNAMODB_ENDPOINT GOWORK=off go test -short -vet=off ./...
 	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=30000
 	go test -vet=off -timeout $(TEST_TIMEOUT) -run TestWorlds $(SIM) -sim.all
 	$(MAKE) interop
