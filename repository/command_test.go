@@ -224,6 +224,52 @@ func TestACommandSavedTwiceIsRefusedTheSecondTime(t *testing.T) {
 	assert.EqualValues(t, 2, duplicate.Version)
 }
 
+// Save loads an aggregate without a proof, and one whose state it must replay for a snapshot.
+func TestACommandSavedTwiceIsADuplicateAlsoWhereSaveLoadsFirst(t *testing.T) {
+	t.Parallel()
+	for name, config := range eachCommit {
+		for which, given := range map[string]func(repository.Aggregate[Basket]) repository.Aggregate[Basket]{
+			"made by hand": func(a repository.Aggregate[Basket]) repository.Aggregate[Basket] {
+				return repository.Aggregate[Basket]{ID: a.ID, Version: a.Version}
+			},
+			"returned by LoadAt": func(a repository.Aggregate[Basket]) repository.Aggregate[Basket] { return a },
+		} {
+			for end, deleted := range map[string]bool{"": false, ", and deleted": true} {
+				t.Run(name+", "+which+end, func(t *testing.T) {
+					t.Parallel()
+					s := setup(t)
+					repo := s.baskets(t, config)
+					for range 2 { // the second stores no snapshot
+						_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "42", always[Basket](Added{"pen", 1}))
+						require.NoError(t, err)
+					}
+					a, err := repo.LoadAt(t.Context(), "42", 2)
+					require.NoError(t, err)
+					one := aggregate.Events[Basket]{Added{"pen", 1}}
+					saved, err := repo.Save(t.Context(), given(a), one, repository.CommandID("c"))
+					require.NoError(t, err)
+					if deleted {
+						require.NoError(t, repo.Delete(t.Context(), "42", saved.Version, journal.Removal{}))
+					}
+
+					_, err = repo.Save(t.Context(), given(a), one, repository.CommandID("c"))
+					var duplicate *journal.DuplicateCommandError
+					require.ErrorAs(t, err, &duplicate)
+					duplicate.CommitID = ""
+					assert.Equal(t, journal.DuplicateCommandError{ID: basket("42"), CommandID: "c", First: 3, Version: 3}, *duplicate)
+
+					_, err = repo.Save(t.Context(), given(a), one, repository.CommandID("other"))
+					if deleted {
+						require.ErrorAs(t, err, new(*journal.DeletedError), "another command")
+					} else {
+						require.ErrorIs(t, err, journal.ErrConflict, "another command")
+					}
+				})
+			}
+		}
+	}
+}
+
 // emails is a table that makes addresses unique.
 func (s store) emails(t *testing.T) {
 	t.Helper()

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"context"
+	"errors"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
@@ -68,16 +69,18 @@ func (r *Repository[S]) isProven(a Aggregate[S]) bool {
 	return o != nil && o.by == r && o.id == a.ID && o.version == a.Version
 }
 
-// base returns what to save events of a caller's aggregate on, with a state that shares no memory
-// with the caller's. Replayed reports whether the state is the one that the events have led to;
-// otherwise the caller may have changed it through a map, slice or pointer, and it must become
-// neither a snapshot nor an entry of the cache.
-func (r *Repository[S]) base(ctx context.Context, a Aggregate[S]) (base Aggregate[S], replayed bool, err error) {
+// base returns the aggregate to append to. Its state shares no memory with the caller's. Replayed
+// reports whether the state is the one that the events have led to; otherwise the caller may have
+// changed it through a map, slice or pointer, and it must become neither a snapshot nor an entry of
+// the cache.
+func (r *Repository[S]) base(
+	ctx context.Context, a Aggregate[S], commandID string,
+) (base Aggregate[S], replayed bool, err error) {
 	if a.Version == 0 {
-		return Aggregate[S]{ID: a.ID}, true, nil // the commit's condition tells whether that is true
+		return Aggregate[S]{ID: a.ID}, true, nil // the condition of the commit checks the version
 	}
 	if !r.isProven(a) {
-		base, err = r.currentAt(ctx, a.ID, a.Version)
+		base, err = r.currentAt(ctx, a.ID, a.Version, commandID)
 		return base, true, err
 	}
 	a.Repeated = false // it describes another call
@@ -92,11 +95,33 @@ func (r *Repository[S]) base(ctx context.Context, a Aggregate[S]) (base Aggregat
 	return base, false, err
 }
 
-// currentAt returns the aggregate if it is at a version, and a [*journal.ConflictError] otherwise.
-func (r *Repository[S]) currentAt(ctx context.Context, id aggregate.ID, version uint64) (Aggregate[S], error) {
+// currentAt returns the aggregate to append to if it is at a version. Otherwise it returns a
+// [*journal.ConflictError] or a [*journal.DeletedError], or a [*journal.DuplicateCommandError] if
+// the aggregate knows the command. The journal answers in the same order.
+func (r *Repository[S]) currentAt(
+	ctx context.Context, id aggregate.ID, version uint64, commandID string,
+) (Aggregate[S], error) {
 	a, err := r.currentOrNew(ctx, id)
-	if err == nil && a.Version != version {
-		err = &journal.ConflictError{ID: id, Expected: version, Actual: a.Version}
+	if err == nil && a.Version == version {
+		return a, nil
 	}
-	return a, err
+	var deleted *journal.DeletedError
+	if err == nil {
+		err = &journal.ConflictError{ID: id, Expected: version, Actual: a.Version}
+	} else if !errors.As(err, &deleted) || deleted.ID != id {
+		return a, err
+	}
+	if commandID == "" {
+		return a, err
+	}
+	command, known, failed := r.journal.Command(ctx, id, commandID)
+	switch {
+	case failed != nil:
+		return a, failed
+	case !known:
+		return a, err
+	}
+	return a, &journal.DuplicateCommandError{
+		ID: id, CommandID: command.ID, CommitID: command.CommitID, First: command.First, Version: command.Version,
+	}
 }

@@ -47,7 +47,7 @@ func (r *Repository[S]) Save(
 	if len(events) == 0 && options.commandID == "" {
 		return a, nil
 	}
-	next, replayed, err := r.base(ctx, a)
+	next, replayed, err := r.base(ctx, a, options.commandID)
 	if err == nil {
 		replayed, err = r.commit(ctx, &next, replayed, events, options)
 	}
@@ -130,7 +130,7 @@ func (r *Repository[S]) apply(a *Aggregate[S], c Commit) error {
 // replayed returns the aggregate after a commit that is about to be written, from what is stored
 // and the commit's events.
 func (r *Repository[S]) replayed(ctx context.Context, c Commit) (Aggregate[S], error) {
-	a, err := r.currentAt(ctx, c.Aggregate, c.Before)
+	a, err := r.currentAt(ctx, c.Aggregate, c.Before, c.CommandID)
 	if err == nil {
 		err = r.apply(&a, c)
 	}
