@@ -60,7 +60,7 @@ func publicFiles(t *testing.T, root string) (files []string) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (slices.Contains([]string{"internal", "test", "cmd", "examples"}, entry.Name()) || strings.HasPrefix(entry.Name(), ".git")):
+		case entry.IsDir() && notPublic(entry):
 			return filepath.SkipDir
 		case !entry.IsDir() && strings.HasSuffix(path, ".go") && isSource(entry):
 			files = append(files, path)
@@ -68,6 +68,12 @@ func publicFiles(t *testing.T, root string) (files []string) {
 		return nil
 	}))
 	return files
+}
+
+// notPublic reports whether programs cannot or need not import the packages of a directory.
+func notPublic(dir fs.DirEntry) bool {
+	return slices.Contains([]string{"internal", "test", "cmd", "examples"}, dir.Name()) ||
+		strings.HasPrefix(dir.Name(), ".git")
 }
 
 // internalNames returns the names of internal packages that the exported declarations of a file

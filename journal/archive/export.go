@@ -46,8 +46,8 @@ type ExportOptions struct {
 // deleted while it was read.
 //
 // Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an aggregate that is not there,
-// ErrCorruptItem and *aggregate.InvalidIDError unless Unreadable leaves the aggregate out, ErrTruncated, ErrThrottled,
-// ErrTableMissing, ErrAccess, the context's.
+// [*journal.CorruptItemError] and [*aggregate.InvalidIDError] unless Unreadable leaves the aggregate
+// out, [*journal.TruncatedError], ErrThrottled, ErrTableMissing, ErrAccess, the context's.
 func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
 	from := o.From
 	if from.Offset > 0 && o.Only == (Selection{}) {

@@ -53,9 +53,9 @@ type ImportProgress struct {
 // each aggregate that is under way. After an error of the archive, all that came before it is imported.
 //
 // Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [*HistoryError], those of r, and those of
-// journal: ErrConflict if others write to the same aggregates meanwhile, ErrOutcomeUnknown and ErrThrottled if repetition
-// did not help, ErrTooLarge if an item only just fitted where it came from, ErrCorruptItem, ErrTableMissing, ErrAccess, the
-// context's. After all of these it may be run again.
+// journal: ErrConflict if others write to the same aggregates meanwhile, ErrOutcomeUnknown and
+// ErrThrottled if repetition did not help, [*journal.TooLargeError] if an item hardly fitted where it
+// came from, [*journal.CorruptItemError], ErrTableMissing, ErrAccess, the context's. After all of these it may be run again.
 func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOptions) (ImportProgress, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {

@@ -21,15 +21,16 @@ import (
 
 // KeyStore keeps a key of [KeyBytes] for each aggregate. It must be safe for concurrent use.
 type KeyStore interface {
-	// Key gives the key of an aggregate. Errors: [*NoKeyError], [journal.ErrKeyDestroyed].
+	// Key returns the key of an aggregate. Errors: [ErrNoKey], [journal.ErrKeyDestroyed].
 	Key(ctx context.Context, id aggregate.ID) ([]byte, error)
 
-	// EnsureKey gives the key of an aggregate and makes one if it has never had any. All who ask get the same, at any
-	// time and in any process. Errors: [journal.ErrKeyDestroyed].
+	// EnsureKey returns the key of an aggregate, and creates one if it has never had any. Every
+	// caller receives the same key, at any time and in any process. Errors:
+	// [journal.ErrKeyDestroyed].
 	EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error)
 
-	// Destroy destroys the key, and sees to it that there will never be another. To destroy what is
-	// destroyed is no error. After an error it may be destroyed or not: call it again.
+	// Destroy destroys the key, and ensures that the aggregate never gets another. Destroying a
+	// key twice is no error. After an error the key may be destroyed or not: call it again.
 	Destroy(ctx context.Context, id aggregate.ID) error
 }
 
@@ -192,8 +193,7 @@ func (k *Keys) Destroy(ctx context.Context, id aggregate.ID) error {
 
 func (k *Keys) unwrap(ctx context.Context, id aggregate.ID, it map[string]types.AttributeValue) ([]byte, error) {
 	if _, destroyed := it[attrDestroyed]; destroyed {
-		return nil, fmt.Errorf("%w: that of %s: nobody can read what it encrypted, and the aggregate takes no more events; begin one with another id",
-			journal.ErrKeyDestroyed, id)
+		return nil, fmt.Errorf("key of %s: %w: use another id", id, journal.ErrKeyDestroyed)
 	}
 	wrapped, ok := it[attrKey].(*types.AttributeValueMemberB)
 	if !ok {
