@@ -44,8 +44,8 @@ type Config struct {
 	Layout Layout
 
 	// CommandRetention is how long the journal remembers the command id of a commit, at least;
-	// DynamoDB's time to live removes it afterwards. Default: 0, which is forever, at about 200
-	// bytes for each command.
+	// DynamoDB's time to live removes it afterwards. Default: 0: ids are kept forever, at about 200
+	// bytes each.
 	CommandRetention time.Duration
 
 	// EventType returns the type of a stored event that has none, for tables to which a program of

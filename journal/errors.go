@@ -12,34 +12,38 @@ import (
 )
 
 // Errors without data, for errors.Is. ErrConflict and ErrOutcomeUnknown also have types that carry
-// details. For all other conditions there are types alone: use errors.As.
+// details. Use errors.As for all other conditions, which have only a type.
 var (
-	// ErrNotFound: the aggregate has no events. Nothing was written.
+	// ErrNotFound reports that the aggregate has no events. Nothing was written.
 	ErrNotFound = errors.New("aggregate not found")
-	// ErrConflict: the head has another version than expected. Nothing was written. Load the
-	// aggregate again and decide again.
+	// ErrConflict reports that the head has another version than expected. Nothing was written.
+	// Load the aggregate again and decide again.
 	ErrConflict = errors.New("version conflict")
-	// ErrOutcomeUnknown: the commit may have been written, or may still be. Ask [Journal.Resolve]
-	// before you repeat the command.
+	// ErrOutcomeUnknown reports that the commit may have been written, or may still be. Call
+	// [Journal.Resolve] before you repeat the command.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
-	// ErrInvalidCommit: a commit cannot be written as it is: it has no events, text that is not
-	// UTF-8, a command id that is too long, or a write that may not be part of it. Nothing was
-	// written.
+	// ErrInvalidCommit reports that a commit cannot be written as it is: it has no events, text
+	// that is not UTF-8, a command id that is too long, or a write that may not be part of it.
+	// Nothing was written.
 	ErrInvalidCommit = errors.New("invalid commit")
-	// ErrNotCovered: events cannot be truncated because no snapshot stands for them. Nothing was removed.
+	// ErrNotCovered reports that events cannot be truncated because no snapshot stands for them.
+	// Nothing was removed.
 	ErrNotCovered = errors.New("not covered by a snapshot")
-	// ErrKeyDestroyed: the key that encrypted a payload was destroyed, so nobody can read the
-	// payload again. For an event of such an aggregate that was to be written, nothing was written.
-	// An [Encoding] returns it, inside an [*EncodingError].
+	// ErrKeyDestroyed reports that the key that encrypted a payload was destroyed, so the payload
+	// cannot be read any more. A commit that fails with it has written nothing. An [Encoding]
+	// returns it, inside an [*EncodingError].
 	ErrKeyDestroyed = errors.New("encryption key destroyed")
-	// ErrThrottled: DynamoDB refused for lack of capacity, or because other transactions were under
-	// way on the same items, longer than [Config.RetryBudget]. Nothing was written.
+	// ErrThrottled reports that DynamoDB refused a request for longer than [Config.RetryBudget],
+	// because it lacks capacity or because other transactions were under way on the same items.
+	// Nothing was written.
 	ErrThrottled = dynamo.ErrThrottled
-	// ErrTableMissing: a table or an index does not exist.
+	// ErrTableMissing reports that a table or an index does not exist.
 	ErrTableMissing = dynamo.ErrTableMissing
-	// ErrAccess: credentials are missing or wrong, or lack a permission. Nothing was written.
+	// ErrAccess reports that credentials are missing or wrong, or lack a permission. Nothing was
+	// written.
 	ErrAccess = dynamo.ErrAccess
-	// ErrNoDescriptor: the tables were not made by [Create] and not taken over by [Adopt].
+	// ErrNoDescriptor reports that the tables were not created by [Create] and not taken over by
+	// [Adopt].
 	ErrNoDescriptor = errors.New("journal has no descriptor")
 )
 
@@ -79,7 +83,7 @@ type EventTypeError struct {
 }
 
 func (e *EventTypeError) Error() string {
-	return fmt.Sprintf("tell the type of event %d of %s: %v", e.Number, e.ID, e.Err)
+	return fmt.Sprintf("determine the type of event %d of %s: %v", e.Number, e.ID, e.Err)
 }
 func (e *EventTypeError) Unwrap() error { return e.Err }
 
@@ -94,10 +98,9 @@ func (e *TruncatedError) Error() string {
 	return fmt.Sprintf("events of %s before %d were removed: start from there, or from a snapshot", e.ID, e.Before)
 }
 
-// DuplicateCommandError reports a command id that a commit before has written. Nothing was written
-// now. CommitID, First and Version are those of the commit that was written the first time: First
-// and Version are the numbers of its first and last event. A command without events has a First
-// that is Version+1.
+// DuplicateCommandError reports a command id that the aggregate already has. Nothing was written.
+// CommitID, First and Version describe the earlier commit: First and Version are the numbers of its
+// first and last event. If that command had no events, First is Version+1.
 type DuplicateCommandError struct {
 	ID                  aggregate.ID
 	CommandID, CommitID string
@@ -109,9 +112,9 @@ func (e *DuplicateCommandError) Error() string {
 		e.ID, e.CommandID, e.CommitID, e.Version)
 }
 
-// WriteRefusedError reports a further write of a commit that DynamoDB refused: the one at Index.
+// WriteRefusedError reports that DynamoDB refused one of the caller's writes. Index is its place.
 // Nothing was written. Code is that of the cancellation reason, "ConditionalCheckFailed" for a
-// false condition, and Item the item as it is, if the write asks for it by
+// false condition. Item is the item as it is, if the write asks for it by
 // ReturnValuesOnConditionCheckFailure.
 type WriteRefusedError struct {
 	ID            aggregate.ID
@@ -125,8 +128,8 @@ func (e *WriteRefusedError) Error() string {
 	return fmt.Sprintf("append to %s, nothing written: write %d, to table %q, was refused: %s: %s", e.ID, e.Index, e.Table, e.Code, e.Message)
 }
 
-// OutcomeUnknownError is an [ErrOutcomeUnknown]. Give it to [Journal.Resolve]; another process can make one of its
-// exported fields, Err apart.
+// OutcomeUnknownError is an [ErrOutcomeUnknown]. Pass it to [Journal.Resolve]. Another process can
+// rebuild it from the exported fields except Err.
 type OutcomeUnknownError struct {
 	ID        aggregate.ID
 	First     uint64 // sequence number of the commit's first event
@@ -162,10 +165,11 @@ func (e *TooLargeError) Error() string {
 
 const unitBytes, unitEvents = "bytes", "events"
 
-// CorruptItemError reports an item of the store that is missing or cannot be read, by its keys. Of
-// an event whose place can still be told, Aggregate and Number are set, and of a head whose
-// aggregate can be, Aggregate. Misplaced says of a head that [Journal.Heads] has met that it is not
-// where its aggregate's is looked for; there may be another one there.
+// CorruptItemError reports an item of the store that is missing or cannot be read, by its keys.
+// Aggregate and Number are set if the item is an event whose keys can be read. Aggregate is also
+// set for a head whose aggregate is known. Misplaced is true if a head is stored in a shard where
+// its aggregate is not looked up: [Journal.Heads] finds such heads. There may be another head in
+// the right shard.
 type CorruptItemError struct {
 	Aggregate                    aggregate.ID
 	Number                       uint64
@@ -178,8 +182,8 @@ func (e *CorruptItemError) Error() string {
 	return fmt.Sprintf("item %q / %q of table %q %s: restore it from a backup or correct it by hand", e.PartitionKey, e.SortKey, e.Table, e.Reason)
 }
 
-// EncodingError reports a payload that could not be encoded, and then nothing was written, or not
-// decoded. Err is the encoding's error, or says that [Config.Encodings] has none of that name.
+// EncodingError reports a payload that could not be encoded or decoded. If encoding failed, nothing
+// was written. Err is the encoding's error, or says that [Config.Encodings] has none of that name.
 type EncodingError struct {
 	Place
 	Encoding string

@@ -36,8 +36,8 @@ type Removal struct {
 // be missing in any order, and reading one returns a [*TruncatedError] instead of a
 // [*CorruptItemError]. The aggregate continues; numbers are not used again.
 //
-// The snapshot must be of event before-1 or a later one, and one of ours, as a load would need the
-// events otherwise. If its reader refuses the snapshot later, because of its schema, nothing can
+// The snapshot must be of event before-1 or a later one, and one of ours. Otherwise a load would
+// need the events. If its reader refuses the snapshot later, because of its schema, nothing can
 // replace it.
 //
 // It costs one write unit for each KB of each event and as much in each index, and one read unit

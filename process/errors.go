@@ -8,16 +8,17 @@ import (
 
 // Errors of this package, for errors.Is. Nothing was stored where one is returned.
 var (
-	// ErrUnrecorded: a step sends commands or sets timeouts and has no event, so that the process
-	// would not remember it.
+	// ErrUnrecorded reports that a step sends commands or sets timeouts and has no event, so that
+	// the process would not remember it.
 	ErrUnrecorded = errors.New("the step records no event: return one that tells what was done")
-	// ErrInvalidStep: a step that cannot be stored.
+	// ErrInvalidStep reports a step that cannot be stored.
 	ErrInvalidStep = errors.New("invalid step")
-	// ErrPassedOver: a process has nothing to do with an input. Handle returns nil then.
+	// ErrPassedOver reports that a process has nothing to do with an input. Handle returns nil then.
 	ErrPassedOver = errors.New("passed over")
-	// ErrNotPending: it was done, cancelled, set anew or dropped since it was read.
+	// ErrNotPending reports that a timeout or command was done, cancelled, set again or dropped
+	// since it was read.
 	ErrNotPending = errors.New("not pending any more")
-	// ErrNoID: a message without a UUID, by which a redelivery could be told.
+	// ErrNoID reports a message without a UUID, by which redeliveries are recognised.
 	ErrNoID = errors.New("message has no UUID")
 )
 

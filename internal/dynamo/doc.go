@@ -1,3 +1,2 @@
-// Package dynamo has what package journal and others do with a plain client of DynamoDB: they
-// create tables, turn time to live on, and tell the SDK's errors apart.
+// Package dynamo creates tables, enables time to live, and classifies errors of the SDK.
 package dynamo

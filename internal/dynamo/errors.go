@@ -14,7 +14,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Package journal has these errors under the same names.
+// Package journal exports these errors.
 var (
 	ErrThrottled    = errors.New("throttled")
 	ErrTableMissing = errors.New("table or index missing")
@@ -33,8 +33,8 @@ func (e *MismatchError) Error() string {
 		e.Table, e.Field, e.Stored, e.Given)
 }
 
-// Explain adds the sentinel of an error of the SDK, such as [ErrTableMissing], which says what is
-// wrong with the table. The SDK's error stays in the chain.
+// Explain wraps err with the matching sentinel, such as [ErrTableMissing], and names the table. The
+// SDK's error stays in the chain.
 func Explain(err error, table string) error {
 	if err == nil {
 		return nil

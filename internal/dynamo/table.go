@@ -97,7 +97,7 @@ func compareTable(want *dynamodb.CreateTableInput, got *types.TableDescription) 
 	return nil
 }
 
-// keysText gives keys with their types, such as "(pkey S, skey S)".
+// keysText returns keys with their types, such as "(pkey S, skey S)".
 func keysText(schema []types.KeySchemaElement, attributes []types.AttributeDefinition) string {
 	var hash, sort string
 	for _, k := range schema {

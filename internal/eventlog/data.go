@@ -7,20 +7,28 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Commit and the other data of the methods of [Log] are declared and described in package storage.
-type Commit = storage.Commit[journal.Snapshot]
-
-// More data of the methods of [Log].
+// The data of the methods of [Log]. Package storage declares and describes these types.
 type (
-	Event       = storage.Event
-	Redundancy  = storage.Redundancy
-	Receipt     = storage.Receipt
-	Command     = storage.Command
-	Cursor      = storage.Cursor
-	TailQuery   = storage.TailQuery
-	TailPage    = storage.TailPage[journal.Record, journal.CorruptItemError]
+	// Commit is what Append writes.
+	Commit = storage.Commit[journal.Snapshot]
+	// Event is an event of a [Commit].
+	Event = storage.Event
+	// Redundancy makes a [Commit] store its snapshot twice.
+	Redundancy = storage.Redundancy
+	// Receipt is what Append returns.
+	Receipt = storage.Receipt
+	// Command is a stored command id with its commit.
+	Command = storage.Command
+	// Cursor is a place in the tail of a shard.
+	Cursor = storage.Cursor
+	// TailQuery selects events of the tail of a shard.
+	TailQuery = storage.TailQuery
+	// TailPage is a page of the tail of a shard.
+	TailPage = storage.TailPage[journal.Record, journal.CorruptItemError]
+	// Restoration is what Restore writes.
 	Restoration = storage.Restoration[journal.Head, journal.Record]
-	Inspection  = storage.Inspection[journal.Head, journal.CorruptItemError]
+	// Inspection is what Inspect finds.
+	Inspection = storage.Inspection[journal.Head, journal.CorruptItemError]
 )
 
 // Limits of one commit; see package storage.

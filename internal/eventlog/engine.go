@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Engine has the methods of a journal that are not public.
+// Engine is the internal part of a journal's methods.
 type Engine interface {
 	// Append writes a commit: one TransactWriteItems, one round trip. It costs two write units for
 	// each KB of each event (and as much in each of the journal's indexes, without the doubling),

@@ -65,8 +65,7 @@ func (c *Commit[Snapshot]) Version() uint64 { return c.Expected + uint64(len(c.E
 // are still there.
 type Redundancy struct {
 	// Listed is the head's Redundant at the version Expected, empty but not nil if there are none.
-	// Nil says that it is not known; the snapshot is then added to the list, and nothing is
-	// removed.
+	// Nil means unknown: the snapshot is added and nothing is removed.
 	Listed []uint64
 	// Keep is how many the aggregate has, 1 or more. The oldest go first.
 	Keep int

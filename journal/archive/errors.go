@@ -9,17 +9,17 @@ import (
 
 // Sentinels for errors.Is.
 var (
-	// ErrInvalidOptions: options that cannot work. Nothing was done.
+	// ErrInvalidOptions reports options that cannot work. Nothing was done.
 	ErrInvalidOptions = errors.New("invalid options")
-	// ErrNotArchive: what was read is no archive, or one of a later format version. Nothing was
-	// written.
+	// ErrNotArchive reports that the input is no archive, or one of a later format version. Nothing
+	// was written.
 	ErrNotArchive = errors.New("not an archive that this version reads")
-	// ErrTorn: an archive ends before its total line: its export was cut off, see [Resume], or it
-	// was not copied completely. What is complete in it can be imported.
+	// ErrTorn reports that an archive ends before its total line: its export was cut off, see
+	// [Resume], or it was not copied completely. Its complete pages can be imported.
 	ErrTorn = errors.New("archive is torn")
-	// ErrDamaged: a line of an archive is not as it was written.
+	// ErrDamaged reports that a line of an archive is not as it was written.
 	ErrDamaged = errors.New("archive is damaged")
-	// ErrFaults: a verification found faults, which its report lists.
+	// ErrFaults reports that a verification found faults, which its report lists.
 	ErrFaults = errors.New("verification found faults")
 )
 

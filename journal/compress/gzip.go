@@ -28,8 +28,8 @@ type Config struct {
 	// Level is one of compress/gzip, from gzip.BestSpeed to gzip.BestCompression, or
 	// gzip.HuffmanOnly. 0 is not gzip.NoCompression but the default: gzip.DefaultCompression.
 	Level int
-	// MaxBytes bounds what a payload may become when it is decompressed, for a few KB of an item
-	// that somebody forged can become gigabytes in memory. Longer payloads are not compressed.
+	// MaxBytes is the largest size of a payload after it is decompressed. A forged item of a few KB
+	// can decompress to gigabytes, so MaxBytes limits the result. Longer payloads are not compressed.
 	// Default: 16 MiB, which is forty times what an item holds. A subscriber can hold one such
 	// payload in each lane.
 	MaxBytes int

@@ -61,8 +61,8 @@
 //	}
 //
 // with Unwrap the same by Decrypt. KMS rotates its keys by itself and still unwraps what former
-// ones have wrapped. Whoever may read the table of keys and use the wrapping key reads everything;
-// give writers of the journal those rights and nobody else.
+// ones have wrapped. Reading payloads takes the table of keys and the wrapping
+// key. Anyone with access to both can decrypt everything. Grant it only to writers of the journal.
 //
 // # Cost
 //

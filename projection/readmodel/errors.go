@@ -8,22 +8,25 @@ import (
 )
 
 // Errors of this package, for errors.Is. Nothing was changed where one of these is returned. Errors
-// of packages groups and journal come too, and the SDK's: after one of the SDK the change may have
-// been made, which [Model.Generations] tells.
+// of packages groups and journal are returned too, and the SDK's. After an error of the SDK the
+// change may have been made: see [Model.Generations].
 var (
-	// ErrNoModel: there is no read model of that name in the table. It comes into being when a
-	// program first opens it.
+	// ErrNoModel reports that the table has no read model of that name. A program creates it when
+	// it first opens it.
 	ErrNoModel = errors.New("no such read model")
-	// ErrNoGeneration: the generation is not one of those that are kept: see [Model.Generations].
+	// ErrNoGeneration reports that the generation is not one of those that are kept: see
+	// [Model.Generations].
 	ErrNoGeneration = errors.New("no such generation of the read model")
-	// ErrServing: the generation serves, so it cannot be dropped. Switch to another one first.
+	// ErrServing reports that the generation serves, so it cannot be dropped. Switch to another one
+	// first.
 	ErrServing = errors.New("generation serves queries")
-	// ErrNoPrevious: there is no generation to go back to, as none served before or it was dropped.
+	// ErrNoPrevious reports that there is no generation to go back to: none served before, or it was
+	// dropped.
 	ErrNoPrevious = errors.New("no previous generation")
-	// ErrChanged: somebody else changed the generations at the same moment, again and again. Look
-	// what they did.
+	// ErrChanged reports that others changed the generations at the same time, again and again.
+	// Look at [Model.Generations] before you repeat the call.
 	ErrChanged = errors.New("generations were changed by somebody else")
-	// ErrCorrupt: the item of the read model is none that this package has written.
+	// ErrCorrupt reports that the item of the read model was not written by this package.
 	ErrCorrupt = errors.New("corrupt item of a read model")
 )
 
