@@ -24,8 +24,9 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 }
 
 // Resolve reports whether the commit of an [OutcomeUnknownError] was written, with one strongly
-// consistent read, or two if it has a command id. False is final only when no request of the commit
-// can be under way any more, which takes seconds, or when the head has passed
+// consistent read, or two if it has a command id. With a command id, it also returns true if another
+// commit of the same command was written: the command was executed. False is final only when no
+// request of the commit can be under way any more, which takes seconds, or when the head has passed
 // [OutcomeUnknownError.First].
 //
 // It needs only the fields of the error, so another process can ask too. It finds a commit whose
@@ -44,21 +45,29 @@ func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (boo
 	if err := unknown.ID.Validate(); err != nil {
 		return false, fmt.Errorf("resolve: %w", err)
 	}
+	written, executed, err := j.lookFor(ctx, unknown)
+	return written || executed, err
+}
+
+// lookFor reports whether a commit was written, and whether its command was executed, by this commit
+// or by another one.
+func (j *engine) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
 	keys := []item{j.key(unknown.ID, unknown.First)}
 	if unknown.CommandID != "" {
 		// The guard may have expired and the event may have been removed; both together are rare.
 		keys = append(keys, j.guardKey(unknown.ID, unknown.CommandID))
 	}
-	for _, key := range keys {
+	for i, key := range keys {
 		it, err := j.getItem(ctx, j.config.Tables.Journal, key)
 		if err != nil {
-			return false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
+			return false, false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
 		}
 		if isOf(it, unknown.CommitID) {
-			return true, nil
+			return true, true, nil
 		}
+		executed = i > 0 && it != nil
 	}
-	return false, nil
+	return false, executed, nil
 }
 
 // isOf tells whether a commit wrote the item, which may be nil.

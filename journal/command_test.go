@@ -271,7 +271,7 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 					// The command is executed by another attempt, which is another commit.
 					_, err := s.execute(t, id, 0, 1, "pay")
 					require.NoError(t, err)
-					resolve(false, "after another commit of the command")
+					resolve(true, "after another commit of the command")
 					return
 				}
 				from := c.events + 1

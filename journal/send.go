@@ -183,7 +183,8 @@ var errRefit = errors.New("send again")
 func (j *engine) resolveWithin(ctx context.Context, unknown *OutcomeUnknownError, left time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
-	return j.Resolve(ctx, unknown)
+	written, _, err := j.lookFor(ctx, unknown)
+	return written, err
 }
 
 func (j *engine) conflict(c *commit, head item) error {

@@ -125,6 +125,33 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 	}
 }
 
+// The first commit arrives when all repetitions have failed. The error of the call is about the last of them.
+func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t).impatient(t)
+		repo := s.accounts(t, repository.Config{})
+		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		cut := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.After(1))
+		_, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		var unknown *journal.OutcomeUnknownError
+		require.ErrorAs(t, err, &unknown)
+		written, err := s.journal.Resolve(t.Context(), unknown)
+		require.NoError(t, err)
+		require.False(t, written)
+
+		cut.Remove()
+		require.Equal(t, 1, late.Arrive())
+		written, err = s.journal.Resolve(t.Context(), unknown)
+		require.NoError(t, err)
+		assert.True(t, written)
+		a, err := repo.Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		require.NoError(t, err)
+		assert.True(t, a.Repeated)
+		assert.Len(t, s.records(t, a.ID), 1)
+	})
+}
+
 func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
@@ -154,9 +181,11 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := setup(t).impatient(t)
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
 		s.hideOutcome(dynamotest.CutConnection())
 		decisions := 0
-		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		_, err = s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
 			if decisions++; decisions == 1 {
 				return deposits(1), nil
 			}
