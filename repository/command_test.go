@@ -174,6 +174,25 @@ func TestACommandIsRepeatedThoughItsAggregateWasDeletedSince(t *testing.T) {
 	require.ErrorAs(t, err, new(*journal.DeletedError))
 }
 
+// The decision's error names another aggregate, which knows a command of the same id.
+func TestADeletionInTheErrorOfADecisionIsARefusal(t *testing.T) {
+	t.Parallel()
+	repo := setup(t).accounts(t, repository.Config{})
+	a, err := repo.Execute(t.Context(), "2", Deposit(5), repository.CommandID("m1"))
+	require.NoError(t, err)
+	require.NoError(t, repo.Delete(t.Context(), "2", a.Version, journal.Removal{}))
+
+	a, err = repo.Execute(t.Context(), "3", func(Account) (Events, error) {
+		_, err := repo.Load(t.Context(), "2")
+		return nil, err
+	}, repository.CommandID("m1"))
+
+	var deleted *journal.DeletedError
+	require.ErrorAs(t, err, &deleted)
+	assert.Equal(t, account("2"), deleted.ID)
+	assert.Zero(t, a)
+}
+
 func TestACommandWithAnEmptyIDIsRefused(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

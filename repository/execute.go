@@ -9,6 +9,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -81,10 +82,10 @@ func (e *execution[S]) run(ctx context.Context) (Aggregate[S], error) {
 		var err error
 		a, conflict, err = e.attempt(ctx, conflict)
 		if conflict == nil {
-			return e.orRepeated(ctx, a, err)
+			return a, err
 		}
 		if e.options.expected != nil {
-			return e.orKnown(ctx, Aggregate[S]{ID: e.id}, fmt.Errorf("execute: %w", conflict))
+			return e.orKnown(ctx, nil, fmt.Errorf("execute: %w", conflict))
 		}
 		if attempt >= e.config.MaxAttempts {
 			return a, &AttemptsError{ID: e.id, Attempts: attempt, Err: conflict}
@@ -95,23 +96,6 @@ func (e *execution[S]) run(ctx context.Context) (Aggregate[S], error) {
 	}
 }
 
-// orRepeated makes success of the end of an aggregate that knows the command: it was executed
-// before the aggregate was deleted.
-func (e *execution[S]) orRepeated(ctx context.Context, a Aggregate[S], err error) (Aggregate[S], error) {
-	var deleted *journal.DeletedError
-	if e.options.commandID == "" || isCallers(err) || !errors.As(err, &deleted) {
-		return a, err
-	}
-	command, known, failed := e.journal.Command(ctx, deleted.ID, e.options.commandID)
-	switch {
-	case failed != nil:
-		return a, fmt.Errorf("%w: %w", err, failed)
-	case !known:
-		return a, err
-	}
-	return Aggregate[S]{ID: deleted.ID, Repeated: !e.isOwn(command.CommitID)}, nil
-}
-
 // attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other
 // errors; that of a decision may be anything. It receives the conflict of the attempt before.
 func (e *execution[S]) attempt(
@@ -120,7 +104,8 @@ func (e *execution[S]) attempt(
 	var none Aggregate[S]
 	a, latest, err := e.begin(ctx, last)
 	if err != nil {
-		return none, nil, fmt.Errorf("execute: %w", err)
+		a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
+		return a, nil, err
 	}
 	next, done, refusal, err := e.act(ctx, a)
 	if !done && !latest {
@@ -129,7 +114,8 @@ func (e *execution[S]) attempt(
 		now, failed := e.currentOrNew(ctx, e.id)
 		switch {
 		case failed != nil:
-			return none, nil, fmt.Errorf("execute: %w", failed)
+			a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", failed))
+			return a, nil, err
 		case err == nil || now.Version != a.Version:
 			next, _, refusal, err = e.act(ctx, now)
 		}
@@ -137,7 +123,7 @@ func (e *execution[S]) attempt(
 	var duplicate *journal.DuplicateCommandError
 	switch {
 	case err == nil && refusal != nil:
-		a, err = e.orKnown(ctx, next, refusal)
+		a, err = e.orKnown(ctx, &next, refusal)
 		return a, nil, err
 	case err == nil:
 		return next, nil, nil
@@ -150,7 +136,8 @@ func (e *execution[S]) attempt(
 			return a, nil, nil
 		}
 	}
-	return none, nil, fmt.Errorf("execute: %w", err)
+	a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
+	return a, nil, err
 }
 
 func isCallers(err error) bool {
@@ -192,27 +179,64 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	return a, done, nil, err
 }
 
-// orKnown returns the aggregate if it knows the command, and otherwise the reason not to execute
-// it, which the command itself may be if it was executed before. It uses the state of the aggregate
-// only if that includes the command.
-func (e *execution[S]) orKnown(ctx context.Context, a Aggregate[S], reason error) (Aggregate[S], error) {
-	if e.options.commandID == "" {
+// orRepeated returns success if the aggregate was deleted after it executed the command. It must not
+// receive the error of a decision, which may be the deletion of any aggregate.
+func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[S], error) {
+	if isCallers(reason) || !e.isDeleted(reason) {
 		return Aggregate[S]{}, reason
 	}
-	command, known, err := e.journal.Command(ctx, a.ID, e.options.commandID)
+	command, err := e.known(ctx, reason)
 	if err != nil {
-		return Aggregate[S]{}, fmt.Errorf("execute: %w", errors.Join(err, reason))
+		return Aggregate[S]{}, err
 	}
-	if !known {
-		return Aggregate[S]{}, reason
+	return e.deleted(command), nil
+}
+
+// orKnown returns the aggregate if it knows the command, and otherwise the reason not to execute
+// it, which the command itself may be if it was executed before. It loads the aggregate unless the
+// one that was read includes the command; read is nil if none was.
+func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason error) (Aggregate[S], error) {
+	command, err := e.known(ctx, reason)
+	if err != nil {
+		return Aggregate[S]{}, err
 	}
-	if command.Version > a.Version { // it was executed after the state was read
-		if a, err = e.currentOrNew(ctx, a.ID); err != nil {
-			return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
-		}
+	var a Aggregate[S]
+	if read != nil && command.Version <= read.Version {
+		a = *read
+	} else if a, err = e.currentOrNew(ctx, e.id); e.isDeleted(err) {
+		return e.deleted(command), nil
+	} else if err != nil {
+		return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
 	}
 	a.Repeated = !e.isOwn(command.CommitID)
 	return a, nil
+}
+
+// known returns the command if the aggregate knows it, and otherwise the reason not to execute it.
+// If that cannot be read, the reason does not count, and the error does not wrap it.
+func (e *execution[S]) known(ctx context.Context, reason error) (eventlog.Command, error) {
+	if e.options.commandID == "" {
+		return eventlog.Command{}, reason
+	}
+	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
+	switch {
+	case err != nil:
+		return command, fmt.Errorf("execute: %w, after: %v", err, reason) //nolint:errorlint // see above
+	case !known:
+		return command, reason
+	}
+	return command, nil
+}
+
+// isDeleted reports whether an error is that this call's aggregate was deleted.
+func (e *execution[S]) isDeleted(err error) bool {
+	var deleted *journal.DeletedError
+	return errors.As(err, &deleted) && deleted.ID == e.id
+}
+
+// deleted returns what Execute returns of an aggregate that was deleted after the command.
+func (e *execution[S]) deleted(command eventlog.Command) Aggregate[S] {
+	return Aggregate[S]{ID: e.id, Repeated: !e.isOwn(command.CommitID)}
 }
 
 // begin returns the aggregate to decide on, and whether it was the latest version when it was read.

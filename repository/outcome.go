@@ -38,7 +38,7 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 			return a, nil
 		}
 		if len(e.unknown) == before && e.isSettled(bounded) {
-			return e.orKnown(bounded, Aggregate[S]{ID: e.id}, err)
+			return e.orKnown(bounded, nil, err)
 		}
 		wait := pauses.NextBackOff()
 		if wait == backoff.Stop || pause(bounded, wait) != nil {

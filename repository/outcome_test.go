@@ -176,6 +176,28 @@ func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 	assert.Len(t, s.records(t, account("42")), 2)
 }
 
+func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	rival := s.accounts(t, repository.Config{})
+	s = s.impatient(t)
+	s.hideOutcome(dynamotest.LoseReply())
+	decisions := 0
+
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		if decisions++; decisions == 1 {
+			return nil, nil
+		}
+		_, err := rival.Execute(t.Context(), "42", Deposit(10))
+		require.NoError(t, err)
+		return deposits(1000), nil // more than a commit can have
+	}, repository.CommandID("nothing"))
+
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1}, bare(a))
+	assert.Equal(t, 2, decisions)
+}
+
 // A request may be under way for long. Only a later version shows that it will not be written.
 func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 	t.Parallel()
