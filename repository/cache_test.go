@@ -128,6 +128,27 @@ func TestARefusalOnWhatIsStoredIsFinal(t *testing.T) {
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "the version is read before it is believed")
 }
 
+func TestADecisionIsNotMadeAgainOnTheVersionThatItSaw(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]error{"a refusal": ErrInsufficientFunds, "no events": nil} {
+		s := setup(t)
+		repo := s.accounts(t, repository.Config{Cache: 10})
+		_, err := repo.Execute(t.Context(), "42", Deposit(5))
+		require.NoError(t, err)
+		s.calls.Reset()
+		decisions := 0
+
+		_, err = repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+			decisions++
+			return nil, refusal
+		})
+
+		require.ErrorIs(t, err, refusal, name)
+		assert.Equal(t, 1, decisions, name)
+		assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), name)
+	}
+}
+
 func TestARefusalDoesNotCountWhereItsContextEndsBeforeWhatIsStoredIsRead(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -109,14 +109,13 @@ func (e *execution[S]) attempt(
 	}
 	next, done, refusal, err := e.act(ctx, a)
 	if !done && !latest {
-		// No commit has told whether the state that was kept is the latest, and a newer one may
-		// lead elsewhere.
+		// The result counts only on the latest version, and no commit has checked the kept one.
 		now, failed := e.currentOrNew(ctx, e.id)
 		switch {
 		case failed != nil:
 			a, err = e.orRepeated(ctx, fmt.Errorf("execute: %w", failed))
 			return a, nil, err
-		case err == nil || now.Version != a.Version:
+		case now.Version != a.Version:
 			next, _, refusal, err = e.act(ctx, now)
 		}
 	}
