@@ -88,7 +88,7 @@ func BenchmarkExecute(b *testing.B) {
 // onMemory gives a repository without snapshots and the client of its tables, which have one shard.
 func onMemory(b *testing.B) (*repository.Repository[Account], *dynamodb.Client) {
 	b.Helper()
-	return onMemoryOf(b, Accounts, repository.Config{Snapshots: repository.Never})
+	return onMemoryOf(b, Accounts, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 }
 
 func onMemoryOf[S any](

@@ -227,7 +227,7 @@ func TestTheCacheForgetsTheAggregatesThatWereNotUsedForLongest(t *testing.T) {
 func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	replay := s.baskets(t, repository.Config{Snapshots: repository.Never})
+	replay := s.baskets(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	var writers sync.WaitGroup
 	for w := range uint64(4) {
 		repo := open(t, s.client).baskets(t, repository.Config{Cache: 2, Snapshots: repository.Every(7)})

@@ -12,6 +12,12 @@ type Config struct {
 	// Snapshots chooses the commits that store the state beside their events. Default: Every(100).
 	Snapshots SnapshotPolicy
 
+	// IgnoreSnapshots makes loads replay all events and use no stored snapshot, neither that of the
+	// head nor a redundant one. It is for programs that check snapshots, or cannot read those of
+	// other programs. Which commits store a snapshot is up to Snapshots, also then. An aggregate
+	// whose old events were removed by [Repository.Truncate] cannot be loaded. Default: false.
+	IgnoreSnapshots bool
+
 	// SnapshotSchema is a number of your own for the form of the state. A snapshot with another
 	// number is not decoded: the journal is replayed, and the aggregate's next commit replaces a
 	// snapshot with a lower one. Raise it whenever old snapshots would be misread: when a field

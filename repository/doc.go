@@ -86,6 +86,7 @@
 // of your own. The first commit of an aggregate always stores the state, because the schema of the
 // tables requires it. Snapshots only shorten loads. If one is too large for an item, cannot be
 // encoded or cannot be decoded, the repository reports that to [Config.Logger] and uses the events.
+// With [Config.IgnoreSnapshots] loads always replay all events.
 //
 // DynamoDB bills a write by the size of the whole item, and every commit writes the head. So a
 // state of 10 KB costs each commit of the aggregate 30 write units, even if the commit does not

@@ -78,11 +78,14 @@ func TestAnEncryptedAggregateIsLoadedFromItsSnapshotAndEvents(t *testing.T) {
 
 func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.T) {
 	t.Parallel()
-	for name, policy := range map[string]repository.SnapshotPolicy{"with a snapshot": repository.Every(1), "from its events": repository.Never} {
+	for name, config := range map[string]repository.Config{
+		"with a snapshot": {Snapshots: repository.Every(1)},
+		"from its events": {Snapshots: repository.Never, IgnoreSnapshots: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, secret := setupEncoded(t)
-			accounts := s.accounts(t, repository.Config{Snapshots: policy})
+			accounts := s.accounts(t, config)
 			loaded, err := accounts.Execute(t.Context(), "42", Deposit(10))
 			require.NoError(t, err)
 			_, err = accounts.Execute(t.Context(), "43", Deposit(10))

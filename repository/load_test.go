@@ -43,8 +43,8 @@ func TestLoadOfAnAggregateWithoutEventsSaysNotFound(t *testing.T) {
 func TestLoadKeepsAggregatesApartWhoseIDsReadTheSame(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	users := newRepository(t, s, aggregate.Define[Account]("user", Deposited{}), repository.Config{Snapshots: repository.Never})
-	userAccounts := newRepository(t, s, aggregate.Define[Account]("user-account", Deposited{}), repository.Config{Snapshots: repository.Never})
+	users := newRepository(t, s, aggregate.Define[Account]("user", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
+	userAccounts := newRepository(t, s, aggregate.Define[Account]("user-account", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	_, err := users.Execute(t.Context(), "account-7", always(deposits(20)...))
 	require.NoError(t, err)
 	_, err = userAccounts.Execute(t.Context(), "7", always(deposits(30)...))
@@ -61,7 +61,7 @@ func TestLoadKeepsAggregatesApartWhoseIDsReadTheSame(t *testing.T) {
 func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	const events = 1500
 	a, err := repo.NewAggregate("42")
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestLoadReadsByKeyWhatTheIndexHasNotCaughtUpWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t)
-			repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+			repo := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 			_, err := repo.Execute(t.Context(), "42", always(deposits(40)...))
 			require.NoError(t, err)
 			hits := 0
@@ -157,7 +157,7 @@ func TestLoadReadsByKeyWhatTheIndexHasNotCaughtUpWith(t *testing.T) {
 func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	repo := s.accounts(t, repository.Config{Snapshots: repository.Never})
+	repo := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	_, err := repo.Execute(t.Context(), "42", always(deposits(40)...))
 	require.NoError(t, err)
 	remove := func(table, sortKey string) {
@@ -201,7 +201,7 @@ func TestLoadNamesTheEventItCannotApply(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, err := newRepository(t, s, test.definition, repository.Config{Snapshots: repository.Never}).Load(t.Context(), "42")
+			a, err := newRepository(t, s, test.definition, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true}).Load(t.Context(), "42")
 			var event *repository.EventError
 			require.ErrorAs(t, err, &event)
 			assert.Equal(t, account("42"), event.ID)

@@ -1,7 +1,5 @@
 package repository
 
-import "reflect"
-
 // SnapshotPolicy reports whether a commit stores the state as it is after its last event. The first
 // commit of an aggregate always does, and the policy is not asked. A policy must be safe for
 // concurrent use. [Every] and [Never] are policies; an application can write its own, such as one
@@ -17,12 +15,8 @@ func Every(n uint) SnapshotPolicy {
 	return func(c Commit) bool { return c.Before/uint64(n) != c.After/uint64(n) }
 }
 
-// Never stores no snapshots. A repository with this policy also ignores the snapshots that exist,
-// and its loads replay all events. The first commit of an aggregate still stores the state, because
-// the schema of the tables requires one.
+// Never stores no snapshots. Loads still use the snapshots that exist; see [Config.IgnoreSnapshots].
+// As with any policy, the first commit of an aggregate stores the state, because the schema of the
+// tables requires one, and so does a commit that replaces a snapshot which this program cannot use;
+// see [Config.SnapshotSchema].
 func Never(Commit) bool { return false }
-
-// isNever compares code pointers: another function with the same code would be as good.
-func isNever(p SnapshotPolicy) bool {
-	return reflect.ValueOf(p).Pointer() == reflect.ValueOf(Never).Pointer()
-}

@@ -17,7 +17,6 @@ type Repository[S any] struct {
 	codec      SnapshotCodec
 	newEventID func() string
 	flat       bool // a plain copy of S shares nothing with the original
-	never      bool // the policy is Never
 	cache      cache[S]
 }
 
@@ -47,7 +46,6 @@ func New[S any](j *journal.Journal, definition aggregate.Definition[S], config C
 		codec:      codec,
 		newEventID: j.Config().NewID,
 		flat:       isFlat(reflect.TypeFor[S]()),
-		never:      isNever(config.Snapshots),
 	}
 	var err error
 	r.cache, err = newCache(r, config.Cache)

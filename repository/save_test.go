@@ -125,13 +125,14 @@ func TestSaveStartsANewAggregateWithTheZeroState(t *testing.T) {
 // A decision must not change what its state leads to. One that does harms nobody but itself.
 func TestADecisionThatChangesItsStateHarmsNothing(t *testing.T) {
 	t.Parallel()
-	for name, policy := range map[string]repository.SnapshotPolicy{
-		"from a snapshot": repository.Every(1), "by replay": repository.Never,
+	for name, config := range map[string]repository.Config{
+		"from a snapshot": {Snapshots: repository.Every(1)},
+		"by replay":       {Snapshots: repository.Never, IgnoreSnapshots: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t)
-			repo := s.baskets(t, repository.Config{Snapshots: policy})
+			repo := s.baskets(t, config)
 			coupon := "X"
 			before, err := repo.Execute(t.Context(), "42",
 				always[Basket](Added{"pen", 1}, Added{"ink", 2}, &Labelled{[]string{"a"}}, CouponGiven{&coupon}))
@@ -194,8 +195,8 @@ func TestReturnedStateIsTheOneThatAReplayGives(t *testing.T) {
 	definition := aggregate.Define[Lossy]("lossy", LossyAdded{})
 	a, err := newRepository(t, s, definition, repository.Config{}).Execute(t.Context(), "42", always[Lossy](LossyAdded{1, 1}))
 	require.NoError(t, err)
-	for _, policy := range []repository.SnapshotPolicy{repository.Never, repository.Every(1)} {
-		loaded, err := newRepository(t, s, definition, repository.Config{Snapshots: policy}).Load(t.Context(), "42")
+	for _, ignore := range []bool{true, false} {
+		loaded, err := newRepository(t, s, definition, repository.Config{IgnoreSnapshots: ignore}).Load(t.Context(), "42")
 		require.NoError(t, err)
 		assert.Equal(t, bare(a), bare(loaded))
 	}

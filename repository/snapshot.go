@@ -46,7 +46,7 @@ func (r *Repository[S]) isDue(a Aggregate[S], c Commit) bool {
 	if a.partial {
 		return false // a program that knows the missing events would take it for the whole
 	}
-	return c.Before == 0 || a.from().rebuild && !r.never || r.config.Snapshots(c)
+	return c.Before == 0 || a.from().rebuild && !r.config.IgnoreSnapshots || r.config.Snapshots(c)
 }
 
 // snapshot returns what a commit stores as the state of an aggregate, nil if it cannot be encoded.
@@ -115,7 +115,7 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 		from.redundant, from.listed = head.Redundant, true
 	}
 	empty.setFrom(from)
-	if r.never || snapshot == nil {
+	if r.config.IgnoreSnapshots || snapshot == nil {
 		return empty
 	}
 	if own := r.config.SnapshotSchema; snapshot.Number != 0 && snapshot.Schema != own {
@@ -155,7 +155,7 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 // restoreAt gives the aggregate as the latest usable snapshot has it that is of event number or one
 // before it.
 func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
-	if r.never {
+	if r.config.IgnoreSnapshots {
 		return r.restore(head, nil), nil
 	}
 	left := number // where the next one may be

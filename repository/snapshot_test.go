@@ -106,13 +106,33 @@ func TestAPolicyFunctionSeesTheCommit(t *testing.T) {
 	assert.NotEmpty(t, events[1].ID)
 }
 
-func TestNeverIgnoresTheSnapshotsThatThereAre(t *testing.T) {
+func TestAPolicyOnlyChoosesTheCommitsThatStoreASnapshot(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", always(deposits(3)...))
+	require.NoError(t, err)
+	s.calls.Reset()
+	never := s.accounts(t, repository.Config{Snapshots: repository.Never})
+	_, err = never.Load(t.Context(), "42")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "Never loads from the snapshot")
+	a, err := never.Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, s.snapshotNumber(t, a.ID), "Never stores none")
+
+	a, err = s.accounts(t, repository.Config{Snapshots: repository.Every(1), IgnoreSnapshots: true}).
+		Execute(t.Context(), "42", Deposit(1))
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, s.snapshotNumber(t, a.ID), "snapshots that are ignored are stored")
+}
+
+func TestIgnoreSnapshotsLoadsWithoutTheSnapshotsThatThereAre(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	_, err := s.accounts(t, repository.Config{Snapshots: repository.Every(1)}).Execute(t.Context(), "42", always(deposits(3)...))
 	require.NoError(t, err)
 	log := &logger{}
-	a, err := s.accounts(t, repository.Config{Snapshots: repository.Never, SnapshotCodec: refusingSnapshots{}, Logger: log}).
+	a, err := s.accounts(t, repository.Config{IgnoreSnapshots: true, SnapshotCodec: refusingSnapshots{}, Logger: log}).
 		Load(t.Context(), "42")
 	require.NoError(t, err)
 	assert.Equal(t, 3, a.State.Balance)

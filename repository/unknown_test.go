@@ -49,7 +49,7 @@ func TestAnUnknownEventFailsTheLoad(t *testing.T) {
 func TestATolerantLoadSkipsUnknownEventsAndReportsThemOnce(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Never})
+	newer := newRepository(t, s, newerAccounts, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	for _, event := range []aggregate.Event[Account]{Deposited{5}, Frozen{}, Deposited{3}, Frozen{}} {
 		_, err := newer.Execute(t.Context(), "42", always(event))
 		require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestATolerantLoadIsSilentWhereAllEventsAreKnown(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
 	log := &infoLogger{}
-	repo := s.accounts(t, repository.Config{UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never, Logger: log})
+	repo := s.accounts(t, repository.Config{UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never, IgnoreSnapshots: true, Logger: log})
 	_, err := repo.Execute(t.Context(), "42", Deposit(5))
 	require.NoError(t, err)
 
@@ -166,7 +166,7 @@ func TestALoadOfThePastIsPartialOnlyBehindAnUnknownEvent(t *testing.T) {
 	_, err := newRepository(t, s, newerAccounts, repository.Config{}).
 		Execute(t.Context(), "42", always[Account](Deposited{5}, Frozen{}, Deposited{3}))
 	require.NoError(t, err)
-	tolerant := s.accounts(t, repository.Config{Snapshots: repository.Never, UnknownEvents: repository.SkipUnknown})
+	tolerant := s.accounts(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true, UnknownEvents: repository.SkipUnknown})
 	for number, partial := range map[uint64]bool{1: false, 2: true, 3: true} {
 		a, err := tolerant.LoadAt(t.Context(), "42", number)
 		require.NoError(t, err)
@@ -200,7 +200,7 @@ func TestATolerantLoadStillFailsOnWhatIsNotMerelyNew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			repo := newRepository(t, s.typing(t, test.eventType), test.definition, repository.Config{
-				UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never,
+				UnknownEvents: repository.SkipUnknown, Snapshots: repository.Never, IgnoreSnapshots: true,
 			})
 			a, err := repo.Execute(t.Context(), name, Deposit(1))
 			require.NoError(t, err)

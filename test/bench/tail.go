@@ -22,7 +22,7 @@ import (
 // against paged queries of the same index, as many at a time.
 func (b *bench) tail(ctx context.Context) error {
 	const name, aggregates, each = "tail", 100, 200
-	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never})
+	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (b *bench) positionsBare(ctx context.Context, topic string, n int) error {
 // the same where it does not.
 func (b *bench) tailSlow(ctx context.Context) error {
 	const name, aggregates, each = "tail-slow", 1000, 10
-	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never})
+	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	if err != nil {
 		return err
 	}

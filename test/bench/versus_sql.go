@@ -33,7 +33,7 @@ func (b *bench) versusSQL(ctx context.Context) (err error) {
 	if err := theirs.fill(aggregates*each, each); err != nil {
 		return err
 	}
-	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never})
+	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
 	if err != nil {
 		return err
 	}

@@ -155,8 +155,8 @@ func (w *running) checkStates(
 	ctx context.Context, j *journal.Journal, histories map[string][]row, heads map[string]head, writers []*writer,
 ) error {
 	var loaders []*repository.Repository[state]
-	for _, policy := range []repository.SnapshotPolicy{repository.Never, repository.Every(1)} {
-		repo, err := repository.New(j, things, repository.Config{Snapshots: policy})
+	for _, ignore := range []bool{true, false} {
+		repo, err := repository.New(j, things, repository.Config{IgnoreSnapshots: ignore})
 		if err != nil {
 			return err
 		}
