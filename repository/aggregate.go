@@ -13,16 +13,19 @@ import (
 //
 // An Aggregate that a repository returned proves which events its State and Version stand for. The
 // proof ends when ID or Version is changed, and a value that was made by hand or decoded from JSON
-// has none. [Repository.Save] reads such an aggregate before it writes. No commit and no snapshot
-// ever takes over a State that was changed by hand: leave changes to events.
+// has none. [Repository.Save] reads such an aggregate before it writes. Save never stores a State
+// that the caller changed. Change state only by events.
+//
+// The proof is in unexported fields. Two values with equal ID, State and Version can therefore
+// differ: compare these fields, not whole values.
 type Aggregate[S any] struct {
 	ID    aggregate.ID
 	State S
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
 	// Repeated reports that Execute wrote nothing because the aggregate knows the [CommandID]
-	// already. State and Version are the current ones, not those after the command. Both are zero
-	// if the aggregate was deleted since.
+	// already. State and Version are the current ones, not those after the command. State and
+	// Version are zero if the aggregate was deleted later.
 	Repeated bool
 
 	partial bool       // see Partial

@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Each benchmark stands beside the same requests made with the bare SDK. Both include what the SDK and the database in
-// memory allocate, which is most of it.
+// Each benchmark stands beside the same requests made with the bare SDK. Both include what the SDK
+// and the database in memory allocate, which is most of it.
 
 func BenchmarkSave(b *testing.B) {
 	for _, count := range []int{1, 10} {

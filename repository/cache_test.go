@@ -217,13 +217,14 @@ func TestTheCacheForgetsTheAggregatesThatWereNotUsedForLongest(t *testing.T) {
 	s.calls.Reset()
 	_, err := repo.Execute(t.Context(), "2", Deposit(1))
 	require.NoError(t, err)
-	assert.Zero(t, len(s.calls.Calls("GetItem")), "it is kept")
+	assert.Empty(t, s.calls.Calls("GetItem"), "it is kept")
 	_, err = repo.Execute(t.Context(), "0", Deposit(1))
 	require.NoError(t, err)
-	assert.Equal(t, 1, len(s.calls.Calls("GetItem")), "it is not")
+	assert.Len(t, s.calls.Calls("GetItem"), 1, "it is not")
 }
 
-// Several repositories with caches on the same aggregates: every state that one of them gives is that of a replay.
+// Several repositories with caches on the same aggregates: every state that one of them gives is
+// that of a replay.
 func TestCachesNeverGiveAStateThatAReplayWouldNot(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

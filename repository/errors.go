@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// ErrNilDecision: Execute was given no decision. Nothing was written. Most other errors are those
-// of the packages journal and aggregate.
+// ErrNilDecision reports that the decision of Execute is nil. Nothing was written. Most other
+// errors are those of the packages journal and aggregate.
 var ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
 
 // ConfigError reports a setting that cannot work.

@@ -38,8 +38,8 @@ func ExampleCommandID() {
 	// 100 true <nil>
 }
 
-// An e-mail address belongs to one account: a row under the address, put under the condition that there is none,
-// commits with the account's events or not at all.
+// An e-mail address belongs to one account: a row under the address, put under the condition that
+// there is none, commits with the account's events or not at all.
 func ExampleWrites() {
 	ctx := context.Background()
 	j, err := openJournal(ctx)

@@ -34,11 +34,10 @@ import (
 // that was deleted since, only id and Repeated are returned.
 //
 // Execute returns the error of a decision as it is. All others are those of Load and Save, except
-// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. A
-// command with a CommandID is then executed again by Execute itself, at least once, until its
-// outcome is known or the RetryBudget of [journal.Config] has passed once more. What it returns
-// after that, or because the context has ended, is settled by executing the command again. Without
-// a CommandID, ask [journal.Journal.Resolve] before that.
+// [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. Execute
+// repeats a command with a CommandID by itself, at least once, until its outcome is known or the
+// RetryBudget of [journal.Config] has passed once more. If it still returns ErrOutcomeUnknown,
+// execute the command again. Without a CommandID, ask [journal.Journal.Resolve] first.
 func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...Option) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
@@ -144,10 +143,9 @@ func isCallers(err error) bool {
 	return errors.As(err, &callers)
 }
 
-// act decides on a state and writes what follows. A refusal is the decision's own error. Done
-// reports that the commit was written or may have been, or that its conditions or the end of the
-// context are why it was not. An aggregate at another version than the expected one is as good as a
-// refusal.
+// act decides on a state and writes the events. A refusal is the error of the decision, or the
+// conflict with an expected version. done reports that the commit was written, may have been
+// written, or was refused because of a conflict or the context.
 func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[S], done bool, refusal, err error) {
 	if refusal := e.options.conflict(a.ID, a.Version); refusal != nil {
 		return a, false, fmt.Errorf("execute: %w", refusal), nil
@@ -178,8 +176,8 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	return a, done, nil, err
 }
 
-// orRepeated returns success if the aggregate was deleted after it executed the command. It must not
-// receive the error of a decision, which may be the deletion of any aggregate.
+// orRepeated returns success if the aggregate was deleted after it executed the command. It must
+// not receive the error of a decision, which may be the deletion of any aggregate.
 func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[S], error) {
 	if isCallers(reason) || !e.isDeleted(reason) {
 		return Aggregate[S]{}, reason

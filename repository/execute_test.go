@@ -196,7 +196,8 @@ func TestWritersThatRaceLeaveNoGapAndNoRepeat(t *testing.T) {
 	}
 	all.Wait()
 
-	// records checks the numbers. Each command shows once, and saw the balance that the events before it made.
+	// records checks the numbers. Each command shows once, and saw the balance that the events
+	// before it made.
 	records := s.records(t, account("42"))
 	assert.Len(t, records, writers*commands*3/2)
 	balance, last := 0, map[int]int{0: -1, 1: -1}

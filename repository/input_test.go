@@ -114,7 +114,7 @@ func TestEventsThatCannotBeStoredAreRefusedAndNothingIsWritten(t *testing.T) {
 			assert.Equal(t, a, same)
 		})
 	}
-	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
+	assert.Empty(t, s.calls.Calls("TransactWriteItems"))
 }
 
 func TestANilDecisionIsRefused(t *testing.T) {
@@ -173,7 +173,7 @@ func TestAStateThatCannotBeCopiedIsAnErrorAndNothingIsWritten(t *testing.T) {
 	assert.Equal(t, a.ID, unencodable.ID)
 	_, err = repo.Save(t.Context(), a, aggregate.Events[Ratio]{Measured{1, 1}})
 	require.ErrorAs(t, err, new(*repository.UnencodableStateError))
-	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
+	assert.Empty(t, s.calls.Calls("TransactWriteItems"))
 
 	a, err = repo.Load(t.Context(), "42")
 	require.NoError(t, err)

@@ -34,12 +34,13 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 	return r.proved(a), nil
 }
 
-// LoadAt returns an aggregate as it was after the event with a number; 0 is before its first. It
-// starts from the latest usable snapshot that is not of a later event: the one in the head, else a
-// redundant one, see [Config.Redundancy]. Saving it is a conflict unless it is the latest version.
+// LoadAt returns an aggregate as it was after the event with the given number. For 0, LoadAt
+// returns it as it was before its first event. It starts from the latest usable snapshot that is
+// not of a later event: the one in the head, else a redundant one, see [Config.Redundancy]. Saving
+// it returns a conflict unless it is the latest version.
 //
 // Errors: [*NoSuchEventError] if there are fewer events, [*journal.TruncatedError] if events that
-// it takes have been removed, and those of Load.
+// it needs have been removed, and those of Load.
 func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {
@@ -54,8 +55,8 @@ func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (A
 	return r.proved(a), nil
 }
 
-// LoadAsOf returns an aggregate as it was at a time: after the last event that had occurred then. If
-// there was none, it is the aggregate before its first event, with version 0.
+// LoadAsOf returns an aggregate as it was at a time: after the last event that had occurred then.
+// If there was none, it is the aggregate before its first event, with version 0.
 //
 // It finds the event by halving the history, with one strongly consistent read for each doubling of
 // the number of events: 17 for 100,000. If the clocks of writers differ, an event may be dated

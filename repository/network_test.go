@@ -43,7 +43,7 @@ func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, bare(a))
 			assert.Equal(t, 1, decisions)
-			assert.Equal(t, test.requests, len(s.calls.Calls("TransactWriteItems")))
+			assert.Len(t, s.calls.Calls("TransactWriteItems"), test.requests)
 			assert.Len(t, s.records(t, account("42")), 3)
 		})
 	}
@@ -122,7 +122,7 @@ func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = repo.Execute(ctx, "42", Deposit(1))
 	require.ErrorIs(t, err, context.Canceled)
-	assert.Zero(t, len(s.calls.Calls("TransactWriteItems")))
+	assert.Empty(t, s.calls.Calls("TransactWriteItems"))
 }
 
 func TestThrottlingThatDoesNotEndIsAnErrorAndNothingIsWritten(t *testing.T) {

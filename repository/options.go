@@ -93,8 +93,8 @@ func (o options) writesOf(c Commit) (writes []types.TransactWriteItem, err error
 	return writes, nil
 }
 
-// callersError is the error of a function given to Writes. Whatever it wraps says nothing about the
-// commit.
+// callersError is the error of a function given to Writes. Its chain is not inspected for the
+// outcome of the commit.
 type callersError struct{ err error }
 
 func (e *callersError) Error() string { return e.err.Error() }

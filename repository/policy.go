@@ -15,8 +15,8 @@ func Every(n uint) SnapshotPolicy {
 	return func(c Commit) bool { return c.Before/uint64(n) != c.After/uint64(n) }
 }
 
-// Never stores no snapshots. Loads still use the snapshots that exist; see [Config.IgnoreSnapshots].
-// As with any policy, the first commit of an aggregate stores the state, because the schema of the
-// tables requires one, and so does a commit that replaces a snapshot which this program cannot use;
-// see [Config.SnapshotSchema].
+// Never stores no snapshots. Loads still use the snapshots that exist; see
+// [Config.IgnoreSnapshots]. As with any policy, the first commit of an aggregate stores the state,
+// because the schema of the tables requires one, and so does a commit that replaces a snapshot
+// which this program cannot use; see [Config.SnapshotSchema].
 func Never(Commit) bool { return false }

@@ -15,8 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Random commands under random policies: what Execute and Save return, what a load from a snapshot gives and
-// what a replay of all events gives is the same, and it is what a model says that knows neither events nor snapshots.
+// Random commands under random policies: what Execute and Save return, what a load from a snapshot
+// gives and what a replay of all events gives is the same, and it is what a model says that knows
+// neither events nor snapshots.
 func TestLoadFromASnapshotIsTheSameAsAReplay(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

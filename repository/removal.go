@@ -27,9 +27,9 @@ func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, r
 
 // Truncate removes the events of an aggregate with numbers below before. The latest snapshot must
 // include them, and this repository must be able to read it: its codec must decode it, with the
-// [Config.SnapshotSchema] of now, and without [Config.IgnoreSnapshots]. Otherwise nothing is removed
-// and the error is a [journal.ErrNotCovered]. With [Never], another program must have stored the
-// snapshot. The aggregate remains usable, and its numbers are not used again.
+// [Config.SnapshotSchema] of now, and without [Config.IgnoreSnapshots]. Otherwise nothing is
+// removed and the error is a [journal.ErrNotCovered]. With [Never], another program must have
+// stored the snapshot. The aggregate remains usable, and its numbers are not used again.
 //
 // All other programs that load the aggregate need the snapshot too. Deploy a new SnapshotSchema
 // everywhere, and let each aggregate store a snapshot with it, before truncating. See

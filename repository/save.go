@@ -17,12 +17,11 @@ import (
 // whether the events still hold. On any error it returns the aggregate that it was given. It never
 // changes that one, nor what its State refers to.
 //
-// Save takes an aggregate that this repository returned, and then it is one round trip and no read.
-// Save loads any other aggregate first, such as one made by hand with a version from an If-Match
-// header, and compares the versions. It does not use the State of such an aggregate. It also loads
-// before a commit that stores a snapshot, if S has maps, slices, pointers or interfaces, through
-// which the State may have been changed, and neither the load nor the commit before left it
-// encoded.
+// If the repository returned the aggregate, Save takes one round trip. Otherwise Save loads it
+// first and compares the versions. An aggregate made by hand with a version from an If-Match header
+// is an example. Save does not use the State of such an aggregate. It also loads before a commit
+// that stores a snapshot, if S has maps, slices, pointers or interfaces, through which the State
+// may have been changed, and neither the load nor the commit before left it encoded.
 //
 // A command that was saved before is a [*journal.DuplicateCommandError]; one without events is
 // recorded too. It costs two write units for each KB of each event, as much in each of the
@@ -60,9 +59,9 @@ func (r *Repository[S]) Save(
 	return r.proved(next), nil
 }
 
-// commit appends events and applies them to the aggregate, which is of no use any more if that
-// fails. Replayed says whether the state is known to be the one that events have led to; the
-// result, whether it is so now.
+// commit appends events and applies them to the aggregate. After an error the aggregate must not be
+// used. Replayed reports whether the state is known to be the one that events have led to. The
+// result reports whether that is known now.
 func (r *Repository[S]) commit(
 	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
 ) (bool, error) {

@@ -239,8 +239,8 @@ func bare[S any](a repository.Aggregate[S]) repository.Aggregate[S] {
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 func basket(value string) aggregate.ID  { return aggregate.ID{Type: "basket", Value: value} }
 
-// peerWrites does what a program of the event-store-adapter family does: it puts an event without the attributes
-// that are ours, moves the head, and puts its own form of the state there.
+// peerWrites does what a program of the event-store-adapter family does: it puts an event without
+// the attributes that are ours, moves the head, and puts its own form of the state there.
 func (s store) peerWrites(t *testing.T, id aggregate.ID, number uint64, event, state string) {
 	t.Helper()
 	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
@@ -326,7 +326,8 @@ func (s store) peerKeeps(t *testing.T, id aggregate.ID, number int, state string
 	require.NoError(t, err)
 }
 
-// putBack sets the version of a head back and removes the events after that, as one does who repairs a journal.
+// putBack sets the version of a head back and removes the events after that, as one does who
+// repairs a journal.
 func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
 	t.Helper()
 	key := func(n int) map[string]types.AttributeValue {
@@ -346,7 +347,8 @@ func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
 	}
 }
 
-// requireKind asserts that an error is a sentinel, or of a type: kind is an error, or a pointer to a variable of an error's type.
+// requireKind asserts that an error is a sentinel, or of a type: kind is an error, or a pointer to
+// a variable of an error's type.
 func requireKind(t *testing.T, err error, kind any, about ...any) {
 	t.Helper()
 	if sentinel, ok := kind.(error); ok {

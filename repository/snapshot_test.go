@@ -225,7 +225,8 @@ func TestAHeadWithoutASnapshotIsNoObstacle(t *testing.T) {
 	log.assertSilent(t)
 }
 
-// peerCodec writes states as a program does that shares the tables: with id, number and version inside.
+// peerCodec writes states as a program does that shares the tables: with id, number and version
+// inside.
 type peerCodec struct{}
 
 type peerState struct {

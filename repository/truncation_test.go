@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// truncates is another process: it writes two events with a snapshot each and removes those before the last.
+// truncates is another process: it writes two events with a snapshot each and removes those before
+// the last.
 func (s store) truncates(t *testing.T, id string) {
 	t.Helper()
 	repo := open(t, s.direct).accounts(t, repository.Config{Snapshots: repository.Every(1)})
@@ -146,5 +147,5 @@ func TestATruncationThatTheHeadToldOfIsNotReadAgain(t *testing.T) {
 	var truncated *journal.TruncatedError
 	require.ErrorAs(t, err, &truncated)
 	assert.EqualValues(t, 2, truncated.Before)
-	assert.Equal(t, 2, len(s.calls.Calls("GetItem")), "the head, and once more by the journal")
+	assert.Len(t, s.calls.Calls("GetItem"), 2, "the head, and once more by the journal")
 }
