@@ -89,18 +89,21 @@ func (f *injector) Storm(chance float64) (calm func()) {
 // paused is a key of a context: that of a pause of the injection.
 type paused struct{ by *Injection }
 
-// meet lets the fault happen to a call, if it does.
-func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any) {
+// meet lets the fault happen to a call, if it does. An error means that this cannot be decided.
+func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any) error {
 	if ctx.Value(paused{i}) != nil {
-		return
+		return nil
 	}
-	hits, ok := i.hits(operation, in, p.touches)
-	if !ok || i.isSpent() {
-		return
+	hits, err := i.hits(ctx, p, operation, in)
+	if i.isSpent() {
+		return nil
+	}
+	if err != nil || hits == nil {
+		return err
 	}
 	random := i.draws.random(operation, in, p.touches)
 	if i.chance < 1 && random().Float64() >= i.chance {
-		return
+		return nil
 	}
 	s := strike{by: i, operation: operation, input: in, hits: hits, random: random}
 	s.pause = func(ctx context.Context, do func(context.Context)) {
@@ -113,38 +116,60 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 		if !i.passes() {
 			i.fault.strike(p, s)
 		}
-		return
+		return nil
 	}
 	if i.fire(func() bool { return i.fault.strike(p, s) }) {
 		p.faults = append(p.faults, i.fault.name)
 	}
+	return nil
 }
 
-// hits tells what of a call the fault is about, and whether it is at all.
-func (i *Injection) hits(operation string, in any, touches []engine.Touch) (hits []int, ok bool) {
+// hits returns the indexes of the touches of a call that the fault concerns. The result is nil if
+// the conditions do not hold, and empty for a call without touches. An error means that a condition
+// needs a table that the proxy cannot describe.
+func (i *Injection) hits(ctx context.Context, p *plan, operation string, in any) (hits []int, err error) {
 	if i.fault.strike == nil || i.fault.on != nil && !slices.Contains(i.fault.on, operation) ||
 		i.operations != nil && !slices.Contains(i.operations, operation) {
-		return nil, false
+		return nil, nil
 	}
-	for n, touch := range touches {
-		if i.concerns(touch) {
+	hits = []int{}
+	for n, touch := range p.touches {
+		concerned, unknown := i.concerns(ctx, touch, p.undescribed)
+		if concerned {
 			hits = append(hits, n)
 		}
+		if err == nil {
+			err = unknown
+		}
 	}
-	if len(hits) == 0 && (len(touches) > 0 || i.table != "" || i.index != "" || i.key != nil) {
-		return nil, false
+	if err == nil && len(hits) == 0 && (len(p.touches) > 0 || i.table != "" || i.index != "" || i.key != nil) {
+		return nil, nil
 	}
-	return hits, i.match == nil || i.match(operation, in)
+	if i.match != nil && !i.match(operation, in) {
+		return nil, nil
+	}
+	return hits, err
 }
 
-func (i *Injection) concerns(touch engine.Touch) bool {
-	if i.table != "" && i.table != touch.Table || i.key != nil && !i.has(touch.Key) {
-		return false
+// concerns reports whether the conditions on tables, indexes and keys hold for a touch. Undescribed
+// holds why tables could not be described, by their names.
+func (i *Injection) concerns(ctx context.Context, touch engine.Touch, undescribed map[string]error) (bool, error) {
+	if i.table != "" && i.table != touch.Table {
+		return false, nil
 	}
-	if i.index == "" || i.index == touch.Index {
-		return true
+	if i.index != "" && i.index != touch.Index {
+		if !i.fault.pushesBack || !touch.Writes {
+			return false, nil
+		}
+		if has, err := i.of.to.hasIndex(ctx, touch.Table, i.index); err != nil || !has {
+			return false, err
+		}
 	}
-	return i.fault.pushesBack && touch.Writes && i.of.to.hasIndex(touch.Table, i.index)
+	usesKey := i.key != nil || i.chance < 1
+	if err := undescribed[touch.Table]; err != nil && usesKey && touch.Writes && touch.Key == nil {
+		return false, err
+	}
+	return i.key == nil || i.has(touch.Key), nil
 }
 
 func (i *Injection) has(key value.Item) bool {
@@ -204,7 +229,7 @@ func (f *injector) indexDelay(table, index string, key func() value.Item) time.D
 			continue
 		}
 		touch := engine.Touch{Table: table, Index: index, Key: key()}
-		if !i.concerns(touch) {
+		if concerned, err := i.concerns(context.Background(), touch, nil); err != nil || !concerned {
 			continue
 		}
 		random := i.draws.random("", nil, []engine.Touch{touch})

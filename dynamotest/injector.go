@@ -29,9 +29,10 @@ type injector struct {
 
 // destination is where requests go.
 type destination interface {
-	// touches lists what a request is about, as [engine.Touches] does.
-	touches(in any) []engine.Touch
-	hasIndex(table, index string) bool
+	// touches lists what a request is about, as [engine.Touches] does. Undescribed holds why tables
+	// could not be described, by their names. A table that does not exist is not among them.
+	touches(ctx context.Context, in any) (touches []engine.Touch, undescribed map[string]error)
+	hasIndex(ctx context.Context, table, index string) (bool, error)
 	// perform has a request take effect as the plan changes it, and fills in what the call consumed and its error. An error
 	// means that there is no answer.
 	perform(ctx context.Context, r request, p *plan, c *Call) (answer, error)
@@ -77,12 +78,15 @@ func (f *injector) closeWith(t TB) {
 	})
 }
 
-// serve answers a request with the faults that happen to it. An error means that the connection broke and there is no
-// answer.
+// serve answers a request with the faults that happen to it. An error means that the connection
+// broke, or that the faults cannot be decided, and there is no answer.
 func (f *injector) serve(ctx context.Context, r request) (answer, error) {
 	call := Call{Operation: r.name, RequestBytes: len(r.body)}
-	p := f.plan(ctx, r.name, r.in)
-	reply, err := f.attempt(ctx, r, p, &call)
+	p, err := f.plan(ctx, r.name, r.in)
+	var reply answer
+	if err == nil {
+		reply, err = f.attempt(ctx, r, p, &call)
+	}
 	if err != nil {
 		call.Err = err
 	}
@@ -99,9 +103,9 @@ func (f *injector) attempt(ctx context.Context, r request, p *plan, call *Call) 
 	if err := p.onTheWay(ctx); err != nil {
 		return answer{}, err
 	}
-	if p.refusal != nil {
-		call.Err = p.refusal
-		return refused(p.refusal), nil
+	if refusal := p.refusal; refusal != nil {
+		call.Err = refusal
+		return refused(refusal), nil
 	}
 	reply, err := f.to.perform(ctx, r, p, call)
 	if err == nil {

@@ -2,6 +2,7 @@ package dynamotest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 type plan struct {
 	faults  []string // those that happened
 	touches []engine.Touch
+	// undescribed holds why tables could not be described, by their names. Items that are put in
+	// such a table have no key in touches.
+	undescribed map[string]error
 
 	delay     time.Duration
 	cut       bool
@@ -34,18 +38,20 @@ type plan struct {
 	order     []int
 }
 
-// plan finds the faults that happen to a call.
-func (f *injector) plan(ctx context.Context, operation string, in any) *plan {
+// plan finds the faults that happen to a call. An error means that this cannot be decided.
+func (f *injector) plan(ctx context.Context, operation string, in any) (*plan, error) {
 	p := &plan{}
 	injections := *f.injections.Load()
 	if len(injections) == 0 && len(*f.observers.Load()) == 0 {
-		return p
+		return p, nil
 	}
-	p.touches = f.to.touches(in)
+	p.touches, p.undescribed = f.to.touches(ctx, in)
 	for _, i := range injections {
-		i.meet(ctx, p, operation, in)
+		if err := i.meet(ctx, p, operation, in); err != nil {
+			return p, fmt.Errorf("dynamotest: cannot decide whether %s happens to a %s: %w", i.fault.name, operation, err)
+		}
 	}
-	return p
+	return p, nil
 }
 
 // answered tells whether the call has come to an end without an effect.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
@@ -62,7 +63,7 @@ func (p *Proxy) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 // proxyClient sends requests through a proxy.
 type proxyClient struct{ *Proxy }
 
-// Do serves a request, or passes it on where there is nothing to do or to see.
+// Do serves a request, or passes it on if no fault or observer is in place.
 func (p proxyClient) Do(sent *http.Request) (*http.Response, error) {
 	if p.closed.Load() {
 		return nil, ErrClosed
@@ -71,14 +72,13 @@ func (p proxyClient) Do(sent *http.Request) (*http.Response, error) {
 	if len(*p.injections.Load()) == 0 && len(*p.observers.Load()) == 0 {
 		return behind.Do(sent)
 	}
-	r, ok, err := readSent(sent)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
+	r := request{sent: sent}
+	var supported bool
+	r.name, _ = nameOf(sent.Header)
+	if r.op, supported = operations[r.name]; !supported {
 		return behind.Do(sent)
 	}
-	reply, err := p.serve(sent.Context(), r)
+	reply, err := p.answer(r)
 	if err == nil && p.closed.Load() {
 		err = ErrClosed
 	}
@@ -88,27 +88,49 @@ func (p proxyClient) Do(sent *http.Request) (*http.Response, error) {
 	return reply.response(sent), nil
 }
 
-// readSent reads a request, and leaves it as if it were not read. It reports whether it is one that faults can happen to.
-func readSent(sent *http.Request) (r request, ok bool, err error) {
-	name, _ := nameOf(sent.Header)
-	r = request{name: name, sent: sent}
-	r.op, ok = operations[name]
-	if !ok || sent.Body == nil {
-		return r, false, nil
+// answer reads a request and serves it. A request that it cannot read is refused, as it is by a
+// [DB]: no fault could happen to it.
+func (p *Proxy) answer(r request) (answer, error) {
+	var err error
+	if r.body, err = readAll(r.sent); err != nil {
+		return answer{}, err
 	}
-	if r.body, err = readAll(sent); err != nil {
-		return r, false, err
-	}
-	sent.Body = io.NopCloser(bytes.NewReader(r.body))
 	r.in = r.op.input()
-	return r, wire.Decode(r.body, r.in) == nil, nil
+	if err := wire.Decode(r.body, r.in); err != nil {
+		return p.refuseUnread(r, err), nil
+	}
+	return p.serve(r.sent.Context(), r)
 }
 
-func (p *Proxy) touches(in any) []engine.Touch {
-	return engine.Touches(in, func(table string, item value.Item) value.Item { return p.schemas.of(table).keyOf(item) })
+func (p *Proxy) refuseUnread(r request, err error) answer {
+	err = apierror.Validation("dynamotest: the proxy cannot read a %s, so no fault could happen to it: %v", r.name, err)
+	reply := refused(err)
+	p.observe(Call{Operation: r.name, RequestBytes: len(r.body), ReplyBytes: len(reply.body), Err: err})
+	return reply
 }
 
-func (p *Proxy) hasIndex(table, index string) bool { return p.schemas.of(table).indexes[index] }
+func (p *Proxy) touches(ctx context.Context, in any) (touches []engine.Touch, undescribed map[string]error) {
+	if len(*p.injections.Load()) == 0 {
+		return engine.Touches(in, func(string, value.Item) value.Item { return nil }), nil // recordings need no keys
+	}
+	undescribed = map[string]error{}
+	touches = engine.Touches(in, func(table string, item value.Item) value.Item {
+		if undescribed[table] != nil {
+			return nil
+		}
+		described, err := p.schemas.of(ctx, table)
+		if err != nil {
+			undescribed[table] = err
+		}
+		return described.keyOf(item)
+	})
+	return touches, undescribed
+}
+
+func (p *Proxy) hasIndex(ctx context.Context, table, index string) (bool, error) {
+	described, err := p.schemas.of(ctx, table)
+	return described.indexes[index], err
+}
 
 // perform sends a request and returns what comes back, both as the plan changes them.
 func (p *Proxy) perform(ctx context.Context, r request, by *plan, call *Call) (answer, error) {

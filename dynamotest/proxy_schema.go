@@ -2,10 +2,13 @@ package dynamotest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
@@ -39,17 +42,21 @@ func (s schema) keyOf(item value.Item) value.Item {
 	return key
 }
 
-// of returns the schema of a table.
-func (s *schemas) of(table string) schema {
+// of returns the schema of a table, the zero schema if it does not exist.
+func (s *schemas) of(ctx context.Context, table string) (schema, error) {
 	s.mu.Lock()
 	known, ok := s.byTable[table]
 	s.mu.Unlock()
 	if ok {
-		return known
+		return known, nil
 	}
-	out, err := s.client.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: &table})
+	out, err := s.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &table})
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return schema{}, nil // the request itself meets the error, or a table that has been created since
+	}
 	if err != nil {
-		return schema{} // and the request itself meets the error, or meets a table that has been created since
+		return schema{}, fmt.Errorf("describe table %q to know its keys and indexes: %w", table, err)
 	}
 	described := schema{indexes: map[string]bool{}}
 	for _, element := range out.Table.KeySchema {
@@ -64,7 +71,7 @@ func (s *schemas) of(table string) schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.byTable[table] = described
-	return described
+	return described, nil
 }
 
 // learn forgets what a request may have changed.

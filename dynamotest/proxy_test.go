@@ -240,6 +240,140 @@ func TestAProxyKnowsATableThatIsCreatedAgain(t *testing.T) {
 	require.ErrorIs(t, done(t.Context(), client.PutItem, putting("a", 1, object{"other": s("a")})), io.ErrUnexpectedEOF)
 }
 
+// undescribed is a signer of a client that may not describe tables.
+type undescribed struct{ dynamodb.HTTPSignerV4 }
+
+func (s undescribed) SignHTTP(
+	ctx context.Context, keys aws.Credentials, request *http.Request, hash, service, region string, at time.Time,
+	options ...func(*v4.SignerOptions),
+) error {
+	if strings.HasSuffix(request.Header.Get("X-Amz-Target"), ".DescribeTable") {
+		return errDescribe
+	}
+	return s.HTTPSignerV4.SignHTTP(ctx, keys, request, hash, service, region, at, options...)
+}
+
+var errDescribe = errors.New("describing is denied")
+
+func (t *table) undescribed() *dynamodb.Client {
+	return t.db.Client(func(o *dynamodb.Options) { o.HTTPSignerV4 = undescribed{o.HTTPSignerV4} })
+}
+
+func TestAProxyFailsACallWhoseFaultItCannotDecide(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		call func(*dynamodb.Client) error
+		when dynamotest.When
+	}{
+		"the key of a put": {func(c *dynamodb.Client) error {
+			return done(t.Context(), c.PutItem, putting("a", 1, nil))
+		}, dynamotest.Key(keyOf("a", 1))},
+		"the chance of a put": {func(c *dynamodb.Client) error {
+			return done(t.Context(), c.PutItem, putting("a", 1, nil))
+		}, dynamotest.Chance(0.01)},
+		"the key of a put in a batch": {func(c *dynamodb.Client) error {
+			return done(t.Context(), c.BatchWriteItem, batch("a", "b"))
+		}, dynamotest.Key(keyOf("a", 1))},
+		"the index of a deletion": {func(c *dynamodb.Client) error {
+			return done(t.Context(), c.DeleteItem, deleting("a", 1))
+		}, dynamotest.Index("global")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			proxy := dynamotest.NewProxy(t, tab.undescribed())
+			recording := proxy.Record()
+			throttle := proxy.Inject(dynamotest.Throttle(), test.when)
+
+			err := test.call(proxy.Client(oneAttempt))
+
+			require.ErrorIs(t, err, errDescribe)
+			require.ErrorContains(t, err, "dynamotest: cannot decide whether Throttle happens to a ")
+			require.ErrorContains(t, err, `describe table "tab"`)
+			require.Len(t, recording.Calls(), 1)
+			require.ErrorIs(t, recording.Calls()[0].Err, errDescribe)
+			assert.Empty(t, tab.get("a", 1), "nothing is written")
+			throttle.Remove()
+			assert.NoError(t, test.call(proxy.Client(oneAttempt)))
+		})
+	}
+}
+
+func TestAProxyAsksForNoKeysThatNoFaultNeeds(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	proxy := dynamotest.NewProxy(t, tab.undescribed())
+	client := proxy.Client(oneAttempt)
+	cut := proxy.Inject(dynamotest.CutConnection(), dynamotest.On("PutItem"), dynamotest.Times(1))
+	proxy.Inject(dynamotest.Throttle(), dynamotest.Key(keyOf("a", 1)), dynamotest.Table("other"))
+	proxy.Inject(dynamotest.Throttle(), dynamotest.Key(keyOf("b", 1)), dynamotest.On("DeleteItem"))
+
+	require.ErrorIs(t, done(t.Context(), client.PutItem, putting("a", 1, nil)), io.ErrUnexpectedEOF)
+	require.NoError(t, done(t.Context(), client.PutItem, putting("a", 1, nil)))
+	require.NoError(t, done(t.Context(), client.DeleteItem, deleting("a", 1)))
+	require.Error(t, done(t.Context(), client.DeleteItem, deleting("b", 1)))
+
+	assert.Equal(t, 1, cut.Fired())
+}
+
+func TestATableThatDoesNotExistIsNoFailureOfAProxy(t *testing.T) {
+	t.Parallel()
+	proxy := dynamotest.NewProxy(t, dynamotest.New(t).Client())
+	proxy.Inject(dynamotest.Throttle(), dynamotest.Key(keyOf("a", 1)))
+	proxy.Inject(dynamotest.Throttle(), dynamotest.Index("global"))
+
+	var missing *types.ResourceNotFoundException
+	require.ErrorAs(t, done(t.Context(), proxy.Client(oneAttempt).PutItem, putting("a", 1, nil)), &missing)
+	require.ErrorAs(t, done(t.Context(), proxy.Client(oneAttempt).DeleteItem, deleting("b", 1)), &missing)
+}
+
+func TestAProxyDescribesATableInTheContextOfTheRequest(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	behind := dynamotest.NewProxy(t, tab.client)
+	ctx, cancel := context.WithCancel(t.Context())
+	behind.Inject(dynamotest.Pause(func(describing context.Context) {
+		cancel()
+		<-describing.Done()
+	}), dynamotest.On("DescribeTable"))
+	proxy := dynamotest.NewProxy(t, behind.Client())
+	proxy.Inject(dynamotest.Throttle(), dynamotest.Key(keyOf("a", 1)))
+
+	require.ErrorIs(t, done(ctx, proxy.Client().PutItem, putting("a", 1, nil)), context.Canceled)
+
+	assert.Empty(t, tab.get("a", 1))
+}
+
+func TestAProxyRefusesARequestThatItCannotRead(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	proxy := dynamotest.NewProxy(t, tab.client)
+	cut := proxy.Inject(dynamotest.CutConnection())
+	recording := proxy.Record()
+	client := proxy.Client(oneAttempt, func(o *dynamodb.Options) { o.HTTPClient = later{o.HTTPClient} })
+	err := done(t.Context(), client.PutItem, putting("a", 1, nil))
+
+	require.ErrorContains(t, err, "dynamotest: the proxy cannot read a PutItem")
+	require.ErrorContains(t, err, "LaterParameter")
+	assert.Zero(t, cut.Fired())
+	assert.Empty(t, tab.get("a", 1))
+	require.Len(t, recording.Calls(), 1)
+	assert.ErrorContains(t, recording.Calls()[0].Err, "LaterParameter")
+}
+
+// later sends a parameter that a later version of the SDK may have.
+type later struct{ dynamodb.HTTPClient }
+
+func (l later) Do(request *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	body = append([]byte(`{"LaterParameter":1,`), body[1:]...)
+	request.Body, request.ContentLength = io.NopCloser(strings.NewReader(string(body))), int64(len(body))
+	return l.HTTPClient.Do(request)
+}
+
 func TestARequestThatAFaultChangesIsSignedAgain(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)

@@ -56,9 +56,13 @@ func (db *DB) perform(ctx context.Context, r request, p *plan, call *Call) (answ
 	return answer{status: http.StatusOK, body: wire.AppendTo(make([]byte, 0, initialReplySize), out)}, nil
 }
 
-func (db *DB) touches(in any) []engine.Touch { return db.engine.Touches(in) }
+func (db *DB) touches(_ context.Context, in any) ([]engine.Touch, map[string]error) {
+	return db.engine.Touches(in), nil
+}
 
-func (db *DB) hasIndex(table, index string) bool { return db.engine.HasIndex(table, index) }
+func (db *DB) hasIndex(_ context.Context, table, index string) (bool, error) {
+	return db.engine.HasIndex(table, index), nil
+}
 
 const initialReplySize = 512
 
