@@ -24,7 +24,7 @@ func ExampleJournal_Delete() {
 		return
 	}
 	id := aggregate.ID{Type: "account", Value: "42"}
-	if err := written(ctx, j, id, 0, "account.opened.v1", "account.closed.v1"); err != nil {
+	if err := publish(j, "42", "account.opened.v1", "account.closed.v1"); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -33,7 +33,7 @@ func ExampleJournal_Delete() {
 
 	head, err := j.Head(ctx, id)
 	fmt.Println(head.Version, head.TruncatedBefore, head.DeletedAt.IsZero(), err)
-	err = written(ctx, j, id, 2, "account.opened.v1")
+	err = publish(j, "42", "account.opened.v1")
 	fmt.Println(errors.As(err, new(*journal.DeletedError)))
 
 	// Output:

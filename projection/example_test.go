@@ -13,9 +13,9 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -107,7 +107,7 @@ func ExampleConfig_definitions() {
 	)
 	b := open()
 	defer b.close()
-	b.append("anna", eventlog.Event{Type: "account.paid.v0", Payload: []byte(`{"Cents": 500}`)})
+	b.publish("anna", "account.paid.v0", `{"Cents": 500}`)
 	p, err := projection.New(b.client, projection.Config{Definitions: []aggregate.AnyDefinition{accounts}},
 		projection.On(func(_ context.Context, e Paid, r *journal.Record) ([]projection.Write, error) {
 			return []projection.Write{projection.Update(balance(r.Aggregate, e.Amount))}, nil
@@ -161,14 +161,19 @@ func (b *bank) pay(id string, amounts ...int) {
 	b.last[id] = a.Version
 }
 
-// append writes an event as an older program has done.
-func (b *bank) append(id string, event eventlog.Event) {
-	_, err := eventlog.Of(b.j).Append(context.Background(), eventlog.Commit{Aggregate: account(id), Events: []eventlog.Event{event}})
+// publish writes the first event of an account, such as one of an older program.
+func (b *bank) publish(id, eventType, payload string) {
+	p, err := publisher.NewPublisher(publisher.Config{Journal: b.j}, nil)
 	check(err)
+	msg := message.NewMessage(watermill.NewUUID(), []byte(payload))
+	msg.Metadata.Set(publisher.AggregateIDKey, id)
+	msg.Metadata.Set(publisher.NameKey, eventType)
+	check(p.Publish("account", msg))
+	check(p.Close())
 	b.last[id] = 1
 }
 
-// follow has a group project, until it has applied all that was written.
+// follow runs a projection with a group until the group has applied all events.
 func (b *bank) follow(group string, p *projection.Projection) {
 	ctx := context.Background()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)

@@ -2,7 +2,6 @@ package subscriber_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -12,8 +11,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
 
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -251,17 +250,23 @@ func openBy(client journal.Client, clock func() time.Time) *journal.Journal {
 	return j
 }
 
-// happened appends events to an account.
+// happened publishes events of an account.
 func happened(j *journal.Journal, id string, types ...string) {
-	version, err := j.Version(context.Background(), account(id))
-	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, watermill.NopLogger{})
+	if err != nil {
 		log.Fatal(err)
 	}
-	commit := eventlog.Commit{Aggregate: account(id), Expected: version}
+	var messages []*message.Message
 	for _, eventType := range types {
-		commit.Events = append(commit.Events, eventlog.Event{Type: eventType, Payload: []byte("{}")})
+		msg := message.NewMessage(watermill.NewUUID(), []byte("{}"))
+		msg.Metadata.Set(publisher.AggregateIDKey, id)
+		msg.Metadata.Set(publisher.NameKey, eventType)
+		messages = append(messages, msg)
 	}
-	if _, err := eventlog.Of(j).Append(context.Background(), commit); err != nil {
+	if err := p.Publish("account", messages...); err != nil {
+		log.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
 		log.Fatal(err)
 	}
 }

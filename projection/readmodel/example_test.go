@@ -7,16 +7,18 @@ import (
 	"log"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/projection/readmodel"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -42,18 +44,18 @@ func Example() {
 	first, err := before.Serving(ctx)
 	check(err)
 	check(before.CatchUp(ctx, first, nil))
-	s.query(ctx, before, s.place(ctx, "a", 1999))
+	s.query(ctx, before, s.place("a", 1999))
 
 	now := s.deploy(ctx, "1", "2")
 	next, err := now.Begin(ctx) // of form "2", which the release before leaves alone
 	check(err)
 	check(now.CatchUp(ctx, next, nil))
-	s.query(ctx, now, s.place(ctx, "b", 500))
+	s.query(ctx, now, s.place("b", 500))
 	check(now.Switch(ctx, next))
-	s.query(ctx, now, s.place(ctx, "c", 250))
+	s.query(ctx, now, s.place("c", 250))
 	_, err = now.Rollback(ctx, next)
 	check(err)
-	s.query(ctx, now, s.place(ctx, "d", 10))
+	s.query(ctx, now, s.place("d", 10))
 	check(now.Drop(ctx, next, groups.Removal{}))
 	// Output:
 	// orders.1 has order a: 1999 cents
@@ -116,13 +118,17 @@ func (s shop) project(ctx context.Context, g readmodel.Generation) error {
 	return sub.Close()
 }
 
-func (s shop) place(ctx context.Context, id string, cents int) aggregate.ID {
+func (s shop) place(id string, cents int) aggregate.ID {
 	payload, err := json.Marshal(OrderPlaced{cents})
 	check(err)
-	order := aggregate.ID{Type: "order", Value: id}
-	_, err = eventlog.Of(s.journal).Append(ctx, eventlog.Commit{Aggregate: order, Events: []eventlog.Event{{Type: "order.placed", Payload: payload}}})
+	p, err := publisher.NewPublisher(publisher.Config{Journal: s.journal}, nil)
 	check(err)
-	return order
+	msg := message.NewMessage(watermill.NewUUID(), payload)
+	msg.Metadata.Set(publisher.AggregateIDKey, id)
+	msg.Metadata.Set(publisher.NameKey, "order.placed")
+	check(p.Publish("order", msg))
+	check(p.Close())
+	return aggregate.ID{Type: "order", Value: id}
 }
 
 // query reads an order that was placed just now, from what serves.

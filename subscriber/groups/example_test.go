@@ -7,23 +7,26 @@ import (
 	"log"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// audit makes a journal of two accounts with three events each, and a group that has handled all of them, but for
-// those that it is to refuse, which it parks.
+// audit creates a journal of two accounts with three events each, and a group that has handled all
+// of them. If refuse names an event, the group parks its account there.
 func audit(ctx context.Context, refuse string) *journal.Journal {
 	client := dynamotest.Open().Client() // any *dynamodb.Client
 	must(journal.Create(ctx, client, journal.Config{Shards: 4}))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	must(err)
-	deposit(ctx, j, "alice", 0, 3)
-	deposit(ctx, j, "bob", 0, 3)
+	deposit(j, "alice", 3)
+	deposit(j, "bob", 3)
 
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "audit", Failures: subscriber.Park(1)}, nil)
 	must(err)
@@ -47,13 +50,19 @@ func audit(ctx context.Context, refuse string) *journal.Journal {
 	return j
 }
 
-func deposit(ctx context.Context, j *journal.Journal, account string, after uint64, n int) {
-	commit := eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: account}, Expected: after}
-	for range n {
-		commit.Events = append(commit.Events, eventlog.Event{Type: "account.deposited.v1", Payload: []byte(`{"amount":5}`)})
-	}
-	_, err := eventlog.Of(j).Append(ctx, commit)
+// deposit publishes n events of an account.
+func deposit(j *journal.Journal, account string, n int) {
+	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
 	must(err)
+	var messages []*message.Message
+	for range n {
+		msg := message.NewMessage(watermill.NewUUID(), []byte(`{"amount":5}`))
+		msg.Metadata.Set(publisher.AggregateIDKey, account)
+		msg.Metadata.Set(publisher.NameKey, "account.deposited.v1")
+		messages = append(messages, msg)
+	}
+	must(p.Publish("account", messages...))
+	must(p.Close())
 }
 
 func must(err error) {
@@ -80,7 +89,7 @@ func ExampleGroups_Lag() {
 	ctx := context.Background()
 	j := audit(ctx, "")
 	g := groups.New(j)
-	deposit(ctx, j, "bob", 3, 2)
+	deposit(j, "bob", 2)
 
 	lag, err := g.Lag(ctx, "audit", "account", groups.LagOptions{
 		Behind: func(b groups.Behind) { fmt.Printf("%s waits with event %d of %d\n", b.Aggregate, b.Next, b.Head) },
@@ -96,7 +105,7 @@ func ExampleGroups_Estimate() {
 	ctx := context.Background()
 	j := audit(ctx, "")
 	g := groups.New(j)
-	deposit(ctx, j, "bob", 3, 2)
+	deposit(j, "bob", 2)
 
 	lag, err := g.Estimate(ctx, "audit", "account")
 	must(err)

@@ -9,24 +9,26 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection/sqlprojection"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Whoever has a way of their own to run transactions moves the position in it.
+// A program that runs its transactions with another library moves the position in them.
 func ExampleStore_AdvanceIn() {
 	ctx := context.Background()
 	j := must(openJournal(ctx))
-	must(eventlog.Of(j).Append(ctx, eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "alice"},
-		Events:    []eventlog.Event{{Type: "deposited", Payload: []byte(`{"Amount":100}`)}},
-	}))
+	p := must(publisher.NewPublisher(publisher.Config{Journal: j}, nil))
+	deposited := message.NewMessage(watermill.NewUUID(), []byte(`{"Amount":100}`))
+	deposited.Metadata.Set(publisher.AggregateIDKey, "alice")
+	deposited.Metadata.Set(publisher.NameKey, "deposited")
+	check(p.Publish("account", deposited))
+	check(p.Close())
 	dir := must(os.MkdirTemp("", "totals"))
 	defer os.RemoveAll(dir)
 	db := must(sql.Open("sqlite", "file:"+filepath.Join(dir, "totals.db")))

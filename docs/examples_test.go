@@ -1,0 +1,51 @@
+package docs
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNoExampleImportsAnInternalPackage(t *testing.T) {
+	t.Parallel()
+	fset := token.NewFileSet()
+	for _, root := range []string{"..", "../test/sqlsuite"} {
+		for _, name := range exampleFiles(t, root) {
+			if name == "../repository/example_test.go" {
+				continue // its events are written by package eventlog
+			}
+			file, err := parser.ParseFile(fset, name, nil, parser.ImportsOnly)
+			require.NoError(t, err)
+			for _, spec := range file.Imports {
+				if target, _ := strconv.Unquote(spec.Path.Value); strings.HasPrefix(target, module+"/internal/") {
+					t.Errorf("%s imports %s, so a reader cannot copy it", fset.Position(spec.Pos()), target)
+				}
+			}
+		}
+	}
+}
+
+// exampleFiles returns the example files of the packages that programs import.
+func exampleFiles(t *testing.T, root string) (files []string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != root && notPublic(entry) {
+			return filepath.SkipDir
+		}
+		if ok, _ := filepath.Match("example_*test.go", entry.Name()); ok {
+			files = append(files, name)
+		}
+		return nil
+	}))
+	require.NotEmpty(t, files)
+	return files
+}
