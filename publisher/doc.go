@@ -33,11 +33,11 @@
 //
 // # Group commit
 //
-// An aggregate is written by one commit at a time; anything else would only make DynamoDB refuse
-// all but one of them. Messages that are published to it meanwhile wait in its queue, and the next
-// commit takes them all, up to the limits of a transaction. The version of the
-// aggregate is remembered from one commit to the next, so steady publishing costs one round trip
-// for each commit, however many messages and goroutines share it.
+// An aggregate is written by one commit at a time, because concurrent commits would conflict.
+// Messages that are published to it meanwhile wait in its queue, and the next commit takes them
+// all, up to the limits of a transaction. The version of the aggregate is remembered from one
+// commit to the next, so steady publishing costs one round trip for each commit, however many
+// messages and goroutines share it.
 //
 // Other processes and repositories may write to the same aggregate. The version is the condition of
 // every commit; where it has moved, the commit is repeated at the new one, with growing random

@@ -12,7 +12,8 @@ import (
 
 // Errors of this package, for errors.Is. The typed errors below are for errors.As.
 var (
-	// ErrPublisherClosed: Close was called. What the error stands for was not written.
+	// ErrPublisherClosed reports that Close was called. The messages that it is
+	// reported for were not written.
 	ErrPublisherClosed = errors.New("publisher is closed: make a new one")
 	// ErrCloseTimeout: Close has cut off commits that took longer than [Config.CloseTimeout]. Their Publish
 	// calls have returned errors.

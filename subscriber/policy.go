@@ -52,11 +52,13 @@ func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempt
 // queue twice: a crash between the two has it come again, and fail again, with the next owner of the shard. Have those who read
 // the queue take the message's UUID, the event id, as its key.
 //
-// While a handler has not returned from a transaction that commits the position ([Position]), its event is not given up. Where the handler was told of a
-// failure and DynamoDB gets to the transaction all the same, what has become of it is looked up before the message is published.
-// A request that is still on its way at that moment, as one can be whose connection was lost or that [Config.AckDeadline] has ended,
-// may take effect until the position is stored: then the event is in the queue and in the read model, too. With [Skip] either the one or the other
-// happens, so use that where a read model must not have what was given up.
+// While a handler has not returned from a transaction that commits the position ([Position]), its
+// event is not given up. DynamoDB may execute a transaction although the handler received an error.
+// So the subscriber reads the position before it publishes the message. A request may still be on
+// its way at that moment, after its connection was lost or [Config.AckDeadline] has ended it. It can
+// take effect until the position is stored: then the event is in the queue and in the read model.
+// With [Skip] only one of the two happens. Use it if a read model must not hold an event that was
+// given up.
 func PoisonQueue(attempts int, publisher message.Publisher, topic string) FailurePolicy {
 	return FailurePolicy{kind: poisonQueue, attempts: attempts, publisher: publisher, topic: topic}
 }

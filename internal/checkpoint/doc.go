@@ -14,7 +14,7 @@
 //
 // Everything that members of a group have to agree on is one small row. A change ([Roster.Join], [Roster.Take] and so on)
 // is a pure function of the row, written under the condition that nobody has changed it since it was read. A member shows that
-// it lives by a beat, which changes nothing else, and which gives it the row as it is. Others judge by their own clock for how
+// it lives by a beat, which changes nothing else, and returns the row. Others judge by their own clock for how
 // long a beat has not risen: no two clocks are compared. So a member has its shards on a lease, which each beat renews.
 //
 // # Fencing
@@ -25,11 +25,11 @@
 // itself: all writers would contend for it.
 //
 // An operator that edits rows does so as an owner, for a moment, with an epoch of its own ([Store.Operate]): it makes no difference whether the
-// owner before it is alive. It never deletes a row that a former owner might write again, but writes it anew.
+// owner before it is alive. It never deletes a row that a former owner might write again, but writes it again.
 //
 // # Removal
 //
-// Deleted rows keep nobody from writing. So a reset leaves the earlier rows to members that have not noticed it yet, and
+// Deleting a row does not stop a late writer. So a reset leaves the earlier rows to members that have not noticed it yet, and
 // only rows that nobody reads any more are deleted. Of a group that was removed the registry keeps the n with which a group of
 // that name would begin.
 package checkpoint

@@ -6,8 +6,8 @@
 // position, always delivers one that was nacked again, and forgets neither after some time. Only
 // after a crash, events that were acked shortly before come again, since positions are stored a
 // little after the ack. A handler that must not see them commits the position with its effects, as
-// package projection does. A Deduplicator before such a handler does harm: it drops messages that
-// were nacked.
+// package projection does. A Deduplicator before such a handler loses messages: it drops those
+// that were nacked.
 //
 // This package is for handlers behind another transport:
 //
@@ -26,12 +26,11 @@
 //	deduplicator := &middleware.Deduplicator{Repository: keys, KeyFactory: dedup.UUID, Timeout: 10 * time.Second}
 //	router.AddMiddleware(deduplicator.Middleware, poison, middleware.Retry{MaxRetries: 5, ...}.Middleware)
 //
-// Know this about the Deduplicator (Watermill 1.5):
+// Limits of the Deduplicator (Watermill 1.5):
 //
 //   - It marks the key before the handler runs, and leaves the mark when the handler fails. The
 //     message is nacked, comes again, and is acked as a duplicate: it is lost. So put the
-//     Deduplicator outside of a middleware that retries and of one that takes messages that keep
-//     failing, as above. Then only a crash, or an end of the context, between the mark and the end
+//     Deduplicator outside of a middleware that retries and of a poison queue, as above. Then only a crash, or an end of the context, between the mark and the end
 //     of the handler loses a message.
 //   - Messages that a handler returns are published after all middlewares. If that fails, the
 //     message comes again and is acked as a duplicate, and the returned messages are lost. Such a

@@ -76,9 +76,10 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 // the items have seen later ones. So clear what the read model has of the aggregate and reset it to 0; or make good for the one event by hand
 // and call [Groups.ForgetSkipped].
 //
-// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrElsewhere], and those of Unpark but ErrNotParked; journal.ErrNotFound. After those that do
-// not say that nothing was changed it may have been done: look at [Groups.Behind] and [Groups.Applied] first, as a repeated call has the events
-// come once more.
+// Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrElsewhere], those of Unpark
+// except ErrNotParked, and journal.ErrNotFound. After an error that does not say that nothing was
+// changed, the reset may have been done. Check [Groups.Behind] and [Groups.Applied] before you repeat
+// the call: a second reset delivers the events once more.
 func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
 	what := fmt.Sprintf("reset to event %d", position)
 	var moved *edit

@@ -12,10 +12,15 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Applied gives the number of the last event of an aggregate that a group has applied, 0 for none: its position, strongly consistent. A projection stores it
-// with its writes, so they are there. An event that was skipped ([Groups.Skipped]) counts as applied. Other handlers have acked the event, at least; their positions are stored up to
-// subscriber.Config.CommitInterval later. It costs two read units; where the group has a start and no position yet also those of the baseline.
-// Of a group with positions in a store of its own it costs one unit and a look there ([WithPositions]).
+// Applied returns the number of the last event of an aggregate that a group has applied, 0 for none:
+// its position, strongly consistent. A projection stores the position with its writes, so they are
+// there. A skipped event ([Groups.Skipped]) counts as applied. An event that a projection has no
+// reaction to, and any event of another handler, counts only after the subscriber has stored
+// positions, up to subscriber.Config.CommitInterval (default: 1 second) after the ack.
+//
+// It costs two read units. If the group has a start and no position yet, it also costs those of the
+// baseline. If the group has positions in a store of its own, it costs one unit and a read there
+// ([WithPositions]).
 //
 // Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Applied(ctx context.Context, group string, id aggregate.ID) (uint64, error) {
@@ -45,18 +50,25 @@ func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID)
 	return g.baseline(ctx, id, roster.Start)
 }
 
-// WaitApplied waits until a group has applied an event of an aggregate, so that whoever has just written it reads their own write:
+// WaitApplied waits until a group has applied an event of an aggregate, so that a caller reads its
+// own write:
 //
 //	order, err := orders.Execute(ctx, id, Place(...))
 //	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 //	err = groups.WaitApplied(ctx, "order-history", order.ID, order.Version)
 //	// and then the query
 //
-// It looks at once, then after 10 ms, and less and less often up to each half second; a look costs what [Groups.Applied] does. An aggregate that is blocked, parked
-// or of a group without members is waited for as long as ctx lasts, and so is a group that is not there yet, as while it is deployed for the first time.
-// So give it a deadline.
+// It reads the position at once, then after 10 ms, and then less and less often, up to every half
+// second. Each read costs what [Groups.Applied] does. It waits until ctx ends if the aggregate is
+// blocked or parked, if the group has no members, or if the group does not exist yet. So pass a
+// context with a deadline.
 //
-// Errors: [ErrNotApplied] with the context's, and with [ErrNoGroup] where that is why; those of Applied. None of them says that the event will not be applied.
+// An event that the projection has no reaction to counts as applied only when the subscriber next
+// stores positions, within subscriber.Config.CommitInterval (default: 1 second). Lower it if callers
+// wait for such events.
+//
+// Errors: [ErrNotApplied] with the context's, and with [ErrNoGroup] if the group does not exist; those
+// of Applied. No error means that the event will never be applied.
 func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	between := backoff.NewExponentialBackOff(
@@ -86,6 +98,6 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 
 // notApplied says how far a group is instead.
 func notApplied(group string, id aggregate.ID, number, applied uint64) error {
-	return fmt.Errorf("%w: event %d of %s by group %q, which is at %d: tell the reader that it will take longer, or look whether "+
-		"the aggregate is blocked (Behind)", ErrNotApplied, number, id, group, applied)
+	return fmt.Errorf("%w: event %d of %s by group %q, which is at %d: retry later, or check whether the aggregate "+
+		"is blocked (Groups.Lag with LagOptions.Behind)", ErrNotApplied, number, id, group, applied)
 }

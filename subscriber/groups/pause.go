@@ -70,8 +70,8 @@ func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
 	}
 }
 
-// activeOf tells of the members of a group, if there are any. Operators are none: what they hold
-// they hold for a moment, or for as long as nobody else wants it.
+// activeOf returns an ActiveError if the group has members. Operators do not count: they hold a
+// shard for a moment, or as long as no member wants it.
 func activeOf(r checkpoint.Roster) *ActiveError {
 	var active ActiveError
 	for _, m := range groupOf(checkpoint.Key{}, r).Members {

@@ -40,8 +40,9 @@ func newGoTool(ctx context.Context, own proxy) (goTool, error) {
 	), nil
 }
 
-// withoutDirect has the go command ask proxies only: it looks for modules at each prefix of a package's path, and no
-// repository is to be asked for those that do not exist.
+// withoutDirect removes direct from GOPROXY, so that the go command asks proxies only. It looks for
+// modules at each prefix of a package's path, and should ask no repository for those that do not
+// exist.
 func withoutDirect(proxies string) string {
 	if shorter := strings.NewReplacer(",direct", "", "|direct", "").Replace(proxies); shorter != "" {
 		return shorter

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/modfile"
 )
 
-// maxFile is more than any file has that a user of the module needs.
+// maxFile is the size limit of a released file.
 const maxFile = 1 << 20
 
 // released is a module as it would be released.
@@ -135,7 +135,7 @@ func (m *released) require(modulePath, version string, sums []string) error {
 	lines := strings.Split(string(bytes.TrimSpace(m.files["go.sum"])), "\n")
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, modulePath+" ") })
 	lines = append(lines, sums...)
-	slices.Sort(lines) // tidy's order but for versions of one module, which it does not compare
+	slices.Sort(lines) // tidy's order except for versions of one module, which it does not compare
 	m.files["go.sum"] = []byte(strings.Join(lines, "\n") + "\n")
 	return nil
 }

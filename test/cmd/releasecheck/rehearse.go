@@ -47,7 +47,7 @@ func rehearse(ctx context.Context, repository string, out io.Writer) error {
 		} {
 			start := time.Now()
 			if err := step.run(ctx); err != nil {
-				return fmt.Errorf("it is not so that %s:\n%w", step.name, err)
+				return fmt.Errorf("check failed: %s:\n%w", step.name, err)
 			}
 			_, _ = fmt.Fprintf(out, "%5.1fs  %s\n", time.Since(start).Seconds(), step.name)
 		}
@@ -159,7 +159,8 @@ func (r *rehearsal) checkCommand(ctx context.Context) error {
 	return r.check(ctx, filepath.Join(r.repository, commandFolder), "-modfile="+filepath.Join(folder, "go.mod"))
 }
 
-// shop is a program of a stranger: the quickstart, and beside it a package for each Go snippet of README.
+// shop builds a new module that uses the library: the quickstart, and a package for each Go snippet
+// of README.
 func (r *rehearsal) shop(ctx context.Context) error {
 	quickstart, err := os.ReadFile(filepath.Join(r.repository, "examples/quickstart/main.go"))
 	if err != nil {
