@@ -17,7 +17,7 @@ import (
 )
 
 // ErrClosed is the error of a call after Close.
-var ErrClosed = errors.New("dynamotest: the database is closed: a call came after the end of its test")
+var ErrClosed = errors.New("dynamotest: the database or proxy is closed: its test has ended, or Close was called")
 
 // Client gives a client of the SDK for the database. Its requests are the bytes that DynamoDB would get, handed
 // over without a socket. Each call gives another client; all see the same tables.
@@ -47,7 +47,7 @@ const host = "dynamotest"
 
 const maxBackoff = 5 * time.Millisecond
 
-// signer signs requests with nothing but the name of who does.
+// signer adds the access key and no signature.
 type signer struct{}
 
 func (signer) SignHTTP(

@@ -38,8 +38,9 @@ func settingsOf(options []Option) settings {
 // same run every time.
 func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
-// ExpiryDelay is how long an item stays after its TTL. DynamoDB promises deletion "within a few days". The
-// default is 0: an item is gone as soon as [Clock] passes its TTL. A [Proxy] has no say in it.
+// ExpiryDelay is how long an item stays after its TTL. DynamoDB promises deletion "within a few
+// days". The default is 0: an item is gone as soon as [Clock] passes its TTL. A [Proxy] does not
+// support it.
 func ExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expiry = delay } }
 
 // TB is what [New] and [NewProxy] need of a *testing.T or *testing.B.

@@ -61,7 +61,7 @@
 // # Other databases
 //
 // [NewProxy] puts the same faults, conditions and recordings in front of any client: one for DynamoDB Local or AWS, or
-// one of several that share a DB, so that only one program of the test is harmed:
+// one of several that share a DB, so that only one program sees the faults:
 //
 //	proxy := dynamotest.NewProxy(t, client)
 //	shop := NewShop(proxy.Client())

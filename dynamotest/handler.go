@@ -35,7 +35,7 @@ func write(w http.ResponseWriter, reply answer) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(reply.status)
-	_, _ = w.Write(reply.body) // whoever has gone does not need it
+	_, _ = w.Write(reply.body) // the client may have disconnected
 }
 
 // answer is a reply on its way out.

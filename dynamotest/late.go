@@ -89,7 +89,7 @@ func (f *injector) delay(ctx context.Context, r request, p *plan) {
 	})
 }
 
-// land has the request take effect.
+// land sends the request to the database.
 func (r *lateRequest) land() {
 	defer r.cancel()
 	r.arrive(r.ctx)
@@ -127,10 +127,9 @@ func (l *lateRequests) close() {
 	l.arriving.Wait()
 }
 
-// Arrive has the requests that a [Late] or [LateBy] has delayed reach the database now, one after the other in the order
-// in which they were sent, and returns how many there were. They have taken effect when it returns, each as if it were
-// sent now; [DB.Observe] and [DB.Record] show them as calls that are late. The faults that happened to a request besides
-// happen when it arrives.
+// Arrive delivers the delayed requests now, oldest first, and returns their number. They have taken
+// effect when it returns, each as if it were sent now. [DB.Observe] and [DB.Record] show them as
+// calls that are late. Other faults of a request happen when it arrives.
 func (i *Injection) Arrive() (requests int) {
 	l := &i.of.late
 	due := l.take(func(r *lateRequest) bool { return r.injection == i })

@@ -26,8 +26,7 @@ import (
 // Inject refuses them. Each [Call] has the capacity units that the reply reports, if the client asked for them. Requests
 // that are not to DynamoDB's operations on items and tables pass.
 //
-// Close cuts the way, as the death of a program does: later calls do not get through, and those that are under way may
-// still have an effect, but nobody gets their replies.
+// Close simulates a crash: later calls fail, and replies to open calls are dropped.
 type Proxy struct {
 	injector
 	client  *dynamodb.Client

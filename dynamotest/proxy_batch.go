@@ -42,15 +42,15 @@ func takeWithheld(in any, marks []bool) *withheld {
 }
 
 // split parts items by the first of the marks, and returns the marks that are left.
-func split[T any](items []T, marks []bool) (clear, marked []T, rest []bool) {
+func split[T any](items []T, marks []bool) (unmarked, marked []T, rest []bool) {
 	for i, item := range items {
 		if marks[i] {
 			marked = append(marked, item)
 		} else {
-			clear = append(clear, item)
+			unmarked = append(unmarked, item)
 		}
 	}
-	return clear, marked, marks[len(items):]
+	return unmarked, marked, marks[len(items):]
 }
 
 func setOrDelete[V any](m map[string]V, key string, v V, set bool) {
