@@ -66,7 +66,7 @@ func main() {
 
 	// The group's positions are in a table beside the read model, and move in the transaction that changes it.
 	store := must(sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite}))
-	check(store.EnsureTable(ctx))
+	check(store.CreateTable(ctx))
 	balances := must(store.React(
 		sqlprojection.On(func(ctx context.Context, tx *sql.Tx, e Deposited, r *journal.Record) error {
 			_, err := tx.ExecContext(ctx, `INSERT INTO balances (account, balance) VALUES (?, ?)

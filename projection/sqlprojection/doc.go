@@ -9,7 +9,7 @@
 // is delivered.
 //
 //	store, err := sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.PostgreSQL})
-//	err = store.EnsureTable(ctx)
+//	err = store.CreateTable(ctx)
 //
 //	sub, err := subscriber.NewSubscriber(subscriber.Config{
 //		Journal: j, ConsumerGroup: "totals",

@@ -53,8 +53,8 @@ func New(db *sql.DB, config Config) (*Store, error) {
 // Schema is the statement that makes the table of positions where there is none, for those who make their tables by migrations.
 func (s *Store) Schema() string { return s.sql.create }
 
-// EnsureTable makes the table of positions unless it is there.
-func (s *Store) EnsureTable(ctx context.Context) error {
+// CreateTable creates the table of positions if it does not exist.
+func (s *Store) CreateTable(ctx context.Context) error {
 	_, err := s.db.ExecContext(ctx, s.sql.create)
 	if err == nil {
 		return nil

@@ -34,7 +34,7 @@ func ExampleStore_AdvanceIn() {
 	db := must(sql.Open("sqlite", "file:"+filepath.Join(dir, "totals.db")))
 	defer db.Close()
 	store := must(sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite}))
-	check(store.EnsureTable(ctx))
+	check(store.CreateTable(ctx))
 	inTransaction := func(ctx context.Context, run func(*sql.Tx) error) error { // that of an ORM, say
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {

@@ -126,7 +126,7 @@ func TestTheTableIsMadeOnceByAnyNumberOfProcesses(t *testing.T) {
 			makers.Add(1)
 			go func() {
 				defer makers.Done()
-				assert.NoError(t, store.EnsureTable(t.Context()))
+				assert.NoError(t, store.CreateTable(t.Context()))
 			}()
 		}
 		makers.Wait()

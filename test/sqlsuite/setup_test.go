@@ -61,7 +61,7 @@ func setup(t *testing.T, d database) *world {
 	_, err := w.db.ExecContext(t.Context(), "CREATE TABLE effects (line "+number+", id TEXT, number BIGINT, amount BIGINT)")
 	require.NoError(t, err)
 	w.store = w.newStore(w.db)
-	require.NoError(t, w.store.EnsureTable(t.Context()))
+	require.NoError(t, w.store.CreateTable(t.Context()))
 	return w
 }
 
