@@ -3,6 +3,9 @@
 // resolver of that one: [FNV1a] for Go, [JavaHash] for Java, Kotlin and Scala, [JSHash] for
 // JavaScript, [CRC32] for PHP and [SipHash13] for Rust. New tables need none: the default is
 // [FNV1a].
+//
+// Each resolver has two methods: Name returns the name that the descriptor of a journal stores, and
+// Shard returns the shard of an aggregate.
 package resolver
 
 import (
@@ -13,17 +16,17 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Resolver maps an aggregate to a shard by the remainder of a hash.
-type Resolver struct {
+// remainder maps an aggregate to a shard by the remainder of a hash.
+type remainder struct {
 	name string
 	hash func(aggregate.ID) uint64
 }
 
 // Name returns the name that the descriptor of a journal stores.
-func (r *Resolver) Name() string { return r.name }
+func (r *remainder) Name() string { return r.name }
 
 // Shard returns the shard of an aggregate, 0 to shards-1.
-func (r *Resolver) Shard(id aggregate.ID, shards int) int {
+func (r *remainder) Shard(id aggregate.ID, shards int) int {
 	return int(r.hash(id) % uint64(shards)) // of unsigned numbers, so it is never negative
 }
 
@@ -31,7 +34,7 @@ func (r *Resolver) Shard(id aggregate.ID, shards int) int {
 var (
 	// FNV1a hashes the id value with FNV-1a, 64 bits, as event-store-adapter-go does. It is the
 	// default.
-	FNV1a = &Resolver{"fnv1a-64", fnv1a}
+	FNV1a = &remainder{"fnv1a-64", fnv1a}
 
 	// JavaHash takes the absolute value of Java's String.hashCode of the id value, as
 	// event-store-adapter-java does, and those for Kotlin and Scala, which are built on it.
@@ -40,19 +43,19 @@ var (
 	// two, the one id in 2^32 that has this hash lies in a partition that ends in a negative
 	// number, which no program of this module can share; journal.Adopt reports it. With a power of
 	// two it lies in shard 0, there and here.
-	JavaHash = &Resolver{"java-hash", javaHash}
+	JavaHash = &remainder{"java-hash", javaHash}
 
 	// JSHash takes the hash that event-store-adapter-js has for the whole id, "{type}-{value}". The
 	// hash is that of Java, but unsigned.
-	JSHash = &Resolver{"js-hash", jsHash}
+	JSHash = &remainder{"js-hash", jsHash}
 
 	// CRC32 takes the CRC-32 (IEEE) of the id value, as event-store-adapter-php does on 64 bits.
-	CRC32 = &Resolver{"crc32", crc}
+	CRC32 = &remainder{"crc32", crc}
 
 	// SipHash13 takes what Rust's DefaultHasher has for the id value as a String: SipHash-1-3 with
 	// the key 0 over the bytes of the text and 0xff. event-store-adapter-rs does so. Rust's
 	// documentation leaves the algorithm open; it has been this one since Rust 1.13.
-	SipHash13 = &Resolver{"siphash-1-3", rustHash} //nolint:staticcheck // the spelling of its authors
+	SipHash13 = &remainder{"siphash-1-3", rustHash} //nolint:staticcheck // the spelling of its authors
 )
 
 func fnv1a(id aggregate.ID) uint64 {
