@@ -193,7 +193,7 @@ func TestAdoptRefusesTablesThatLackSomething(t *testing.T) {
 		want   any
 		text   string
 	}{
-		"no tables": {func(*testing.T, *dynamodb.Client, journal.Config) {}, "ser_nr", journal.ErrTableMissing, "journal.Create makes what is missing"},
+		"no tables": {func(*testing.T, *dynamodb.Client, journal.Config) {}, "ser_nr", journal.ErrTableMissing, "journal.Create creates it"},
 		"no tail index": {
 			func(t *testing.T, client *dynamodb.Client, config journal.Config) {
 				foreignTables(t, client, config, aidIndex)

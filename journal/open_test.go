@@ -48,7 +48,7 @@ func TestOpenNamesAMissingTable(t *testing.T) {
 
 	require.ErrorIs(t, err, journal.ErrTableMissing)
 	assert.ErrorContains(t, err, `"journal"`)
-	assert.ErrorContains(t, err, "journal.Create makes what is missing")
+	assert.ErrorContains(t, err, "journal.Create creates it")
 }
 
 func TestOpenRefusesAConfigThatCannotWork(t *testing.T) {

@@ -2,8 +2,6 @@ package process
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -70,13 +67,9 @@ func CreateTable(ctx context.Context, client journal.Client, name string) error 
 	})
 }
 
-// explain is dynamo.Explain for the table.
+// explain is [tables.Explain] for a table of this package.
 func explain(err error, table string) error {
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
-		return fmt.Errorf("%w: %q (process.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
-	}
-	return dynamo.Explain(err, table)
+	return tables.Explain(err, table, "process.CreateTable")
 }
 
 type item = map[string]types.AttributeValue

@@ -33,16 +33,22 @@ func (e *MismatchError) Error() string {
 		e.Table, e.Field, e.Stored, e.Given)
 }
 
-// Explain wraps err with the matching sentinel, such as [ErrTableMissing], and names the table. The
-// SDK's error stays in the chain.
-func Explain(err error, table string) error {
+// Explain wraps err with the matching sentinel, such as [ErrTableMissing], and names the table of a
+// journal. The SDK's error stays in the chain.
+func Explain(err error, table string) error { return ExplainFor(err, table, "journal.Create") }
+
+// ExplainFor is [Explain] for a table that a function named creator makes. No creator adds an index
+// to a table that exists: it reports the index and its keys.
+func ExplainFor(err error, table, creator string) error {
 	if err == nil {
 		return nil
 	}
 	var missing *types.ResourceNotFoundException
 	switch {
-	case errors.As(err, &missing), isIndexMissing(err):
-		return fmt.Errorf("%w: %q (journal.Create makes what is missing of a journal): %w", ErrTableMissing, table, err)
+	case errors.As(err, &missing):
+		return fmt.Errorf("%w: %q (%s creates it): %w", ErrTableMissing, table, creator, err)
+	case isIndexMissing(err):
+		return fmt.Errorf("%w: %q lacks an index (%s reports which one to add, and its keys): %w", ErrTableMissing, table, creator, err)
 	case IsAccess(err):
 		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
 	case IsThrottle(err):

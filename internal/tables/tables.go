@@ -36,6 +36,10 @@ func EnsureExpiry(ctx context.Context, client journal.Client, table, attribute s
 	return nil
 }
 
+// Explain wraps err with the matching sentinel, such as [journal.ErrTableMissing], for a table that
+// the function creator makes, such as "process.CreateTable". The SDK's error stays in the chain.
+func Explain(err error, table, creator string) error { return dynamo.ExplainFor(err, table, creator) }
+
 func explain(err error) error {
 	var mismatch *dynamo.MismatchError
 	if errors.As(err, &mismatch) {

@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -41,4 +42,23 @@ func TestEnsureExpiryRefusesAnotherAttribute(t *testing.T) {
 	require.NoError(t, tables.EnsureExpiry(t.Context(), client, "ensured", "expires"))
 	assert.ErrorAs(t, tables.EnsureExpiry(t.Context(), client, "ensured", "gone"), new(*journal.DescriptorMismatchError))
 	assert.ErrorIs(t, tables.EnsureExpiry(t.Context(), client, "missing", "expires"), journal.ErrTableMissing)
+}
+
+func TestExplainNamesTheFunctionThatMakesTheTable(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		text string
+	}{
+		"table": {&types.ResourceNotFoundException{}, `"waiting" (process.CreateTable creates it)`},
+		"index": {
+			&smithy.GenericAPIError{Code: "ValidationException", Message: "The table does not have the specified index: process-due"},
+			`"waiting" lacks an index (process.CreateTable reports which one to add, and its keys)`,
+		},
+	} {
+		err := tables.Explain(test.err, "waiting", "process.CreateTable")
+		require.ErrorIs(t, err, journal.ErrTableMissing, name)
+		require.ErrorIs(t, err, test.err, name)
+		assert.ErrorContains(t, err, test.text, name)
+	}
 }

@@ -2,7 +2,6 @@ package readmodel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -149,13 +147,9 @@ func (m *Model) explain(what string, err error) error {
 	return fmt.Errorf("%s read model %q: %w", what, m.config.Name, explain(err, m.config.Table))
 }
 
-// explain is dynamo.Explain for the table of read models.
+// explain is [tables.Explain] for a table of this package.
 func explain(err error, table string) error {
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
-		return fmt.Errorf("%w: %q (readmodel.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
-	}
-	return dynamo.Explain(err, table)
+	return tables.Explain(err, table, "readmodel.CreateTable")
 }
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

@@ -2,7 +2,6 @@ package dedup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -12,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -114,11 +112,7 @@ func itemKey(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{attrKey: &types.AttributeValueMemberS{Value: key}}
 }
 
-// explain is dynamo.Explain for this table.
+// explain is [tables.Explain] for a table of this package.
 func explain(err error, table string) error {
-	var missing *types.ResourceNotFoundException
-	if errors.As(err, &missing) {
-		return fmt.Errorf("%w: %q (dedup.CreateTable makes it): %w", journal.ErrTableMissing, table, err)
-	}
-	return dynamo.Explain(err, table)
+	return tables.Explain(err, table, "dedup.CreateTable")
 }
