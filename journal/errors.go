@@ -201,7 +201,4 @@ type DescriptorMismatchError struct {
 	Field, Stored, Given string
 }
 
-func (e *DescriptorMismatchError) Error() string {
-	return fmt.Sprintf("table %q was made with %s %s, the config says %s: correct the config, or use another table",
-		e.Table, e.Field, e.Stored, e.Given)
-}
+func (e *DescriptorMismatchError) Error() string { return (*dynamo.MismatchError)(e).Error() }
