@@ -38,7 +38,11 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 			return a, nil
 		}
 		if len(e.unknown) == before && e.isSettled(bounded) {
-			return e.orKnown(bounded, nil, err)
+			if a, known, failed := e.executed(bounded); failed == nil && known {
+				return a, nil
+			} else if failed == nil {
+				return Aggregate[S]{}, err
+			}
 		}
 		wait := pauses.NextBackOff()
 		if wait == backoff.Stop || pause(bounded, wait) != nil {
@@ -62,6 +66,19 @@ func (e *execution[S]) isSettled(ctx context.Context) bool {
 		return errors.As(err, new(*journal.DeletedError))
 	}
 	return !slices.ContainsFunc(e.unknown, func(u *journal.OutcomeUnknownError) bool { return version < u.First })
+}
+
+// executed returns the aggregate if it knows the command. An error leaves that open.
+func (e *execution[S]) executed(ctx context.Context) (a Aggregate[S], known bool, err error) {
+	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
+	if err != nil || !known {
+		return Aggregate[S]{}, known, err
+	}
+	if a, err = e.currentOrNew(ctx, e.id); e.isDeleted(err) {
+		return e.deleted(command), true, nil
+	}
+	a.Repeated = !e.isOwn(command.CommitID)
+	return a, true, err
 }
 
 // isOwn reports whether this call made a commit, so that its command is not repeated.

@@ -249,3 +249,37 @@ func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
 	require.Equal(t, error(given), err)
 	assert.Equal(t, 1, decisions)
 }
+
+func TestWhatAnUnknownCommandDidIsResolvedByAnyOfItsCommits(t *testing.T) {
+	t.Parallel()
+	s := setup(t).impatient(t)
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	// The head can be read, and all else hangs until its caller gives up.
+	hanging := s.proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }),
+		dynamotest.Table("journal"), dynamotest.After(1))
+
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+
+	hanging.Remove()
+	var unknown *journal.OutcomeUnknownError
+	require.ErrorAs(t, err, &unknown)
+	require.Len(t, s.records(t, account("42")), 1, "the first attempt was written")
+	executed, err := s.journal.Resolve(t.Context(), unknown)
+	require.NoError(t, err)
+	assert.True(t, executed)
+}
+
+func TestACommandThatWasWrittenIsNeverReportedAsThrottled(t *testing.T) {
+	t.Parallel()
+	s := setup(t).impatient(t)
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	// The head can be read, and neither events nor guards.
+	throttled := s.proxy.Inject(dynamotest.Throttle(), dynamotest.Table("journal"), dynamotest.After(1))
+
+	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+
+	throttled.Remove()
+	require.Len(t, s.records(t, account("42")), 1)
+	assert.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	assert.NotErrorIs(t, err, journal.ErrThrottled)
+}

@@ -304,7 +304,11 @@ func (w *writer) resolve() {
 		}
 		if done {
 			w.truth.see("resolved as written")
-			w.truth.settle(u.command, outcome{sure: u.count, first: u.err.First})
+			first := u.err.First
+			if u.err.CommandID != "" {
+				first = 0 // a repetition may have written the command at another place
+			}
+			w.truth.settle(u.command, outcome{sure: u.count, first: first})
 		}
 		return done
 	})
