@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
+
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/test/draw"
 )
