@@ -124,7 +124,7 @@ func TestARefusalOnWhatIsStoredIsFinal(t *testing.T) {
 
 	_, err = repo.Execute(t.Context(), "42", Withdraw(6))
 
-	require.Equal(t, ErrInsufficientFunds, err)
+	require.ErrorIs(t, err, ErrInsufficientFunds)
 	assert.Equal(t, map[string]int{"GetItem": 1}, s.calls.Counts(), "the version is read before it is believed")
 }
 

@@ -61,7 +61,7 @@ func TestARepeatedCommandIsNoErrorThoughItsDecisionWouldRefuseByNow(t *testing.T
 	assert.True(t, a.Repeated)
 	assert.Equal(t, 0, a.State.Balance)
 	_, err = repo.Execute(t.Context(), "42", Withdraw(5), repository.CommandID("w2"))
-	require.Equal(t, ErrInsufficientFunds, err, "another command is refused, with the decision's own error")
+	require.ErrorIs(t, err, ErrInsufficientFunds, "another command is refused, with the decision's own error")
 }
 
 func TestACommandThatIsRefusedWhileItIsExecutedElsewhereGivesTheStateOfNow(t *testing.T) {

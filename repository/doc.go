@@ -138,5 +138,6 @@
 // docs/errors.md lists them all, with what was written and what to do. Handle
 // [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]. With the last, the
 // commit may have been written: see "Commands that take effect once", or ask
-// [journal.Journal.Resolve]. The error of a decision is returned as it is.
+// [journal.Journal.Resolve]. A [*RefusedError] wraps the
+// error of a decision.
 package repository

@@ -11,6 +11,17 @@ import (
 // errors are those of the packages journal and aggregate.
 var ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
 
+// RefusedError reports that the decision of [Repository.Execute] returned an error. Err is that
+// error, and the text is its text. Nothing was written. All other errors of Execute come from the
+// call or the store, so a message handler can ack a command that was refused and nack the others.
+type RefusedError struct {
+	ID  aggregate.ID
+	Err error
+}
+
+func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Unwrap() error { return e.Err }
+
 // ConfigError reports a setting that cannot work.
 type ConfigError struct{ Field, Reason string }
 

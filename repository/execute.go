@@ -33,7 +33,7 @@ import (
 // command now. A decision without events is recorded too; one that refuses is not. Of an aggregate
 // that was deleted since, only id and Repeated are returned.
 //
-// Execute returns the error of a decision as it is. All others are those of Load and Save, except
+// A [*RefusedError] wraps the error of a decision. All others are those of Load and Save, except
 // [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. Execute
 // repeats a command with a CommandID by itself, at least once, until its outcome is known or the
 // RetryBudget of [journal.Config] has passed once more. If it still returns ErrOutcomeUnknown,
@@ -157,8 +157,11 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 		}
 	}
 	events, refusal := e.decide(own.State)
-	if refusal != nil || len(events) == 0 && e.options.commandID == "" {
-		return a, false, refusal, nil
+	if refusal != nil {
+		return a, false, &RefusedError{ID: a.ID, Err: refusal}, nil
+	}
+	if len(events) == 0 && e.options.commandID == "" {
+		return a, false, nil, nil
 	}
 	_, err = e.commit(ctx, &a, true, events, e.options)
 	var unknown *journal.OutcomeUnknownError

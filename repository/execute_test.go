@@ -26,7 +26,10 @@ func TestExecuteDecidesOnTheStateAndAppends(t *testing.T) {
 	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 2}, bare(a))
 
 	a, err = repo.Execute(t.Context(), "42", Withdraw(71))
-	assert.Equal(t, ErrInsufficientFunds, err, "the decision's own error, as it is")
+	var refused *repository.RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, repository.RefusedError{ID: account("42"), Err: ErrInsufficientFunds}, *refused)
+	require.EqualError(t, err, ErrInsufficientFunds.Error())
 	assert.Zero(t, a)
 }
 
@@ -162,6 +165,21 @@ func TestExecuteStopsWhenTheContextEndsBetweenAttempts(t *testing.T) {
 	assert.Equal(t, 2, attempts)
 }
 
+// A handler that acks refusals must not lose a command because the store was out of reach.
+func TestAnErrorOfTheStoreIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	for name, reads := range map[string]int{"it cannot be loaded": 0, "the command cannot be read": 1} {
+		fault := s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(reads))
+		_, err := repo.Execute(t.Context(), "42", Withdraw(1), repository.CommandID("c"))
+		fault.Remove()
+		require.Error(t, err, name)
+		require.NotErrorAs(t, err, new(*repository.RefusedError), name)
+		require.NotErrorIs(t, err, ErrInsufficientFunds, name)
+	}
+}
+
 func TestExecuteTakesAConflictFromADecisionForARefusal(t *testing.T) {
 	t.Parallel()
 	repo := setup(t).accounts(t, repository.Config{})
@@ -170,7 +188,9 @@ func TestExecuteTakesAConflictFromADecisionForARefusal(t *testing.T) {
 		attempts++
 		return nil, refusal
 	})
-	assert.Equal(t, refusal, err)
+	var refused *repository.RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, error(refusal), refused.Err)
 	assert.Equal(t, 1, attempts)
 }
 

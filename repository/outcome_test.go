@@ -171,7 +171,7 @@ func TestARefusalStandsOnceTheCommitCanNotBeWrittenAnyMore(t *testing.T) {
 		}
 		return Events{Withdrawn{5}}, nil
 	}, repository.CommandID("pay"))
-	require.Equal(t, ErrInsufficientFunds, err)
+	require.ErrorIs(t, err, ErrInsufficientFunds)
 	assert.Equal(t, 3, decisions)
 	assert.Len(t, s.records(t, account("42")), 2)
 }
@@ -246,7 +246,7 @@ func TestAnUnknownOutcomeOfTheDecisionsOwnIsItsError(t *testing.T) {
 		decisions++
 		return nil, given
 	}, repository.CommandID("pay"))
-	require.Equal(t, error(given), err)
+	require.ErrorIs(t, err, error(given))
 	assert.Equal(t, 1, decisions)
 }
 

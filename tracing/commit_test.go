@@ -64,7 +64,7 @@ func TestASpanSaysWhatHasBecomeOfACommit(t *testing.T) {
 		"refused": {
 			do: func(w *world) error {
 				_, err := w.accounts.Execute(t.Context(), "42", refuse(errRefused))
-				require.Equal(t, errRefused, err)
+				require.ErrorIs(t, err, errRefused)
 				return nil
 			},
 			outcome: "refused",
@@ -145,12 +145,14 @@ type manyErrors []string
 
 func (e manyErrors) Error() string { return e[0] }
 
-func TestTheErrorOfADecisionIsReturnedAsItIs(t *testing.T) {
+func TestTheErrorOfADecisionIsARefusal(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	_, err := w.accounts.Execute(t.Context(), "42", refuse(manyErrors{"no such account", "no amount"}))
 
-	assert.Equal(t, manyErrors{"no such account", "no amount"}, err)
+	var refused *repository.RefusedError
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, manyErrors{"no such account", "no amount"}, refused.Err)
 	assert.Equal(t, "refused", attributesOf(w.span("commit account"))["millrace.commit.outcome"])
 }
 

@@ -41,16 +41,13 @@ func (r *Repository[S]) Execute(
 		a, err = r.Repository.Execute(ctx, id, func(state S) (aggregate.Events[S], error) {
 			decisions++
 			var refused error
-			if events, refused = decide(state); refused != nil {
-				return events, &refusal{refused}
-			}
-			return events, nil
+			events, refused = decide(state)
+			return events, refused
 		}, given...)
 		span.SetAttributes(decisionsKey.Int(decisions))
-		// Execute returns a refusal as it is, and one inside another error only where something else has failed too.
-		if refused, ok := err.(*refusal); ok { //nolint:errorlint // not one that is wrapped
-			err = refused.err
-			span.RecordError(err)
+		// One inside another error is that of another call, such as one in a function given to Writes.
+		if refused, ok := err.(*repository.RefusedError); ok { //nolint:errorlint // see above
+			span.RecordError(refused.Err)
 			span.SetAttributes(outcomeKey.String("refused"))
 			return
 		}
@@ -58,12 +55,6 @@ func (r *Repository[S]) Execute(
 	})
 	return a, err
 }
-
-// refusal marks the error of a decision, whatever it is, from those of Execute.
-type refusal struct{ err error }
-
-func (r *refusal) Error() string { return r.err.Error() }
-func (r *refusal) Unwrap() error { return r.err }
 
 // Save is [repository.Repository.Save] in a span.
 func (r *Repository[S]) Save(
