@@ -7,7 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Each benchmark stands beside the same work with encoding/json alone and the Go type known beforehand.
+// Each benchmark stands beside the same work with encoding/json alone and the Go type known
+// beforehand.
 
 func BenchmarkEncode(b *testing.B) {
 	b.Run("definition", func(b *testing.B) {

@@ -61,8 +61,9 @@ func TestEventOfAnotherAggregateDoesNotCompile(t *testing.T) {
 	}
 }
 
-// typeErrors checks a snippet as a file of package aggregate and returns the errors of that file alone:
-// what the package imports is left empty, which costs errors in its own files but no loading.
+// typeErrors checks a snippet as a file of package aggregate and returns the errors of that file
+// alone: what the package imports is left empty, which costs errors in its own files but no
+// loading.
 func typeErrors(t *testing.T, snippet string) []error {
 	t.Helper()
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Definition says what an aggregate type is: its name, its events and the codec for them. Make one with
-// [Define]. A definition never changes, can be copied and is safe for concurrent use; the zero value is
-// not usable and Validate says so.
+// Definition says what an aggregate type is: its name, its events and the codec for them. Make one
+// with [Define]. A definition never changes, can be copied and is safe for concurrent use; the zero
+// value is not usable and Validate says so.
 type Definition[S any] struct {
 	registry  *registry
 	codec     Codec
@@ -31,13 +31,14 @@ type eventForm struct {
 	isPointer bool
 }
 
-// Define makes the definition of an aggregate type from its name and one example of each event type:
+// Define makes the definition of an aggregate type from its name and one example of each event
+// type:
 //
 //	var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 //
-// The examples matter for their Go type alone, value or pointer included: for &Deposited{} decisions
-// return and Decode gives *Deposited. Define never panics, so a package variable can hold its result;
-// [Definition.Validate] reports what is wrong.
+// The examples matter for their Go type alone, value or pointer included: for &Deposited{}
+// decisions return and Decode gives *Deposited. Define never panics, so a package variable can hold
+// its result; [Definition.Validate] reports what is wrong.
 func Define[S any](aggregateType string, events ...Event[S]) Definition[S] {
 	r := &registry{aggregateType: aggregateType, events: make(map[string]eventForm, len(events))}
 	r.checkType()
@@ -114,7 +115,8 @@ func addEvent[S any](r *registry, position int, example Event[S]) {
 	r.events[name] = eventForm{form: form, target: target, isPointer: isPointer}
 }
 
-// eventName calls code of the user at a time, package initialisation, when a panic would be hard to place.
+// eventName calls code of the user at a time, package initialisation, when a panic would be hard to
+// place.
 func eventName(event interface{ EventType() string }) (name string, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -129,11 +131,12 @@ func isNilPointer(event any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// Validate returns a [*DefinitionError] with everything that is wrong: an empty or unusable aggregate type
-// or event type name, no events, a nil event, two events of one name, a name that depends on the event's
-// fields, a state that starts as nil, a nil codec, and what the codec's [TypeChecker] objects to. With
-// [JSON] that is a state or event type with content that encoding/json drops or cannot hold, such as
-// unexported fields. What [Definition.WithUpcasters] lists is reported too. A repository validates the definition it is given.
+// Validate returns a [*DefinitionError] with everything that is wrong: an empty or unusable
+// aggregate type or event type name, no events, a nil event, two events of one name, a name that
+// depends on the event's fields, a state that starts as nil, a nil codec, and what the codec's
+// [TypeChecker] objects to. With [JSON] that is a state or event type with content that
+// encoding/json drops or cannot hold, such as unexported fields. What [Definition.WithUpcasters]
+// lists is reported too. A repository validates the definition it is given.
 func (d Definition[S]) Validate() error {
 	if d.registry == nil {
 		return &DefinitionError{Problems: []string{"it is the zero Definition: make one with aggregate.Define"}}
@@ -182,8 +185,8 @@ func (d Definition[S]) ID(value string) (ID, error) {
 	return NewID(d.Type(), value)
 }
 
-// WithCodec returns a definition that is the same but for its codec. Events that are stored already can
-// only be read by the codec that wrote them.
+// WithCodec returns a definition that is the same but for its codec. Events that are stored already
+// can only be read by the codec that wrote them.
 func (d Definition[S]) WithCodec(codec Codec) Definition[S] {
 	d.codec = codec
 	return d
@@ -197,10 +200,10 @@ func (d Definition[S]) Codec() Codec {
 	return d.codec
 }
 
-// Encode turns an event into its name and bytes. The error is an [*UnknownEventError] if the definition
-// lacks the event's name, and an [*UnencodableEventError] if the event is nil, if its Go type is not the
-// one defined (a pointer where the definition has the value counts as another), if an upcaster reads its name,
-// so that it would come back as something else, or if the codec fails.
+// Encode turns an event into its name and bytes. The error is an [*UnknownEventError] if the
+// definition lacks the event's name, and an [*UnencodableEventError] if the event is nil, if its Go
+// type is not the one defined (a pointer where the definition has the value counts as another), if
+// an upcaster reads its name, so that it would come back as something else, or if the codec fails.
 func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	if event == nil || isNilPointer(event) {
 		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), Err: errors.New("the event is nil")}
@@ -214,7 +217,8 @@ func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	if !ok {
 		return EncodedEvent{}, d.unknown(name)
 	}
-	// Accepting both forms would give a type switch one of them from a decision and the other from the store.
+	// Accepting both forms would give a type switch one of them from a decision and the other from
+	// the store.
 	if got := reflect.TypeOf(event); got != form.form {
 		return EncodedEvent{}, &UnencodableEventError{AggregateType: d.Type(), EventType: name, Err: fmt.Errorf(
 			"the event is a %s and the definition has %s: return what was given to aggregate.Define", got, form.form)}
@@ -226,12 +230,13 @@ func (d Definition[S]) Encode(event Event[S]) (EncodedEvent, error) {
 	return EncodedEvent{Type: name, Payload: payload}, nil
 }
 
-// Decode turns a stored event back into its Go type, as the value or pointer that was given to Define. It
-// knows the event types of the definition alone; [Definition.Replay] and [Definition.Upcast] run upcasters.
+// Decode turns a stored event back into its Go type, as the value or pointer that was given to
+// Define. It knows the event types of the definition alone; [Definition.Replay] and
+// [Definition.Upcast] run upcasters.
 //
-// The error is an [*UnknownEventError] if the definition lacks the name, an [*UpcastError] if it lacks it
-// because an upcaster reads it, and a [*MalformedEventError] with the codec's error if the payload is not such
-// an event. Payload is neither kept nor changed.
+// The error is an [*UnknownEventError] if the definition lacks the name, an [*UpcastError] if it
+// lacks it because an upcaster reads it, and a [*MalformedEventError] with the codec's error if the
+// payload is not such an event. Payload is neither kept nor changed.
 func (d Definition[S]) Decode(eventType string, payload []byte) (Event[S], error) {
 	form, ok := d.form(eventType)
 	if !ok && d.evolution.reads(eventType) {

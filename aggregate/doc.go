@@ -7,8 +7,8 @@
 //   - its state S, a plain Go type whose zero value is the aggregate before its first event,
 //   - its events, plain Go types with a stable name ([Event.EventType]) and an effect on the state
 //     ([Event.Apply]),
-//   - its decisions ([Decision]), functions from the state to new events, or to an error that refuses
-//     the command.
+//   - its decisions ([Decision]), functions from the state to new events, or to an error that
+//     refuses the command.
 //
 // A [Definition] ties state and events together under the name of the aggregate type. It encodes
 // and decodes events with a [Codec]:

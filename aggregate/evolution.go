@@ -11,20 +11,21 @@ import (
 
 var errCircle = errors.New("upcasters go in a circle")
 
-// evolution is the upcasters of a definition. It is not changed once a definition has it; nil has none.
+// evolution is the upcasters of a definition. It is not changed once a definition has it; nil has
+// none.
 type evolution struct {
 	names    []string // in the order in which they were given
 	byName   map[string]Upcaster
 	problems []string
 }
 
-// WithUpcasters returns a definition that has these upcasters too. Their order does not matter: an event
-// that one gives is given to the upcaster for its name, if there is one, and so on. See the package
-// documentation for when to change a stored event type in this way.
+// WithUpcasters returns a definition that has these upcasters too. Their order does not matter: an
+// event that one gives is given to the upcaster for its name, if there is one, and so on. See the
+// package documentation for when to change a stored event type in this way.
 //
 // [Definition.Validate] reports what is wrong: two upcasters for one name, one for a name that the
-// definition still has, one that gives a name of which neither the definition nor an upcaster knows, a
-// circle, and a missing function.
+// definition still has, one that gives a name of which neither the definition nor an upcaster
+// knows, a circle, and a missing function.
 func (d Definition[S]) WithUpcasters(upcasters ...Upcaster) Definition[S] {
 	e := &evolution{byName: make(map[string]Upcaster, len(upcasters))}
 	if before := d.evolution; before != nil {
@@ -59,7 +60,7 @@ func (e *evolution) add(position int, u Upcaster) {
 	e.byName[u.from] = u
 }
 
-// reads tells whether stored events of a name are turned into others.
+// reads reports whether stored events of a name are turned into others.
 func (e *evolution) reads(name string) bool {
 	if e == nil {
 		return false
@@ -150,8 +151,9 @@ func path(names []string) string {
 	return strings.Join(quoted, " -> ")
 }
 
-// Upcast gives the events that a stored event stands for today: what the upcasters make of it, or the event
-// itself if none reads its type, whether or not the definition has it. They may share the payload's memory.
+// Upcast returns the events that a stored event stands for today: what the upcasters make of it, or
+// the event itself if none reads its type, whether or not the definition has it. They may share the
+// payload's memory.
 //
 // It depends on no state, so readers that have none, such as projections, can use it as a function:
 // Accounts.Upcast. The error is an [*UpcastError].
@@ -215,10 +217,10 @@ func (run *upcasting) fail(at string, err error) error {
 	return &UpcastError{AggregateType: run.aggregateType, EventType: at, At: at, Err: err}
 }
 
-// Replay applies a stored event to a state, as every load does: the event itself, or all that the upcasters
-// make of it. An error leaves the state as it was. It is that of [Definition.Decode] for an event that no
-// upcaster reads, and an [*UpcastError] for others, also where an upcaster gives what the definition cannot
-// decode. Payload is neither kept nor changed.
+// Replay applies a stored event to a state, as every load does: the event itself, or all that the
+// upcasters make of it. An error leaves the state as it was. It is that of [Definition.Decode] for
+// an event that no upcaster reads, and an [*UpcastError] for others, also where an upcaster gives
+// what the definition cannot decode. Payload is neither kept nor changed.
 func (d Definition[S]) Replay(state *S, eventType string, payload []byte) error {
 	if !d.evolution.reads(eventType) {
 		event, err := d.Decode(eventType, payload)

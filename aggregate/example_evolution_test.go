@@ -21,7 +21,8 @@ func replay(accounts aggregate.Definition[Account], eventType, payload string) {
 }
 
 func ExampleUpcast() {
-	// Amounts were once cents, under another event type. The Go type has the old fields and nothing else.
+	// Amounts were once cents, under another event type. The Go type has the old fields and nothing
+	// else.
 	type paidIn struct{ Cents int }
 	accounts := Accounts.WithUpcasters(
 		aggregate.Upcast("account.paid_in.v1", func(old paidIn) Deposited { return Deposited{Amount: old.Cents / 100} }),
@@ -71,7 +72,8 @@ func ExampleDrop() {
 }
 
 func ExampleUpcaster_WithCodec() {
-	// The definition has another codec now. Events of before have new names and are read with the old one.
+	// The definition has another codec now. Events of before have new names and are read with the
+	// old one.
 	accounts := Accounts.WithCodec(gobCodec{}).WithUpcasters(
 		aggregate.Upcast("account.paid_in.v1", func(old struct{ Amount int }) Deposited { return Deposited(old) }).WithCodec(aggregate.JSON),
 	)

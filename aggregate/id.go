@@ -7,14 +7,16 @@ import (
 )
 
 // DynamoDB refuses a sort key of more than 1,024 bytes. Events are kept under
-// "{type}-{value}-{sequence number}", and a sequence number has at most 20 digits (that of the largest uint64).
+// "{type}-{value}-{sequence number}", and a sequence number has at most 20 digits (that of the
+// largest uint64).
 const (
 	maxSortKeyBytes = 1024
 	sequenceDigits  = 20
 )
 
-// MaxIDBytes is the most bytes that an id may have as text, "{type}-{value}". With a hyphen and a sequence
-// number of up to 20 digits behind it, it then fits into DynamoDB's sort key of 1,024 bytes.
+// MaxIDBytes is the most bytes that an id may have as text, "{type}-{value}". With a hyphen and a
+// sequence number of up to 20 digits behind it, it then fits into DynamoDB's sort key of 1,024
+// bytes.
 const MaxIDBytes = maxSortKeyBytes - len("-") - sequenceDigits
 
 // ID names one aggregate. It is comparable and can be a map key.
@@ -22,15 +24,16 @@ const MaxIDBytes = maxSortKeyBytes - len("-") - sequenceDigits
 // The text of an id cannot be taken apart again: type "user" with value "account-7" and type
 // "user-account" with value "7" read the same. Keep the two parts where both are needed.
 type ID struct {
-	// Type is the name of the aggregate type, such as "account". Hyphens are allowed, control characters
-	// are not: it is also a topic and a part of table keys.
+	// Type is the name of the aggregate type, such as "account". Hyphens are allowed, control
+	// characters are not: it is also a topic and a part of table keys.
 	Type string
 
 	// Value tells one aggregate of the type from the others. Any UTF-8 text is allowed.
 	Value string
 }
 
-// NewID returns a valid id, or an [*InvalidIDError]. [Definition.ID] does the same with the type filled in.
+// NewID returns a valid id, or an [*InvalidIDError]. [Definition.ID] does the same with the type
+// filled in.
 func NewID(aggregateType, value string) (ID, error) {
 	id := ID{Type: aggregateType, Value: value}
 	if err := id.Validate(); err != nil {
@@ -65,8 +68,8 @@ func (id ID) String() string {
 	return id.Type + "-" + id.Value
 }
 
-// nameFault tells what is wrong with the name of an aggregate or event type, and what to do. Such names
-// turn up in keys, topics, logs and metrics, where a control character helps nobody.
+// nameFault reports what is wrong with the name of an aggregate or event type, and what to do. Such
+// names turn up in keys, topics, logs and metrics, where a control character helps nobody.
 func nameFault(name string) string {
 	if name == "" {
 		return "is empty: give it a name"

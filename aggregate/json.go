@@ -14,10 +14,11 @@ import (
 
 // JSON is the default codec, encoding/json with its silent losses closed:
 //
-//   - a number in a field of type any becomes a json.Number instead of a float64, so integers beyond 2^53
-//     stay exact,
+//   - a number in a field of type any becomes a json.Number instead of a float64, so integers
+//     beyond 2^53 stay exact,
 //   - null where an object, a text, a number or a boolean must stand is an error, not a zero value,
-//   - a string that is not UTF-8 is an error when it is written; encoding/json would replace its bytes,
+//   - a string that is not UTF-8 is an error when it is written; encoding/json would replace its
+//     bytes,
 //   - a type with fields that JSON drops is reported by [Definition.Validate].
 //
 // Fields that the Go type lacks are ignored, so that events of a newer program can be read.
@@ -30,8 +31,9 @@ func (jsonCodec) Marshal(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	// encoding/json writes this escape for bytes that are not UTF-8, and for nothing else of its own; a
-	// custom MarshalJSON or a backslash in a text can produce it too. So it only says where to look closer.
+	// encoding/json writes this escape for bytes that are not UTF-8, and for nothing else of its
+	// own; a custom MarshalJSON or a backslash in a text can produce it too. So it only says where
+	// to look closer.
 	if bytes.Contains(data, []byte(`\ufffd`)) {
 		if s, found := brokenText(reflect.ValueOf(v)); found {
 			return nil, fmt.Errorf("the string %s is not valid UTF-8 and JSON would replace its bytes: use []byte for binary data", quote(s))
@@ -77,7 +79,8 @@ type jsonShape struct {
 	neverNull bool // json.Unmarshal would take null for "leave the zero value"
 }
 
-// jsonShapes remembers shapes by reflect.Type; the plain json.Unmarshal is about twice as fast as a decoder.
+// jsonShapes remembers shapes by reflect.Type; the plain json.Unmarshal is about twice as fast as a
+// decoder.
 var jsonShapes sync.Map
 
 func jsonShapeOf(t reflect.Type) jsonShape {
@@ -126,8 +129,8 @@ func decodesItself(t reflect.Type) bool {
 	return pointer.Implements(jsonUnmarshaler) || pointer.Implements(textUnmarshaler)
 }
 
-// brokenText finds a string that is not UTF-8 among those that encoding/json writes by itself. It runs on
-// values that have just been encoded, so there are no cycles among what it follows.
+// brokenText finds a string that is not UTF-8 among those that encoding/json writes by itself. It
+// runs on values that have just been encoded, so there are no cycles among what it follows.
 func brokenText(v reflect.Value) (string, bool) {
 	if !v.IsValid() || encodesItself(v.Type(), v.CanAddr()) {
 		return "", false
@@ -166,7 +169,8 @@ func brokenText(v reflect.Value) (string, bool) {
 	return "", false
 }
 
-// encodesItself follows encoding/json: methods of the pointer count only where it can take an address.
+// encodesItself follows encoding/json: methods of the pointer count only where it can take an
+// address.
 func encodesItself(t reflect.Type, addressable bool) bool {
 	if t.Implements(jsonMarshaler) || t.Implements(textMarshaler) {
 		return true

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// CheckType finds what encoding/json would drop without a word, or refuse only once a value comes along.
-// Fields that are left out on purpose (json:"-") are not its business.
+// CheckType finds what encoding/json would drop without a word, or refuse only once a value comes
+// along. Fields that are left out on purpose (json:"-") are not its business.
 func (jsonCodec) CheckType(t reflect.Type) error {
 	check := jsonCheck{seen: map[jsonVisit]bool{}}
 	check.visit(t, "", false)
@@ -23,8 +23,8 @@ type jsonCheck struct {
 	faults []string
 }
 
-// jsonVisit distinguishes addressable values because the pointer methods of others are not called: a big.Int
-// in a struct that is passed by value is written as {}.
+// jsonVisit distinguishes addressable values because the pointer methods of others are not called:
+// a big.Int in a struct that is passed by value is written as {}.
 type jsonVisit struct {
 	t           reflect.Type
 	addressable bool

@@ -34,7 +34,8 @@ func TestThePageOfErrorsHasEveryErrorOfWhatWrites(t *testing.T) {
 	}
 }
 
-// errorsOf returns the exported variables whose names begin with Err, and the exported types whose names end in Error.
+// errorsOf returns the exported variables whose names begin with Err, and the exported types whose
+// names end in Error.
 func errorsOf(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(folder)

@@ -36,7 +36,8 @@ func TestALinkToNowhereIsNoticed(t *testing.T) {
 	require.Error(t, follow(file, links[2]))
 }
 
-// relativeLinks are those to files of the repository and to headings, in the text outside of code blocks.
+// relativeLinks are those to files of the repository and to headings, in the text outside of code
+// blocks.
 func relativeLinks(page string) (links []string) {
 	for _, match := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose(page), -1) {
 		if !strings.Contains(match[1], "://") {

@@ -20,8 +20,8 @@ type Call struct {
 	Items     int      // given back or written
 	Scanned   int      // that Query and Scan went through, before the filter
 
-	// Capacity units, by the rules that AWS publishes; in all, and by table and index in Capacity. A condition that
-	// fails consumes units too.
+	// Capacity units, by the rules that AWS publishes; in all, and by table and index in Capacity.
+	// A condition that fails consumes units too.
 	ReadUnits  float64
 	WriteUnits float64
 	Capacity   []Capacity
@@ -32,8 +32,8 @@ type Call struct {
 	Err    error    // as the client gets it; an SDK type such as *types.ConditionalCheckFailedException, not to be changed
 	Faults []string // what was done to it, by the names of the functions that make the faults
 
-	// Late marks a request that reached the database after its client had given it up; see [Late]. The call of that
-	// client is another one, with the error that it got.
+	// Late marks a request that reached the database after its client had given it up; see [Late].
+	// The call of that client is another one, with the error that it got.
 	Late bool
 }
 
@@ -121,7 +121,8 @@ func (c *Call) consumedAll(all []types.ConsumedCapacity) {
 	}
 }
 
-// consumed adds what a reply reports for a table. Where it reports indexes apart, those are apart here too.
+// consumed adds what a reply reports for a table. Where it reports indexes apart, those are apart
+// here too.
 func (c *Call) consumed(by *types.ConsumedCapacity) {
 	if by == nil {
 		return

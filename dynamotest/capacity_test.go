@@ -14,9 +14,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// The rules are those of the Developer Guide: "DynamoDB read and write operations" for items, "Using Global
-// Secondary Indexes in DynamoDB" and "Local secondary indexes" for indexes, "Amazon DynamoDB Transactions: How it
-// works" for transactions.
+// The rules are those of the Developer Guide: "DynamoDB read and write operations" for items,
+// "Using Global Secondary Indexes in DynamoDB" and "Local secondary indexes" for indexes, "Amazon
+// DynamoDB Transactions: How it works" for transactions.
 func TestCapacityIsConsumedByThePublishedRules(t *testing.T) {
 	t.Parallel()
 	const key = 1 + 1 + 1 + 2 // bytes of p, its value, s, and a digit

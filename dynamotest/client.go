@@ -19,12 +19,12 @@ import (
 // ErrClosed is the error of a call after Close.
 var ErrClosed = errors.New("dynamotest: the database or proxy is closed: its test has ended, or Close was called")
 
-// Client gives a client of the SDK for the database. Its requests are the bytes that DynamoDB would get, handed
-// over without a socket. Each call gives another client; all see the same tables.
+// Client returns a client of the SDK for the database. Its requests are the bytes that DynamoDB
+// would get, handed over without a socket. Each call gives another client; all see the same tables.
 //
-// The client retries what the SDK retries by default, in 3 attempts in all, but pauses at most 5 ms between them
-// instead of 20 s, so that tests with faults are fast, and has no quota of retries that a storm of faults would use
-// up. Other settings are set by options, as with dynamodb.New.
+// The client retries what the SDK retries by default, in 3 attempts in all, but pauses at most 5 ms
+// between them instead of 20 s, so that tests with faults are fast, and has no quota of retries
+// that a storm of faults would use up. Other settings are set by options, as with dynamodb.New.
 func (db *DB) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		Region:      "us-east-1",

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Clock is the time of a database: of TTL, of index delays, of the ten minutes for which a ClientRequestToken is
-// remembered. It runs with the time of the machine until it is moved or frozen. It is safe for concurrent use.
+// Clock is the time of a database: of TTL, of index delays, of the ten minutes for which a
+// ClientRequestToken is remembered. It runs with the time of the machine until it is moved or
+// frozen. It is safe for concurrent use.
 //
 // What has expired, or has arrived at an index, stays so when the clock is moved back.
 //
-// Its Now method fits wherever a program takes a clock, so that program and database agree; [Clock.Skewed] is for
-// a program whose clock is wrong.
+// Its Now method fits wherever a program takes a clock, so that program and database agree;
+// [Clock.Skewed] is for a program whose clock is wrong.
 type Clock struct {
 	mu     sync.Mutex
 	offset time.Duration // from the time of the machine

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// DB is a DynamoDB in this process: the tables of one account in one region. It holds everything in memory and is
-// safe for concurrent use.
+// DB is a DynamoDB in this process: the tables of one account in one region. It holds everything in
+// memory and is safe for concurrent use.
 type DB struct {
 	injector
 	engine   *engine.Database
@@ -34,8 +34,8 @@ func settingsOf(options []Option) settings {
 	return s
 }
 
-// Seed chooses what is drawn at random: by [Chance] and by faults that leave something open. The default is 1: the
-// same run every time.
+// Seed chooses what is drawn at random: by [Chance] and by faults that leave something open. The
+// default is 1: the same run every time.
 func Seed(seed uint64) Option { return func(s *settings) { s.seed = seed } }
 
 // ExpiryDelay is how long an item stays after its TTL. DynamoDB promises deletion "within a few
@@ -51,8 +51,8 @@ type TB interface {
 	Logf(format string, args ...any)
 }
 
-// New makes an empty database for a test, and closes it when the test ends. If the test fails it logs the seed, if
-// faults were drawn at random, and the faults that did not happen.
+// New makes an empty database for a test, and closes it when the test ends. If the test fails it
+// logs the seed, if faults were drawn at random, and the faults that did not happen.
 func New(t TB, options ...Option) *DB {
 	t.Helper()
 	db := Open(options...)
@@ -76,7 +76,7 @@ func Open(options ...Option) *DB {
 // Clock is the database's time.
 func (db *DB) Clock() *Clock { return &db.clock }
 
-// Handler serves the database over HTTP, for other programs and for clients in other languages: give it to an
-// http.Server or httptest.NewServer, and its URL to them as endpoint. Any credentials and any region do, but
-// requests must be signed, or at least have an Authorization header.
+// Handler serves the database over HTTP, for other programs and for clients in other languages:
+// give it to an http.Server or httptest.NewServer, and its URL to them as endpoint. Any credentials
+// and any region do, but requests must be signed, or at least have an Authorization header.
 func (db *DB) Handler() http.Handler { return handler{db} }

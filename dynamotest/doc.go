@@ -1,5 +1,5 @@
-// Package dynamotest is a DynamoDB in the process of a test: real requests of the real SDK client, answered from
-// memory in microseconds, with faults on demand.
+// Package dynamotest is a DynamoDB in the process of a test: real requests of the real SDK client,
+// answered from memory in microseconds, with faults on demand.
 //
 //	func TestOrderIsPlacedOnceThoughTheReplyIsLost(t *testing.T) {
 //		db := dynamotest.New(t)
@@ -12,21 +12,23 @@
 //		...
 //	}
 //
-// [New] gives a [DB] of the test's own, ready at once and closed with the test; any number of them live side by
-// side. [DB.Client] is a *dynamodb.Client whose requests go to it without a socket, [DB.Handler] serves other
-// programs. [Open] is New for a program that is no test, such as a demo.
+// [New] gives a [DB] of the test's own, ready at once and closed with the test; any number of them
+// live side by side. [DB.Client] is a *dynamodb.Client whose requests go to it without a socket,
+// [DB.Handler] serves other programs. [Open] is New for a program that is no test, such as a demo.
 //
 // # What it does
 //
-// Tables with global and local indexes; PutItem, GetItem, UpdateItem, DeleteItem, Query, Scan with parallel
-// segments, the batches, the transactions, TTL. All expressions; all checks and limits of items, keys, pages, batches
-// and transactions; consumed capacity by the rules that AWS publishes; numbers of 38 digits; ClientRequestToken.
-// A test compares it with DynamoDB Local, reply by reply, over generated sequences of operations.
+// Tables with global and local indexes; PutItem, GetItem, UpdateItem, DeleteItem, Query, Scan with
+// parallel segments, the batches, the transactions, TTL. All expressions; all checks and limits of
+// items, keys, pages, batches and transactions; consumed capacity by the rules that AWS publishes;
+// numbers of 38 digits; ClientRequestToken. A test compares it with DynamoDB Local, reply by reply,
+// over generated sequences of operations.
 //
-// What is not supported is refused with an error that names it: the parameters from before expressions (Expected,
-// KeyConditions, ...), PartiQL, streams, backups, global tables, tags, DescribeLimits and the like; also any parameter
-// of a later version of the SDK. What has no meaning in memory is kept, described and without effect: provisioned
-// throughput (use [Throttle]), table class, encryption.
+// What is not supported is refused with an error that names it: the parameters from before
+// expressions (Expected, KeyConditions, ...), PartiQL, streams, backups, global tables, tags,
+// DescribeLimits and the like; also any parameter of a later version of the SDK. What has no
+// meaning in memory is kept, described and without effect: provisioned throughput (use [Throttle]),
+// table class, encryption.
 //
 // # Faults
 //
@@ -37,11 +39,13 @@
 //	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.05))
 //	db.Inject(dynamotest.Hold(dynamotest.For(10*time.Millisecond))) // transactions on one item conflict
 //
-// A fault without [On] also happens to calls on tables, such as CreateTable. The Injection tells how often it happened; if
-// the test fails, the faults in place that did not happen at all are logged.
+// A fault without [On] also happens to calls on tables, such as CreateTable. The Injection tells
+// how often it happened; if the test fails, the faults in place that did not happen at all are
+// logged.
 //
-// What is drawn at random comes from [Seed], by call rather than by time, so that a failure can be repeated: the n-th
-// call of one operation on the same keys draws the same in every run; see [Chance]. [DB.Storm] injects them all.
+// What is drawn at random comes from [Seed], by call rather than by time, so that a failure can be
+// repeated: the n-th call of one operation on the same keys draws the same in every run; see
+// [Chance]. [DB.Storm] injects them all.
 //
 // Faults that wait take a function, which can do in the meantime what another client would:
 //
@@ -49,19 +53,22 @@
 //		// here one part of the transaction is written, and the other is not
 //	}))
 //
-// A request can reach the database after its client has given it up, the hardest case for a retry to get right:
+// A request can reach the database after its client has given it up, the hardest case for a retry
+// to get right:
 //
 //	late := db.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 //	... // the client sees its connection break, and perhaps writes something else
 //	late.Arrive()
 //
-// The SDK retries neither a conflict nor a transaction that was cancelled, whatever the reason; a write of a batch that
-// conflicts comes back unprocessed. The rest it retries, but here without long pauses; see [DB.Client].
+// The SDK retries neither a conflict nor a transaction that was cancelled, whatever the reason; a
+// write of a batch that conflicts comes back unprocessed. The rest it retries, but here without
+// long pauses; see [DB.Client].
 //
 // # Other databases
 //
-// [NewProxy] puts the same faults, conditions and recordings in front of any client: one for DynamoDB Local or AWS, or
-// one of several that share a DB, so that only one program sees the faults:
+// [NewProxy] puts the same faults, conditions and recordings in front of any client: one for
+// DynamoDB Local or AWS, or one of several that share a DB, so that only one program sees the
+// faults:
 //
 //	proxy := dynamotest.NewProxy(t, client)
 //	shop := NewShop(proxy.Client())
@@ -69,9 +76,9 @@
 //
 // # Time
 //
-// [DB.Clock] is the database's time. Move it to let items expire and changes reach their indexes; freeze it to decide
-// yourself. Nothing runs in the background except the requests that [LateBy] has delayed, which Close drops, so a
-// database also lives in a bubble of testing/synctest.
+// [DB.Clock] is the database's time. Move it to let items expire and changes reach their indexes;
+// freeze it to decide yourself. Nothing runs in the background except the requests that [LateBy]
+// has delayed, which Close drops, so a database also lives in a bubble of testing/synctest.
 //
 // # Round trips and cost
 //
@@ -86,9 +93,10 @@
 //
 // # Where it differs from DynamoDB
 //
-// Indexes are up to date at once, eventually consistent reads see everything, and transactions do not conflict,
-// until a fault says otherwise. Tables are active as soon as they are created. Items expire when the clock passes
-// their TTL, which takes DynamoDB up to days; see [ExpiryDelay]. The order of partitions in a Scan, and that of
-// rows in an index whose keys are equal, is arbitrary as in DynamoDB, but the same in every run. A partition takes any
-// throughput and can hold more than 10 GB. Deleting a table does not wait for transactions on it.
+// Indexes are up to date at once, eventually consistent reads see everything, and transactions do
+// not conflict, until a fault says otherwise. Tables are active as soon as they are created. Items
+// expire when the clock passes their TTL, which takes DynamoDB up to days; see [ExpiryDelay]. The
+// order of partitions in a Scan, and that of rows in an index whose keys are equal, is arbitrary as
+// in DynamoDB, but the same in every run. A partition takes any throughput and can hold more than
+// 10 GB. Deleting a table does not wait for transactions on it.
 package dynamotest

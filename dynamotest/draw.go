@@ -27,8 +27,9 @@ type draws struct {
 	counts map[uint64]uint64 // how often the same call came
 }
 
-// random returns the source of random numbers of one call, which is made when it is asked for. They depend on the seed, the injection, the call,
-// and how often the same call came before; not on what other calls there were.
+// random returns the source of random numbers of one call, which is made when it is asked for. They
+// depend on the seed, the injection, the call, and how often the same call came before; not on what
+// other calls there were.
 func (d *draws) random(operation string, in any, touches []engine.Touch) func() *rand.Rand {
 	var r *rand.Rand
 	return func() *rand.Rand {
@@ -45,8 +46,8 @@ func (d *draws) random(operation string, in any, touches []engine.Touch) func() 
 	}
 }
 
-// identity is the same for calls of one operation on the same keys. For a Query or Scan, which names none, it is the
-// request.
+// identity is the same for calls of one operation on the same keys. For a Query or Scan, which
+// names none, it is the request.
 func identity(operation string, in any, touches []engine.Touch) uint64 {
 	h := fnv.New64a()
 	text := func(texts ...string) {

@@ -27,7 +27,8 @@ func Withdraw(ctx context.Context, client *dynamodb.Client, account string, amou
 	return err
 }
 
-// A function that withdraws twice when a reply is lost: its update is not idempotent, and the SDK sends it again.
+// A function that withdraws twice when a reply is lost: its update is not idempotent, and the SDK
+// sends it again.
 func Example() {
 	db := dynamotest.Open() // in a test: dynamotest.New(t)
 	defer db.Close()
@@ -97,7 +98,8 @@ func ExampleLate() {
 	// balance: 70
 }
 
-// Two programs share a database, and the connection of one of them breaks. The database may also be DynamoDB Local or AWS.
+// Two programs share a database, and the connection of one of them breaks. The database may also be
+// DynamoDB Local or AWS.
 func ExampleProxy() {
 	db := dynamotest.Open()
 	defer db.Close()

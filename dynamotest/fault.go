@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 )
 
-// Fault is something that DynamoDB, or the network on the way to it, does to a call. Inject of a [DB] or a [Proxy] puts it
-// in place.
+// Fault is something that DynamoDB, or the network on the way to it, does to a call. Inject of a
+// [DB] or a [Proxy] puts it in place.
 type Fault struct {
 	name string
 	on   []string // operations that it can happen to; nil for all
@@ -47,10 +47,10 @@ var (
 	transacts  = []string{"TransactGetItems", "TransactWriteItems"}
 )
 
-// Throttle refuses a call for lack of throughput, with a ProvisionedThroughputExceededException. What is hit of a
-// batch comes back unprocessed, unless it is all; a transaction is cancelled with the reason
-// ProvisionedThroughputExceeded, which the SDK does not retry. With [Index] it hits reads of the index and writes of its table, as a throttled
-// index pushes back on those.
+// Throttle refuses a call for lack of throughput, with a ProvisionedThroughputExceededException.
+// What is hit of a batch comes back unprocessed, unless it is all; a transaction is cancelled with
+// the reason ProvisionedThroughputExceeded, which the SDK does not retry. With [Index] it hits
+// reads of the index and writes of its table, as a throttled index pushes back on those.
 func Throttle() Fault {
 	return Fault{name: "Throttle", pushesBack: true, strike: func(p *plan, s strike) bool {
 		switch {
@@ -66,8 +66,8 @@ func Throttle() Fault {
 const throttled = "The level of configured provisioned throughput for the table was exceeded. " +
 	"Consider increasing your provisioning level with the UpdateTable API."
 
-// InternalError refuses a call with an InternalServerError, without an effect. For one with an effect see
-// [LoseReply].
+// InternalError refuses a call with an InternalServerError, without an effect. For one with an
+// effect see [LoseReply].
 func InternalError() Fault {
 	return Fault{name: "InternalError", strike: func(p *plan, _ strike) bool {
 		return p.refuse(&types.InternalServerError{Message: aws.String("Internal server error")})
@@ -80,10 +80,10 @@ func Refuse(with smithy.APIError) Fault {
 	return Fault{name: "Refuse(" + with.ErrorCode() + ")", strike: func(p *plan, _ strike) bool { return p.refuse(with) }}
 }
 
-// Conflict makes a write, or a read in a transaction, meet another transaction on its items, as if that one were
-// just under way: a TransactionConflictException, which the SDK does not retry; a transaction that is cancelled with
-// the reason TransactionConflict; an unprocessed write of a batch. It does not happen to other calls. [Hold] makes
-// transactions meet that are really there.
+// Conflict makes a write, or a read in a transaction, meet another transaction on its items, as if
+// that one were just under way: a TransactionConflictException, which the SDK does not retry; a
+// transaction that is cancelled with the reason TransactionConflict; an unprocessed write of a
+// batch. It does not happen to other calls. [Hold] makes transactions meet that are really there.
 func Conflict() Fault {
 	on := append(slices.Concat(itemWrites, transacts), "BatchWriteItem")
 	return Fault{name: "Conflict", on: on, strike: func(p *plan, s strike) bool {
@@ -97,7 +97,8 @@ func Conflict() Fault {
 	}}
 }
 
-// Errors of a connection, as the SDK finds them in the chain of what it returns. It sends the request again.
+// Errors of a connection, as the SDK finds them in the chain of what it returns. It sends the
+// request again.
 var (
 	errCut  = fmt.Errorf("dynamotest: the connection was cut before the request arrived: %w", io.ErrUnexpectedEOF)
 	errLost = fmt.Errorf("dynamotest: the connection was cut before the reply arrived: %w", io.ErrUnexpectedEOF)
@@ -114,8 +115,9 @@ func CutConnection() Fault {
 	}}
 }
 
-// LoseReply breaks the connection after the call took effect and before the reply arrives. The client cannot
-// tell it from [CutConnection]. It does not happen to calls that another fault refuses.
+// LoseReply breaks the connection after the call took effect and before the reply arrives. The
+// client cannot tell it from [CutConnection]. It does not happen to calls that another fault
+// refuses.
 func LoseReply() Fault {
 	return Fault{name: "LoseReply", strike: func(p *plan, _ strike) bool {
 		if p.ended() {
@@ -126,8 +128,9 @@ func LoseReply() Fault {
 	}}
 }
 
-// Pause makes a call wait, while pause runs, before it reaches the database. If the client's context ends meanwhile, which
-// pause itself may arrange, the call has no effect. For pause see [Hold].
+// Pause makes a call wait, while pause runs, before it reaches the database. If the client's
+// context ends meanwhile, which pause itself may arrange, the call has no effect. For pause see
+// [Hold].
 func Pause(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Pause(nil): it needs something to do")
 	return Fault{name: "Pause", waits: true, strike: func(p *plan, s strike) bool {
@@ -136,9 +139,9 @@ func Pause(pause func(context.Context)) Fault {
 	}}
 }
 
-// PauseReply makes a call wait, while pause runs, after it took effect and before the reply reaches the client. If the
-// client's context ends meanwhile, it gets no reply. It does not happen to calls that another fault refuses. For pause see
-// [Hold].
+// PauseReply makes a call wait, while pause runs, after it took effect and before the reply reaches
+// the client. If the client's context ends meanwhile, it gets no reply. It does not happen to calls
+// that another fault refuses. For pause see [Hold].
 func PauseReply(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "PauseReply(nil): it needs something to do")
 	return Fault{name: "PauseReply", waits: true, strike: func(p *plan, s strike) bool {
@@ -147,8 +150,8 @@ func PauseReply(pause func(context.Context)) Fault {
 	}}
 }
 
-// Latency delays a call by a time between two bounds. It is spent by the clock of the machine, before the call
-// takes effect; if the client's context ends before it is over, the call has none.
+// Latency delays a call by a time between two bounds. It is spent by the clock of the machine,
+// before the call takes effect; if the client's context ends before it is over, the call has none.
 func Latency(least, most time.Duration) Fault {
 	checkBounds("Latency", least, most)
 	return Fault{name: "Latency", strike: func(p *plan, s strike) bool {
@@ -157,7 +160,8 @@ func Latency(least, most time.Duration) Fault {
 	}}
 }
 
-// Unprocessed makes n items of a batch come back unprocessed, drawn at random, or all if there are fewer.
+// Unprocessed makes n items of a batch come back unprocessed, drawn at random, or all if there are
+// fewer.
 func Unprocessed(n int) Fault {
 	mustBe(n > 0, "Unprocessed(%d): it takes at least one item", n)
 	return Fault{name: "Unprocessed", on: batches, strike: func(p *plan, s strike) bool {
@@ -180,8 +184,8 @@ func SmallPages(n int) Fault {
 	}}
 }
 
-// Hide leaves items out of the pages of Query and Scan, such as those that an index does not have yet. The function is
-// called for each item that a page has, and must not change it.
+// Hide leaves items out of the pages of Query and Scan, such as those that an index does not have
+// yet. The function is called for each item that a page has, and must not change it.
 func Hide(hidden func(item map[string]types.AttributeValue) bool) Fault {
 	mustBe(hidden != nil, "Hide(nil): it needs to know what to hide")
 	return Fault{name: "Hide", on: []string{"Query", "Scan"}, strike: func(p *plan, _ strike) bool {
@@ -193,21 +197,24 @@ func Hide(hidden func(item map[string]types.AttributeValue) bool) Fault {
 	}}
 }
 
-// DelayIndex makes global indexes lag behind their tables: each change arrives after a time between two bounds, by
-// the database's [Clock]. Changes of one item stay in order, those of different items need not. A change that is on
-// its way stays so when the fault is removed. Of the conditions of [DB.Inject], On and Matching do not go with it.
+// DelayIndex makes global indexes lag behind their tables: each change arrives after a time between
+// two bounds, by the database's [Clock]. Changes of one item stay in order, those of different
+// items need not. A change that is on its way stays so when the fault is removed. Of the conditions
+// of [DB.Inject], On and Matching do not go with it.
 func DelayIndex(least, most time.Duration) Fault {
 	checkBounds("DelayIndex", least, most)
 	return Fault{name: "DelayIndex", inside: true, delay: func(r *rand.Rand) time.Duration { return between(r, least, most) }}
 }
 
-// Hold makes a transaction of writes wait, while pause runs, after its conditions were found true and before
-// anything is written. Meanwhile it holds its items as in DynamoDB: other writes of them, and reads in
-// transactions, meet a TransactionConflict; plain reads see what was there before. See [For].
+// Hold makes a transaction of writes wait, while pause runs, after its conditions were found true
+// and before anything is written. Meanwhile it holds its items as in DynamoDB: other writes of
+// them, and reads in transactions, meet a TransactionConflict; plain reads see what was there
+// before. See [For].
 //
-// Pause runs in the goroutine that serves the call, so the client waits for it; it should end when its context
-// does, which is the client's, and it must return: one that ends the test instead leaves the transaction undone. It may
-// use the database. Calls with its context do not meet the same Hold again.
+// Pause runs in the goroutine that serves the call, so the client waits for it; it should end when
+// its context does, which is the client's, and it must return: one that ends the test instead
+// leaves the transaction undone. It may use the database. Calls with its context do not meet the
+// same Hold again.
 func Hold(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Hold(nil): it needs something to do")
 	return Fault{name: "Hold", on: []string{"TransactWriteItems"}, waits: true, inside: true, strike: func(p *plan, s strike) bool {
@@ -216,10 +223,10 @@ func Hold(pause func(context.Context)) Fault {
 	}}
 }
 
-// Tear makes a transaction of writes wait, while pause runs, when some of its items are written and others are
-// not. Separate reads see it in part, which DynamoDB allows; TransactGetItems of what is not written meets a
-// TransactionConflict. Which items are written first is drawn at random. It does not happen to a transaction that
-// writes one item. For pause see [Hold].
+// Tear makes a transaction of writes wait, while pause runs, when some of its items are written and
+// others are not. Separate reads see it in part, which DynamoDB allows; TransactGetItems of what is
+// not written meets a TransactionConflict. Which items are written first is drawn at random. It
+// does not happen to a transaction that writes one item. For pause see [Hold].
 func Tear(pause func(context.Context)) Fault {
 	mustBe(pause != nil, "Tear(nil): it needs something to do")
 	return Fault{name: "Tear", on: []string{"TransactWriteItems"}, waits: true, inside: true, strike: func(p *plan, s strike) bool {

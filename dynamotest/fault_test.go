@@ -568,7 +568,8 @@ func TestSeveralFaultsHappenToOneCall(t *testing.T) {
 	assert.Equal(t, []string{"SmallPages"}, calls.Calls()[1].Faults)
 }
 
-// weather makes calls in a storm, each kind of call with a goroutine of its own or all in one, and tells which failed.
+// weather makes calls in a storm, each kind of call with a goroutine of its own or all in one, and
+// tells which failed.
 func weather(t *testing.T, seed uint64, together bool) map[string]bool {
 	t.Helper()
 	tab := newTable(t, dynamotest.Seed(seed))

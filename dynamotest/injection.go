@@ -29,9 +29,10 @@ type Injection struct {
 	fired int
 }
 
-// Inject puts a fault in place. Without conditions it happens to every call that it can happen to, those on tables
-// included. Several faults can happen to one call; of those that end it, the one injected first counts. A condition
-// that makes no sense, such as an operation that does not exist, panics: the test would pass without its fault.
+// Inject puts a fault in place. Without conditions it happens to every call that it can happen to,
+// those on tables included. Several faults can happen to one call; of those that end it, the one
+// injected first counts. A condition that makes no sense, such as an operation that does not exist,
+// panics: the test would pass without its fault.
 func (f *injector) Inject(fault Fault, when ...When) *Injection {
 	i := &Injection{of: f, fault: fault, times: -1, chance: 1}
 	for _, condition := range when {
@@ -62,10 +63,10 @@ func (i *Injection) Fired() int {
 	return i.fired
 }
 
-// Storm injects the faults of this package, each with a chance at each call, except those that need to know more:
-// [Refuse], [Hide], [Pause] and [PauseReply]. Faults that wait do so for a millisecond; indexes lag, and late requests
-// arrive, by up to 100. Conflicts reach the caller, as the SDK does not retry them. Calm ends it, and lets the requests
-// that are on their way arrive.
+// Storm injects the faults of this package, each with a chance at each call, except those that need
+// to know more: [Refuse], [Hide], [Pause] and [PauseReply]. Faults that wait do so for a
+// millisecond; indexes lag, and late requests arrive, by up to 100. Conflicts reach the caller, as
+// the SDK does not retry them. Calm ends it, and lets the requests that are on their way arrive.
 func (f *injector) Storm(chance float64) (calm func()) {
 	var all []*Injection
 	for _, fault := range []Fault{
@@ -185,14 +186,14 @@ func (i *Injection) has(key value.Item) bool {
 	return true
 }
 
-// isSpent tells whether the fault has happened often enough.
+// isSpent reports whether the fault has happened often enough.
 func (i *Injection) isSpent() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.times >= 0 && i.fired >= i.times
 }
 
-// passes tells whether a call is one of those that the fault is to let pass.
+// passes reports whether a call is one of those that the fault is to let pass.
 func (i *Injection) passes() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

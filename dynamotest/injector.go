@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// injector lets faults happen to the requests of a [DB] or a [Proxy], and shows its calls to observers.
+// injector lets faults happen to the requests of a [DB] or a [Proxy], and shows its calls to
+// observers.
 type injector struct {
 	to       destination
 	isRemote bool // it has no engine of its own
@@ -33,8 +34,8 @@ type destination interface {
 	// could not be described, by their names. A table that does not exist is not among them.
 	touches(ctx context.Context, in any) (touches []engine.Touch, undescribed map[string]error)
 	hasIndex(ctx context.Context, table, index string) (bool, error)
-	// perform has a request take effect as the plan changes it, and fills in what the call consumed and its error. An error
-	// means that there is no answer.
+	// perform has a request take effect as the plan changes it, and fills in what the call consumed
+	// and its error. An error means that there is no answer.
 	perform(ctx context.Context, r request, p *plan, c *Call) (answer, error)
 }
 
@@ -54,8 +55,8 @@ func (f *injector) start(to destination, isRemote bool, s settings) {
 	f.observers.Store(&[]*observer{})
 }
 
-// Close makes every later call fail, so that what outlives its test is noticed. It drops the requests that [Late] has
-// delayed, and waits for those that are just arriving.
+// Close makes every later call fail, so that what outlives its test is noticed. It drops the
+// requests that [Late] has delayed, and waits for those that are just arriving.
 func (f *injector) Close() {
 	f.closed.Store(true)
 	f.late.close()
@@ -125,8 +126,8 @@ func refused(err error) answer {
 
 type observer struct{ see func(Call) }
 
-// Observe calls see after each call, until stop is called; calls that are under way then may still be seen. It runs in
-// the goroutine that serves the call, before the client gets the reply.
+// Observe calls see after each call, until stop is called; calls that are under way then may still
+// be seen. It runs in the goroutine that serves the call, before the client gets the reply.
 func (f *injector) Observe(see func(Call)) (stop func()) {
 	o := &observer{see}
 	f.mu.Lock()

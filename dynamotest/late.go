@@ -12,13 +12,14 @@ import (
 // errLate is the error of a connection, as the SDK finds it in the chain of what it returns.
 var errLate = fmt.Errorf("dynamotest: the connection was cut with the request on its way: %w", io.ErrUnexpectedEOF)
 
-// Late breaks the connection while the request is on its way: it reaches the database, and takes effect, when
-// [Injection.Arrive] is called. To the client that looks like [CutConnection]. With a [Pause] in which the client's
-// context ends, the client sees that end instead. It does not happen to calls that another fault refuses.
+// Late breaks the connection while the request is on its way: it reaches the database, and takes
+// effect, when [Injection.Arrive] is called. To the client that looks like [CutConnection]. With a
+// [Pause] in which the client's context ends, the client sees that end instead. It does not happen
+// to calls that another fault refuses.
 func Late() Fault { return late("Late", func(strike) time.Duration { return -1 }) }
 
-// LateBy is [Late] with requests that arrive by themselves, after a time between two bounds by the clock of the machine.
-// [Injection.Arrive] lets them arrive sooner.
+// LateBy is [Late] with requests that arrive by themselves, after a time between two bounds by the
+// clock of the machine. [Injection.Arrive] lets them arrive sooner.
 func LateBy(least, most time.Duration) Fault {
 	checkBounds("LateBy", least, most)
 	return late("LateBy", func(s strike) time.Duration { return between(s.random(), least, most) })

@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// operations are those that are supported, by name, with their parameters. The engine refuses some of those of
-// CreateTable and UpdateTable by their values.
+// operations are those that are supported, by name, with their parameters. The engine refuses some
+// of those of CreateTable and UpdateTable by their values.
 var operations = map[string]operation{
 	"CreateTable": onTables((*engine.Database).CreateTable, "TableName", "AttributeDefinitions", "BillingMode",
 		"DeletionProtectionEnabled", "GlobalSecondaryIndexes", "KeySchema", "LocalSecondaryIndexes", "OnDemandThroughput",
@@ -89,7 +89,8 @@ func result[Out any](out *Out, err error) (any, error) {
 	return out, nil
 }
 
-// operationOf returns the operation that a request is for. The request must be signed, but any signature does.
+// operationOf returns the operation that a request is for. The request must be signed, but any
+// signature does.
 func operationOf(header http.Header) (name string, op operation, err error) {
 	name, isDynamoDB := nameOf(header)
 	op, known := operations[name]

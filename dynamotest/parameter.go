@@ -20,9 +20,9 @@ var instead = map[string]string{
 	"ScanFilter":          "FilterExpression",
 }
 
-// parameters are those of one operation that are not supported, and those with a set of values
-// that the engine does not know. It is made from the SDK's struct, so that a parameter of a later SDK is refused too,
-// and not ignored.
+// parameters are those of one operation that are not supported, and those with a set of values that
+// the engine does not know. It is made from the SDK's struct, so that a parameter of a later SDK is
+// refused too, and not ignored.
 type parameters struct {
 	refused []reflect.StructField
 	enums   []enum

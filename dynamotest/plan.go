@@ -54,10 +54,10 @@ func (f *injector) plan(ctx context.Context, operation string, in any) (*plan, e
 	return p, nil
 }
 
-// answered tells whether the call has come to an end without an effect.
+// answered reports whether the call has come to an end without an effect.
 func (p *plan) answered() bool { return p.refusal != nil || p.cut }
 
-// ended tells whether a fault has decided how the call ends for the client.
+// ended reports whether a fault has decided how the call ends for the client.
 func (p *plan) ended() bool { return p.answered() || p.loseReply || p.late != nil }
 
 func (p *plan) refuse(with error) bool {
@@ -126,7 +126,8 @@ func (p *plan) onTheWayBack(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// limitPage makes pages smaller, where a fault asks for it, and reports whether it changed the input.
+// limitPage makes pages smaller, where a fault asks for it, and reports whether it changed the
+// input.
 func (p *plan) limitPage(in any) (changed bool) {
 	var limit **int32
 	switch in := in.(type) {
@@ -142,7 +143,8 @@ func (p *plan) limitPage(in any) (changed bool) {
 	return true
 }
 
-// hide leaves items out of a page, where a fault asks for it, and reports whether it changed the output.
+// hide leaves items out of a page, where a fault asks for it, and reports whether it changed the
+// output.
 func (p *plan) hide(out any) (changed bool) {
 	var items *[]value.Item
 	var count *int32

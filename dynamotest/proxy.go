@@ -19,12 +19,13 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// Proxy is a way to a database, on which faults happen as in a [DB]: to DynamoDB Local or AWS, or from one of several
-// programs to a DB that they share. It is safe for concurrent use.
+// Proxy is a way to a database, on which faults happen as in a [DB]: to DynamoDB Local or AWS, or
+// from one of several programs to a DB that they share. It is safe for concurrent use.
 //
-// All faults and conditions of this package do, except [DelayIndex], [Hold] and [Tear], which happen inside the database:
-// Inject refuses them. Each [Call] has the capacity units that the reply reports, if the client asked for them. Requests
-// that are not to DynamoDB's operations on items and tables pass.
+// All faults and conditions of this package do, except [DelayIndex], [Hold] and [Tear], which
+// happen inside the database: Inject refuses them. Each [Call] has the capacity units that the
+// reply reports, if the client asked for them. Requests that are not to DynamoDB's operations on
+// items and tables pass.
 //
 // Close simulates a crash: later calls fail, and replies to open calls are dropped.
 type Proxy struct {
@@ -33,8 +34,8 @@ type Proxy struct {
 	schemas schemas
 }
 
-// NewProxy returns a proxy in front of the database that a client is for, and closes it when the test ends. If the test
-// fails it logs what [New] does.
+// NewProxy returns a proxy in front of the database that a client is for, and closes it when the
+// test ends. If the test fails it logs what [New] does.
 func NewProxy(t TB, client *dynamodb.Client, options ...Option) *Proxy {
 	t.Helper()
 	p := OpenProxy(client, options...)
@@ -51,8 +52,8 @@ func OpenProxy(client *dynamodb.Client, options ...Option) *Proxy {
 	return p
 }
 
-// Client returns a client of the SDK whose requests go through the proxy. It has the options of the client behind the
-// proxy, retries included; others are set by options, as with dynamodb.New.
+// Client returns a client of the SDK whose requests go through the proxy. It has the options of the
+// client behind the proxy, retries included; others are set by options, as with dynamodb.New.
 func (p *Proxy) Client(options ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(p.client.Options(), append([]func(*dynamodb.Options){func(o *dynamodb.Options) {
 		o.HTTPClient = proxyClient{p}

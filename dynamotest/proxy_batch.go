@@ -14,8 +14,8 @@ type withheld struct {
 	writes map[string][]types.WriteRequest
 }
 
-// takeWithheld removes the items that are marked from the input of a batch. Marks are in the order of [engine.Touches].
-// Without marks it returns nil.
+// takeWithheld removes the items that are marked from the input of a batch. Marks are in the order
+// of [engine.Touches]. Without marks it returns nil.
 func takeWithheld(in any, marks []bool) *withheld {
 	if !slices.Contains(marks, true) {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// schemas are those of the tables behind a proxy. A proxy asks for one when a request puts an item, whose key it cannot
-// know otherwise, or when a fault is about an index.
+// schemas are those of the tables behind a proxy. A proxy asks for one when a request puts an item,
+// whose key it cannot know otherwise, or when a fault is about an index.
 type schemas struct {
 	client *dynamodb.Client
 
@@ -23,7 +23,8 @@ type schemas struct {
 	byTable map[string]schema
 }
 
-// schema is what a proxy needs to know of a table. The zero value is that of a table that does not exist.
+// schema is what a proxy needs to know of a table. The zero value is that of a table that does not
+// exist.
 type schema struct {
 	key     []string // names of attributes
 	indexes map[string]bool

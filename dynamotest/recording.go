@@ -33,8 +33,8 @@ func (r *Recording) Reset() {
 	r.calls = nil
 }
 
-// Calls are the calls of some operations, or all if none is named, in the order of their replies. An
-// operation that does not exist panics.
+// Calls are the calls of some operations, or all if none is named, in the order of their replies.
+// An operation that does not exist panics.
 func (r *Recording) Calls(operations ...string) []Call {
 	for _, name := range operations {
 		checkOperation(name)

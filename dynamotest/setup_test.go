@@ -26,8 +26,8 @@ func fill(bytes, others int) types.AttributeValue {
 	return s(strings.Repeat("x", bytes-others-len("fill")))
 }
 
-// table has a database with a table "tab": partition key p, sort key s, a global index "global" on g that keeps keys
-// and "kept", and a local index "local" on l that keeps keys.
+// table has a database with a table "tab": partition key p, sort key s, a global index "global" on
+// g that keeps keys and "kept", and a local index "local" on l that keeps keys.
 type table struct {
 	*testing.T
 	db     *dynamotest.DB

@@ -66,8 +66,8 @@ func TestWhatATransactionHasWrittenAnotherMayHold(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	client := tab.once()
-	// The first transaction stops when it has written one of two items. A second one then takes that item and holds it,
-	// and the first one ends meanwhile.
+	// The first transaction stops when it has written one of two items. A second one then takes
+	// that item and holds it, and the first one ends meanwhile.
 	torn, end, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	tab.db.Inject(dynamotest.Tear(func(context.Context) {
 		close(torn)

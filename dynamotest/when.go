@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// When says to which calls a fault happens. All conditions of an injection must hold, and each can be given once.
+// When says to which calls a fault happens. All conditions of an injection must hold, and each can
+// be given once.
 type When func(*Injection)
 
 // On is the operations, such as "PutItem".
@@ -24,7 +25,8 @@ func On(operations ...string) When {
 	}
 }
 
-// Table is the table by its name or ARN: calls that name it, and of batches and transactions what is in it.
+// Table is the table by its name or ARN: calls that name it, and of batches and transactions what
+// is in it.
 func Table(name string) When {
 	return func(i *Injection) {
 		mustBe(i.table == "" && name != "", "Table names one table, and is given once")
@@ -32,8 +34,8 @@ func Table(name string) When {
 	}
 }
 
-// Index is the index by its name: Query and Scan of it; for [DelayIndex] what is on its way to it, and for [Throttle]
-// also writes of its table.
+// Index is the index by its name: Query and Scan of it; for [DelayIndex] what is on its way to it,
+// and for [Throttle] also writes of its table.
 func Index(name string) When {
 	return func(i *Injection) {
 		mustBe(i.index == "" && name != "", "Index names one index, and is given once")
@@ -41,8 +43,9 @@ func Index(name string) When {
 	}
 }
 
-// Key is the item with some key attributes: calls that name it, and of batches and transactions only that item. One
-// attribute of two stands for all items that have it. It does not hold for Query and Scan.
+// Key is the item with some key attributes: calls that name it, and of batches and transactions
+// only that item. One attribute of two stands for all items that have it. It does not hold for
+// Query and Scan.
 func Key(key map[string]types.AttributeValue) When {
 	return func(i *Injection) {
 		mustBe(i.key == nil && len(key) > 0, "Key has one attribute or more, and is given once")
@@ -52,8 +55,8 @@ func Key(key map[string]types.AttributeValue) When {
 	}
 }
 
-// Matching is what a function says of an operation and its input, such as a *dynamodb.QueryInput, which it must not
-// change. It is asked for each attempt.
+// Matching is what a function says of an operation and its input, such as a *dynamodb.QueryInput,
+// which it must not change. It is asked for each attempt.
 func Matching(match func(operation string, input any) bool) When {
 	return func(i *Injection) {
 		mustBe(i.match == nil && match != nil, "Matching has one function, and is given once")
@@ -77,9 +80,10 @@ func Times(n int) When {
 	}
 }
 
-// Chance draws for each call, by [Seed]. The n-th call of an operation with the same keys, or for Query and Scan with
-// the same request, draws the same in every run, in whatever order goroutines make other calls. (With Times or After
-// that order matters, as those count the calls of all.) A program whose keys are random must seed those too.
+// Chance draws for each call, by [Seed]. The n-th call of an operation with the same keys, or for
+// Query and Scan with the same request, draws the same in every run, in whatever order goroutines
+// make other calls. (With Times or After that order matters, as those count the calls of all.) A
+// program whose keys are random must seed those too.
 func Chance(probability float64) When {
 	return func(i *Injection) {
 		mustBe(probability > 0 && probability <= 1, "Chance(%v): a probability is above 0 and at most 1", probability)

@@ -17,11 +17,12 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// document is the config for tables made to the letter of the schema document, whose tables say ser_nr.
+// document is the config for tables made to the letter of the schema document, whose tables say
+// ser_nr.
 var document = journal.Config{Shards: 16, Attributes: journal.Attributes{SequenceNumber: "ser_nr"}}
 
-// foreignTables makes a journal and a snapshot table as an application of the event-store-adapter family
-// has them, with the given indexes on the journal.
+// foreignTables makes a journal and a snapshot table as an application of the event-store-adapter
+// family has them, with the given indexes on the journal.
 func foreignTables(t *testing.T, client *dynamodb.Client, c journal.Config, indexes ...types.GlobalSecondaryIndex) {
 	t.Helper()
 	for table, indexes := range map[string][]types.GlobalSecondaryIndex{

@@ -24,10 +24,10 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 }
 
 // Resolve reports whether the commit of an [OutcomeUnknownError] was written, with one strongly
-// consistent read, or two if it has a command id. With a command id, it also returns true if another
-// commit of the same command was written: the command was executed. False is final only when no
-// request of the commit can be under way any more, which takes seconds, or when the head has passed
-// [OutcomeUnknownError.First].
+// consistent read, or two if it has a command id. With a command id, it also returns true if
+// another commit of the same command was written: the command was executed. False is final only
+// when no request of the commit can be under way any more, which takes seconds, or when the head
+// has passed [OutcomeUnknownError.First].
 //
 // It needs only the fields of the error, so another process can ask too. It finds a commit whose
 // events were removed since by [Journal.Truncate] or [Journal.Delete] only by its command id.
@@ -49,8 +49,8 @@ func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (boo
 	return written || executed, err
 }
 
-// lookFor reports whether a commit was written, and whether its command was executed, by this commit
-// or by another one.
+// lookFor reports whether a commit was written, and whether its command was executed, by this
+// commit or by another one.
 func (j *engine) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
 	keys := []item{j.key(unknown.ID, unknown.First)}
 	if unknown.CommandID != "" {
@@ -70,7 +70,7 @@ func (j *engine) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (wri
 	return false, executed, nil
 }
 
-// isOf tells whether a commit wrote the item, which may be nil.
+// isOf reports whether a commit wrote the item, which may be nil.
 func isOf(it item, commitID string) bool {
 	stored, ok := stringOf(it[attrCommitID])
 	return ok && stored == commitID

@@ -54,8 +54,8 @@ func intOf(v types.AttributeValue) (int64, bool) {
 	return i, err == nil
 }
 
-// bytesOf accepts binary and text: the PHP member of the event-store-adapter
-// family writes payloads as text, and so did the first versions of the Go one; the others write binary.
+// bytesOf accepts binary and text: the PHP member of the event-store-adapter family writes payloads
+// as text, and so did the first versions of the Go one; the others write binary.
 func bytesOf(v types.AttributeValue) ([]byte, bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberB:

@@ -53,9 +53,9 @@ func validateCommandID(commandID string) error {
 	return nil
 }
 
-// guardKey is in the partition of the aggregate's events. A digest of fixed length keeps two ids apart whose texts
-// run into each other, and is not longer than the number in an event's key; the last character is no digit, so it is never the
-// key of an event.
+// guardKey is in the partition of the aggregate's events. A digest of fixed length keeps two ids
+// apart whose texts run into each other, and is not longer than the number in an event's key; the
+// last character is no digit, so it is never the key of an event.
 func (j *engine) guardKey(id aggregate.ID, commandID string) item {
 	sum := sha256.Sum256([]byte(commandID))
 	digest := base64.RawURLEncoding.EncodeToString(sum[:])[:19] // 114 bits
@@ -93,7 +93,8 @@ func (j *engine) commandOf(it item) (c storage.Command, err error) {
 	return c, nil
 }
 
-// checkVersion is the head's part of a commit without events: it has to be where it was when the command was decided.
+// checkVersion is the head's part of a commit without events: it has to be where it was when the
+// command was decided.
 func (j *engine) checkVersion(c *commit) types.TransactWriteItem {
 	check := &types.ConditionCheck{
 		TableName:                           &j.config.Tables.Snapshot,

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// inMemory is a store in a database of the process, for tests of its clock, its faults and its capacity. Both have one clock,
-// which stands still.
+// inMemory is a store in a database of the process, for tests of its clock, its faults and its
+// capacity. Both have one clock, which stands still.
 func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -181,7 +181,8 @@ func TestACommandWithoutEventsThatExpectsAnotherVersionIsAConflict(t *testing.T)
 	})
 }
 
-// What a repetition meets once DynamoDB has forgotten the token is the commit's own guard, whatever was committed since.
+// What a repetition meets once DynamoDB has forgotten the token is the commit's own guard, whatever
+// was committed since.
 func TestALostReplyOfACommandIsSuccessAndNoDuplicate(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {

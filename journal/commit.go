@@ -25,7 +25,8 @@ const (
 	maxNameBytes  = 64<<10 - 1 // an attribute name, also inside a map
 )
 
-// foreignHeadBytes is left free beside a snapshot for attributes that a foreign writer put on the head.
+// foreignHeadBytes is left free beside a snapshot for attributes that a foreign writer put on the
+// head.
 const foreignHeadBytes = 1 << 10
 
 // These types of package storage have parameters, which are the types of this package.
@@ -51,8 +52,9 @@ type transaction struct {
 	refitted bool // see refit
 }
 
-// isWritten goes by the old items of the first event and of the command's guard: where one of them carries the commit's id,
-// the commit was written. Never by the head, for a later commit may have moved it.
+// isWritten goes by the old items of the first event and of the command's guard: where one of them
+// carries the commit's id, the commit was written. Never by the head, for a later commit may have
+// moved it.
 func (t *transaction) isWritten(reasons []types.CancellationReason) bool {
 	return len(t.commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
 		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
@@ -69,7 +71,7 @@ func (j *engine) tablesOf(t *transaction) string {
 	return strings.Join(names, " or ")
 }
 
-// leaveOut gives the snapshot up, which no commit fails for.
+// leaveOut returns the snapshot up, which no commit fails for.
 func (t *transaction) leaveOut(reason error) {
 	t.commit.Snapshot, t.receipt.SnapshotLeftOut, t.receipt.SnapshotError = nil, true, reason
 }

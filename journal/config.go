@@ -58,11 +58,12 @@ type Config struct {
 	// Default: nil, which is on demand.
 	Throughput *types.ProvisionedThroughput
 
-	// Encodings turn payloads into what is stored, in this order, and back in reverse. Each item says
-	// which ones were applied to it, so they can be added to a journal that is in use and their order can
-	// change; but what an encoding was applied to can only be read with it. See [ForReading] for how to
-	// begin and how to give one up. Programs of the event-store-adapter family read payloads without
-	// encodings alone. Event types and metadata are never encoded. Default: none.
+	// Encodings turn payloads into what is stored, in this order, and back in reverse. Each item
+	// says which ones were applied to it, so they can be added to a journal that is in use and
+	// their order can change; but what an encoding was applied to can only be read with it. See
+	// [ForReading] for how to begin and how to give one up. Programs of the event-store-adapter
+	// family read payloads without encodings alone. Event types and metadata are never encoded.
+	// Default: none.
 	Encodings []Encoding
 
 	// RetryBudget is how long a commit repeats its transaction if DynamoDB throttled it, if it met

@@ -36,7 +36,8 @@ func Create(ctx context.Context, client Client, config Config) error {
 	if err := j.verifyUnused(ctx); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}
-	// The descriptor comes last, so where there is one this was done, and takes no permissions any more.
+	// The descriptor comes last, so where there is one this was done, and takes no permissions any
+	// more.
 	if _, err := j.readDescriptor(ctx); errors.Is(err, ErrNoDescriptor) {
 		for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
 			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, table, j.config.Attributes.TTL)); err != nil {

@@ -238,7 +238,8 @@ func TestCreateMakesTablesAndIndexesOfAskedThroughput(t *testing.T) {
 	assert.Equal(t, 3, indexes)
 }
 
-// DynamoDB makes tables within seconds, DynamoDB Local at once: the states on the way are made up here.
+// DynamoDB makes tables within seconds, DynamoDB Local at once: the states on the way are made up
+// here.
 func TestCreateWaitsUntilTablesAndIndexesAreActive(t *testing.T) {
 	t.Parallel()
 	config := ownTables(journal.Config{Shards: 4})

@@ -127,7 +127,8 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	return d, nil
 }
 
-// isKeyMismatch knows DynamoDB's text and DynamoDB Local's: the error has no type or code of its own.
+// isKeyMismatch knows DynamoDB's text and DynamoDB Local's: the error has no type or code of its
+// own.
 func isKeyMismatch(err error) bool {
 	return dynamo.Code(err) == "ValidationException" &&
 		(strings.Contains(err.Error(), "key element does not match") || strings.Contains(err.Error(), "required keys"))

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// attrEncoding names the encodings of an item's payload, on events and heads. It is absent where none applied.
+// attrEncoding names the encodings of an item's payload, on events and heads. It is absent where
+// none applied.
 const attrEncoding = "encoding"
 
 // Encoding encodes payloads of events and snapshots before they are stored, and decodes them.
@@ -116,7 +117,7 @@ func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema}, nil
 }
 
-// encodeEvent gives an event as it is stored. One that says how it is encoded already is.
+// encodeEvent returns an event as it is stored. One that says how it is encoded already is.
 func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
 	if e.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
 		return e, nil
@@ -125,7 +126,7 @@ func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64
 	return e, err
 }
 
-// encodeSnapshot gives a snapshot as it is stored, the caller's is left as it is.
+// encodeSnapshot returns a snapshot as it is stored, the caller's is left as it is.
 func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
 	if s == nil || s.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
 		return s, nil

@@ -19,8 +19,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// wrapped is an encoding that puts a payload between its name with the place and brackets. It declines payloads that
-// begin with "short".
+// wrapped is an encoding that puts a payload between its name with the place and brackets. It
+// declines payloads that begin with "short".
 type wrapped struct {
 	name    string
 	fail    error

@@ -216,7 +216,8 @@ func TestAReaderThatStopsEarlyCausesNoFurtherReads(t *testing.T) {
 	})
 }
 
-// A history of any length is read with the memory of one page, and where the index lags of 100 events more.
+// A history of any length is read with the memory of one page, and where the index lags of 100
+// events more.
 func TestAReaderHoldsNoMoreThanAPageAndWhatIsReadByKey(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		const n, pageSize, most = 700, 50, 100

@@ -50,7 +50,8 @@ func TestCreateByManyAtOnceTurnsTimeToLiveOn(t *testing.T) {
 	requireExpiry(t, client, config, "ttl")
 }
 
-// Who describes the table before another process enables time to live is refused when it does so too.
+// Who describes the table before another process enables time to live is refused when it does so
+// too.
 func TestCreateLooksAgainWhenAnotherProcessTurnsTimeToLiveOn(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t)

@@ -80,8 +80,8 @@ func (j *engine) readHead(ctx context.Context, id aggregate.ID) (Head, error) {
 	return j.headOf(id, it)
 }
 
-// readLeanHead reads head and state side by side. Where that shows a commit or a truncation in part, which may last, both are
-// read in a transaction.
+// readLeanHead reads head and state side by side. Where that shows a commit or a truncation in
+// part, which may last, both are read in a transaction.
 func (j *engine) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error) {
 	table, keys := j.config.Tables.Snapshot, []item{j.key(id, 0), j.stateKey(id)}
 	items, err := j.batchGetKeys(ctx, table, keys)
@@ -99,7 +99,8 @@ func (j *engine) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error
 	return head, err
 }
 
-// leanHeadOf puts head and state together. They are torn when the head tells of another state than there is.
+// leanHeadOf puts head and state together. They are torn when the head tells of another state than
+// there is.
 func (j *engine) leanHeadOf(id aggregate.ID, items []item) (head Head, torn bool, err error) {
 	var row, state item
 	_, stateSort := j.keysOf(j.stateKey(id))
@@ -130,8 +131,8 @@ func (j *engine) leanHeadOf(id aggregate.ID, items []item) (head Head, torn bool
 	return head, false, nil
 }
 
-// setSnapshot leaves out one that is ahead of the head, which was put back: it is of a history that is no more. The
-// next commit removes it; see refit.
+// setSnapshot leaves out one that is ahead of the head, which was put back: it is of a history that
+// is no more. The next commit removes it; see refit.
 func (h *Head) setSnapshot(s *Snapshot) {
 	if s != nil && s.Number <= h.Version {
 		h.Snapshot = s
@@ -198,7 +199,8 @@ func (j *engine) headOf(id aggregate.ID, it item) (Head, error) {
 	return head, nil
 }
 
-// headItem is the head as a commit leaves it, without a snapshot, and but for what foreign writers may have added.
+// headItem is the head as a commit leaves it, without a snapshot, and but for what foreign writers
+// may have added.
 func (j *engine) headItem(c *commit) item {
 	a := j.config.Attributes
 	it := j.key(c.Aggregate, 0)
@@ -218,8 +220,9 @@ func (j *engine) writeHead(c *commit, head item) types.TransactWriteItem {
 	if c.Expected == 0 {
 		return j.putNew(j.config.Tables.Snapshot, head)
 	}
-	// A head that was put back may have a snapshot that is ahead of it; see refit. The condition is true where there is no
-	// snapshot, and false of a tombstone, which has the number of none; so it need not say more, and each word costs.
+	// A head that was put back may have a snapshot that is ahead of it; see refit. The condition is
+	// true where there is no snapshot, and false of a tombstone, which has the number of none; so
+	// it need not say more, and each word costs.
 	condition := "#v = :expected AND NOT #n > :expected"
 	names := attributeNames("#v", j.config.Attributes.Version, "#n", attrSnapshotNumber)
 	values := item{":expected": numberValue(c.Expected)}
@@ -273,7 +276,8 @@ func (j *engine) updateOfHead(c *commit, head item, condition string, names map[
 	}}
 }
 
-// versionCondition is that the head has the expected version and is no tombstone, or for version 0 that there is none.
+// versionCondition is that the head has the expected version and is no tombstone, or for version 0
+// that there is none.
 func (j *engine) versionCondition(c *commit) (condition string, names map[string]string, values item) {
 	if c.Expected == 0 {
 		return "attribute_not_exists(#pk)", attributeNames("#pk", j.config.Attributes.PartitionKey), nil

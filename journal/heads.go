@@ -135,7 +135,7 @@ func (j *engine) ShardHeads(
 	}
 }
 
-// queryShard gives the pages of a shard's heads, until page says that no more are wanted.
+// queryShard returns the pages of a shard's heads, until page says that no more are wanted.
 func (j *engine) queryShard(
 	ctx context.Context, aggregateType string, shard int, start item, consistent bool, page func([]item) (more bool, err error),
 ) (more bool, err error) {

@@ -24,8 +24,8 @@ func (s store) heads(t *testing.T, q journal.HeadsQuery) []journal.Head {
 	return heads
 }
 
-// population writes aggregates of several types, with snapshots, redundant ones and tombstones, and gives their heads as
-// Heads shows them.
+// population writes aggregates of several types, with snapshots, redundant ones and tombstones, and
+// gives their heads as Heads shows them.
 func (s store) population(t *testing.T) map[aggregate.ID]journal.Head {
 	t.Helper()
 	want := map[aggregate.ID]journal.Head{}

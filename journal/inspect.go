@@ -130,7 +130,7 @@ func (j *engine) Strays(ctx context.Context, aggregateType string) iter.Seq2[*Co
 	}
 }
 
-// journalPages gives the journal table with the attributes that straysOf needs.
+// journalPages returns the journal table with the attributes that straysOf needs.
 func (j *engine) journalPages(ctx context.Context, aggregateType string, do func([]item) error) error {
 	a, table := j.config.Attributes, j.config.Tables.Journal
 	projection := aws.String("#pk, #sk, #aid, #n, #command, #format")

@@ -57,7 +57,7 @@ func typeOfShardKey(key string) (string, bool) {
 	return key[:i], true
 }
 
-// aggregateOf tells which aggregate an item belongs to. The text of aid alone does
+// aggregateOf reports which aggregate an item belongs to. The text of aid alone does
 // not: "user" + "account-x" and "user-account" + "x" read the same, and only
 // the partition key tells them apart.
 func (j *engine) aggregateOf(it item) (aggregate.ID, bool) {

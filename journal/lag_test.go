@@ -25,7 +25,8 @@ func (s store) hide(items []item, hidden func(number int) bool) []item {
 	})
 }
 
-// The aggregate index of DynamoDB lags behind the table; that of DynamoDB Local does not, so the lag is made up.
+// The aggregate index of DynamoDB lags behind the table; that of DynamoDB Local does not, so the
+// lag is made up.
 func TestWhatTheIndexLagsBehindIsReadByKey(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		const n = 250
@@ -70,7 +71,8 @@ func TestWhatTheIndexLagsBehindIsReadByKey(t *testing.T) {
 	})
 }
 
-// Head and events are separate reads: of a transaction that is just being written one can show before the other.
+// Head and events are separate reads: of a transaction that is just being written one can show
+// before the other.
 func TestAnEventThatIsAbsentForAMomentIsReadAgain(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {

@@ -7,8 +7,8 @@ import "fmt"
 type Layout string
 
 const (
-	// Classic is the layout of the event-store-adapter family: the latest snapshot is in the head, and the snapshot
-	// table has an index by aggregate. It is the default.
+	// Classic is the layout of the event-store-adapter family: the latest snapshot is in the head,
+	// and the snapshot table has an index by aggregate. It is the default.
 	Classic Layout = "classic"
 
 	// Lean stores the latest snapshot in a row of its own and has no index by aggregate. DynamoDB

@@ -112,7 +112,8 @@ func TestALeanSnapshotTableHasNoIndex(t *testing.T) {
 	})
 }
 
-// Head and state are two items of one request, which shows a commit in part: each may be of before or of after it.
+// Head and state are two items of one request, which shows a commit in part: each may be of before
+// or of after it.
 func TestATornReadOfHeadAndStateShowsNoSnapshotAheadOfTheVersionAndLosesNone(t *testing.T) {
 	eachLean(t, func(t *testing.T, s store) {
 		for name, stale := range map[string]string{"the head is old": "user-account-%s-0", "the state is old": "user-account-%s-state"} {
@@ -152,7 +153,8 @@ func TestATornReadOfHeadAndStateShowsNoSnapshotAheadOfTheVersionAndLosesNone(t *
 	})
 }
 
-// A part of a transaction may show for as long as it takes, so a second look at the head need not help.
+// A part of a transaction may show for as long as it takes, so a second look at the head need not
+// help.
 func TestAReaderAmidACommitSeesAStateThatIsNotAheadOfTheVersion(t *testing.T) {
 	t.Parallel()
 	again := 0
@@ -339,7 +341,8 @@ func TestTablesMadeBeforeThereWasALayoutAreClassic(t *testing.T) {
 func TestInTheLeanLayoutACommitWithoutSnapshotDoesNotPayForTheState(t *testing.T) {
 	t.Parallel()
 	for layout, want := range map[journal.Layout]struct{ with, without, version float64 }{
-		// A state of 100 KB is 98 units with its keys, doubled by the transaction; the index takes it once more.
+		// A state of 100 KB is 98 units with its keys, doubled by the transaction; the index takes
+		// it once more.
 		journal.Classic: {2*98 + 98, 2*98 + 98, 25},
 		journal.Lean:    {2*98 + 2, 2, 1},
 	} {
@@ -420,7 +423,8 @@ func TestACommandWithoutEventsStoresNoSnapshot(t *testing.T) {
 	}
 }
 
-// A redundant row has attributes that the lean state lacks, so with a long id one fits and the other does not.
+// A redundant row has attributes that the lean state lacks, so with a long id one fits and the
+// other does not.
 func TestARedundantRowThatIsTooLargeIsLeftOutAlone(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Layout: journal.Lean})

@@ -44,8 +44,8 @@ func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 	assert.Equal(t, TooLargeError{ID: id, What: `event 1 of the commit, "large",`, Size: storage.MaxItemBytes + 1, Limit: storage.MaxItemBytes, Unit: "bytes"}, *large)
 }
 
-// A write unit is a KB, begun or full: an item that fills KBs exactly by our count would cost one more
-// if DynamoDB counted a single byte more.
+// A write unit is a KB, begun or full: an item that fills KBs exactly by our count would cost one
+// more if DynamoDB counted a single byte more.
 func TestItemSizeIsNotLessThanDynamoDBCounts(t *testing.T) {
 	t.Parallel()
 	j := open(t)

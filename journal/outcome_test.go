@@ -37,8 +37,8 @@ func (s store) requireWrittenOnce(t *testing.T, value string, receipt eventlog.R
 	require.Empty(t, s.get(t, s.Config().Tables.Journal, s.keyOf(user(value), version+1)))
 }
 
-// DynamoDB, like DynamoDB Local, remembers the token of a transaction for ten minutes and answers a repetition
-// as it answered the first.
+// DynamoDB, like DynamoDB Local, remembers the token of a transaction for ten minutes and answers a
+// repetition as it answered the first.
 func TestALostReplyIsSuccessOnce(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		sent := 0
@@ -402,7 +402,8 @@ func TestAContextThatEndsInMidFlightLeavesAnOutcomeThatCanBeResolved(t *testing.
 	})
 }
 
-// The other transaction is seen in part: its event is there and its head is not. That is no corrupt event.
+// The other transaction is seen in part: its event is there and its head is not. That is no corrupt
+// event.
 func TestACommitThatMeetsAnotherInPartIsSentAgain(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})

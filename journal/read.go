@@ -208,7 +208,7 @@ func (j *engine) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([
 	return records, nil
 }
 
-// truncated tells whether an event that is absent has been removed on purpose.
+// truncated reports whether an event that is absent has been removed on purpose.
 func (j *engine) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
 	head, err := j.readHead(ctx, id)
 	switch {

@@ -35,8 +35,8 @@ type Record struct {
 	EventType string
 	Payload   []byte
 	Metadata  aggregate.Metadata
-	// Encoding names what was applied to the payload, such as "gzip,aes-gcm"; see [Journal.Raw]. It is empty on a
-	// record that has been decoded.
+	// Encoding names what was applied to the payload, such as "gzip,aes-gcm"; see [Journal.Raw]. It
+	// is empty on a record that has been decoded.
 	Encoding string
 	// OccurredAt has a precision of milliseconds, in UTC.
 	OccurredAt time.Time

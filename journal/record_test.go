@@ -34,8 +34,8 @@ func valueOf(kind byte, text string) types.AttributeValue {
 	}
 }
 
-// Whatever is in the table, recordOf gives a record that is stored as that very item's events are, or an error
-// that names the item.
+// Whatever is in the table, recordOf gives a record that is stored as that very item's events are,
+// or an error that names the item.
 func FuzzRecordOf(f *testing.F) {
 	kinds := func(k ...byte) []byte { return k }
 	for _, k := range [][]byte{

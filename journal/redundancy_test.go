@@ -300,7 +300,8 @@ func TestSnapshotsWithATimeToLiveAreLeftToDynamoDB(t *testing.T) {
 	assert.Equal(t, stateAt(4), head.Snapshot, "the latest stays")
 }
 
-// The order in which a full commit gives things up: deletions for others first, then the redundant row, then the state.
+// The order in which a full commit gives things up: deletions for others first, then the redundant
+// row, then the state.
 func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
 	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
 		t.Run(string(layout), func(t *testing.T) {
@@ -368,7 +369,8 @@ func TestASnapshotThatIsTooLargeLeavesTheRedundantOnesAsTheyAre(t *testing.T) {
 	}
 }
 
-// Without room for it the head would be over 400 KB, and the commit would fail for a snapshot that it can do without.
+// Without room for it the head would be over 400 KB, and the commit would fail for a snapshot that
+// it can do without.
 func TestALongListBesideALargeStateFailsNoCommit(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})
@@ -454,7 +456,8 @@ func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
 	}
 }
 
-// A foreign writer keeps no list, and its aggregate may share the text of its id with one of another type.
+// A foreign writer keeps no list, and its aggregate may share the text of its id with one of
+// another type.
 func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		c, a := s.Config(), s.Config().Attributes

@@ -8,15 +8,18 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// refit changes a transaction that was refused for its head although the version is the expected one, and tells whether
-// it is to be sent again. Two things come to that, and neither costs anything where they do not happen:
+// refit changes a transaction that was refused for its head although the version is the expected
+// one, and tells whether it is to be sent again. Two things come to that, and neither costs
+// anything where they do not happen:
 //
-// The head has a snapshot that is ahead of it, because a head or its version was put back, or a journal restored and the
-// version corrected. It is of a history that is no more, and once the new one has as many events it would be believed. So
-// the commit removes it, and what is ahead among the listed redundant ones.
+// The head has a snapshot that is ahead of it, because a head or its version was put back, or a
+// journal restored and the version corrected. It is of a history that is no more, and once the new
+// one has as many events it would be believed. So the commit removes it, and what is ahead among
+// the listed redundant ones.
 //
-// Events were truncated under a snapshot of a later schema, which alone stands for them. This program, which is older, would
-// replace it by one that the newer ones refuse. So the commit leaves its own out.
+// Events were truncated under a snapshot of a later schema, which alone stands for them. This
+// program, which is older, would replace it by one that the newer ones refuse. So the commit leaves
+// its own out.
 func (j *engine) refit(t *transaction, stored item) bool {
 	c := t.commit
 	if t.refitted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
@@ -45,8 +48,8 @@ func (j *engine) refit(t *transaction, stored item) bool {
 	return true
 }
 
-// replaceHead moves a head whose snapshot is ahead of it. A payload that a foreign writer has put in the snapshot's place
-// stays.
+// replaceHead moves a head whose snapshot is ahead of it. A payload that a foreign writer has put
+// in the snapshot's place stays.
 func (j *engine) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
 	c := t.commit
 	condition, names, values := j.versionCondition(c)

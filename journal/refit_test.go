@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// putBack sets the version of a head that has a snapshot of event 5 back to 3, and removes the events after that, as one
-// does who repairs a journal that was restored.
+// putBack sets the version of a head that has a snapshot of event 5 back to 3, and removes the
+// events after that, as one does who repairs a journal that was restored.
 func putBack(t *testing.T, s store) {
 	t.Helper()
 	for n := 1; n <= 5; n++ {

@@ -71,8 +71,8 @@ func (j *engine) validateRestoration(r *restoration) error {
 	return nil
 }
 
-// buildRestoration gives the transaction an id that is on no row, for the token alone: a commit may be restored in
-// parts, and DynamoDB may remember the token of the original.
+// buildRestoration gives the transaction an id that is on no row, for the token alone: a commit may
+// be restored in parts, and DynamoDB may remember the token of the original.
 func (j *engine) buildRestoration(r *restoration) (*transaction, error) {
 	id := r.Head.Aggregate
 	c := &commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
@@ -132,8 +132,9 @@ func (j *engine) restoredItem(r *Record) item {
 	return it
 }
 
-// isRestored tells whether a transaction that was refused, or whose outcome is unknown, has nothing left to do: an
-// attempt whose reply was lost has written it, or somebody else restores the same.
+// isRestored reports whether a transaction that was refused, or whose outcome is unknown, has
+// nothing left to do: an attempt whose reply was lost has written it, or somebody else restores the
+// same.
 func (j *engine) isRestored(ctx context.Context, r *restoration, err error) bool {
 	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) && !errors.As(err, new(*CorruptItemError)) {
 		return false

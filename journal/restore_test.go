@@ -17,7 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// old makes records as another journal may have had them: of several commits, and one of a foreign writer.
+// old makes records as another journal may have had them: of several commits, and one of a foreign
+// writer.
 func old(id aggregate.ID, from, n int) []*journal.Record {
 	records := make([]*journal.Record, n)
 	for i := range records {

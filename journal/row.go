@@ -19,7 +19,8 @@ func (c *Config) rowNames() *rows.Names {
 	}
 }
 
-// dropPayload makes the payload empty where it was not asked for, as a record without one is corrupt.
+// dropPayload makes the payload empty where it was not asked for, as a record without one is
+// corrupt.
 func (j *engine) dropPayload(r *rows.Row) {
 	r.HasPayload, r.Payload = true, []byte{}
 	if r.Other != nil {
@@ -27,8 +28,8 @@ func (j *engine) dropPayload(r *rows.Row) {
 	}
 }
 
-// recordOfRow is recordOf, faster for a row that is as this package writes them. What is wrong with the others is for
-// recordOf to say.
+// recordOfRow is recordOf, faster for a row that is as this package writes them. What is wrong with
+// the others is for recordOf to say.
 func (j *engine) recordOfRow(r *rows.Row) (*Record, error) {
 	if r.EventID != "" && r.HasPayload {
 		if record, ok := recordOfOwn(r); ok {

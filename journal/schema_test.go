@@ -14,7 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// The items are what every member of the event-store-adapter family reads, and some attributes more.
+// The items are what every member of the event-store-adapter family reads, and some attributes
+// more.
 func TestACommitWritesItemsToTheLetterOfTheSchema(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		c, a := s.Config(), s.Config().Attributes
@@ -131,8 +132,8 @@ func TestANilPayloadIsStoredAsAnEmptyOne(t *testing.T) {
 	})
 }
 
-// "user" + "account-x" and "user-account" + "x" have one aid, one entry in the aggregate index and the
-// same sort keys; only the partition tells them apart.
+// "user" + "account-x" and "user-account" + "x" have one aid, one entry in the aggregate index and
+// the same sort keys; only the partition tells them apart.
 func TestAggregatesWhoseIDsReadTheSameKeepTheirOwnEvents(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		one, other := aggregate.ID{Type: "user", Value: "account-x"}, aggregate.ID{Type: "user-account", Value: "x"}

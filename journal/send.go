@@ -47,8 +47,8 @@ func (j *engine) send(ctx context.Context, t *transaction) error {
 	}
 }
 
-// attempt sends the transaction once. A connection that hangs must not outlast the budget: events are
-// dated when the commit is built, and those who tail the journal reckon with it.
+// attempt sends the transaction once. A connection that hangs must not outlast the budget: events
+// are dated when the commit is built, and those who tail the journal reckon with it.
 func (j *engine) attempt(ctx context.Context, t *transaction, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
@@ -74,8 +74,8 @@ func judge(err error) verdict {
 	case err == nil:
 		return written
 	case errors.As(err, &canceled):
-		// While another transaction is under way on an item, what the conditions of the others found is of
-		// that one in part: an event whose head is still to move, for example.
+		// While another transaction is under way on an item, what the conditions of the others
+		// found is of that one in part: an event whose head is still to move, for example.
 		if slices.ContainsFunc(canceled.CancellationReasons, isFinal) && !slices.ContainsFunc(canceled.CancellationReasons, isUnderWay) {
 			return refused
 		}
@@ -170,7 +170,8 @@ func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguo
 	return fmt.Errorf("append to %s, nothing written: %w", id, dynamo.Explain(err, j.tablesOf(t)))
 }
 
-// mayBeRemoved tells that the head no longer vouches for the commit's first event, which would tell whose it is.
+// mayBeRemoved reports that the head no longer vouches for the commit's first event, which would
+// tell whose it is.
 func (j *engine) mayBeRemoved(t *transaction, head item) bool {
 	before, _ := uintOf(head[attrTruncatedBefore])
 	return before > t.commit.Expected+1
@@ -232,7 +233,8 @@ func (j *engine) giveUp(ctx context.Context, t *transaction, err error, ambiguou
 	return unknown
 }
 
-// unknown keeps the SDK's error as it is: the sentinels of this package say that nothing was written.
+// unknown keeps the SDK's error as it is: the sentinels of this package say that nothing was
+// written.
 func (t *transaction) unknown(err error) *OutcomeUnknownError {
 	return &OutcomeUnknownError{
 		ID: t.commit.Aggregate, First: t.commit.Expected + 1, CommitID: t.receipt.CommitID, CommandID: t.commit.CommandID, Err: err,

@@ -38,7 +38,7 @@ func database(t *testing.T) *dynamodb.Client {
 
 var stores atomic.Int64
 
-// ownTables gives a config tables that no other test has.
+// ownTables returns a config tables that no other test has.
 func ownTables(c journal.Config) journal.Config {
 	n := stores.Add(1)
 	c.Tables = journal.Tables{

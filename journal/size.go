@@ -21,8 +21,8 @@ func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	return size, nil
 }
 
-// eventSize is what itemSize gives for the event's item with the longest shard, number and commit id,
-// without building the item.
+// eventSize is what itemSize gives for the event's item with the longest shard, number and commit
+// id, without building the item.
 func (j *engine) eventSize(id aggregate.ID, e storage.Event) int {
 	const (
 		shard    = len("-65535") // of maxShards

@@ -33,10 +33,11 @@ type Snapshot struct {
 	// the payload, if anywhere.
 	Number  uint64
 	Payload []byte
-	// Schema says in which form the state is, by a number of the writer's own. It counts only where Number is not 0.
+	// Schema says in which form the state is, by a number of the writer's own. It counts only where
+	// Number is not 0.
 	Schema uint64
-	// Encoding names what was applied to the payload; see [Journal.Raw]. It is empty on a snapshot that has
-	// been decoded.
+	// Encoding names what was applied to the payload; see [Journal.Raw]. It is empty on a snapshot
+	// that has been decoded.
 	Encoding string
 }
 
@@ -107,7 +108,8 @@ func (j *engine) addLatest(t *transaction, head item) error {
 	return nil
 }
 
-// room says why there is none for a snapshot's item of that size, and for that many more bytes in all.
+// room says why there is none for a snapshot's item of that size, and for that many more bytes in
+// all.
 func (t *transaction) room(actions, itemBytes, bytes int) error {
 	switch {
 	case itemBytes > storage.MaxItemBytes:
@@ -148,8 +150,8 @@ func (j *engine) addRedundant(t *transaction, head item, r *storage.Redundancy) 
 		head[attrRedundant] = listValue(listed)
 		return
 	}
-	// What was surplus before this commit should be gone, but its writer may have failed to remove it. Deleting it
-	// and forgetting it are one.
+	// What was surplus before this commit should be gone, but its writer may have failed to remove
+	// it. Deleting it and forgetting it are one.
 	for left := min(len(r.Listed)-r.Keep, deletesAtOnce); left > 0 && t.hasRoom(1, 0); left-- {
 		t.add(types.TransactWriteItem{Delete: &types.Delete{
 			TableName: &j.config.Tables.Snapshot, Key: j.key(c.Aggregate, listed[0]),
@@ -175,7 +177,8 @@ func setSnapshotMark(it item, s *Snapshot) {
 	it[attrSnapshotSchema] = numberValue(s.Schema)
 }
 
-// snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for no state.
+// snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for
+// no state.
 func (j *engine) snapshotOf(it item) *Snapshot {
 	payload, ok := bytesOf(it[j.config.Attributes.Payload])
 	if !ok {
@@ -199,8 +202,8 @@ func digest(payload []byte) []byte {
 	return sum[:16]
 }
 
-// stateKey is where the lean layout keeps the latest snapshot. It is never the key of an event or a head, which end
-// in a number.
+// stateKey is where the lean layout keeps the latest snapshot. It is never the key of an event or a
+// head, which end in a number.
 func (j *engine) stateKey(id aggregate.ID) item {
 	return item{
 		j.config.Attributes.PartitionKey: stringValue(j.partitionKey(id)),
@@ -296,7 +299,7 @@ func listValue(numbers []uint64) types.AttributeValue {
 	return &types.AttributeValueMemberL{Value: values}
 }
 
-// numbersOf gives the numbers of a list in ascending order.
+// numbersOf returns the numbers of a list in ascending order.
 func numbersOf(v types.AttributeValue) (numbers []uint64) {
 	list, _ := v.(*types.AttributeValueMemberL)
 	if list == nil {

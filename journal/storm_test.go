@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Every command is tried by two writers until one of them hears that it has been executed; the counter is the caller's own
-// table, which has no guard but the commit.
+// Every command is tried by two writers until one of them hears that it has been executed; the
+// counter is the caller's own table, which has no guard but the commit.
 func TestInAStormCommandsAndTheirWritesAreExecutedOnce(t *testing.T) {
 	t.Parallel()
 	const commands, writers = 12, 4

@@ -150,9 +150,9 @@ func (j *engine) delete(ctx context.Context, id aggregate.ID, expected uint64, r
 	return j.removeEvents(ctx, id, head.Version+1, removal)
 }
 
-// updateHead changes a head that nobody has moved since it was read, and sets :t as the place of truncation #t. The SDK
-// repeats it when a reply was lost; a condition that is false because an earlier attempt was written is no conflict for the
-// callers, who read again.
+// updateHead changes a head that nobody has moved since it was read, and sets :t as the place of
+// truncation #t. The SDK repeats it when a reply was lost; a condition that is false because an
+// earlier attempt was written is no conflict for the callers, who read again.
 func (j *engine) updateHead(ctx context.Context, head Head, update string, names map[string]string, values item) error {
 	names["#v"], names["#deleted"] = j.config.Attributes.Version, attrDeletedAt
 	values[":v"] = numberValue(head.Version)
@@ -160,7 +160,8 @@ func (j *engine) updateHead(ctx context.Context, head Head, update string, names
 		TableName:        &j.config.Tables.Snapshot,
 		Key:              j.key(head.Aggregate, 0),
 		UpdateExpression: &update,
-		// A truncation that comes late must not take back one that went further: its events would look lost.
+		// A truncation that comes late must not take back one that went further: its events would
+		// look lost.
 		ConditionExpression:                 aws.String("#v = :v AND attribute_not_exists(#deleted) AND (attribute_not_exists(#t) OR #t <= :t)"),
 		ExpressionAttributeNames:            names,
 		ExpressionAttributeValues:           values,
@@ -181,7 +182,8 @@ func (j *engine) updateHead(ctx context.Context, head Head, update string, names
 	}
 }
 
-// removeStates deletes what a deleted aggregate has in the snapshot table beside its head, whoever wrote it.
+// removeStates deletes what a deleted aggregate has in the snapshot table beside its head, whoever
+// wrote it.
 func (j *engine) removeStates(ctx context.Context, id aggregate.ID) error {
 	table := j.config.Tables.Snapshot
 	return j.eachRow(ctx, table, id, func(rows []row) error {
@@ -228,8 +230,8 @@ func (j *engine) removeEvents(ctx context.Context, id aggregate.ID, before uint6
 // row is what removal needs to know of an item. Number is 0 for a head.
 type row struct{ number, expires uint64 }
 
-// eachRow gives the rows of an aggregate that have a number, page by page, strongly consistent: no index would do, for it could
-// leave something behind. The order is that of the keys' text.
+// eachRow returns the rows of an aggregate that have a number, page by page, strongly consistent:
+// no index would do, for it could leave something behind. The order is that of the keys' text.
 func (j *engine) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
 	a, prefix := j.config.Attributes, id.String()+"-"
 	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{

@@ -71,7 +71,7 @@ func (j *engine) validateWrites(c *commit) error {
 	return nil
 }
 
-// writes tells whether a commit writes the row with that sort key of its aggregate.
+// writes reports whether a commit writes the row with that sort key of its aggregate.
 func (j *engine) writes(c *commit, table, sort string) bool {
 	if table == j.config.Tables.Snapshot {
 		_, state := j.keysOf(j.stateKey(c.Aggregate))

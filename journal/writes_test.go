@@ -121,7 +121,8 @@ func TestAFalseConditionOfAWriteIsToldWithItsPlaceAndItsItem(t *testing.T) {
 	})
 }
 
-// The caller decided on a state that is not the present one, so what else was refused may be no fault.
+// The caller decided on a state that is not the present one, so what else was refused may be no
+// fault.
 func TestAConflictIsToldBeforeAFalseConditionAndADuplicateBeforeBoth(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)

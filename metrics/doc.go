@@ -6,12 +6,13 @@
 //		metrics.NewProcessCollector(sagas, metrics.ProcessConfig{Type: "order-saga"}),
 //	)
 //
-// A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round trip, no read unit.
-// docs/operations.md has alerts and queries.
+// A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round
+// trip, no read unit. docs/operations.md has alerts and queries.
 //
 // # Subscribers
 //
-// All have the label consumer_group. What a subscriber has done since it was made, over all its subscriptions:
+// All have the label consumer_group. What a subscriber has done since it was made, over all its
+// subscriptions:
 //
 //	millrace_subscriber_messages_delivered_total    counter  messages handed to handlers, redeliveries included
 //	millrace_subscriber_messages_acked_total        counter
@@ -50,13 +51,15 @@
 //	millrace_subscriber_blocked_aggregates          gauge    aggregates that wait for another attempt
 //	millrace_subscriber_parked_aggregates           gauge    aggregates given up until someone resumes them
 //
-// A shard has one holder, so sums over the members of a group are those of the group. A member that holds nothing of a
-// topic says nothing of it. Lag and age are of what the holder knows of: lower bounds until the shard is caught up. The gauges
-// make five series for each shard and group, however many members there are.
+// A shard has one holder, so sums over the members of a group are those of the group. A member that
+// holds nothing of a topic says nothing of it. Lag and age are of what the holder knows of: lower
+// bounds until the shard is caught up. The gauges make five series for each shard and group,
+// however many members there are.
 //
 // # Projections
 //
-// What a projection, or the handlers of a sqlprojection.Store, have done since it was made, with the label projection:
+// What a projection, or the handlers of a sqlprojection.Store, have done since it was made, with
+// the label projection:
 //
 //	millrace_projection_events_applied_total        counter  events whose writes were committed
 //	millrace_projection_events_ignored_total        counter  events without writes
@@ -76,8 +79,9 @@
 //
 // # Several of one name
 //
-// A registry takes one collector for each consumer group, one for each projection, and one for each type of processes. Where a process has several subscribers
-// in one group, give each a label of its own:
+// A registry takes one collector for each consumer group, one for each projection, and one for each
+// type of processes. Where a process has several subscribers in one group, give each a label of its
+// own:
 //
 //	prometheus.WrapRegistererWith(prometheus.Labels{"member": "1"}, registry).MustRegister(...)
 package metrics

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Two groups have the same events and the same handler, which fails on one aggregate and is slow with another; they differ in
-// what they do about it.
+// Two groups have the same events and the same handler, which fails on one aggregate and is slow
+// with another; they differ in what they do about it.
 func TestGaugesTellBlockedParkedAndSlowAggregatesApart(t *testing.T) {
 	t.Parallel()
 	client := dynamotest.New(t).Client()

@@ -17,9 +17,11 @@ type ProcessConfig struct {
 	Type string
 }
 
-// NewProcessCollector makes a collector of a process manager's metrics. It is safe for concurrent use.
+// NewProcessCollector makes a collector of a process manager's metrics. It is safe for concurrent
+// use.
 //
-// Registering it fails if the manager is nil or the type empty, and if the registry has a collector of that type already.
+// Registering it fails if the manager is nil or the type empty, and if the registry has a collector
+// of that type already.
 func NewProcessCollector(p Process, config ProcessConfig) prometheus.Collector {
 	switch {
 	case p == nil:

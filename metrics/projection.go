@@ -17,9 +17,11 @@ type ProjectionConfig struct {
 	Name string
 }
 
-// NewProjectionCollector makes a collector of a projection's metrics. It is safe for concurrent use.
+// NewProjectionCollector makes a collector of a projection's metrics. It is safe for concurrent
+// use.
 //
-// Registering it fails if the projection is nil or the name empty, and if the registry has a collector of that name already.
+// Registering it fails if the projection is nil or the name empty, and if the registry has a
+// collector of that name already.
 func NewProjectionCollector(p Projection, config ProjectionConfig) prometheus.Collector {
 	switch {
 	case p == nil:

@@ -35,7 +35,8 @@ func collector(s metrics.Subscriber) prometheus.Collector {
 	})
 }
 
-// countUp sets the fields of a struct of counts to 1, 2, ..., durations to as many seconds, and tells how many there are.
+// countUp sets the fields of a struct of counts to 1, 2, ..., durations to as many seconds, and
+// tells how many there are.
 func countUp(t *testing.T, stats any) int {
 	t.Helper()
 	fields := reflect.ValueOf(stats).Elem()
@@ -52,7 +53,8 @@ func countUp(t *testing.T, stats any) int {
 	return fields.NumField()
 }
 
-// gather gives what a registry with one collector says, by the series' names and labels. Values are whole numbers in these tests.
+// gather returns what a registry with one collector says, by the series' names and labels. Values
+// are whole numbers in these tests.
 func gather(t require.TestingT, c prometheus.Collector) map[string]int {
 	registry := prometheus.NewPedanticRegistry()
 	require.NoError(t, registry.Register(c))

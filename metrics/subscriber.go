@@ -24,10 +24,11 @@ type SubscriberConfig struct {
 	Now func() time.Time
 }
 
-// NewSubscriberCollector makes a collector of a subscriber's metrics. It is safe for concurrent use, also after the subscriber
-// was closed: the counters then stay and the shards are gone.
+// NewSubscriberCollector makes a collector of a subscriber's metrics. It is safe for concurrent
+// use, also after the subscriber was closed: the counters then stay and the shards are gone.
 //
-// Registering it fails if the subscriber is nil or the group empty, and if the registry has a collector of that group already.
+// Registering it fails if the subscriber is nil or the group empty, and if the registry has a
+// collector of that group already.
 func NewSubscriberCollector(sub Subscriber, config SubscriberConfig) prometheus.Collector {
 	switch {
 	case sub == nil:
@@ -191,8 +192,8 @@ func (c *subscriberCollector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// latest leaves one status for each shard. Two subscriptions in one process can hand a shard over to one another just then, and a
-// registry refuses all metrics of a process if one comes twice.
+// latest leaves one status for each shard. Two subscriptions in one process can hand a shard over
+// to one another just then, and a registry refuses all metrics of a process if one comes twice.
 func latest(statuses []subscriber.ShardStatus) map[place]subscriber.ShardStatus {
 	byPlace := make(map[place]subscriber.ShardStatus, len(statuses))
 	for _, status := range statuses {

@@ -18,14 +18,16 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Backlog is what process managers have left to do: timeouts that are set, and commands that are stored and not sent. It is for those who operate
-// them, and needs no definition. It is safe for concurrent use.
+// Backlog is what process managers have left to do: timeouts that are set, and commands that are
+// stored and not sent. It is for those who operate them, and needs no definition. It is safe for
+// concurrent use.
 type Backlog struct {
 	client journal.Client
 	table  string
 }
 
-// NewBacklog gives the backlog of all managers whose [Config].Table is that table; an empty name is [DefaultTable]. It makes no requests.
+// NewBacklog returns the backlog of all managers whose [Config].Table is that table; an empty name
+// is [DefaultTable]. It makes no requests.
 func NewBacklog(client journal.Client, table string) *Backlog {
 	if table == "" {
 		table = DefaultTable
@@ -36,7 +38,8 @@ func NewBacklog(client journal.Client, table string) *Backlog {
 // Pending is a timeout that is set, or the commands of a step that are stored and not sent.
 type Pending struct {
 	Process aggregate.ID
-	// Row tells it from others of the process: "timeout/" with a name, or "commands/" with the id of an input.
+	// Row tells it from others of the process: "timeout/" with a name, or "commands/" with the id
+	// of an input.
 	Row string
 	// Timeout is its name, if it is one.
 	Timeout string
@@ -45,7 +48,8 @@ type Pending struct {
 	Commands []PendingCommand
 	// At is when the timeout is due, or when the commands were stored.
 	At time.Time
-	// Next is when a manager takes it up. It is At of a timeout that none has taken up, and [Config].RetryAfter later than the last attempt of others.
+	// Next is when a manager takes it up. It is At of a timeout that none has taken up, and
+	// [Config].RetryAfter later than the last attempt of others.
 	Next time.Time
 	// Attempts is how often [Manager.Run] has taken it up. One may be under way.
 	Attempts int
@@ -67,16 +71,20 @@ type PendingQuery struct {
 	Type string
 	// ID is that of one process of the Type, which is required then.
 	ID string
-	// Before, if not zero: only what has a Pending.At before that time. With the time of now these are the timeouts that are overdue, and commands.
+	// Before, if not zero: only what has a Pending.At before that time. With the time of now these
+	// are the timeouts that are overdue, and commands.
 	Before time.Time
 }
 
-// Pending gives what is pending, in no order, or of one process in that of rows. It ends with the first error.
+// Pending returns what is pending, in no order, or of one process in that of rows. It ends with the
+// first error.
 //
-// It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the query leaves out; the table has nothing but what is pending. Of
-// one process it costs a read unit for each 4 KB that is pending there, strongly consistent.
+// It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the
+// query leaves out; the table has nothing but what is pending. Of one process it costs a read unit
+// for each 4 KB that is pending there, strongly consistent.
 //
-// Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+// Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled,
+// journal.ErrAccess, the context's.
 func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pending, error] {
 	read := b.scan(query)
 	if query.ID != "" {
@@ -193,10 +201,12 @@ func pendingOf(row item) Pending {
 	return p
 }
 
-// Retry has a manager take it up within its [Config].PollInterval, instead of when [Config].RetryAfter is over. A timeout that is not due stays as it
-// is. It takes one write unit and two of the index.
+// Retry has a manager take it up within its [Config].PollInterval, instead of when
+// [Config].RetryAfter is over. A timeout that is not due stays as it is. It takes one write unit
+// and two of the index.
 //
-// If somebody is at it just now it is done twice: a timeout's step happens once all the same, and commands are sent again with the same UUIDs.
+// If somebody is at it just now it is done twice: a timeout's step happens once all the same, and
+// commands are sent again with the same UUIDs.
 //
 // Errors: [ErrNotPending], those of Pending.
 func (b *Backlog) Retry(ctx context.Context, p Pending) error {
@@ -215,10 +225,12 @@ func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 
 // Drop gives it up. It takes two write units, or more if the row is over 1 KB.
 //
-// A timeout that is dropped never fires, as if its process had cancelled it, but the process does not know: one that waits for nothing else waits for
-// ever. Commands that are dropped are not sent, though their process takes them for sent; those before the one that fails were, perhaps. All of them
-// are in Pending.Commands, to be seen to in another way. Nothing else of the process changes. A manager that is at it just now does no harm: the
-// timeout has fired before or does not fire, and commands that are on their way arrive.
+// A timeout that is dropped never fires, as if its process had cancelled it, but the process does
+// not know: one that waits for nothing else waits for ever. Commands that are dropped are not sent,
+// though their process takes them for sent; those before the one that fails were, perhaps. All of
+// them are in Pending.Commands, to be seen to in another way. Nothing else of the process changes.
+// A manager that is at it just now does no harm: the timeout has fired before or does not fire, and
+// commands that are on their way arrive.
 //
 // Errors: [ErrNotPending], those of Pending.
 func (b *Backlog) Drop(ctx context.Context, p Pending) error {

@@ -33,7 +33,7 @@ func (w *world) pending(query process.PendingQuery) (all []process.Pending) {
 	return all
 }
 
-// one gives what must be the only thing that is pending.
+// one returns what must be the only thing that is pending.
 func (w *world) one(query process.PendingQuery) process.Pending {
 	w.t.Helper()
 	all := w.pending(query)

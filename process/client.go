@@ -7,7 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region of the journal: one transaction spans both.
+// Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region
+// of the journal: one transaction spans both.
 type Client interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
@@ -17,7 +18,8 @@ type Client interface {
 
 const requestTimeout = 10 * time.Second
 
-// bounded ends each request after requestTimeout, so that a dead connection does not hold up what waits for it.
+// bounded ends each request after requestTimeout, so that a dead connection does not hold up what
+// waits for it.
 type bounded struct{ client Client }
 
 func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {

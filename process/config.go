@@ -11,9 +11,11 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Config configures a [Manager]. Publisher and GeneratePublishTopic are required where reactions send commands.
+// Config configures a [Manager]. Publisher and GeneratePublishTopic are required where reactions
+// send commands.
 type Config struct {
-	// Table keeps the timeouts that are set and the commands that are not sent yet. [CreateTable] makes it. Managers of several types can share one. Default: "process".
+	// Table keeps the timeouts that are set and the commands that are not sent yet. [CreateTable]
+	// makes it. Managers of several types can share one. Default: "process".
 	Table string
 
 	// Publisher sends the commands. A command is sent at least once, always with the same UUID.
@@ -22,32 +24,38 @@ type Config struct {
 	// GeneratePublishTopic tells the topic of a command, as that of a cqrs.CommandBus does.
 	GeneratePublishTopic cqrs.CommandBusGeneratePublishTopicFn
 
-	// Marshaler makes messages of commands, as that of a cqrs.CommandBus does. Default: cqrs.JSONMarshaler.
+	// Marshaler makes messages of commands, as that of a cqrs.CommandBus does. Default:
+	// cqrs.JSONMarshaler.
 	Marshaler cqrs.CommandEventMarshaler
 
 	// Codec decodes the events that come in. Default: aggregate.JSON.
 	Codec aggregate.Codec
 
-	// Definitions of the aggregates that events come from have them upcast before the process gets them, and decoded by their own codec. Events of
-	// aggregates without one come as they are stored. Default: none.
+	// Definitions of the aggregates that events come from have them upcast before the process gets
+	// them, and decoded by their own codec. Events of aggregates without one come as they are
+	// stored. Default: none.
 	Definitions []aggregate.AnyDefinition
 
-	// Repository configures the repository of the processes. Its Snapshots are by default taken with each step, as the states of processes are
-	// small and each step loads one.
+	// Repository configures the repository of the processes. Its Snapshots are by default taken
+	// with each step, as the states of processes are small and each step loads one.
 	Repository repository.Config
 
-	// Queues is over how many partitions of the table's index the timeouts are spread: each takes some 1,000 writes a second. It may grow, and
-	// all that use the table must know the highest. Default: 1.
+	// Queues is over how many partitions of the table's index the timeouts are spread: each takes
+	// some 1,000 writes a second. It may grow, and all that use the table must know the highest.
+	// Default: 1.
 	Queues int
 
-	// PollInterval is how often [Manager.Run] looks for what is due: half a read unit for each queue while nothing is. Default: 1 second.
+	// PollInterval is how often [Manager.Run] looks for what is due: half a read unit for each
+	// queue while nothing is. Default: 1 second.
 	PollInterval time.Duration
 
-	// RetryAfter is how long a timeout is left to the manager that found it due, and commands to the one that stored them, before
-	// any other takes them up. So each attempt at a timeout or an event, with its requests and the publisher, is given up after that time. Default: 30 seconds.
+	// RetryAfter is how long a timeout is left to the manager that found it due, and commands to
+	// the one that stored them, before any other takes them up. So each attempt at a timeout or an
+	// event, with its requests and the publisher, is given up after that time. Default: 30 seconds.
 	RetryAfter time.Duration
 
-	// MaxAttempts is how often a step is made anew because other inputs of the same process were faster. Default: 50.
+	// MaxAttempts is how often a step is made anew because other inputs of the same process were
+	// faster. Default: 50.
 	MaxAttempts int
 
 	// Logger is told of timeouts that could not fire. Default: none.

@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/internal/reaction"
 )
 
-// Definition says what a process manager is: the aggregate that remembers what it has done, and what it does on events and
-// timeouts. Make one with [Define]. It looks at nothing outside, so package processtest can test it in memory.
+// Definition says what a process manager is: the aggregate that remembers what it has done, and
+// what it does on events and timeouts. Make one with [Define]. It looks at nothing outside, so
+// package processtest can test it in memory.
 type Definition[S any] struct {
 	aggregate aggregate.Definition[S]
 	reactions map[string]Reaction[S] // by event type
@@ -19,8 +20,9 @@ type Definition[S any] struct {
 	problems  []string
 }
 
-// Define makes the definition of a process manager from that of its aggregate and its reactions. It never panics, so that a
-// package variable can hold its result; [Definition.Validate] reports what is wrong.
+// Define makes the definition of a process manager from that of its aggregate and its reactions. It
+// never panics, so that a package variable can hold its result; [Definition.Validate] reports what
+// is wrong.
 func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) Definition[S] {
 	d := Definition[S]{
 		aggregate: process,
@@ -51,8 +53,9 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 	return d
 }
 
-// OverWhen returns a definition whose processes are over when their state says so. What comes for one that is over is passed
-// over, and its timeouts do not fire any more. A reaction ends its process by an event that makes over true.
+// OverWhen returns a definition whose processes are over when their state says so. What comes for
+// one that is over is passed over, and its timeouts do not fire any more. A reaction ends its
+// process by an event that makes over true.
 func (d Definition[S]) OverWhen(over func(S) bool) Definition[S] {
 	if over == nil {
 		d.problem("the function given to OverWhen is nil")
@@ -83,10 +86,10 @@ func (d Definition[S]) Type() string { return d.aggregate.Type() }
 // Aggregate is the aggregate that remembers.
 func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate }
 
-// IsOver tells whether a process of a state is over. See OverWhen.
+// IsOver reports whether a process of a state is over. See OverWhen.
 func (d Definition[S]) IsOver(state S) bool { return d.over(state) }
 
-// Key tells which process an event belongs to, or that it belongs to none.
+// Key reports which process an event belongs to, or that it belongs to none.
 func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
 	if in.Timeout != "" {
 		return in.Process, true, nil
@@ -103,7 +106,8 @@ func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
 	return key, key != "", nil
 }
 
-// React tells what a process does, from its state alone. Exists tells whether it has events. An [ErrPassedOver] says that it does nothing, and why.
+// React tells what a process does, from its state alone. Exists tells whether it has events. An
+// [ErrPassedOver] says that it does nothing, and why.
 func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
 	if in.Timeout != "" {
@@ -169,7 +173,8 @@ func (d Definition[S]) check(step Step[S]) error {
 type Step[S any] struct {
 	// Events are what the process remembers. A step that does anything has at least one.
 	Events aggregate.Events[S]
-	// Commands are sent in their order when the step is stored, as [Config].Marshaler makes messages of them.
+	// Commands are sent in their order when the step is stored, as [Config].Marshaler makes
+	// messages of them.
 	Commands []any
 	// Timeouts are set. One of a name that is set already is moved.
 	Timeouts []Timeout
@@ -207,7 +212,8 @@ func Event(event interface{ EventType() string }, in Input) Input {
 	return in
 }
 
-// Reaction is what a process manager does on one event type or timeout. [On] and [OnTimeout] make them.
+// Reaction is what a process manager does on one event type or timeout. [On] and [OnTimeout] make
+// them.
 type Reaction[S any] struct {
 	eventType, timeout string
 	starts             bool
@@ -216,12 +222,12 @@ type Reaction[S any] struct {
 	react              func(S, any, Input) (Step[S], error)
 }
 
-// On reacts to events of the type E. Key tells which process an event belongs to; none if it is empty. React gets the state of
-// that process. It must be pure, as a decision is: it may run several times for one event. Its error has the message nacked, so that the
-// event comes again.
+// On reacts to events of the type E. Key tells which process an event belongs to; none if it is
+// empty. React gets the state of that process. It must be pure, as a decision is: it may run
+// several times for one event. Its error has the message nacked, so that the event comes again.
 //
-// E is the event as its aggregate defines it, or a type of the reader's own with the fields it needs. The zero value of E must tell
-// the type, so E is not a pointer.
+// E is the event as its aggregate defines it, or a type of the reader's own with the fields it
+// needs. The zero value of E must tell the type, so E is not a pointer.
 func On[S any, E interface{ EventType() string }](key func(event E, in Input) string, react func(state S, event E, in Input) (Step[S], error)) Reaction[S] {
 	if key == nil || react == nil {
 		return Reaction[S]{}
@@ -248,14 +254,15 @@ func decode[E any](in Input) (any, error) {
 	return event, nil
 }
 
-// Starts marks a reaction whose events may be the first of a process. An event of another reaction that comes for a process without
-// events is passed over, and counted.
+// Starts marks a reaction whose events may be the first of a process. An event of another reaction
+// that comes for a process without events is passed over, and counted.
 func (r Reaction[S]) Starts() Reaction[S] {
 	r.starts = true
 	return r
 }
 
-// OnTimeout reacts to a timeout of a name. React is as in [On]. A timeout is over when it has fired, whatever React returns; an error has it fire again.
+// OnTimeout reacts to a timeout of a name. React is as in [On]. A timeout is over when it has
+// fired, whatever React returns; an error has it fire again.
 func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error)) Reaction[S] {
 	if react == nil {
 		return Reaction[S]{}

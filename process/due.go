@@ -14,9 +14,11 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// Run fires timeouts when they are due, and sends commands that somebody else has stored and not sent, until ctx ends. Run it in every
-// process of the operating system that has the manager: they share the work. What goes wrong is logged and tried again. Nothing waits for a publisher that
-// does not return: its command is given up after [Config].RetryAfter, or when ctx ends, and tried again.
+// Run fires timeouts when they are due, and sends commands that somebody else has stored and not
+// sent, until ctx ends. Run it in every process of the operating system that has the manager: they
+// share the work. What goes wrong is logged and tried again. Nothing waits for a publisher that
+// does not return: its command is given up after [Config].RetryAfter, or when ctx ends, and tried
+// again.
 func (m *Manager[S]) Run(ctx context.Context) error {
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(m.config.PollInterval), backoff.WithMaxInterval(m.config.PollInterval), backoff.WithRandomizationFactor(0.1), backoff.WithMaxElapsedTime(0),
@@ -40,8 +42,10 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 	}
 }
 
-// Fire does what is due now, by [Config].Now, once, and waits for it: [Manager.Run] does the same each PollInterval, and does not wait. It tells how many timeouts were
-// handled, those included whose process had nothing to do any more. The errors of all that failed are joined; it happens again after [Config].RetryAfter.
+// Fire does what is due now, by [Config].Now, once, and waits for it: [Manager.Run] does the same
+// each PollInterval, and does not wait. It tells how many timeouts were handled, those included
+// whose process had nothing to do any more. The errors of all that failed are joined; it happens
+// again after [Config].RetryAfter.
 func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	var (
 		mu    sync.Mutex
@@ -86,7 +90,7 @@ func (m *Manager[S]) look(ctx context.Context, crew *crew, done func(fired bool,
 	}
 }
 
-// due gives the rows of a queue that are due.
+// due returns the rows of a queue that are due.
 func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(yield func(item, error) bool) {
 	return func(yield func(item, error) bool) {
 		var start item
@@ -114,8 +118,9 @@ func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(
 	}
 }
 
-// atOnce bounds what a crew does at a time, and makesRoom is after how long something does not count any more: what hangs holds up the rest for that
-// long at most, and there is no more of it than comes in RetryAfter.
+// atOnce bounds what a crew does at a time, and makesRoom is after how long something does not
+// count any more: what hangs holds up the rest for that long at most, and there is no more of it
+// than comes in RetryAfter.
 const (
 	atOnce    = 8
 	makesRoom = time.Second

@@ -20,7 +20,8 @@ func (m *Manager[S]) countFailed(ctx context.Context) {
 // maxFailureBytes keeps the row of what fails small.
 const maxFailureBytes = 500
 
-// keepFailure has the row tell why it failed, unless somebody else has it by now. Row is none where it could not be leased.
+// keepFailure has the row tell why it failed, unless somebody else has it by now. Row is none where
+// it could not be leased.
 func (m *Manager[S]) keepFailure(ctx context.Context, row item, cause error) {
 	if row == nil || ctx.Err() != nil {
 		return

@@ -55,7 +55,7 @@ func (h *hanging) Publish(topic string, messages ...*message.Message) error {
 	return h.world.Publish(topic, messages...)
 }
 
-// hang gives how many commands hang, and how often they were published.
+// hang returns how many commands hang, and how often they were published.
 func (h *hanging) hang() (commands, times int) {
 	h.calls.Range(func(_, n any) bool {
 		commands, times = commands+1, times+int(n.(*atomic.Int64).Load())

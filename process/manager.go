@@ -20,7 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Manager runs the processes of a [Definition]. It is safe for concurrent use, in any number of processes of the operating system.
+// Manager runs the processes of a [Definition]. It is safe for concurrent use, in any number of
+// processes of the operating system.
 type Manager[S any] struct {
 	definition Definition[S]
 	journal    eventlog.Log
@@ -45,7 +46,8 @@ type Stats struct {
 
 type counters struct{ steps, passedOver, repeated, commands, fired, failed, looks atomic.Uint64 }
 
-// New makes a manager. It makes no requests. Errors: [*ConfigError], [*DefinitionError], those of [repository.New].
+// New makes a manager. It makes no requests. Errors: [*ConfigError], [*DefinitionError], those of
+// [repository.New].
 func New[S any](j *journal.Journal, client Client, d Definition[S], config Config) (*Manager[S], error) {
 	if client == nil {
 		return nil, &ConfigError{"client", "is nil: pass a *dynamodb.Client"}
@@ -68,7 +70,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	return &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client}, config: config, history: history}, nil
 }
 
-// Stats gives the counts.
+// Stats returns the counts.
 func (m *Manager[S]) Stats() Stats {
 	return Stats{
 		Steps: m.stats.steps.Load(), PassedOver: m.stats.passedOver.Load(), Repeated: m.stats.repeated.Load(),
@@ -79,15 +81,18 @@ func (m *Manager[S]) Stats() Stats {
 // Processes loads processes. Only the manager should write to them.
 func (m *Manager[S]) Processes() *repository.Repository[S] { return m.processes }
 
-// Handle is a message.NoPublishHandlerFunc for messages of a [github.com/millrace-dev/millrace/subscriber], or of any other whose UUIDs
-// stay the same when a message comes again and whose metadata has the event type as "name".
+// Handle is a message.NoPublishHandlerFunc for messages of a
+// [github.com/millrace-dev/millrace/subscriber], or of any other whose UUIDs stay the same when a
+// message comes again and whose metadata has the event type as "name".
 //
-// When it returns nil the step is stored and its commands are sent. After an error some of that may be done; the rest happens when the
-// message comes again, or, of commands of a step that is stored, after [Config].RetryAfter. It takes no longer than that for each event, even if connections are dead or
-// the publisher hangs; then its error is a context.DeadlineExceeded.
+// When it returns nil the step is stored and its commands are sent. After an error some of that may
+// be done; the rest happens when the message comes again, or, of commands of a step that is stored,
+// after [Config].RetryAfter. It takes no longer than that for each event, even if connections are
+// dead or the publisher hangs; then its error is a context.DeadlineExceeded.
 //
-// Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep], [*UnknownTimeoutError], those of
-// repository.Repository.Save, of the marshaler and the publisher, and the SDK's.
+// Errors: [ErrNoID], those of the reaction and the codec, [ErrUnrecorded], [ErrInvalidStep],
+// [*UnknownTimeoutError], those of repository.Repository.Save, of the marshaler and the publisher,
+// and the SDK's.
 func (m *Manager[S]) Handle(msg *message.Message) error {
 	if msg == nil {
 		return ErrNoID
@@ -119,7 +124,7 @@ func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 	return nil
 }
 
-// inputs gives what a message stands for: one event, but for what upcasters make of it.
+// inputs returns what a message stands for: one event, but for what upcasters make of it.
 func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	if msg.UUID == "" {
 		return nil, ErrNoID
@@ -151,8 +156,8 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	return inputs, nil
 }
 
-// step has a process react and stores what comes of it, again on its newer state when another input was faster. Fired is the timeout
-// that is the input, if it is one.
+// step has a process react and stores what comes of it, again on its newer state when another input
+// was faster. Fired is the timeout that is the input, if it is one.
 func (m *Manager[S]) step(ctx context.Context, key string, in Input, fired *timeoutRow) error {
 	ctx = aggregate.ContextWithMetadata(ctx, in.cause())
 	again := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
@@ -202,8 +207,8 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	return m.send(ctx, process.ID, in.ID, p.commands)
 }
 
-// repeated looks whether the step of an input that cannot be taken now was taken before, when the process was not where it is now. It gives the
-// error if it was not.
+// repeated looks whether the step of an input that cannot be taken now was taken before, when the
+// process was not where it is now. It gives the error if it was not.
 func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[S], in Input, refusal error) error {
 	if process.Version == 0 {
 		return refusal

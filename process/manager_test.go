@@ -218,7 +218,8 @@ func TestDefinitionsWithFaultsAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, new(*process.ConfigError))
 }
 
-// Whatever fails, each process goes the way that its inputs say, and each of its commands goes out under one id alone.
+// Whatever fails, each process goes the way that its inputs say, and each of its commands goes out
+// under one id alone.
 func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{1, 2, 3, 4} {

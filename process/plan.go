@@ -32,7 +32,8 @@ type command struct {
 	message *message.Message
 }
 
-// derived is the space of the ids that are made of a process, an input, and what came of it: the same each time.
+// derived is the space of the ids that are made of a process, an input, and what came of it: the
+// same each time.
 var derived = uuid.MustParse("6c9c8a5e-0d1f-4e43-9a55-5e0b8d0f7a31")
 
 func derive(id aggregate.ID, in Input, what string) string {

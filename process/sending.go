@@ -9,8 +9,10 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// sendings are the commands that a publisher has at the moment, by UUID. A publisher cannot be interrupted, so one that hangs is left with its
-// command: who sends the command again meanwhile waits for the same sending, and there is one goroutine for each command, however often it is tried.
+// sendings are the commands that a publisher has at the moment, by UUID. A publisher cannot be
+// interrupted, so one that hangs is left with its command: who sends the command again meanwhile
+// waits for the same sending, and there is one goroutine for each command, however often it is
+// tried.
 type sendings struct {
 	mu  sync.Mutex
 	now map[string]*sending

@@ -196,7 +196,7 @@ func (w *world) setOffline(offline bool) {
 	w.offline = offline
 }
 
-// topics gives the topics of what was sent, and forgets it.
+// topics returns the topics of what was sent, and forgets it.
 func (w *world) topics() (topics []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,8 +18,9 @@ import (
 // DefaultTable is the table of a [Config] that names none.
 const DefaultTable = "process"
 
-// The table has a row for each timeout that is set and for each step whose commands are not sent yet. Its index has them by when they are to be looked
-// at: when a timeout is due, and when commands should have been sent.
+// The table has a row for each timeout that is set and for each step whose commands are not sent
+// yet. Its index has them by when they are to be looked at: when a timeout is due, and when
+// commands should have been sent.
 const (
 	pkey, skey       = "pkey", "skey" // the process, and what the row is
 	queueAttribute   = "queue"

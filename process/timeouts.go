@@ -111,7 +111,8 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	return out.Attributes, nil
 }
 
-// fire has a process react to a timeout. Its row goes in the transaction of the step, or by itself if there is nothing to do.
+// fire has a process react to a timeout. Its row goes in the transaction of the step, or by itself
+// if there is nothing to do.
 func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	in := Input{
 		ID: t.token, OccurredAt: t.at, Metadata: aggregate.Metadata{aggregate.CorrelationIDKey: t.correlation},

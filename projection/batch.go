@@ -43,8 +43,9 @@ type Run struct {
 	Last      *journal.Record // of the run. Give it to an [IdempotentUpdate], which then should set attributes and not add to them.
 }
 
-// NewBatch makes a projection that handles the events of an aggregate in runs, with one transaction for each. The parts add up a run in a zero A, and write returns
-// what the read model needs of the sum, one write for each item:
+// NewBatch makes a projection that handles the events of an aggregate in runs, with one transaction
+// for each. The parts add up a run in a zero A, and write returns what the read model needs of the
+// sum, one write for each item:
 //
 //	totals, err := projection.NewBatch(client, projection.Config{},
 //		func(ctx context.Context, sum int, run projection.Run) ([]projection.Write, error) {
@@ -54,10 +55,13 @@ type Run struct {
 //		projection.Into(func(sum *int, e Withdrawn, _ *journal.Record) error { *sum -= e.Amount; return nil }),
 //	)
 //
-// A run begins with a message and takes in the events of its aggregate that the subscriber has read already, up to [Config].MaxRun. So runs are long
-// where there is much to catch up with, and of one event where there is not. A run that fails is tried again at once with the first event alone, so that an event fails by itself,
-// and so is one that takes longer than subscriber.Config.AckDeadline; the next runs are half as long, see [subscriber.Position.CommitAhead].
-// Events without a part are passed over with the run. Without writes only the position is stored.
+// A run begins with a message and takes in the events of its aggregate that the subscriber has read
+// already, up to [Config].MaxRun. So runs are long where there is much to catch up with, and of one
+// event where there is not. A run that fails is tried again at once with the first event alone, so
+// that an event fails by itself, and so is one that takes longer than
+// subscriber.Config.AckDeadline; the next runs are half as long, see
+// [subscriber.Position.CommitAhead]. Events without a part are passed over with the run. Without
+// writes only the position is stored.
 //
 // Errors: [*ConfigError].
 func NewBatch[A any](client Client, config Config, write func(ctx context.Context, sum A, run Run) ([]Write, error), parts ...Part[A]) (*Projection, error) {

@@ -83,7 +83,8 @@ func ExampleNewBatch() {
 	// Output: anna has 60
 }
 
-// An item that records which events it has takes each of them once, also when another group comes with them, or the same one after a reset.
+// An item that records which events it has takes each of them once, also when another group comes
+// with them, or the same one after a reset.
 func ExampleIdempotentUpdate() {
 	b := open()
 	defer b.close()

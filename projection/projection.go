@@ -31,14 +31,15 @@ type Client interface {
 type Config struct {
 	// Codec decodes events. Default: aggregate.JSON.
 	Codec aggregate.Codec
-	// Definitions of aggregates have their events upcast before the reactions get them, and decoded by their own codec. Events of aggregates
-	// without one come as they are stored. Default: none.
+	// Definitions of aggregates have their events upcast before the reactions get them, and decoded
+	// by their own codec. Events of aggregates without one come as they are stored. Default: none.
 	Definitions []aggregate.AnyDefinition
-	// RetryBudget is how long a transaction that meets another one, or is throttled, is
-	// repeated before the message is nacked. A request that is not answered is given up when the budget is used up, but not before a
-	// second is over. Default: 5 seconds.
+	// RetryBudget is how long a transaction that meets another one, or is throttled, is repeated
+	// before the message is nacked. A request that is not answered is given up when the budget is
+	// used up, but not before a second is over. Default: 5 seconds.
 	RetryBudget time.Duration
-	// MaxRun is how many events a projection made with [NewBatch] handles at a time, at most. Default: 100.
+	// MaxRun is how many events a projection made with [NewBatch] handles at a time, at most.
+	// Default: 100.
 	MaxRun int
 }
 
@@ -98,7 +99,7 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	return p, nil
 }
 
-// Stats gives the counts.
+// Stats returns the counts.
 func (p *Projection) Stats() Stats {
 	return Stats{Applied: p.stats.applied.Load(), Ignored: p.stats.ignored.Load(), Dropped: p.stats.dropped.Load()}
 }
@@ -106,11 +107,11 @@ func (p *Projection) Stats() Stats {
 // Handle is a message.NoPublishHandlerFunc for messages of a
 // [github.com/millrace-dev/millrace/subscriber].
 //
-// Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when
-// another member of the group has taken over, [*ConditionError], [*TooManyWritesError], [*ItemTooLargeError], [journal.ErrTableMissing], those of the
-// codec and the reaction, and the SDK's. After an error nothing is written, unless
-// the reply was lost; that shows when the message comes again, and does no harm. The subscriber is told of the error,
-// see [subscriber.SetNackReason].
+// Errors: subscriber.ErrNoPosition for other messages, subscriber.ErrFenced when another member of
+// the group has taken over, [*ConditionError], [*TooManyWritesError], [*ItemTooLargeError],
+// [journal.ErrTableMissing], those of the codec and the reaction, and the SDK's. After an error
+// nothing is written, unless the reply was lost; that shows when the message comes again, and does
+// no harm. The subscriber is told of the error, see [subscriber.SetNackReason].
 func (p *Projection) Handle(msg *message.Message) error {
 	if msg == nil {
 		return fmt.Errorf("nil message: %w", subscriber.ErrNoPosition)
@@ -154,7 +155,7 @@ func (p *Projection) handle(msg *message.Message) error {
 	return nil
 }
 
-// react gives the writes for an event, and whether there is a reaction to it.
+// react returns the writes for an event, and whether there is a reaction to it.
 func (p *Projection) react(ctx context.Context, stored *journal.Record) (writes []Write, handled bool, err error) {
 	events, err := p.history.Today(stored)
 	if err != nil {
@@ -240,7 +241,8 @@ func (p *Projection) commit(ctx context.Context, r *journal.Record, advance subs
 // minAttempt is what a request has at least, so that the last one of a budget is not in vain.
 const minAttempt = time.Second
 
-// attempt sends the transaction once. A connection that hangs must not outlast the budget: the aggregate waits meanwhile, and its lane.
+// attempt sends the transaction once. A connection that hangs must not outlast the budget: the
+// aggregate waits meanwhile, and its lane.
 func (p *Projection) attempt(ctx context.Context, items []types.TransactWriteItem, left time.Duration) error {
 	once, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
@@ -257,7 +259,7 @@ func failed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
 
-// repeatable tells that a transaction failed for reasons that pass.
+// repeatable reports that a transaction failed for reasons that pass.
 func repeatable(reasons []types.CancellationReason) bool {
 	for _, r := range reasons {
 		switch aws.ToString(r.Code) {

@@ -44,7 +44,8 @@ func TestEffectsHappenOnceWhateverFails(t *testing.T) {
 	}
 }
 
-// effectsHappenOnce projects deposits with a client that loses requests and replies, a handler that fails after it has committed, and members that end.
+// effectsHappenOnce projects deposits with a client that loses requests and replies, a handler that
+// fails after it has committed, and members that end.
 func effectsHappenOnce(t *testing.T, seed uint64, open func(*testing.T, projection.Client, *rand.Rand) *projection.Projection) {
 	t.Helper()
 	w := setup(t)

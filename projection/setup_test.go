@@ -131,7 +131,7 @@ func (w *world) consume(config subscriber.Config, handle func(*message.Message) 
 	return sub
 }
 
-// handleNext gives what handle says of the first message, and leaves the message unanswered.
+// handleNext returns what handle says of the first message, and leaves the message unanswered.
 func (w *world) handleNext(handle func(*message.Message) error) error {
 	w.t.Helper()
 	errs := make(chan error, 1)

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Table describes a table of a read model whose keys are strings. Name and PartitionKey are required.
+// Table describes a table of a read model whose keys are strings. Name and PartitionKey are
+// required.
 type Table struct {
 	Name         string
 	PartitionKey string // attribute
@@ -19,12 +20,12 @@ type Table struct {
 	TimeToLive   string // attribute with the epoch second at which an item expires. Default: none.
 }
 
-// CreateTable creates a table with on-demand capacity if it does not exist, and waits until it is active. If the table
-// exists, CreateTable compares its keys and does not change them, so a program can call it at every start. Use the SDK for
-// a table with indexes or with keys of other types.
+// CreateTable creates a table with on-demand capacity if it does not exist, and waits until it is
+// active. If the table exists, CreateTable compares its keys and does not change them, so a program
+// can call it at every start. Use the SDK for a table with indexes or with keys of other types.
 //
-// Errors: [*ConfigError], [*journal.DescriptorMismatchError] if the table exists with other keys or another attribute for
-// the time to live, [journal.ErrAccess].
+// Errors: [*ConfigError], [*journal.DescriptorMismatchError] if the table exists with other keys or
+// another attribute for the time to live, [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, table Table) error {
 	if table.Name == "" || table.PartitionKey == "" {
 		return &ConfigError{Reason: "a table needs a name and a partition key"}
@@ -47,7 +48,8 @@ func addKey(input *dynamodb.CreateTableInput, attribute string, role types.KeyTy
 	input.KeySchema = append(input.KeySchema, types.KeySchemaElement{AttributeName: aws.String(attribute), KeyType: role})
 }
 
-// Key returns the key of an item, as requests of the SDK take it. Sort is the value of the sort key, for a table that has one.
+// Key returns the key of an item, as requests of the SDK take it. Sort is the value of the sort
+// key, for a table that has one.
 func (t Table) Key(partition string, sort ...string) map[string]types.AttributeValue {
 	key := map[string]types.AttributeValue{t.PartitionKey: &types.AttributeValueMemberS{Value: partition}}
 	if t.SortKey != "" && len(sort) > 0 {

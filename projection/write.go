@@ -15,8 +15,8 @@ import (
 type Write struct {
 	item       types.TransactWriteItem
 	idempotent bool
-	// Of an IdempotentUpdate: only an item that has this event, or a later one, makes its false condition mean
-	// that there is nothing to do.
+	// Of an IdempotentUpdate: only an item that has this event, or a later one, makes its false
+	// condition mean that there is nothing to do.
 	source string
 	number uint64
 }

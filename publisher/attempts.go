@@ -11,14 +11,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// resolveFor is how long the attempts of a commit whose replies were lost are looked for once they are not repeated any more.
-// DynamoDB ends a transaction within seconds.
+// resolveFor is how long the attempts of a commit whose replies were lost are looked for once they
+// are not repeated any more. DynamoDB ends a transaction within seconds.
 const resolveFor = 5 * time.Second
 
-// attempts are those at one commit whose outcome is open, at least one. Any of them may be written, even later, but
-// only one: they all require the same version of the head. So it does no harm to add another, and the one that is written
-// first settles all. They are commits of their own, with ids and times of their own, because an event that is
-// appended long after its time is not where those who tail the journal look for it.
+// attempts are those at one commit whose outcome is open, at least one. Any of them may be written,
+// even later, but only one: they all require the same version of the head. So it does no harm to
+// add another, and the one that is written first settles all. They are commits of their own, with
+// ids and times of their own, because an event that is appended long after its time is not where
+// those who tail the journal look for it.
 type attempts []*journal.OutcomeUnknownError
 
 // version is what the head must have for any of them.
@@ -39,8 +40,8 @@ func (a attempts) Unwrap() []error {
 	return errs
 }
 
-// settleOpen finds out whose the place is that a commit was refused: one of its own earlier attempts', so it is written, or
-// somebody else's, so none of them ever will be.
+// settleOpen finds out whose the place is that a commit was refused: one of its own earlier
+// attempts', so it is written, or somebody else's, so none of them ever will be.
 func (p *Publisher) settleOpen(ctx context.Context, c *commit, conflict *journal.ConflictError) error {
 	first, err := p.first(ctx, c)
 	switch {
@@ -54,8 +55,8 @@ func (p *Publisher) settleOpen(ctx context.Context, c *commit, conflict *journal
 	}
 }
 
-// lookFor waits for the reply that the table can give to attempts that are not repeated any more, for err. As long as their
-// place is free one of them may still come.
+// lookFor waits for the reply that the table can give to attempts that are not repeated any more,
+// for err. As long as their place is free one of them may still come.
 func (p *Publisher) lookFor(c *commit, err error) error {
 	ctx, cancel := context.WithTimeout(p.ctx, p.resolveFor)
 	defer cancel()

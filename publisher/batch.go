@@ -38,7 +38,7 @@ type run struct {
 
 func (r run) len() int { return r.to - r.from }
 
-// fits tells whether a run goes into a transaction that already has some events.
+// fits reports whether a run goes into a transaction that already has some events.
 func (r run) fits(events, bytes int) bool {
 	return events+r.len() <= eventlog.MaxEvents && bytes+r.bytes <= eventlog.MaxEventsBytes
 }

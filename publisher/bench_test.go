@@ -13,7 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// BenchmarkPublish measures what a Publish adds to the journal's Append. The database answers at once.
+// BenchmarkPublish measures what a Publish adds to the journal's Append. The database answers at
+// once.
 func BenchmarkPublish(b *testing.B) {
 	s := newStore(b, journal.Config{})
 	j, err := journal.Open(context.Background(), &agreeing{s.wire}, journal.Config{})

@@ -138,7 +138,8 @@ func TestCloseWhileManyPublishLeavesWhatSucceededAndNothingElse(t *testing.T) {
 	assert.ElementsMatch(t, succeeded, s.payloads(order1))
 }
 
-// Not parallel: the tests that are have not begun, so every goroutine of this package is one of ours.
+// Not parallel: the tests that are have not begun, so every goroutine of this package is one of
+// ours.
 func TestNoGoroutineOutlivesClose(t *testing.T) {
 	s := newStore(t, journal.Config{})
 	p := s.publisher(publisher.Config{})

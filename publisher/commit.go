@@ -58,8 +58,8 @@ func (p *Publisher) drain(s *stream) {
 	}
 }
 
-// take makes a commit of what waits at the head of the queue, one run of each batch. It returns nil when
-// nothing waits.
+// take makes a commit of what waits at the head of the queue, one run of each batch. It returns nil
+// when nothing waits.
 func (p *Publisher) take(s *stream) *commit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *Publisher) take(s *stream) *commit {
 	return c
 }
 
-// settle tells the batches of a commit how it ended.
+// settle reports the batches of a commit how it ended.
 func (p *Publisher) settle(s *stream, c *commit, err error) {
 	abandoned := 0
 	p.mu.Lock()
@@ -123,8 +123,8 @@ func (p *Publisher) settle(s *stream, c *commit, err error) {
 	p.logger.Info("Messages whose context had ended were appended", fields)
 }
 
-// commit writes one transaction, again and again while others are faster, DynamoDB throttles or cannot be reached, or
-// replies are lost.
+// commit writes one transaction, again and again while others are faster, DynamoDB throttles or
+// cannot be reached, or replies are lost.
 func (p *Publisher) commit(s *stream, c *commit) error {
 	ctx, cancel := context.WithTimeoutCause(p.ctx, p.config.CommitTimeout,
 		fmt.Errorf("given up after %s (Config.CommitTimeout)", p.config.CommitTimeout))
@@ -161,13 +161,14 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 	}
 }
 
-// mayRepeat tells whether another attempt can do better.
+// mayRepeat reports whether another attempt can do better.
 func (c *commit) mayRepeat(err error) bool {
 	return errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrOutcomeUnknown) || isUnreachable(err) ||
 		errors.Is(err, journal.ErrConflict) && c.expected == nil
 }
 
-// isUnreachable tells that a request did not get through to DynamoDB, or that DynamoDB failed on it.
+// isUnreachable reports that a request did not get through to DynamoDB, or that DynamoDB failed on
+// it.
 func isUnreachable(err error) bool {
 	var send *smithyhttp.RequestSendError
 	var response *smithyhttp.ResponseError
@@ -224,8 +225,8 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 	return version, nil
 }
 
-// dropAbandoned takes batches that nobody waits for out of a commit that has to be repeated. It tells
-// whether anything is left.
+// dropAbandoned takes batches that nobody waits for out of a commit that has to be repeated. It
+// tells whether anything is left.
 func (p *Publisher) dropAbandoned(s *stream, c *commit) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

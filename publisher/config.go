@@ -13,18 +13,18 @@ import (
 
 // Config says where messages go. Only Journal is required.
 type Config struct {
-	// Journal is where the messages are appended. Share it with the subscribers of the process: they wake
-	// up at once when something is published.
+	// Journal is where the messages are appended. Share it with the subscribers of the process:
+	// they wake up at once when something is published.
 	Journal *journal.Journal
 
-	// AggregateID finds the id of the aggregate that a message belongs to. An empty one means the stream
-	// of this Publisher. An error refuses the whole Publish. It is called by many goroutines at once and must
-	// not change the message. Default: the metadata [AggregateIDKey].
+	// AggregateID finds the id of the aggregate that a message belongs to. An empty one means the
+	// stream of this Publisher. An error refuses the whole Publish. It is called by many goroutines
+	// at once and must not change the message. Default: the metadata [AggregateIDKey].
 	AggregateID func(topic string, msg *message.Message) (string, error)
 
-	// StreamID is the id of the aggregate, in every topic, that takes the messages without an id. Two
-	// processes with the same one share a stream, which works and costs conflicts; a fixed one for each
-	// process keeps the number of streams small. Default: "publisher-" and a random UUID.
+	// StreamID is the id of the aggregate, in every topic, that takes the messages without an id.
+	// Two processes with the same one share a stream, which works and costs conflicts; a fixed one
+	// for each process keeps the number of streams small. Default: "publisher-" and a random UUID.
 	StreamID string
 
 	// Marshaler turns messages into events. Default: [DefaultMarshaler].
@@ -33,10 +33,11 @@ type Config struct {
 	// Concurrency is how many aggregates one Publish appends to at a time. Default: 8.
 	Concurrency int
 
-	// CommitTimeout bounds one commit, with all its repetitions after conflicts, throttling, lost replies and while
-	// DynamoDB cannot be reached. It should be longer than an outage that publishing is to survive, and than
-	// journal.Config.RetryBudget, which bounds each attempt. When a reply stays lost, up to 5 seconds more go into
-	// finding out what has become of the commit. Default: 30 seconds.
+	// CommitTimeout bounds one commit, with all its repetitions after conflicts, throttling, lost
+	// replies and while DynamoDB cannot be reached. It should be longer than an outage that
+	// publishing is to survive, and than journal.Config.RetryBudget, which bounds each attempt.
+	// When a reply stays lost, up to 5 seconds more go into finding out what has become of the
+	// commit. Default: 30 seconds.
 	CommitTimeout time.Duration
 
 	// CachedStreams is how many aggregates that nobody is publishing to are remembered with their

@@ -15,8 +15,8 @@ var (
 	// ErrPublisherClosed reports that Close was called. The messages that it is
 	// reported for were not written.
 	ErrPublisherClosed = errors.New("publisher is closed: make a new one")
-	// ErrCloseTimeout: Close has cut off commits that took longer than [Config.CloseTimeout]. Their Publish
-	// calls have returned errors.
+	// ErrCloseTimeout: Close has cut off commits that took longer than [Config.CloseTimeout]. Their
+	// Publish calls have returned errors.
 	ErrCloseTimeout = errors.New("publisher closed before all commits were done")
 )
 
@@ -37,8 +37,8 @@ func (e *TopicError) Error() string {
 	return fmt.Sprintf("invalid topic %s, which is to name an aggregate type: %s", quote(e.Topic), e.Reason)
 }
 
-// MessageError reports a message that can never be published as it is, for the reason Err. Nothing of its
-// Publish was written.
+// MessageError reports a message that can never be published as it is, for the reason Err. Nothing
+// of its Publish was written.
 type MessageError struct {
 	Topic string
 	Index int // of the message in Publish's arguments
@@ -51,8 +51,8 @@ func (e *MessageError) Error() string {
 }
 func (e *MessageError) Unwrap() error { return e.Err }
 
-// PublishError says that some messages of a Publish are not written. It wraps an [*AppendError] for each
-// aggregate that failed. The messages of other aggregates are written.
+// PublishError says that some messages of a Publish are not written. It wraps an [*AppendError] for
+// each aggregate that failed. The messages of other aggregates are written.
 type PublishError struct {
 	Topic  string
 	Failed []*AppendError
@@ -80,14 +80,14 @@ func (e *PublishError) Unwrap() []error {
 	return errs
 }
 
-// NotWritten returns the indexes in Publish's arguments of the messages that are certainly not written, in
-// ascending order. They can be published again.
+// NotWritten returns the indexes in Publish's arguments of the messages that are certainly not
+// written, in ascending order. They can be published again.
 func (e *PublishError) NotWritten() []int {
 	return e.collect(func(failed *AppendError) []int { return failed.NotWritten })
 }
 
-// Unknown returns the indexes in Publish's arguments of the messages that may or may not be written, in
-// ascending order. They may be written twice if they are published again.
+// Unknown returns the indexes in Publish's arguments of the messages that may or may not be
+// written, in ascending order. They may be written twice if they are published again.
 func (e *PublishError) Unknown() []int {
 	return e.collect(func(failed *AppendError) []int { return failed.Unknown })
 }
@@ -101,16 +101,16 @@ func (e *PublishError) collect(of func(*AppendError) []int) []int {
 	return all
 }
 
-// AppendError says that messages are not written to one aggregate, for the reason Err: an error of the
-// journal, the error of a message's context, an [*AbandonedError] or [ErrPublisherClosed].
+// AppendError says that messages are not written to one aggregate, for the reason Err: an error of
+// the journal, the error of a message's context, an [*AbandonedError] or [ErrPublisherClosed].
 type AppendError struct {
 	Aggregate aggregate.ID
-	// Written, Unknown and NotWritten are the indexes, in Publish's arguments, of the aggregate's messages:
-	// first those that are written, then those that may be, then those that are not.
+	// Written, Unknown and NotWritten are the indexes, in Publish's arguments, of the aggregate's
+	// messages: first those that are written, then those that may be, then those that are not.
 	Written, Unknown, NotWritten []int
-	// Attempts are the commits that the messages of Unknown may be in; at most one of them is or will be written. Ask
-	// journal.Resolve about each before publishing the messages again. None of an [*AbandonedError], whose commit is
-	// still under way.
+	// Attempts are the commits that the messages of Unknown may be in; at most one of them is or
+	// will be written. Ask journal.Resolve about each before publishing the messages again. None of
+	// an [*AbandonedError], whose commit is still under way.
 	Attempts []*journal.OutcomeUnknownError
 	Err      error
 }
@@ -121,9 +121,9 @@ func (e *AppendError) Error() string {
 }
 func (e *AppendError) Unwrap() error { return e.Err }
 
-// AbandonedError says that a message's context ended while the commit of its aggregate's messages was under
-// way. The commit goes on for the sake of others. It is a [journal.ErrOutcomeUnknown]; Err is the context's
-// error.
+// AbandonedError says that a message's context ended while the commit of its aggregate's messages
+// was under way. The commit goes on for the sake of others. It is a [journal.ErrOutcomeUnknown];
+// Err is the context's error.
 type AbandonedError struct{ Err error }
 
 func (e *AbandonedError) Error() string {
@@ -133,7 +133,8 @@ func (e *AbandonedError) Error() string {
 func (e *AbandonedError) Unwrap() error        { return e.Err }
 func (e *AbandonedError) Is(target error) bool { return target == journal.ErrOutcomeUnknown }
 
-// quote keeps an error readable whatever it is about: control characters are escaped and a long text is cut.
+// quote keeps an error readable whatever it is about: control characters are escaped and a long
+// text is cut.
 func quote(s string) string {
 	const most = 80
 	if len(s) <= most {

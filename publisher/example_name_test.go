@@ -19,7 +19,8 @@ type Paid struct{ *wrapperspb.Int64Value }
 
 func (Paid) EventType() string { return "order.paid.v1" }
 
-// Set it as the GenerateName of a marshaler of Watermill's cqrs component: events are named as the journal names them.
+// Set it as the GenerateName of a marshaler of Watermill's cqrs component: events are named as the
+// journal names them.
 func ExampleEventName() {
 	fmt.Println(publisher.EventName(OrderPlaced{}))
 	fmt.Println(publisher.EventName(&OrderPlaced{}))

@@ -67,7 +67,8 @@ func ExampleExpectVersion() {
 	}
 }
 
-// What is certainly not written can be published again; what may be written has to be looked at first.
+// What is certainly not written can be published again; what may be written has to be looked at
+// first.
 func ExamplePublishError() {
 	messages := []*message.Message{ /* ... */ }
 

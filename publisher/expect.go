@@ -9,13 +9,14 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 )
 
-// ExpectVersion makes Publish append the message only if its aggregate then has exactly this version, which
-// is the number of its events; 0 means that the aggregate must not exist yet. Otherwise nothing of the
-// Publish is written to that aggregate, and the error wraps a *journal.ConflictError.
+// ExpectVersion makes Publish append the message only if its aggregate then has exactly this
+// version, which is the number of its events; 0 means that the aggregate must not exist yet.
+// Otherwise nothing of the Publish is written to that aggregate, and the error wraps a
+// *journal.ConflictError.
 //
-// Of several messages to one aggregate in one Publish it is for the first, and the rest follow in the same
-// commit: together they must fit into one transaction, 99 events and 4 MB. A later one may say what it
-// expects too, as long as that is the version which the ones before it lead to.
+// Of several messages to one aggregate in one Publish it is for the first, and the rest follow in
+// the same commit: together they must fit into one transaction, 99 events and 4 MB. A later one may
+// say what it expects too, as long as that is the version which the ones before it lead to.
 //
 // It sets the metadata expected_version, which is not stored.
 func ExpectVersion(msg *message.Message, version uint64) {

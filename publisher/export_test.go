@@ -25,7 +25,7 @@ func (p *Publisher) Waiting(id aggregate.ID) int {
 	return waiting
 }
 
-// Abandoned tells whether nobody waits any more for a batch of an aggregate that is in flight.
+// Abandoned reports whether nobody waits any more for a batch of an aggregate that is in flight.
 func (p *Publisher) Abandoned(id aggregate.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

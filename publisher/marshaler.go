@@ -22,8 +22,8 @@ type Marshaler interface {
 	Marshal(topic string, msg *message.Message) (Event, error)
 }
 
-// DefaultMarshaler stores a message as it is: the UUID is the event's id, the metadata [NameKey] its type.
-// The payload may be anything.
+// DefaultMarshaler stores a message as it is: the UUID is the event's id, the metadata [NameKey]
+// its type. The payload may be anything.
 type DefaultMarshaler struct{}
 
 // Marshal never fails.

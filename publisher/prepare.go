@@ -27,8 +27,8 @@ func checkTopic(topic string) error {
 	return err
 }
 
-// prepare makes batches of messages, in the order in which their aggregates first appear. It refuses
-// whatever can be known to fail, before anything is written.
+// prepare makes batches of messages, in the order in which their aggregates first appear. It
+// refuses whatever can be known to fail, before anything is written.
 func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch, error) {
 	if err := checkTopic(topic); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (b *batch) expect(msg *message.Message) error {
 	return nil
 }
 
-// checkExpected refuses a batch that expects a version and needs several transactions: another writer
-// could come in between.
+// checkExpected refuses a batch that expects a version and needs several transactions: another
+// writer could come in between.
 func (b *batch) checkExpected() error {
 	if b.expected == nil || len(b.runs) == 1 {
 		return nil

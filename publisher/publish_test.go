@@ -253,7 +253,8 @@ func TestManyGoroutinesOnOneStreamLeaveEachMessageOnceAndInTheirOrder(t *testing
 	assert.Less(t, len(s.wire.sent()), 500, "1,000 messages of 50 goroutines must share commits")
 }
 
-// assertEachOnceInOrder expects the payloads "g/i" of some goroutines, each of which published i from 0.
+// assertEachOnceInOrder expects the payloads "g/i" of some goroutines, each of which published i
+// from 0.
 func assertEachOnceInOrder(t *testing.T, payloads []string, goroutines, each int) {
 	t.Helper()
 	assert.Len(t, payloads, goroutines*each)

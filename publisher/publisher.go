@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// Publisher appends messages to the journal. It is safe for concurrent use, and one of them in a process is
-// enough: only what goes through the same Publisher shares commits.
+// Publisher appends messages to the journal. It is safe for concurrent use, and one of them in a
+// process is enough: only what goes through the same Publisher shares commits.
 type Publisher struct {
 	config  Config
 	journal eventlog.Log
@@ -63,9 +63,9 @@ func NewPublisher(config Config, logger watermill.LoggerAdapter) (*Publisher, er
 // StreamID is the id, in every topic, of the aggregate that takes the messages without an id.
 func (p *Publisher) StreamID() string { return p.config.StreamID }
 
-// Publish appends messages to the aggregates of a type, which is the topic, and returns when they are
-// durable. Watermill's rule is that a published message is not changed any more; the Publisher does not
-// change it either. No messages are no work and no error.
+// Publish appends messages to the aggregates of a type, which is the topic, and returns when they
+// are durable. Watermill's rule is that a published message is not changed any more; the Publisher
+// does not change it either. No messages are no work and no error.
 //
 // Errors: [ErrPublisherClosed], [*TopicError] and [*MessageError] with nothing written; else
 // [*PublishError], which tells what is not written.
@@ -97,9 +97,9 @@ func (p *Publisher) enter() bool {
 	return true
 }
 
-// Close refuses new messages and waits for those that are being published, at most [Config.CloseTimeout]:
-// then it cuts their commits off and returns [ErrCloseTimeout]. It may be called again, and at any time;
-// each call returns when all work has ended, with the same error.
+// Close refuses new messages and waits for those that are being published, at most
+// [Config.CloseTimeout]: then it cuts their commits off and returns [ErrCloseTimeout]. It may be
+// called again, and at any time; each call returns when all work has ended, with the same error.
 func (p *Publisher) Close() error {
 	p.closing.Do(func() {
 		p.mu.Lock()

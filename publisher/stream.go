@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// stream is an aggregate as the Publisher sees it: a queue of batches, written by one goroutine for as long
-// as there are any.
+// stream is an aggregate as the Publisher sees it: a queue of batches, written by one goroutine for
+// as long as there are any.
 type stream struct {
 	id aggregate.ID
 

@@ -89,7 +89,7 @@ func (r *Repository[S]) check(a Aggregate[S]) error {
 	return nil
 }
 
-// isFlat tells whether values of a type are copied whole by assignment.
+// isFlat reports whether values of a type are copied whole by assignment.
 func isFlat(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:

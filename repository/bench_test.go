@@ -85,7 +85,8 @@ func BenchmarkExecute(b *testing.B) {
 	}
 }
 
-// onMemory gives a repository without snapshots and the client of its tables, which have one shard.
+// onMemory returns a repository without snapshots and the client of its tables, which have one
+// shard.
 func onMemory(b *testing.B) (*repository.Repository[Account], *dynamodb.Client) {
 	b.Helper()
 	return onMemoryOf(b, Accounts, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})

@@ -80,7 +80,7 @@ func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (
 	return r.proved(a), nil
 }
 
-// current gives what is stored now, by way of the cache where that is shorter.
+// current returns what is stored now, by way of the cache where that is shorter.
 func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
 	a, ok := r.cache.get(id)
 	if ok {

@@ -125,7 +125,8 @@ func TestACommandIsNotRepeatedBeyondTheRetryBudget(t *testing.T) {
 	}
 }
 
-// The first commit arrives when all repetitions have failed. The error of the call is about the last of them.
+// The first commit arrives when all repetitions have failed. The error of the call is about the
+// last of them.
 func TestAnOutcomeThatIsStillUnknownCanBeResolvedWhicheverCommitWasWritten(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {

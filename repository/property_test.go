@@ -65,7 +65,7 @@ type history struct {
 	count uint64         // of events
 }
 
-// change gives random events, and has their effect on the model.
+// change returns random events, and has their effect on the model.
 func (h *history) change() (events aggregate.Events[Basket]) {
 	n := h.random.IntN(6)
 	if h.random.IntN(10) == 0 {

@@ -107,7 +107,7 @@ func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit event
 	return from
 }
 
-// restore gives the aggregate as a snapshot has it, or as it is before its first event.
+// restore returns the aggregate as a snapshot has it, or as it is before its first event.
 func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) Aggregate[S] {
 	empty := Aggregate[S]{ID: head.Aggregate}
 	from := origin[S]{}
@@ -152,8 +152,8 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	return restored
 }
 
-// restoreAt gives the aggregate as the latest usable snapshot has it that is of event number or one
-// before it.
+// restoreAt returns the aggregate as the latest usable snapshot has it that is of event number or
+// one before it.
 func (r *Repository[S]) restoreAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
 	if r.config.IgnoreSnapshots {
 		return r.restore(head, nil), nil

@@ -24,12 +24,12 @@ const (
 	SkipUnknown
 )
 
-// Partial tells that the state lacks the effect of events which the program does not know. It
+// Partial reports that the state lacks the effect of events which the program does not know. It
 // happens with [SkipUnknown] alone.
 func (a Aggregate[S]) Partial() bool { return a.partial }
 
-// unknown gives the type of an event that a load passes over, if its error is of that kind. What an
-// upcaster gives is this program's own, so it is never passed over.
+// unknown returns the type of an event that a load passes over, if its error is of that kind. What
+// an upcaster gives is this program's own, so it is never passed over.
 func (r *Repository[S]) unknown(err error) (eventType string, ok bool) {
 	if err == nil || r.config.UnknownEvents != SkipUnknown || errors.As(err, new(*aggregate.UpcastError)) {
 		return "", false

@@ -8,15 +8,19 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// CommitAhead is [Position.Commit] for several events of the aggregate at once: that of the message, and those behind it that the
-// subscriber has read already, in order, up to a number of them. When run succeeds all of them count as handled: with the ack of the
-// message the subscriber goes on behind the last. Types that were not asked for are not among them, and are passed over with them.
+// CommitAhead is [Position.Commit] for several events of the aggregate at once: that of the
+// message, and those behind it that the subscriber has read already, in order, up to a number of
+// them. When run succeeds all of them count as handled: with the ack of the message the subscriber
+// goes on behind the last. Types that were not asked for are not among them, and are passed over
+// with them.
 //
-// Any of several events may be why run fails, or they may be too many for [Config.AckDeadline]. So a delivery that fails after that is no
-// failed attempt at the event of the message ([Config.Failures]): the message comes again at once, and then, as whenever it comes again
-// and for another call with the same message, has no others with it. An event that cannot be handled is found out like this, and fails alone. The next
-// events are taken half as many at a time, and one more with each success. A run for several events that does not end with its
-// context keeps the message from coming again, as nothing tells then which of them is to blame.
+// Any of several events may be why run fails, or they may be too many for [Config.AckDeadline]. So
+// a delivery that fails after that is no failed attempt at the event of the message
+// ([Config.Failures]): the message comes again at once, and then, as whenever it comes again and
+// for another call with the same message, has no others with it. An event that cannot be handled is
+// found out like this, and fails alone. The next events are taken half as many at a time, and one
+// more with each success. A run for several events that does not end with its context keeps the
+// message from coming again, as nothing tells then which of them is to blame.
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
@@ -50,7 +54,8 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 	return err
 }
 
-// attempt runs a transaction for a number of events, and learns from it how many are good to take. The caller holds the lock.
+// attempt runs a transaction for a number of events, and learns from it how many are good to take.
+// The caller holds the lock.
 func (p *position) attempt(events int, run func() error) error {
 	if events == 1 {
 		err := run()
@@ -80,7 +85,8 @@ type ahead struct {
 	filtered, destroyed uint64
 }
 
-// ahead gives an event with those behind it that are in the buffer, as far as they can be decoded.
+// ahead returns an event with those behind it that are in the buffer, as far as they can be
+// decoded.
 func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
 	for len(a.records) < most {
@@ -114,7 +120,7 @@ func (sh *shard) takeIn(a *ahead, next []*journal.Record) bool {
 	return true
 }
 
-// behind gives the events in the buffer that follow one without a gap, up to a number of them.
+// behind returns the events in the buffer that follow one without a gap, up to a number of them.
 func (sh *shard) behind(st *stream, number uint64, most int) (records []*journal.Record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -37,7 +37,8 @@ func (r *runs) all() []int {
 	return slices.Clone(r.lengths)
 }
 
-// ahead starts a member that takes runs of events, each of which commits the position unless handle fails.
+// ahead starts a member that takes runs of events, each of which commits the position unless handle
+// fails.
 func ahead(
 	t *testing.T, config subscriber.Config, client journal.Client, handle func(context.Context, []*journal.Record) error,
 ) (*subscriber.Subscriber, *runs) {

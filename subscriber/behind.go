@@ -21,7 +21,8 @@ func (sh *shard) list(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// unlist takes it off. From before the write on it does not count as listed, as nobody may know whether it was made.
+// unlist takes it off. From before the write on it does not count as listed, as nobody may know
+// whether it was made.
 func (sh *shard) unlist(ctx context.Context, st *stream) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()
@@ -54,7 +55,7 @@ func (sh *shard) beginUnlisting(st *stream) bool {
 	return true
 }
 
-// isDone tells that a stream is drained and its position stored. The caller holds mu.
+// isDone reports that a stream is drained and its position stored. The caller holds mu.
 func (sh *shard) isDone(st *stream) bool {
 	_, dirty := sh.dirty[st]
 	return st.drained() && !dirty && st.state != parked

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// budget bounds what is read ahead of the handlers, for all shards of a subscription. A page takes its place before it is read; it may turn out
-// larger, and what exceeds the budget by a quarter is dropped.
+// budget bounds what is read ahead of the handlers, for all shards of a subscription. A page takes
+// its place before it is read; it may turn out larger, and what exceeds the budget by a quarter is
+// dropped.
 type budget struct {
 	size, lanes int
 
@@ -45,8 +46,9 @@ func (b *budget) give(n int) {
 
 // reserve takes n once something is free, or gives the context's error.
 //
-// A stream may hold all of the budget, so that a large aggregate is read once, and readers wait for the handlers. But lanes may be free while
-// they wait, because the few streams that hold the budget come one after the other, or hang. Then trim is to free some of it.
+// A stream may hold all of the budget, so that a large aggregate is read once, and readers wait for
+// the handlers. But lanes may be free while they wait, because the few streams that hold the budget
+// come one after the other, or hang. Then trim is to free some of it.
 func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func()) error {
 	patience := time.NewTimer(lull)
 	defer patience.Stop()
@@ -80,11 +82,13 @@ func (b *budget) reserve(ctx context.Context, n int, busy func() bool, trim func
 
 const lull = 500 * time.Millisecond
 
-// page is what to reserve for a page of the tail, of which DynamoDB reads 1 MB at most. A small budget is not for one reader alone.
+// page is what to reserve for a page of the tail, of which DynamoDB reads 1 MB at most. A small
+// budget is not for one reader alone.
 func (b *budget) page() int { return min(1<<20, b.size/8) }
 
-// share is what one stream may hold where there is no room, beside a single event of any size: so little that handlers which hang in all lanes but
-// one leave a half to the rest. Less than some events would make reading them dear.
+// share is what one stream may hold where there is no room, beside a single event of any size: so
+// little that handlers which hang in all lanes but one leave a half to the rest. Less than some
+// events would make reading them dear.
 func (b *budget) share() int { return max(minShare, b.size/(2*b.lanes)) }
 
 const minShare = 16 << 10

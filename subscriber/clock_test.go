@@ -80,7 +80,8 @@ func TestClocksThatAreFarOffAreWarnedOf(t *testing.T) {
 	}
 }
 
-// That an aggregate begins with its first event is stored too, or a later event with an earlier time would move where it begins.
+// That an aggregate begins with its first event is stored too, or a later event with an earlier
+// time would move where it begins.
 func TestAnAggregateThatBeginsWithItsFirstEventDoesSoForGood(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)

@@ -55,16 +55,18 @@ type Start struct {
 // Beginning starts with the first event of every aggregate.
 func Beginning() Start { return Start{} }
 
-// Now starts with the events that occur after the group was made by a call of Subscribe, or was reset, by their occurred_at and the
-// clock of that process. An
-// aggregate that is imported later with older events is taken as earlier: the group begins after them. So use [Beginning] where they count.
+// Now starts with the events that occur after the group was made by a call of Subscribe, or was
+// reset, by their occurred_at and the clock of that process. An aggregate that is imported later
+// with older events is taken as earlier: the group begins after them. So use [Beginning] where they
+// count.
 func Now() Start { return Start{now: true} }
 
-// At starts with the events that occurred at a time or later, in milliseconds, by their occurred_at. What is said of imports at [Now] holds
-// here too.
+// At starts with the events that occurred at a time or later, in milliseconds, by their
+// occurred_at. What is said of imports at [Now] holds here too.
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
-// Time returns the time before which events are left out, for a group that begins now. It is zero for [Beginning].
+// Time returns the time before which events are left out, for a group that begins now. It is zero
+// for [Beginning].
 func (s Start) Time(now time.Time) time.Time {
 	if s.now {
 		return now.Truncate(time.Millisecond)
@@ -82,13 +84,15 @@ type Config struct {
 	// It must not contain a slash.
 	ConsumerGroup string
 
-	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now] and [At] an aggregate
-	// that has earlier events begins after the last of them, which is looked up and stored before its first
-	// delivery: about log2(n) read units and a write unit, once for each aggregate. Times are the events' occurred_at. Default: [Beginning].
+	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now]
+	// and [At] an aggregate that has earlier events begins after the last of them, which is looked
+	// up and stored before its first delivery: about log2(n) read units and a write unit, once for
+	// each aggregate. Times are the events' occurred_at. Default: [Beginning].
 	Start Start
 
-	// EventTypes are the types of events that are delivered; others are passed over, in their order. They are read, and
-	// their positions stored, all the same. All members of a group should have the same. Default: all.
+	// EventTypes are the types of events that are delivered; others are passed over, in their
+	// order. They are read, and their positions stored, all the same. All members of a group should
+	// have the same. Default: all.
 	EventTypes []string
 
 	// MaxInFlight is how many messages, each of another aggregate, are
@@ -99,13 +103,14 @@ type Config struct {
 	// handlers, for each subscription. Default: 32 MiB.
 	BufferBytes int
 
-	// NackResendSleep is the pause before a nacked message comes again. It doubles with each attempt, up to
-	// MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative for none, and the same, so that the pause does
-	// not grow.
+	// NackResendSleep is the pause before a nacked message comes again. It doubles with each
+	// attempt, up to MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative
+	// for none, and the same, so that the pause does not grow.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
-	// AckDeadline is how long a handler has to ack or nack a message. After it the message's context ends, and the
-	// message counts as nacked; what the old handler answers later does not count. Default: 0, for ever.
+	// AckDeadline is how long a handler has to ack or nack a message. After it the message's
+	// context ends, and the message counts as nacked; what the old handler answers later does not
+	// count. Default: 0, for ever.
 	AckDeadline time.Duration
 
 	// Failures says what becomes of an event that keeps failing. Default: [Block].
@@ -117,50 +122,58 @@ type Config struct {
 	// shard. Defaults: 200 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
-	// TrailingDelay is how much later a second look is taken at the same stretch of
-	// the tail, because its index is eventually consistent and the clocks of writers
-	// differ. It must be longer than both together and than the time that writers repeat a commit
-	// (journal.Config.RetryBudget), since events are dated when the commit is made; an event that shows up later
-	// still waits for the next event of its aggregate, or for the sweep. The second look costs half a read unit for each 4 KB of events,
-	// as the first does, however long the delay; what is older than it when it is first read, as history is, is read once. Default: 10 seconds.
+	// TrailingDelay is how much later a second look is taken at the same stretch of the tail,
+	// because its index is eventually consistent and the clocks of writers differ. It must be
+	// longer than both together and than the time that writers repeat a commit
+	// (journal.Config.RetryBudget), since events are dated when the commit is made; an event that
+	// shows up later still waits for the next event of its aggregate, or for the sweep. The second
+	// look costs half a read unit for each 4 KB of events, as the first does, however long the
+	// delay; what is older than it when it is first read, as history is, is read once. Default: 10
+	// seconds.
 	TrailingDelay time.Duration
 
-	// SweepInterval is the time between two comparisons of all heads of a shard with the group's positions. It bounds how late an event
-	// comes that the tail shows at the wrong place: dated wrongly, imported, or written by a foreign program. A sweep reads the
-	// snapshot table's part of the topic, states included, and the positions: half a read unit for each 4 KB, at most some 130 a second. Default: 1 hour; negative for never.
+	// SweepInterval is the time between two comparisons of all heads of a shard with the group's
+	// positions. It bounds how late an event comes that the tail shows at the wrong place: dated
+	// wrongly, imported, or written by a foreign program. A sweep reads the snapshot table's part
+	// of the topic, states included, and the positions: half a read unit for each 4 KB, at most
+	// some 130 a second. Default: 1 hour; negative for never.
 	SweepInterval time.Duration
 
 	// CommitInterval is how often positions are written: one write unit for each
 	// aggregate that got further. After a crash the events acked since come again. Default: 1 second.
 	CommitInterval time.Duration
 
-	// BehindAfter is how long a blocked aggregate holds back the cursor of its shard before it
-	// is listed as behind. Until then a restart reads again what came after it. To list it takes a write unit, to take it off
-	// another, and whoever takes the shard over reads its head and writes its entry anew. Default: 30 seconds.
+	// BehindAfter is how long a blocked aggregate holds back the cursor of its shard before it is
+	// listed as behind. Until then a restart reads again what came after it. To list it takes a
+	// write unit, to take it off another, and whoever takes the shard over reads its head and
+	// writes its entry anew. Default: 30 seconds.
 	BehindAfter time.Duration
 
 	// LeaseDuration is how long after its last sign of life a member's work is taken over by
-	// others. A member gives a sign every quarter of it, so four write units in each LeaseDuration, for each member and topic (for each
-	// hundred shards); a shorter one costs more. Default: 10 seconds; at least 100 ms.
+	// others. A member gives a sign every quarter of it, so four write units in each LeaseDuration,
+	// for each member and topic (for each hundred shards); a shorter one costs more. Default: 10
+	// seconds; at least 100 ms.
 	LeaseDuration time.Duration
 
-	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after the end
-	// of Subscribe's context. Then the contexts of their messages end. Default: 5 seconds.
+	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after
+	// the end of Subscribe's context. Then the contexts of their messages end. Default: 5 seconds.
 	CloseTimeout time.Duration
 
 	// Unmarshaler makes the messages. Default: UUID = event id, raw payload, metadata as
 	// documented in the package overview.
 	Unmarshaler Unmarshaler
 
-	// Positions keeps the positions. Default: the journal's checkpoint table. With another store nothing is swept by default, as the
-	// sweep compares heads with that table and would claim every aggregate each time; and package groups cannot change it, and has to be
-	// given how to read it (groups.WithPositions).
+	// Positions keeps the positions. Default: the journal's checkpoint table. With another store
+	// nothing is swept by default, as the sweep compares heads with that table and would claim
+	// every aggregate each time; and package groups cannot change it, and has to be given how to
+	// read it (groups.WithPositions).
 	Positions PositionStore
 
 	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that was
 	// forgotten costs a write unit when it has a new event.
 	idleStreams int
-	// cursorInterval: a cursor is written less often than positions, as it only saves a restart some reading.
+	// cursorInterval: a cursor is written less often than positions, as it only saves a restart
+	// some reading.
 	cursorInterval time.Duration
 }
 
@@ -247,7 +260,7 @@ func (c *Config) nackPause(attempt int) time.Duration {
 	return backoffOf(c.NackResendSleep, c.MaxNackResendSleep, attempt)
 }
 
-// wants tells whether events of a type are delivered.
+// wants reports whether events of a type are delivered.
 func (c *Config) wants(eventType string) bool {
 	return len(c.EventTypes) == 0 || slices.Contains(c.EventTypes, eventType)
 }

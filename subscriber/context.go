@@ -19,13 +19,15 @@ const (
 	MetadataAggregateType  = "aggregate_type"  // the topic
 	MetadataSequenceNumber = "sequence_number" // decimal, from 1
 	MetadataOccurredAt     = "occurred_at"     // RFC 3339 with milliseconds, UTC
-	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See [AttemptFromContext].
+	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See
+	// [AttemptFromContext].
 	MetadataDeliveryAttempt = "delivery_attempt"
 )
 
-// messageContext carries what belongs to a message, and ends with the handling of it. Most handlers never ask for that
-// end, so what tells of it is made when one does: a context of the standard library for each message would cost as much
-// as the message, and all of them would meet at the lock of their common parent.
+// messageContext carries what belongs to a message, and ends with the handling of it. Most handlers
+// never ask for that end, so what tells of it is made when one does: a context of the standard
+// library for each message would cost as much as the message, and all of them would meet at the
+// lock of their common parent.
 type messageContext struct {
 	parent   context.Context
 	record   *journal.Record
@@ -45,7 +47,8 @@ func (c *messageContext) Value(key any) any {
 	if _, ok := key.(contextKey); ok {
 		return c
 	}
-	// The standard library finds its own context in there, so that those derived from this one need no goroutine.
+	// The standard library finds its own context in there, so that those derived from this one need
+	// no goroutine.
 	return c.current().Value(key)
 }
 
@@ -108,7 +111,7 @@ func fromContext(ctx context.Context) (*messageContext, bool) {
 	return c, ok
 }
 
-// RecordFromContext gives the event that a message was made of. It is shared: do not change it.
+// RecordFromContext returns the event that a message was made of. It is shared: do not change it.
 func RecordFromContext(ctx context.Context) (*journal.Record, bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
@@ -117,7 +120,7 @@ func RecordFromContext(ctx context.Context) (*journal.Record, bool) {
 	return c.record, true
 }
 
-// AggregateFromContext gives the aggregate and the sequence number of a message's event.
+// AggregateFromContext returns the aggregate and the sequence number of a message's event.
 func AggregateFromContext(ctx context.Context) (id aggregate.ID, number uint64, ok bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
@@ -126,7 +129,7 @@ func AggregateFromContext(ctx context.Context) (id aggregate.ID, number uint64, 
 	return c.record.Aggregate, c.record.Number, true
 }
 
-// ConsumerGroupFromContext gives the consumer group that a message was delivered to.
+// ConsumerGroupFromContext returns the consumer group that a message was delivered to.
 func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
@@ -135,8 +138,8 @@ func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
 	return c.position.shard.key.Group.Name, true
 }
 
-// AttemptFromContext tells how often the message was delivered, this time included, since its member took over the shard: 1 for
-// the first time.
+// AttemptFromContext reports how often the message was delivered, this time included, since its
+// member took over the shard: 1 for the first time.
 func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
@@ -145,7 +148,7 @@ func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 	return c.attempt, true
 }
 
-// PositionFromContext gives the position that a message's handler may commit.
+// PositionFromContext returns the position that a message's handler may commit.
 func PositionFromContext(ctx context.Context) (*Position, bool) {
 	c, ok := fromContext(ctx)
 	if !ok {

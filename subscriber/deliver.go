@@ -61,7 +61,8 @@ func (sh *shard) serve(st *stream) (again bool) {
 	}
 }
 
-// claim finds out where the group is with a stream, and keeps former owners of the shard from moving it.
+// claim finds out where the group is with a stream, and keeps former owners of the shard from
+// moving it.
 func (sh *shard) claim(st *stream) error {
 	if sh.untouched() {
 		sh.claimed(st, 0)
@@ -83,7 +84,8 @@ func (sh *shard) claim(st *stream) error {
 	return nil
 }
 
-// baseline stores where a group that starts at a time begins with an aggregate: after the last event before that time.
+// baseline stores where a group that starts at a time begins with an aggregate: after the last
+// event before that time.
 func (sh *shard) baseline(ctx context.Context, st *stream) (uint64, error) {
 	head, err := sh.raw.Head(ctx, st.id)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -100,7 +102,7 @@ func (sh *shard) baseline(ctx context.Context, st *stream) (uint64, error) {
 	return before, sh.config.Positions.Advance(ctx, sh.group(), st.id, sh.epoch, 0, before)
 }
 
-// nextRecord gives the next event of a stream, read from the journal where the
+// nextRecord returns the next event of a stream, read from the journal where the
 // tail did not bring it. Nil: there is none, and the stream is idle.
 func (sh *shard) nextRecord(st *stream) (*journal.Record, error) {
 	for {
@@ -143,8 +145,8 @@ func (sh *shard) fetch(st *stream, from, to uint64) error {
 	return nil
 }
 
-// passTruncated steps over events that were removed on purpose: those before a number, also those among them that are
-// still there, for they may go at any moment.
+// passTruncated steps over events that were removed on purpose: those before a number, also those
+// among them that are still there, for they may go at any moment.
 func (sh *shard) passTruncated(st *stream, before uint64) {
 	passed := sh.pass(st, before-1)
 	sh.stats.truncated.Add(passed)
@@ -153,8 +155,9 @@ func (sh *shard) passTruncated(st *stream, before uint64) {
 	})
 }
 
-// deliver sends a message and waits for its ack. An event that nobody can ever read again, because the key of its
-// aggregate was destroyed, is passed over: to wait for it would block what comes after it for good.
+// deliver sends a message and waits for its ack. An event that nobody can ever read again, because
+// the key of its aggregate was destroyed, is passed over: to wait for it would block what comes
+// after it for good.
 func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 	if stored.EventType != "" && !sh.config.wants(stored.EventType) {
 		sh.stats.filtered.Add(1)
@@ -188,7 +191,8 @@ func (sh *shard) deliver(st *stream, stored *journal.Record) error {
 	return sh.send(st, r, msg)
 }
 
-// decode bounds what an encoding may take to get a key; most events have none, and a timer for each would be felt.
+// decode bounds what an encoding may take to get a key; most events have none, and a timer for each
+// would be felt.
 func (sh *shard) decode(stored *journal.Record) (*journal.Record, error) {
 	if stored.Encoding == "" {
 		return sh.journal.Decode(sh.messageCtx, stored)
@@ -241,9 +245,9 @@ func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error
 	}
 }
 
-// untouched tells that no position of the shard that is not in memory can have been stored: this is the first
-// term of the shard in the group, and no stream was forgotten. Then there is nothing to claim, which
-// spares a new group that reads all of history a write for each aggregate.
+// untouched reports that no position of the shard that is not in memory can have been stored: this
+// is the first term of the shard in the group, and no stream was forgotten. Then there is nothing
+// to claim, which spares a new group that reads all of history a write for each aggregate.
 func (sh *shard) untouched() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

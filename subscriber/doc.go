@@ -16,8 +16,8 @@
 // can park the aggregate after some attempts, send the event to a poison queue, skip it with a
 // record, or stop the group.
 //
-// Nothing else is skipped, except for events that are filtered out or cannot be read: types that were not
-// requested ([Config.EventTypes]), events whose encryption key was destroyed
+// Nothing else is skipped, except for events that are filtered out or cannot be read: types that
+// were not requested ([Config.EventTypes]), events whose encryption key was destroyed
 // ([journal.ErrKeyDestroyed]), and events that were removed ([*journal.TruncatedError]). They are
 // passed over and counted ([Stats]). A read model that holds data of such an aggregate is not told
 // of it.

@@ -64,7 +64,8 @@ func ExampleAt() {
 	// account-alice #3: account.withdrawn.v1
 }
 
-// A group that needs few types is not sent the others. They count as done: a group that asks for more later gets what is new.
+// A group that needs few types is not sent the others. They count as done: a group that asks for
+// more later gets what is new.
 func ExampleConfig_eventTypes() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1", "account.deposited.v1", "account.deposited.v1", "account.closed.v1")
@@ -171,7 +172,8 @@ func ExampleSkip() {
 	// skipped account-alice #1, account.opened.v1: the message was nacked, 2 times
 }
 
-// An event that keeps failing stops the group, for all its members, until somebody has mended the cause.
+// An event that keeps failing stops the group, for all its members, until somebody has mended the
+// cause.
 func ExampleStop() {
 	ctx, j := context.Background(), openNow(newTables())
 	happened(j, "alice", "account.opened.v1")
@@ -207,7 +209,8 @@ func ExampleStop() {
 	// account-alice #1: account.opened.v1
 }
 
-// A handler that hangs is not waited for: its message comes again, and what it answers later does not count.
+// A handler that hangs is not waited for: its message comes again, and what it answers later does
+// not count.
 func ExampleConfig_ackDeadline() {
 	j := openNow(newTables())
 	happened(j, "alice", "account.opened.v1")

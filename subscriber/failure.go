@@ -31,7 +31,7 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// answered tells that the message was out, so that nothing is wrong with the store.
+// answered reports that the message was out, so that nothing is wrong with the store.
 func (f *failure) answered() bool { return f.msg != nil }
 
 // A stream that cannot be read or decoded is tried again after a pause that
@@ -41,7 +41,8 @@ const (
 	maxFailurePause = 30 * time.Second
 )
 
-// fail makes a stream wait after an error, longer each time. Its own events wait, those of other aggregates do not.
+// fail makes a stream wait after an error, longer each time. Its own events wait, those of other
+// aggregates do not.
 func (sh *shard) fail(st *stream, err error) {
 	if sh.fenced(err) || sh.messageCtx.Err() != nil || sh.isStopping() {
 		return
@@ -78,7 +79,7 @@ func (sh *shard) fail(st *stream, err error) {
 	sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.attempts))
 }
 
-// failureOf gives what is wrong with the next event itself, if it is that.
+// failureOf returns what is wrong with the next event itself, if it is that.
 func (sh *shard) failureOf(st *stream, err error) *failure {
 	var failed *failure
 	if errors.As(err, &failed) {
@@ -128,7 +129,7 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 	}
 }
 
-// committed tells where the position is stored, after all that handlers may have done.
+// committed reports where the position is stored, after all that handlers may have done.
 func (sh *shard) committed(st *stream) (uint64, error) {
 	if err := st.position.own(sh.messageCtx); err != nil {
 		return 0, err
@@ -175,8 +176,8 @@ func (sh *shard) resume(st *stream) {
 	sh.lanes.run(st)
 }
 
-// before notes the place of a corrupt event, or that it is not known, and tells whether there may be others before it. They are
-// not to wait for it, nor to count as failed.
+// before notes the place of a corrupt event, or that it is not known, and tells whether there may
+// be others before it. They are not to wait for it, nor to count as failed.
 func (sh *shard) before(st *stream, corrupt *journal.CorruptItemError) bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -156,7 +156,7 @@ func transact(ctx context.Context, client journal.Client, advance subscriber.Adv
 	return err
 }
 
-// corrupt gives an event a payload that is none.
+// corrupt returns an event a payload that is none.
 func corrupt(t *testing.T, client journal.Client, sortKey string) {
 	t.Helper()
 	setPayload(t, client, sortKey, &types.AttributeValueMemberN{Value: "1"})

@@ -122,7 +122,8 @@ func (sh *shard) saveCursor(ctx context.Context) error {
 	return sh.writeCursor(ctx, cursor, swept)
 }
 
-// settlePosition finds out what has become of a write that failed. The caller holds the position's mutex.
+// settlePosition finds out what has become of a write that failed. The caller holds the position's
+// mutex.
 func (sh *shard) settlePosition(ctx context.Context, st *stream) error {
 	if !st.position.doubt {
 		return nil
@@ -148,7 +149,7 @@ func (sh *shard) writeCursor(ctx context.Context, cursor int64, swept time.Time)
 	return nil
 }
 
-// progress tells where the cursor can be once the streams in list are listed as
+// progress reports where the cursor can be once the streams in list are listed as
 // behind, and which streams need no longer be.
 func (sh *shard) progress() (cursor int64, swept time.Time, list, unlist []*stream) {
 	sh.mu.Lock()

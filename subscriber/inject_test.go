@@ -20,8 +20,8 @@ import (
 
 var errRefused = errors.New("connection refused")
 
-// onRow is the updates and deletions of rows whose sort key begins with a prefix, and of updates those whose expression
-// contains some text.
+// onRow is the updates and deletions of rows whose sort key begins with a prefix, and of updates
+// those whose expression contains some text.
 func onRow(prefix, text string) dynamotest.When {
 	return dynamotest.Matching(func(_ string, in any) bool {
 		var key map[string]types.AttributeValue
@@ -106,7 +106,7 @@ func (d *diary) note(msg string, fields watermill.LogFields) {
 	d.lines = append(d.lines, line{msg, fields})
 }
 
-// of gives the lines that contain a text.
+// of returns the lines that contain a text.
 func (d *diary) of(text string) (found []line) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

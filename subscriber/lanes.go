@@ -30,14 +30,14 @@ func (l *lanes) run(s *stream) {
 	}
 }
 
-// crowded tells that streams wait for a lane.
+// crowded reports that streams wait for a lane.
 func (l *lanes) crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.queue) > 0
 }
 
-// busy tells that no lane is free.
+// busy reports that no lane is free.
 func (l *lanes) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// lock is a mutex that can be waited for as long as a context lasts, since handlers hold it in transactions that may hang. The zero
-// value is free.
+// lock is a mutex that can be waited for as long as a context lasts, since handlers hold it in
+// transactions that may hang. The zero value is free.
 type lock struct {
 	made sync.Once
 	slot chan struct{} // holds one while it is somebody's
@@ -17,8 +17,8 @@ func (l *lock) own() chan struct{} {
 	return l.slot
 }
 
-// Lock waits for the lock. It gives the cause of the context's end where that comes first, and then also if the lock is free: whoever has
-// no time left is to begin nothing.
+// Lock waits for the lock. It gives the cause of the context's end where that comes first, and then
+// also if the lock is free: whoever has no time left is to begin nothing.
 func (l *lock) Lock(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

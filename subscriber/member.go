@@ -14,7 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// member is one call of Subscribe: a member of the consumer group, which works on its share of the topic's logical shards.
+// member is one call of Subscribe: a member of the consumer group, which works on its share of the
+// topic's logical shards.
 type member struct {
 	*subscription
 	key checkpoint.Key
@@ -41,7 +42,8 @@ type sighting struct {
 	lease time.Duration
 }
 
-// maxDead bounds the members that one change of the roster removes: its condition has a part for each.
+// maxDead bounds the members that one change of the roster removes: its condition has a part for
+// each.
 const maxDead = 50
 
 // beats is how often a member shows in the time of a lease that it lives.
@@ -95,7 +97,8 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			_, own := m.config.Positions.(*tablePositions)
 			next.Elsewhere = !own
 			take, _ := next.Share(number)
-			// Not cut off by the end of ctx: a member that does not know that it is one keeps its shards from others.
+			// Not cut off by the end of ctx: a member that does not know that it is one keeps its
+			// shards from others.
 			once, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.LeaseDuration/2)
 			var now checkpoint.Roster
 			now, err = m.checkpoint.ChangeRoster(once, m.key, seen, next.Take(number, take))
@@ -119,8 +122,8 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 	return false
 }
 
-// work shows signs of life and sees to its share of the shards, until ctx has ended and all shards have come to rest, or it is no
-// member any more.
+// work shows signs of life and sees to its share of the shards, until ctx has ended and all shards
+// have come to rest, or it is no member any more.
 func (m *member) work(ctx context.Context) {
 	defer m.expiry.Stop()
 	beat := time.NewTicker(m.config.LeaseDuration / beats)
@@ -185,7 +188,7 @@ func (m *member) show(ctx context.Context) {
 	}
 }
 
-// isIn tells that it is a member of a roster.
+// isIn reports that it is a member of a roster.
 func (m *member) isIn(r checkpoint.Roster) bool {
 	_, is := r.Members[m.number]
 	return is && r.Same(m.roster)
@@ -197,8 +200,8 @@ func (m *member) struckOff() {
 	m.number = 0
 }
 
-// expire gives the function that ends the work in good time before others may take it over. It runs in a goroutine of its own,
-// as the member may be waiting for a reply that does not come.
+// expire returns the function that ends the work in good time before others may take it over. It
+// runs in a goroutine of its own, as the member may be waiting for a reply that does not come.
 func (m *member) expire(number uint64, expired *atomic.Bool) func() {
 	return func() {
 		expired.Store(true)
@@ -211,8 +214,8 @@ func (m *member) expire(number uint64, expired *atomic.Bool) func() {
 	}
 }
 
-// adjust brings what it works on and the roster together: it gives up what is another's, frees what has come to rest, removes
-// members that are dead, and takes or gives its share.
+// adjust brings what it works on and the roster together: it gives up what is another's, frees what
+// has come to rest, removes members that are dead, and takes or gives its share.
 func (m *member) adjust(ctx context.Context, ending bool) {
 	for !m.expired.Load() {
 		for n := range m.held {
@@ -263,7 +266,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 	}
 }
 
-// judge gives members that have shown no sign of life for the time of their lease.
+// judge returns members that have shown no sign of life for the time of their lease.
 func (m *member) judge() (dead []uint64) {
 	now := time.Now()
 	sightings := map[uint64]sighting{}

@@ -81,8 +81,8 @@ func TestMoreMembersThanShardsStandBy(t *testing.T) {
 	})
 }
 
-// Members come and go while events flow. What is acked by one that closes is never delivered again; the order holds
-// across members.
+// Members come and go while events flow. What is acked by one that closes is never delivered again;
+// the order holds across members.
 func TestNothingIsLostOrDoubledWhileMembersJoinAndLeave(t *testing.T) {
 	t.Parallel()
 	for _, seed := range []uint64{1, 2} {

@@ -54,7 +54,8 @@ func TestCloseDoesNotWaitForAPoisonQueueThatHangs(t *testing.T) {
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1), "nobody knows whether it was published")
 }
 
-// The journal and the snapshots go back to a backup, the checkpoints do not: what is written then has numbers that the group is beyond.
+// The journal and the snapshots go back to a backup, the checkpoints do not: what is written then
+// has numbers that the group is beyond.
 func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)

@@ -19,7 +19,8 @@ const (
 	metadataSubscriber = "subscriber_poisoned"
 )
 
-// And where the event is in the journal: a queue that is in a journal as well gives a message a place of its own, under the usual names.
+// And where the event is in the journal: a queue that is in a journal as well gives a message a
+// place of its own, under the usual names.
 const (
 	metadataAggregateID    = "aggregate_id_poisoned"
 	metadataSequenceNumber = "sequence_number_poisoned"
@@ -34,7 +35,8 @@ func (sh *shard) sendPoison(st *stream, f *failure, v *verdict) error {
 	sh.logger.Error("Event went to the poison queue", v.err, v.fields(st))
 	sh.ack(st, v.number)
 	defer sh.resume(st)
-	// At once: until then a crash has the event published again, and a transaction that is still on its way may take effect.
+	// At once: until then a crash has the event published again, and a transaction that is still on
+	// its way may take effect.
 	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
 	defer cancel()
 	if err := sh.flushPosition(ctx, st); err != nil {
@@ -43,7 +45,8 @@ func (sh *shard) sendPoison(st *stream, f *failure, v *verdict) error {
 	return nil
 }
 
-// publishPoison does not wait for a publisher that does not return once the shard is given up. The event comes again then.
+// publishPoison does not wait for a publisher that does not return once the shard is given up. The
+// event comes again then.
 func (sh *shard) publishPoison(msg *message.Message) error {
 	published := make(chan error, 1)
 	go func() { published <- sh.config.Failures.publisher.Publish(sh.config.Failures.topic, msg) }()

@@ -2,17 +2,22 @@ package subscriber
 
 import "github.com/ThreeDotsLabs/watermill/message"
 
-// FailurePolicy says what becomes of an event that keeps failing: one that cannot be read, decoded or unmarshaled, or whose message
-// is nacked or not acked in time. Until then its own aggregate waits, and no other. The zero value is [Block].
+// FailurePolicy says what becomes of an event that keeps failing: one that cannot be read, decoded
+// or unmarshaled, or whose message is nacked or not acked in time. Until then its own aggregate
+// waits, and no other. The zero value is [Block].
 //
-// Attempts are counted by each member anew, from when it took the shard over. That the store cannot be reached is no fault of an
-// event and does not count, nor does a delivery in which it was handled together with others ([Position.CommitAhead]). Pauses between attempts are of two kinds. After an event that cannot be read, decoded or unmarshaled they double,
-// from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about six. After a message that was nacked, or not acked in time, the
-// pause is [Config.NackResendSleep], 100 ms by default, and grows only if [Config.MaxNackResendSleep] is longer: by default twenty
-// attempts take 2 seconds, besides the handler's own time.
+// Attempts are counted by each member anew, from when it took the shard over. That the store cannot
+// be reached is no fault of an event and does not count, nor does a delivery in which it was
+// handled together with others ([Position.CommitAhead]). Pauses between attempts are of two kinds.
+// After an event that cannot be read, decoded or unmarshaled they double, from 100 ms up to 30
+// seconds: ten attempts take about a minute, twenty about six. After a message that was nacked, or
+// not acked in time, the pause is [Config.NackResendSleep], 100 ms by default, and grows only if
+// [Config.MaxNackResendSleep] is longer: by default twenty attempts take 2 seconds, besides the
+// handler's own time.
 //
-// What is given up is recorded with a reason: the error of the last attempt, and how many there were. That of a handler is known where it
-// is told ([NackReason], [SetNackReason]), as the handlers of package projection do; else the reason is that the message was nacked.
+// What is given up is recorded with a reason: the error of the last attempt, and how many there
+// were. That of a handler is known where it is told ([NackReason], [SetNackReason]), as the
+// handlers of package projection do; else the reason is that the message was nacked.
 type FailurePolicy struct {
 	kind      policyKind
 	attempts  int
@@ -30,63 +35,74 @@ const (
 	stop
 )
 
-// Block tries for ever. Whoever mends the cause need do nothing more. For the pauses see [FailurePolicy].
+// Block tries for ever. Whoever mends the cause need do nothing more. For the pauses see
+// [FailurePolicy].
 func Block() FailurePolicy { return FailurePolicy{} }
 
-// Park gives up an aggregate after a number of failed attempts at one event: its events wait in the journal, and it is on a list
-// that package groups shows, until it is told there to go on.
-// An encoding whose keys cannot be had for a while fails too, and so does a handler whose database is down, so choose a number whose
-// pauses outlast that. Those of unreadable events grow, those of nacked messages do not by default: Park(20) gives a failing handler
-// about 2 seconds. With MaxNackResendSleep of 30 seconds beside it, it has about six minutes. See [FailurePolicy].
+// Park gives up an aggregate after a number of failed attempts at one event: its events wait in the
+// journal, and it is on a list that package groups shows, until it is told there to go on. An
+// encoding whose keys cannot be had for a while fails too, and so does a handler whose database is
+// down, so choose a number whose pauses outlast that. Those of unreadable events grow, those of
+// nacked messages do not by default: Park(20) gives a failing handler about 2 seconds. With
+// MaxNackResendSleep of 30 seconds beside it, it has about six minutes. See [FailurePolicy].
 //
-// While a handler has not returned from a transaction that commits the position ([Position]), its aggregate is not parked. A
-// request of a transaction that was still on its way then may take effect all the same; the aggregate goes on behind the event when it is told to.
+// While a handler has not returned from a transaction that commits the position ([Position]), its
+// aggregate is not parked. A request of a transaction that was still on its way then may take
+// effect all the same; the aggregate goes on behind the event when it is told to.
 func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempts: attempts} }
 
-// PoisonQueue gives up a single event after a number of failed attempts: its message goes to a topic of a publisher, with the
-// metadata that Watermill's middleware of the same name sets, aggregate_id_poisoned and sequence_number_poisoned, and the aggregate goes on with the next event. A message of an event
-// that cannot be decoded has the payload as it is stored, and that of one that cannot be read has none. When the
-// publisher fails, the event is tried again. Use the middleware for handlers that tell by the error whether to give up.
+// PoisonQueue gives up a single event after a number of failed attempts: its message goes to a
+// topic of a publisher, with the metadata that Watermill's middleware of the same name sets,
+// aggregate_id_poisoned and sequence_number_poisoned, and the aggregate goes on with the next
+// event. A message of an event that cannot be decoded has the payload as it is stored, and that of
+// one that cannot be read has none. When the publisher fails, the event is tried again. Use the
+// middleware for handlers that tell by the error whether to give up.
 //
-// The message is published before the position is stored, which follows at once, or with the next flush if that fails. So an event may be in the poison
-// queue twice: a crash between the two has it come again, and fail again, with the next owner of the shard. Have those who read
-// the queue take the message's UUID, the event id, as its key.
+// The message is published before the position is stored, which follows at once, or with the next
+// flush if that fails. So an event may be in the poison queue twice: a crash between the two has it
+// come again, and fail again, with the next owner of the shard. Have those who read the queue take
+// the message's UUID, the event id, as its key.
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // event is not given up. DynamoDB may execute a transaction although the handler received an error.
 // So the subscriber reads the position before it publishes the message. A request may still be on
-// its way at that moment, after its connection was lost or [Config.AckDeadline] has ended it. It can
-// take effect until the position is stored: then the event is in the queue and in the read model.
-// With [Skip] only one of the two happens. Use it if a read model must not hold an event that was
-// given up.
+// its way at that moment, after its connection was lost or [Config.AckDeadline] has ended it. It
+// can take effect until the position is stored: then the event is in the queue and in the read
+// model. With [Skip] only one of the two happens. Use it if a read model must not hold an event
+// that was given up.
 func PoisonQueue(attempts int, publisher message.Publisher, topic string) FailurePolicy {
 	return FailurePolicy{kind: poisonQueue, attempts: attempts, publisher: publisher, topic: topic}
 }
 
-// Skip passes over a single event after a number of failed attempts, and keeps a record of it: which event, of which type, when, and the
-// first KB of the reason. The aggregate goes on with the next event. Package groups lists the records; they stay until one is
-// forgotten there, its events are sent again (groups.Groups.ResetAggregate), or the group is reset or removed.
+// Skip passes over a single event after a number of failed attempts, and keeps a record of it:
+// which event, of which type, when, and the first KB of the reason. The aggregate goes on with the
+// next event. Package groups lists the records; they stay until one is forgotten there, its events
+// are sent again (groups.Groups.ResetAggregate), or the group is reset or removed.
 //
-// Record and position are written in one transaction: an event is skipped with its record or not at all. Once the last attempt has failed
-// the event does not come again in this term of the shard, also where that write has to be repeated; a member that takes over before it is made
-// begins to count anew. With [Config.Positions] of another kind the record is written first and the position then, so a crash in
-// between leaves the record of an event that comes again.
+// Record and position are written in one transaction: an event is skipped with its record or not at
+// all. Once the last attempt has failed the event does not come again in this term of the shard,
+// also where that write has to be repeated; a member that takes over before it is made begins to
+// count anew. With [Config.Positions] of another kind the record is written first and the position
+// then, so a crash in between leaves the record of an event that comes again.
 //
-// The events behind a skipped one are handled as if it had been, so use it where each event of a read model counts for itself. All
-// that fails while a database is down is skipped too, so choose a number of attempts whose pauses outlast that, as said at [Park].
-// It costs four write units for an event, two more for each KB of the record over the first.
+// The events behind a skipped one are handled as if it had been, so use it where each event of a
+// read model counts for itself. All that fails while a database is down is skipped too, so choose a
+// number of attempts whose pauses outlast that, as said at [Park]. It costs four write units for an
+// event, two more for each KB of the record over the first.
 func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempts: attempts} }
 
-// Stop stops the group on this topic after a number of failed attempts at one event: it is paused for all members, as groups.Groups.Pause
-// does, with the event and the first KB of the reason, which groups.Groups.Get and List show. Nothing is passed over. The other members
-// learn of it within a quarter of [Config.LeaseDuration], and until then go on with other aggregates. groups.Groups.Resume
-// has the group go on where it is: the event is tried again, and attempts are counted anew. To go on without it, call
-// groups.Groups.Skip before.
+// Stop stops the group on this topic after a number of failed attempts at one event: it is paused
+// for all members, as groups.Groups.Pause does, with the event and the first KB of the reason,
+// which groups.Groups.Get and List show. Nothing is passed over. The other members learn of it
+// within a quarter of [Config.LeaseDuration], and until then go on with other aggregates.
+// groups.Groups.Resume has the group go on where it is: the event is tried again, and attempts are
+// counted anew. To go on without it, call groups.Groups.Skip before.
 //
-// Only the owner of the event's shard can stop a group: not a member that others have given up, and nobody with attempts from before
-// a reset or a resume. A group that is paused already stays as it is.
-// An outage fails all events, so choose a number of attempts whose pauses outlast it, as said at [Park]. It costs a read unit and
-// one or two write units; while the group is stopped, signs of life may cost one more each, for the reason.
+// Only the owner of the event's shard can stop a group: not a member that others have given up, and
+// nobody with attempts from before a reset or a resume. A group that is paused already stays as it
+// is. An outage fails all events, so choose a number of attempts whose pauses outlast it, as said
+// at [Park]. It costs a read unit and one or two write units; while the group is stopped, signs of
+// life may cost one more each, for the reason.
 func Stop(attempts int) FailurePolicy { return FailurePolicy{kind: stop, attempts: attempts} }
 
 func (p FailurePolicy) validate() error {

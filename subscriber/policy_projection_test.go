@@ -25,7 +25,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Noted is an event whose bit is 2 to the power of its number, so that a sum tells which events took effect, and that none did twice.
+// Noted is an event whose bit is 2 to the power of its number, so that a sum tells which events
+// took effect, and that none did twice.
 type Noted struct{ Bit int64 }
 
 func (Noted) EventType() string { return "noted" }
@@ -117,7 +118,8 @@ func inRuns(client projection.Client, fails func(number uint64) bool) (*projecti
 
 type project func(client projection.Client, fails func(number uint64) bool) (*projection.Projection, error)
 
-// consume starts a member that projects, over a client that loses every second reply to a transaction.
+// consume starts a member that projects, over a client that loses every second reply to a
+// transaction.
 func (m readModel) consume(t *testing.T, project project, policy subscriber.FailurePolicy, fails func(number uint64) bool) {
 	t.Helper()
 	proxy := dynamotest.NewProxy(t, m.client)

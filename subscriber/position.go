@@ -13,21 +13,23 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Position is the group's position on the aggregate of a message. A handler commits it together with its effects, so that
-// they happen exactly once: with [Position.Commit] where the effects are in DynamoDB, with [Position.CommitIn] where
-// they are in another store. Without that, the subscriber stores the position some time after the ack. Either way it has
-// one owner at a time: the subscriber, or the handler that commits it.
+// Position is the group's position on the aggregate of a message. A handler commits it together
+// with its effects, so that they happen exactly once: with [Position.Commit] where the effects are
+// in DynamoDB, with [Position.CommitIn] where they are in another store. Without that, the
+// subscriber stores the position some time after the ack. Either way it has one owner at a time:
+// the subscriber, or the handler that commits it.
 type Position struct {
 	shard   *shard
 	stream  *stream
 	record  *journal.Record
 	attempt int
-	// together: a transaction of this delivery was for several events, so any of them may be why it fails.
+	// together: a transaction of this delivery was for several events, so any of them may be why it
+	// fails.
 	together atomic.Bool
 }
 
-// Advance is the move of a position to the message's event: what [PositionStore].Advance is given, to be done in a
-// transaction of the handler's.
+// Advance is the move of a position to the message's event: what [PositionStore].Advance is given,
+// to be done in a transaction of the handler's.
 type Advance struct {
 	Group     Group
 	Aggregate aggregate.ID
@@ -44,21 +46,24 @@ func (a Advance) Done(old map[string]types.AttributeValue) bool {
 	return checkpoint.Reached(old, a.Epoch, a.To)
 }
 
-// Moved tells from the old item that an earlier attempt of this member, at another write, has moved the position after it was given up. Nobody
-// has taken over; to begin again settles it.
+// Moved tells from the old item that an earlier attempt of this member, at another write, has moved
+// the position after it was given up. Nobody has taken over; to begin again settles it.
 func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 	return checkpoint.Moved(old, a.Epoch, a.From)
 }
 
-// Commit runs a DynamoDB transaction of the caller's that contains the Advance's Item. While it runs
-// the subscriber leaves the position alone. When run succeeds the position counts as stored, and
-// the handler acks the message. It does not run where the position is stored already: the handler acks then, too. Where an earlier
-// handler of the aggregate, whose message was given up, has not returned from its run, it waits for that as long as ctx lasts.
+// Commit runs a DynamoDB transaction of the caller's that contains the Advance's Item. While it
+// runs the subscriber leaves the position alone. When run succeeds the position counts as stored,
+// and the handler acks the message. It does not run where the position is stored already: the
+// handler acks then, too. Where an earlier handler of the aggregate, whose message was given up,
+// has not returned from its run, it waits for that as long as ctx lasts.
 //
-// run should end with its context. While it does not, the aggregate waits: nothing but run's return tells whether it has had its effects.
+// run should end with its context. While it does not, the aggregate waits: nothing but run's return
+// tells whether it has had its effects.
 //
-// Errors: [ErrNoPosition] where positions are not in the journal's own table, [ErrFenced] once the shard was given up, those of ctx, those of reading the
-// position again after a failed attempt, and those of run.
+// Errors: [ErrNoPosition] where positions are not in the journal's own table, [ErrFenced] once the
+// shard was given up, those of ctx, those of reading the position again after a failed attempt, and
+// those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	store, ok := p.shard.config.Positions.(*tablePositions)
 	if !ok {
@@ -70,14 +75,15 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 	})
 }
 
-// CommitIn is Commit for positions in a store of the user's. run makes its effects and does what store.Advance would do with
-// the [Advance], both in one transaction of that store. It must return nil only if that is committed, and
-// [ErrFenced] if the store refuses the Advance. After any other error nobody needs to know whether it
-// was committed: before the next attempt the subscriber claims the position again, which tells. So a Claim must wait for,
-// or prevent, what may still come of a transaction that was given up, as the lock of a row does.
+// CommitIn is Commit for positions in a store of the user's. run makes its effects and does what
+// store.Advance would do with the [Advance], both in one transaction of that store. It must return
+// nil only if that is committed, and [ErrFenced] if the store refuses the Advance. After any other
+// error nobody needs to know whether it was committed: before the next attempt the subscriber
+// claims the position again, which tells. So a Claim must wait for, or prevent, what may still come
+// of a transaction that was given up, as the lock of a row does.
 //
-// Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep the position elsewhere, those of
-// ctx and of store.Claim, and those of run.
+// Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep
+// the position elsewhere, those of ctx and of store.Claim, and those of run.
 func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(context.Context, Advance) error) error {
 	if own := p.shard.config.Positions; !same(own, store) {
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
@@ -88,7 +94,8 @@ func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(c
 // alone is the end of a commit of the message's event alone.
 func (p *Position) alone() uint64 { return p.record.Number }
 
-// commit moves the position to where the function to says, which is asked once it is known where the position is.
+// commit moves the position to where the function to says, which is asked once it is known where
+// the position is.
 func (p *Position) commit(ctx context.Context, to func() uint64, run func(context.Context, Advance) error) error {
 	stored := &p.stream.position
 	if err := stored.mu.Lock(ctx); err != nil {
@@ -120,7 +127,8 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 	return nil
 }
 
-// own waits for a write of the position, and gives errCommitting for that of a handler, which may take for ever.
+// own waits for a write of the position, and gives errCommitting for that of a handler, which may
+// take for ever.
 func (p *position) own(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -130,7 +138,7 @@ func (p *position) own(ctx context.Context) error {
 	return nil
 }
 
-// settled tells that no write of the position is under way, as far as known.
+// settled reports that no write of the position is under way, as far as known.
 func (p *position) settled() bool {
 	if !p.mu.TryLock() {
 		return false

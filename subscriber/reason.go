@@ -7,10 +7,11 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// NackReason is a message.HandlerMiddleware that tells the subscriber why a handler fails: a nack itself has no reason. What
-// [Config.Failures] gives up is recorded, logged or poisoned with the error of the last attempt then. Put it outside of middlewares that
-// retry or that recover from panics, and inside of those that drop errors. The handlers of packages projection and projection/sqlprojection do
-// the same by themselves.
+// NackReason is a message.HandlerMiddleware that tells the subscriber why a handler fails: a nack
+// itself has no reason. What [Config.Failures] gives up is recorded, logged or poisoned with the
+// error of the last attempt then. Put it outside of middlewares that retry or that recover from
+// panics, and inside of those that drop errors. The handlers of packages projection and
+// projection/sqlprojection do the same by themselves.
 func NackReason(h message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		ctx := msg.Context() // as it is before the handler, whose middlewares may change it
@@ -20,8 +21,9 @@ func NackReason(h message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// SetNackReason tells the subscriber why a message is going to be nacked, for handlers without [NackReason]. The last call before the
-// nack counts; nil takes a reason back. Contexts that are not of a message of this package are left alone.
+// SetNackReason reports the subscriber why a message is going to be nacked, for handlers without
+// [NackReason]. The last call before the nack counts; nil takes a reason back. Contexts that are
+// not of a message of this package are left alone.
 func SetNackReason(ctx context.Context, err error) {
 	if c, ok := fromContext(ctx); ok {
 		c.mu.Lock()

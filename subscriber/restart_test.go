@@ -81,7 +81,7 @@ func restarts(t *testing.T, random *rand.Rand) {
 	assert.True(t, done())
 }
 
-// receiveWithin gives the next message, or nil where there may be none.
+// receiveWithin returns the next message, or nil where there may be none.
 func receiveWithin(t *testing.T, messages <-chan *message.Message, maybeNone bool) *message.Message {
 	t.Helper()
 	if !maybeNone {

@@ -90,7 +90,7 @@ func write(t *testing.T, j *journal.Journal, id string, after, n int) {
 	}
 }
 
-// receive gives the next message.
+// receive returns the next message.
 func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
 	t.Helper()
 	select {
@@ -134,8 +134,8 @@ type deliveries struct {
 	all  int
 }
 
-// note is called before a message is acked. It gives an error if the message is neither the next one of its
-// aggregate nor one that came before.
+// note is called before a message is acked. It gives an error if the message is neither the next
+// one of its aggregate nor one that came before.
 func (d *deliveries) note(msg *message.Message) error {
 	id, number, ok := subscriber.AggregateFromContext(msg.Context())
 	if !ok {

@@ -15,7 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// shard is a member's work on one logical shard in one term. Everything it knows of positions is dropped with it.
+// shard is a member's work on one logical shard in one term. Everything it knows of positions is
+// dropped with it.
 type shard struct {
 	*subscription
 	number int
@@ -23,12 +24,13 @@ type shard struct {
 	owner  uint64
 	epoch  uint64
 	since  time.Time // the group leaves out what occurred before; zero for nothing
-	// fresh: nobody has owned the shard since the group began or was reset, so the checkpoint table has nothing of it.
+	// fresh: nobody has owned the shard since the group began or was reset, so the checkpoint table
+	// has nothing of it.
 	fresh bool
 
-	// messageCtx is the parent of the messages' contexts. It has the values of Subscribe's context, and
-	// ends when the shard abandons what is out: an ack that comes later does not count. It
-	// does not end with Subscribe's context, or each graceful stop would cut off handlers in mid-work.
+	// messageCtx is the parent of the messages' contexts. It has the values of Subscribe's context,
+	// and ends when the shard abandons what is out: an ack that comes later does not count. It does
+	// not end with Subscribe's context, or each graceful stop would cut off handlers in mid-work.
 	messageCtx    context.Context
 	cancelMessage context.CancelFunc
 	abandoned     chan struct{}
@@ -38,7 +40,8 @@ type shard struct {
 	stoppingOnce sync.Once
 	// lost: the shard turned out to be another's.
 	lost atomic.Bool
-	// resumed is how often the group was resumed, as far as is known here: it counts for attempts that begin now.
+	// resumed is how often the group was resumed, as far as is known here: it counts for attempts
+	// that begin now.
 	resumed atomic.Uint64
 
 	// The poller alone uses these.
@@ -82,8 +85,8 @@ func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 	return sh
 }
 
-// run works until the shard is stopped (then it is graceful) or lost (then it stops where it stands), and returns when it has
-// come to rest.
+// run works until the shard is stopped (then it is graceful) or lost (then it stops where it
+// stands), and returns when it has come to rest.
 func (sh *shard) run(ctx context.Context) {
 	defer sh.abandon()
 	work, cancel := context.WithCancel(ctx)
@@ -115,8 +118,9 @@ func (sh *shard) run(ctx context.Context) {
 	sh.forgetAll()
 }
 
-// shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits for that, to clear a read model say, relies
-// on it. The epoch is the next owner's, who claims positions itself. That a handler begins nothing more is seen to by [Position].
+// shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits
+// for that, to clear a read model say, relies on it. The epoch is the next owner's, who claims
+// positions itself. That a handler begins nothing more is seen to by [Position].
 func (sh *shard) shutOut(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
@@ -245,9 +249,10 @@ func (sh *shard) start(ctx context.Context) error {
 	return nil
 }
 
-// takeOver brings the list of those behind up to date: the cursor has passed whatever came since they were listed, so the heads
-// themselves have to tell how far the aggregates go. It stamps them anew, or a former owner could still take them off. Of
-// those that are parked it gives the positions too.
+// takeOver brings the list of those behind up to date: the cursor has passed whatever came since
+// they were listed, so the heads themselves have to tell how far the aggregates go. It stamps them
+// anew, or a former owner could still take them off. Of those that are parked it gives the
+// positions too.
 func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]checkpoint.Behind, []uint64, error) {
 	positions := make([]uint64, len(listed))
 	entries := make([]func() error, len(listed))

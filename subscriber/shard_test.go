@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// The flusher can take a stream off the list of those behind while its lane has not come to rest yet. An event
-// that comes just then must hold the cursor, as any other does.
+// The flusher can take a stream off the list of those behind while its lane has not come to rest
+// yet. An event that comes just then must hold the cursor, as any other does.
 func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *testing.T) {
 	t.Parallel()
 	sh := &shard{

@@ -11,9 +11,10 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// skew measures how far the times of events are off. Late: for how long at least an event that a look found had been dated in
-// the past and not shown; that is the delay of the index, the duration of commits, and clocks that are behind. Ahead: how far
-// ahead of this process's clock an event is dated.
+// skew measures how far the times of events are off. Late: for how long at least an event that a
+// look found had been dated in the past and not shown; that is the delay of the index, the duration
+// of commits, and clocks that are behind. Ahead: how far ahead of this process's clock an event is
+// dated.
 type skew struct {
 	mu          sync.Mutex
 	late, ahead time.Duration
@@ -47,7 +48,8 @@ type looked struct {
 	to int64 // the time of the last event that it has shown
 }
 
-// noteTimes measures the times of what the first look has read. While it reads history there is nothing to measure.
+// noteTimes measures the times of what the first look has read. While it reads history there is
+// nothing to measure.
 func (sh *shard) noteTimes(page eventlog.TailPage, now time.Time) {
 	if n := len(page.Records); n > 0 && len(sh.looks) > 0 {
 		last := sh.looks[len(sh.looks)-1]
@@ -64,7 +66,8 @@ func (sh *shard) noteTimes(page eventlog.TailPage, now time.Time) {
 	sh.looks = append(sh.looks, looked{now, sh.live.OccurredAt})
 }
 
-// noteMissed is told of an event that the second look found. The look that has passed its time did not show it.
+// noteMissed is told of an event that the second look found. The look that has passed its time did
+// not show it.
 func (sh *shard) noteMissed(r *journal.Record) {
 	sh.stats.late.Add(1)
 	at := r.OccurredAt.UnixMilli()
@@ -95,8 +98,9 @@ func (sh *shard) noteAhead(r *journal.Record, now time.Time) {
 	}
 }
 
-// turnBack mends what a clock has done that was far ahead and is right again: the cursor, of this process or of a former owner of the
-// shard, is in the future, and would hide all that comes until then. What it has hidden so far the sweep finds.
+// turnBack mends what a clock has done that was far ahead and is right again: the cursor, of this
+// process or of a former owner of the shard, is in the future, and would hide all that comes until
+// then. What it has hidden so far the sweep finds.
 func (sh *shard) turnBack(now time.Time) {
 	ahead := time.UnixMilli(sh.live.OccurredAt).Sub(now)
 	if ahead <= sh.config.TrailingDelay {

@@ -7,7 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// errCommitting: a handler that was given up is still in the middle of a transaction that moves the position.
+// errCommitting: a handler that was given up is still in the middle of a transaction that moves the
+// position.
 var errCommitting = errors.New("the handler of the event has not returned from its transaction")
 
 // skip passes over an event and keeps a record of it.
@@ -18,7 +19,8 @@ func (sh *shard) skip(ctx context.Context, st *stream) error {
 	defer st.position.mu.Unlock()
 	_, together := sh.config.Positions.(*tablePositions)
 	if !together {
-		// A claim just before keeps out a former owner, and what may still come of a handler's transaction.
+		// A claim just before keeps out a former owner, and what may still come of a handler's
+		// transaction.
 		st.position.doubt = true
 	}
 	if err := sh.settlePosition(ctx, st); err != nil {
@@ -65,7 +67,8 @@ func (sh *shard) storeSkip(ctx context.Context, st *stream, from uint64) error {
 	}
 	err := sh.config.Positions.Advance(ctx, sh.group(), st.id, sh.epoch, from, v.number)
 	if errors.Is(err, ErrFenced) {
-		// The next owner has the event again, so it was not skipped. If this fails the record says so all the same.
+		// The next owner has the event again, so it was not skipped. If this fails the record says
+		// so all the same.
 		err = errors.Join(err, sh.checkpoint.RemoveSkipped(ctx, group, record))
 	}
 	return err

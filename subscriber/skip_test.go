@@ -20,7 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// skipped gives the records of skipped events as they are stored.
+// skipped returns the records of skipped events as they are stored.
 func skipped(t *testing.T, j *journal.Journal) (records []groups.SkippedEvent) {
 	t.Helper()
 	for e, err := range groups.New(j).Skipped(context.Background(), "group", topic) {

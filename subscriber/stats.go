@@ -28,8 +28,9 @@ type Stats struct {
 	Claims     uint64 // positions claimed: read and stamped, one write each
 	Positions  uint64 // positions stored
 
-	// Lateness is how long after its time, at least, an event showed in the tail; the most so far. It is made of the
-	// index's delay, the duration of commits, and clocks of writers that are behind.
+	// Lateness is how long after its time, at least, an event showed in the tail; the most so far.
+	// It is made of the index's delay, the duration of commits, and clocks of writers that are
+	// behind.
 	Lateness time.Duration
 	// Ahead is how far ahead of this process's clock an event was dated; the most so far.
 	Ahead time.Duration

@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// ShardStatus is how a subscriber stands with a logical shard that it holds, as far as it knows: what it has not read yet does not
-// show. Package groups gives the exact lag.
+// ShardStatus is how a subscriber stands with a logical shard that it holds, as far as it knows:
+// what it has not read yet does not show. Package groups gives the exact lag.
 type ShardStatus struct {
 	Topic string
 	Shard int
 	Epoch uint64 // the term, which rises each time the shard changes hands
 	// CaughtUp: the tail was read to its end.
 	CaughtUp bool
-	// Behind is how many events are known and not acked; an aggregate whose position is not read yet counts for one. OldestUnacked is the time of the first of those that the tail has
-	// shown, zero if there is none.
+	// Behind is how many events are known and not acked; an aggregate whose position is not read
+	// yet counts for one. OldestUnacked is the time of the first of those that the tail has shown,
+	// zero if there is none.
 	Behind        uint64
 	OldestUnacked time.Time
 	// Blocked aggregates wait for another attempt, Parked ones for an operator.
 	Blocked, Parked int
 }
 
-// Shards tells how it stands with the shards that it holds, in the order of topics and numbers.
+// Shards reports how it stands with the shards that it holds, in the order of topics and numbers.
 func (sub *Subscriber) Shards() []ShardStatus {
 	sub.mu.Lock()
 	defer sub.mu.Unlock()
@@ -58,7 +59,8 @@ func (sh *shard) status() ShardStatus {
 		default:
 			status.Behind++ // its position is read when its turn comes
 		}
-		// The time of the first one, where it is in memory; else that of the last, which is too late rather than wrong.
+		// The time of the first one, where it is in memory; else that of the last, which is too
+		// late rather than wrong.
 		at := st.hintAt
 		if len(st.buffer) > 0 {
 			at = st.buffer[0].OccurredAt.UnixMilli()

@@ -35,7 +35,8 @@ func (sh *shard) stopGroup(ctx context.Context, st *stream) error {
 	case errors.Is(err, errPaused):
 		sh.logger.Error("Event keeps failing, and the consumer group is paused already", v.err, v.fields(st))
 	case errors.Is(err, errResumed):
-		// Perhaps after this very verdict, whose reply was lost. Whoever resumed it wants the event to be tried again.
+		// Perhaps after this very verdict, whose reply was lost. Whoever resumed it wants the event
+		// to be tried again.
 		sh.resumed.Store(now.Resumed)
 		st.attempts, st.verdict = 0, nil
 		return nil

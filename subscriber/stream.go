@@ -39,7 +39,8 @@ type stream struct {
 	// listing is held from before a write of that row until its result is noted.
 	listing sync.Mutex
 
-	// buffer holds events in order. What lacks before and between them is read from the journal when its turn comes.
+	// buffer holds events in order. What lacks before and between them is read from the journal
+	// when its turn comes.
 	buffer      []*journal.Record
 	bufferBytes int
 	trimmed     bool // nothing is added to the buffer until it is empty
@@ -55,8 +56,9 @@ type stream struct {
 	// resumed is the roster's count of resumptions as the shard knew it at the first failed attempt.
 	resumed uint64
 	verdict *verdict // nil unless the event is given up, and that is not stored yet
-	// cautious: the stream was put off, so only its next event is read: a handler that nacks for ever must
-	// not have all that follows read again each time, nor a corrupt event withhold those before it.
+	// cautious: the stream was put off, so only its next event is read: a handler that nacks for
+	// ever must not have all that follows read again each time, nor a corrupt event withhold those
+	// before it.
 	cautious bool
 
 	position position
@@ -93,7 +95,8 @@ func (s *stream) offer(r *journal.Record, keep bool) {
 	if !keep || s.trimmed || (s.claimed && r.Number <= s.acked) {
 		return
 	}
-	// Most come in order. But the tail has the events of one commit in any order, and a page of it may end among them.
+	// Most come in order. But the tail has the events of one commit in any order, and a page of it
+	// may end among them.
 	at, found := s.find(r.Number)
 	if found {
 		return
@@ -109,7 +112,7 @@ func (s *stream) offer(r *journal.Record, keep bool) {
 	s.bufferBytes += size
 }
 
-// find gives the place of an event in the buffer, and whether it is there.
+// find returns the place of an event in the buffer, and whether it is there.
 func (s *stream) find(number uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(s.buffer, number, func(r *journal.Record, number uint64) int { return cmp.Compare(r.Number, number) })
 }
@@ -119,10 +122,10 @@ func (s *stream) hear(number uint64) {
 	s.head = max(s.head, number)
 }
 
-// drained tells that nothing is left to do, as far as known.
+// drained reports that nothing is left to do, as far as known.
 func (s *stream) drained() bool { return s.claimed && s.acked >= s.head }
 
-// next gives the event to deliver, or the range of events to read first, or neither.
+// next returns the event to deliver, or the range of events to read first, or neither.
 func (s *stream) next() (r *journal.Record, from, to uint64) {
 	for len(s.buffer) > 0 && s.buffer[0].Number <= s.acked {
 		s.dropFirst()
@@ -146,8 +149,8 @@ func (s *stream) next() (r *journal.Record, from, to uint64) {
 	return nil, from, to
 }
 
-// readAhead is how many events of an aggregate are read from the journal at a time, if that much fits the
-// buffer: enough to read the index at its best price, and less than a page.
+// readAhead is how many events of an aggregate are read from the journal at a time, if that much
+// fits the buffer: enough to read the index at its best price, and less than a page.
 const readAhead = 200
 
 // fill puts events that were read from the journal, acked+1 and following, before the buffer.

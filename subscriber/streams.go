@@ -48,7 +48,8 @@ func (sh *shard) trim() {
 	}
 }
 
-// hear passes on numbers alone: what the second look found, or the sweep. It gives those that the first look had missed.
+// hear passes on numbers alone: what the second look found, or the sweep. It gives those that the
+// first look had missed.
 func (sh *shard) hear(records []*journal.Record, by source) (missed []*journal.Record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -32,9 +32,9 @@ var (
 	_ message.SubscribeInitializer = (*Subscriber)(nil)
 )
 
-// NewSubscriber makes a subscriber; a nil logger logs nothing. It starts nothing and
-// makes no round trip. It logs once, as information, if the journal's RetryBudget is not below [Config.TrailingDelay].
-// Errors: [*ConfigError].
+// NewSubscriber makes a subscriber; a nil logger logs nothing. It starts nothing and makes no round
+// trip. It logs once, as information, if the journal's RetryBudget is not below
+// [Config.TrailingDelay]. Errors: [*ConfigError].
 func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 		logger = watermill.NopLogger{}
 	}
 	if budget := config.Journal.Config().RetryBudget; budget >= config.TrailingDelay {
-		// Events are dated before the first attempt, so one that was repeated that long shows behind both looks.
+		// Events are dated before the first attempt, so one that was repeated that long shows
+		// behind both looks.
 		logger.Info("The journal's RetryBudget is not below TrailingDelay: commits that are repeated that long may be delivered late, "+
 			"with their aggregate's next event or by the sweep; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
 			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
@@ -56,17 +57,19 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 	}, nil
 }
 
-// Subscribe gives the events of all aggregates of the type topic, each aggregate's in
+// Subscribe returns the events of all aggregates of the type topic, each aggregate's in
 // order, one at a time: the next one comes after the one before was acked. Messages of
 // different aggregates come side by side, up to [Config.MaxInFlight], if the receiver takes
 // them; one who handles one message before it receives the next handles one at a time.
 //
-// A nacked message comes again after [Config.NackResendSleep]. The channel is closed
-// when ctx ends or the Subscriber is closed. Several subscriptions of one group to one topic, in one process
-// or many, are members: they share the logical shards, and take over those of a member that closes or crashes.
+// A nacked message comes again after [Config.NackResendSleep]. The channel is closed when ctx ends
+// or the Subscriber is closed. Several subscriptions of one group to one topic, in one process or
+// many, are members: they share the logical shards, and take over those of a member that closes or
+// crashes.
 //
-// Errors: [ErrEmptyTopic], *aggregate.InvalidIDError for a topic that can be no aggregate type, [*ConfigError] for that of the subscriber's own
-// poison queue, [ErrSubscriberClosed], journal.ErrTableMissing, journal.ErrAccess.
+// Errors: [ErrEmptyTopic], *aggregate.InvalidIDError for a topic that can be no aggregate type,
+// [*ConfigError] for that of the subscriber's own poison queue, [ErrSubscriberClosed],
+// journal.ErrTableMissing, journal.ErrAccess.
 func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
 	if sub.isClosed() {
 		return nil, ErrSubscriberClosed
@@ -104,9 +107,9 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	return m.out, nil
 }
 
-// SubscribeInitialize shows ahead of Subscribe what would keep it from working: a
-// topic that can be none, a missing table, missing access. There is nothing else to
-// prepare: a new group starts where [Config.Start] says when it first subscribes, at the beginning of the journal by default.
+// SubscribeInitialize shows ahead of Subscribe what would keep it from working: a topic that can be
+// none, a missing table, missing access. There is nothing else to prepare: a new group starts where
+// [Config.Start] says when it first subscribes, at the beginning of the journal by default.
 func (sub *Subscriber) SubscribeInitialize(topic string) error {
 	if _, err := sub.check(context.Background(), topic); err != nil {
 		return fmt.Errorf("initialize subscription to %q: %w", topic, err)
@@ -120,7 +123,7 @@ func (sub *Subscriber) isClosed() bool {
 	return sub.closed
 }
 
-// Stats gives the counts of all subscriptions.
+// Stats returns the counts of all subscriptions.
 func (sub *Subscriber) Stats() Stats { return sub.stats.read() }
 
 // Close ends all subscriptions: no further message goes out, handlers have

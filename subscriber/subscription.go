@@ -18,8 +18,9 @@ type subscription struct {
 	ctx     context.Context // Subscribe's
 	config  Config
 	journal eventlog.Log
-	// raw is what is read: payloads are decoded when their turn comes, side by side in the lanes, so that
-	// neither a key that cannot be had nor one that is slow to come holds up other aggregates.
+	// raw is what is read: payloads are decoded when their turn comes, side by side in the lanes,
+	// so that neither a key that cannot be had nor one that is slow to come holds up other
+	// aggregates.
 	raw        eventlog.Log
 	checkpoint *checkpoint.Store
 	topic      string

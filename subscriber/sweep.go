@@ -13,12 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// sweepPause is the time between two pages of a sweep, each up to 1 MB of heads: so a sweep takes at most some 130 read units
-// a second, besides those of positions.
+// sweepPause is the time between two pages of a sweep, each up to 1 MB of heads: so a sweep takes
+// at most some 130 read units a second, besides those of positions.
 const sweepPause = time.Second
 
-// sweeping compares heads with positions, one shard after the other, each when SweepInterval has passed since it was
-// last done, by whichever member.
+// sweeping compares heads with positions, one shard after the other, each when SweepInterval has
+// passed since it was last done, by whichever member.
 func (m *member) sweeping(ctx context.Context) (stop func()) {
 	if m.config.SweepInterval < 0 {
 		return func() {}
@@ -93,8 +93,8 @@ func (sh *shard) setSwept(at time.Time) {
 	sh.swept = at.Add(-rand.N(max(1, sh.config.SweepInterval/10)))
 }
 
-// checkBeyond complains of a group that is further than the aggregate, as after a restore of the journal from a backup: its next
-// events would be dropped as duplicates.
+// checkBeyond complains of a group that is further than the aggregate, as after a restore of the
+// journal from a backup: its next events would be dropped as duplicates.
 func (sh *shard) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
 	version, err := sh.raw.Version(ctx, id)
 	if err != nil || version >= position {

@@ -51,7 +51,8 @@ func (sh *shard) tail(ctx context.Context) {
 	}
 }
 
-// pollJitter keeps shards from being looked at all at once. With it a pause is the interval at most.
+// pollJitter keeps shards from being looked at all at once. With it a pause is the interval at
+// most.
 const pollJitter = 0.1
 
 func beforeJitter(interval time.Duration) time.Duration {
@@ -146,8 +147,8 @@ func (sh *shard) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailP
 
 const readTimeout = 10 * time.Second
 
-// report logs items of the tail that are no records. Where an item still tells its place, its aggregate
-// hears of it and stops there until it is mended; else the gap stops it.
+// report logs items of the tail that are no records. Where an item still tells its place, its
+// aggregate hears of it and stops there until it is mended; else the gap stops it.
 func (sh *shard) report(corrupt []*journal.CorruptItemError) {
 	for _, err := range corrupt {
 		sh.stats.corrupt.Add(1)

@@ -21,8 +21,9 @@ func (v *verdict) fields(st *stream) watermill.LogFields {
 	return watermill.LogFields{"aggregate_id": st.id.Value, "number": v.number, "attempts": v.attempts}
 }
 
-// carryOut writes what follows from a verdict. After an error it is called again, and the event does not come meanwhile: nobody could
-// tell whether an earlier attempt at the write will still be done.
+// carryOut writes what follows from a verdict. After an error it is called again, and the event
+// does not come meanwhile: nobody could tell whether an earlier attempt at the write will still be
+// done.
 func (sh *shard) carryOut(st *stream) error {
 	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
 	defer cancel()

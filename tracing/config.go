@@ -15,13 +15,15 @@ type Config struct {
 	// TracerProvider makes the spans. Default: otel.GetTracerProvider.
 	TracerProvider trace.TracerProvider
 
-	// Propagator writes spans into metadata and reads them there. Writers and readers must have the same. Default:
-	// otel.GetTextMapPropagator, which carries nothing until a program has called otel.SetTextMapPropagator.
+	// Propagator writes spans into metadata and reads them there. Writers and readers must have the
+	// same. Default: otel.GetTextMapPropagator, which carries nothing until a program has called
+	// otel.SetTextMapPropagator.
 	Propagator propagation.TextMapPropagator
 
-	// ContinueTrace makes the spans of [Middleware] children of the commit instead of linking them to it, so that a
-	// command and all that follows from it, over any number of handlers, is one trace. A sampler that goes by the parent then
-	// decides once for all of it, and a group that reads history adds spans to the traces of long ago. Default: false.
+	// ContinueTrace makes the spans of [Middleware] children of the commit instead of linking them
+	// to it, so that a command and all that follows from it, over any number of handlers, is one
+	// trace. A sampler that goes by the parent then decides once for all of it, and a group that
+	// reads history adds spans to the traces of long ago. Default: false.
 	ContinueTrace bool
 }
 

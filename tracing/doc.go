@@ -1,12 +1,13 @@
-// Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and links the two: who looks at a
-// handler that failed finds the command that led to its event.
+// Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and
+// links the two: who looks at a handler that failed finds the command that led to its event.
 //
 //	traced := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
 //	events := tracing.NewPublisher(pub, tracing.Config{})       // spans of Publish
 //	router.AddMiddleware(tracing.Middleware(tracing.Config{}))  // a span for each handling
 //
-// It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and propagator are the global
-// ones unless [Config] names others. The global propagator carries nothing until a program has set one:
+// It needs the API of OpenTelemetry alone; the program brings the SDK and an exporter. Provider and
+// propagator are the global ones unless [Config] names others. The global propagator carries
+// nothing until a program has set one:
 //
 //	otel.SetTextMapPropagator(propagation.TraceContext{})
 //
@@ -14,23 +15,27 @@
 //
 // # From commit to handling
 //
-// The span of a commit is written into the metadata of its events, by the propagator: with propagation.TraceContext
-// under the keys traceparent and tracestate. Metadata reaches every consumer group, so a handling, however much later, knows
-// which commit its event is from. Other keys, such as correlation_id and causation_id, stay as they are.
+// The span of a commit is written into the metadata of its events, by the propagator: with
+// propagation.TraceContext under the keys traceparent and tracestate. Metadata reaches every
+// consumer group, so a handling, however much later, knows which commit its event is from. Other
+// keys, such as correlation_id and causation_id, stay as they are.
 //
-// A handling has a trace of its own, with a link to the commit: one commit is handled by many groups, and again when a
-// read model is rebuilt years later. If the context of the message has a span already, from a middleware before this one or from
-// the context that the router runs with, the handling is its child. Where commit and handlers shall be one trace,
-// [Config.ContinueTrace] makes the handling a child of the commit instead.
+// A handling has a trace of its own, with a link to the commit: one commit is handled by many
+// groups, and again when a read model is rebuilt years later. If the context of the message has a
+// span already, from a middleware before this one or from the context that the router runs with,
+// the handling is its child. Where commit and handlers shall be one trace, [Config.ContinueTrace]
+// makes the handling a child of the commit instead.
 //
-// What a handler does with the context of its message goes on with the span of the handling: queries, calls, and commits. That
-// holds for a [Repository] of this package, whose commits become children, and for a plain one, whose events carry the span of the
-// handling. Messages that a handler returns get it as well, unless they have a span.
+// What a handler does with the context of its message goes on with the span of the handling:
+// queries, calls, and commits. That holds for a [Repository] of this package, whose commits become
+// children, and for a plain one, whose events carry the span of the handling. Messages that a
+// handler returns get it as well, unless they have a span.
 //
 // # Without a span for each commit
 //
-// [ContextWithTrace] puts the span of a context into the metadata of all commits that are made with it, by any repository. A
-// service that calls it once for each request links handlings to requests, and needs no [Repository] of this package.
+// [ContextWithTrace] puts the span of a context into the metadata of all commits that are made with
+// it, by any repository. A service that calls it once for each request links handlings to requests,
+// and needs no [Repository] of this package.
 //
 // # Spans
 //
@@ -63,16 +68,18 @@
 //
 // # Errors
 //
-// A span whose operation failed has the status error, the error as an event, and error.type: the name of a sentinel of the
-// journal, in small letters (conflict, outcome_unknown, throttled, ...), canceled or timeout, or the Go type of the innermost
-// error. A decision that refuses is no failure: the outcome is refused, the error is an event of the span, and the status stays
-// unset. Nor is a command that the aggregate knows. A panic is an event too, if the SDK records it, and goes on.
+// A span whose operation failed has the status error, the error as an event, and error.type: the
+// name of a sentinel of the journal, in small letters (conflict, outcome_unknown, throttled, ...),
+// canceled or timeout, or the Go type of the innermost error. A decision that refuses is no
+// failure: the outcome is refused, the error is an event of the span, and the status stays unset.
+// Nor is a command that the aggregate knows. A panic is an event too, if the SDK records it, and
+// goes on.
 //
 // # Cost
 //
-// Each event is stored with some 70 bytes more, sampled or not, and with the tracestate if there is one. They count for the sizes
-// that DynamoDB bills. No call makes a round trip more.
+// Each event is stored with some 70 bytes more, sampled or not, and with the tracestate if there is
+// one. They count for the sizes that DynamoDB bills. No call makes a round trip more.
 //
-// A propagator that includes propagation.Baggage stores the baggage with each event: in plain text, and for good. Give
-// [Config.Propagator] one without it if baggage can hold what must not stay.
+// A propagator that includes propagation.Baggage stores the baggage with each event: in plain text,
+// and for good. Give [Config.Propagator] one without it if baggage can hold what must not stay.
 package tracing

@@ -13,15 +13,18 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Middleware gives each handling of a message a span, which is linked to the commit of its event, or is its child with
-// [Config.ContinueTrace]. The handler finds the span in the context of the message, whose metadata carries it into commits. It
-// is a message.HandlerMiddleware, for Router.AddMiddleware or Handler.AddMiddleware.
+// Middleware gives each handling of a message a span, which is linked to the commit of its event,
+// or is its child with [Config.ContinueTrace]. The handler finds the span in the context of the
+// message, whose metadata carries it into commits. It is a message.HandlerMiddleware, for
+// Router.AddMiddleware or Handler.AddMiddleware.
 //
-// A message that is nacked comes again, and has another span, whose millrace.delivery.attempt is one higher; see
-// [subscriber.AttemptFromContext]. A middleware that runs handlers again within one delivery, such as Watermill's Retry, makes one
-// span if it comes after this one, and a span of each run, with the same attempt, if it comes before.
+// A message that is nacked comes again, and has another span, whose millrace.delivery.attempt is
+// one higher; see [subscriber.AttemptFromContext]. A middleware that runs handlers again within one
+// delivery, such as Watermill's Retry, makes one span if it comes after this one, and a span of
+// each run, with the same attempt, if it comes before.
 //
-// Messages of other subscribers have spans too, without the consumer group and what is known of an aggregate's event alone.
+// Messages of other subscribers have spans too, without the consumer group and what is known of an
+// aggregate's event alone.
 func Middleware(config Config) message.HandlerMiddleware {
 	m := &middleware{config: config, tracer: config.tracer(), propagator: config.propagator()}
 	return m.wrap
@@ -84,7 +87,7 @@ func (m *middleware) start(ctx context.Context, msg *message.Message) (context.C
 	return m.tracer.Start(ctx, "process "+topic, options...)
 }
 
-// withSpan gives the span to messages that have none, so that publishing them goes on with it.
+// withSpan returns the span to messages that have none, so that publishing them goes on with it.
 func withSpan(produced []*message.Message, span trace.Span) []*message.Message {
 	for _, msg := range produced {
 		if msg != nil && !trace.SpanContextFromContext(msg.Context()).IsValid() {

@@ -14,16 +14,16 @@ import (
 	"github.com/millrace-dev/millrace/publisher"
 )
 
-// Publisher is a message.Publisher with spans, which the messages lead to. It is as safe for concurrent use as the one
-// below it.
+// Publisher is a message.Publisher with spans, which the messages lead to. It is as safe for
+// concurrent use as the one below it.
 type Publisher struct {
 	message.Publisher
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 }
 
-// NewPublisher makes a [Publisher] of one without spans, as a rule a [publisher.Publisher]. A router takes it as a decorator of
-// all its publishers:
+// NewPublisher makes a [Publisher] of one without spans, as a rule a [publisher.Publisher]. A
+// router takes it as a decorator of all its publishers:
 //
 //	router.AddPublisherDecorators(func(p message.Publisher) (message.Publisher, error) {
 //		return tracing.NewPublisher(p, config), nil
@@ -32,11 +32,13 @@ func NewPublisher(p message.Publisher, config Config) *Publisher {
 	return &Publisher{Publisher: p, tracer: config.tracer(), propagator: config.propagator()}
 }
 
-// Publish publishes copies of the messages that carry the span, in one call, with the contexts that the messages have. As a
-// rule they are all of one request or handling, and share a span, which is the child of its span. Those of several have
-// one for each. A message whose context has no span goes on with the one that its metadata carries, if any.
+// Publish publishes copies of the messages that carry the span, in one call, with the contexts that
+// the messages have. As a rule they are all of one request or handling, and share a span, which is
+// the child of its span. Those of several have one for each. A message whose context has no span
+// goes on with the one that its metadata carries, if any.
 //
-// With a [*publisher.PublishError], only spans with messages that are not written, or perhaps not, are errors.
+// With a [*publisher.PublishError], only spans with messages that are not written, or perhaps not,
+// are errors.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if len(messages) == 0 || slices.Contains(messages, nil) {
 		return p.Publisher.Publish(topic, messages...) // which refuses nil
@@ -75,7 +77,7 @@ func (p *Publisher) publish(topic string, messages []*message.Message, parcels [
 	return err
 }
 
-// carrying gives the metadata of a message with a span in it, and nothing of another span.
+// carrying returns the metadata of a message with a span in it, and nothing of another span.
 func (p *Publisher) carrying(msg *message.Message, span trace.Span) message.Metadata {
 	carried := propagation.MapCarrier{}
 	p.propagator.Inject(trace.ContextWithSpan(msg.Context(), span), carried)
@@ -124,7 +126,7 @@ func (p *parcel) start(tracer trace.Tracer, topic string, messages []*message.Me
 	return span
 }
 
-// failed tells whether the error of a Publish is one of these messages.
+// failed reports whether the error of a Publish is one of these messages.
 func (p *parcel) failed(err error) bool {
 	var some *publisher.PublishError
 	if !errors.As(err, &some) {

@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/tracing"
 )
 
-// publish gives the publisher of a world, with spans.
+// publish returns the publisher of a world, with spans.
 func publish(t *testing.T, w *world) *tracing.Publisher {
 	t.Helper()
 	p, err := publisher.NewPublisher(publisher.Config{Journal: w.journal}, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Repository is a [repository.Repository] with a span for each Execute and Save, which the events that they
-// write lead to. It is safe for concurrent use.
+// Repository is a [repository.Repository] with a span for each Execute and Save, which the events
+// that they write lead to. It is safe for concurrent use.
 type Repository[S any] struct {
 	*repository.Repository[S]
 	tracer     trace.Tracer

@@ -140,7 +140,7 @@ func (w *world) span(name string) sdktrace.ReadOnlySpan {
 	return w.named(name, 1)[0]
 }
 
-// stored gives the metadata of an account's last event.
+// stored returns the metadata of an account's last event.
 func (w *world) stored(id string) aggregate.Metadata {
 	w.t.Helper()
 	account, err := w.plain.Load(w.t.Context(), id)
@@ -152,7 +152,7 @@ func (w *world) stored(id string) aggregate.Metadata {
 	return nil
 }
 
-// attributesOf gives a span's attributes as Go values.
+// attributesOf returns a span's attributes as Go values.
 func attributesOf(span sdktrace.ReadOnlySpan) map[attribute.Key]any {
 	values := map[attribute.Key]any{}
 	for _, kv := range span.Attributes() {

@@ -27,7 +27,8 @@ const (
 
 var system = semconv.MessagingSystemKey.String("millrace")
 
-// spanned runs work, which notes its own error, within a span. It ends the span, also when work panics.
+// spanned runs work, which notes its own error, within a span. It ends the span, also when work
+// panics.
 func spanned(span trace.Span, work func()) {
 	defer span.End() // deferred by itself, as that is how it notes a panic
 	returned := false
@@ -47,8 +48,8 @@ func fail(span trace.Span, err error) {
 	span.SetAttributes(errorType(err))
 }
 
-// errorTypes are in the order in which they are asked for. The context's end comes before what it has kept from being tried
-// again, and after an outcome that it has left unknown.
+// errorTypes are in the order in which they are asked for. The context's end comes before what it
+// has kept from being tried again, and after an outcome that it has left unknown.
 var errorTypes = []struct {
 	is   func(error) bool
 	name string

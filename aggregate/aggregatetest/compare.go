@@ -110,8 +110,9 @@ func (c *comparison) equal(path string, want, got reflect.Value) bool {
 	return c.differ(path, show(want), show(got))
 }
 
-// isMessage tells pointers to generated Protocol Buffers messages, by name so that no test has to import that
-// module. Nil and empty are the same to their getters, and a codec cannot keep them apart.
+// isMessage tells pointers to generated Protocol Buffers messages, by name so that no test has to
+// import that module. Nil and empty are the same to their getters, and a codec cannot keep them
+// apart.
 func isMessage(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer {
 		return false
@@ -120,8 +121,8 @@ func isMessage(t reflect.Type) bool {
 	return ok
 }
 
-// nils decides where one of the two is nil. Functions and channels cannot be looked into; two that are not
-// nil count as equal.
+// nils decides where one of the two is nil. Functions and channels cannot be looked into; two that
+// are not nil count as equal.
 func (c *comparison) nils(path string, want, got reflect.Value) (equal, decided bool) {
 	switch want.Kind() {
 	case reflect.Pointer, reflect.Interface, reflect.Func, reflect.Chan, reflect.UnsafePointer:
@@ -178,8 +179,9 @@ func addressable(v reflect.Value) reflect.Value {
 	return at
 }
 
-// field is a field of an addressable struct with leave to call methods on it. Reflection denies that for
-// unexported fields, and without it a time.Time in one would be compared by its clock readings.
+// field is a field of an addressable struct with leave to call methods on it. Reflection denies
+// that for unexported fields, and without it a time.Time in one would be compared by its clock
+// readings.
 func field(v reflect.Value, i int) reflect.Value {
 	f := v.Field(i)
 	if f.CanInterface() {

@@ -1,5 +1,5 @@
-// Package aggregatetest tests the decisions of an aggregate without a database: given some events, when a
-// decision is made, then these events follow, or this error.
+// Package aggregatetest tests the decisions of an aggregate without a database: given some events,
+// when a decision is made, then these events follow, or this error.
 //
 //	func TestWithdrawing(t *testing.T) {
 //		aggregatetest.Given(t, Accounts, Deposited{100}).
@@ -16,14 +16,16 @@
 //
 //   - the definition is not valid,
 //   - an event, given or produced, does not come back from the codec as it went in,
-//   - the state does not come back from the codec as it went in, so that a snapshot would lose something,
+//   - the state does not come back from the codec as it went in, so that a snapshot would lose
+//     something,
 //   - an event that is given as it is stored, by [Scenario.Stored], cannot be read,
 //   - applying the same events twice gives two different states,
-//   - a decision gives different results when it is made twice on the same state, because it looks at a
-//     clock or draws a random number; such values are arguments of the function that makes the decision,
+//   - a decision gives different results when it is made twice on the same state, because it looks
+//     at a clock or draws a random number; such values are arguments of the function that makes the
+//     decision,
 //   - a decision changes the state it was given, through a map, a slice or a pointer in it.
 //
-// Values are compared with their contents, unexported fields included: by their own method Equal(T) bool
-// where they have one, as time.Time does, and field by field otherwise. Nil and empty slices and maps count
-// as equal, and so do a nil and an empty Protocol Buffers message.
+// Values are compared with their contents, unexported fields included: by their own method Equal(T)
+// bool where they have one, as time.Time does, and field by field otherwise. Nil and empty slices
+// and maps count as equal, and so do a nil and an empty Protocol Buffers message.
 package aggregatetest

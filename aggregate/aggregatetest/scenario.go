@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Scenario is one test of one aggregate, started by [Given]. Its methods return it, so that steps can be
-// chained. The first failure ends the test, by t.Fatalf; steps after it do nothing.
+// Scenario is one test of one aggregate, started by [Given]. Its methods return it, so that steps
+// can be chained. The first failure ends the test, by t.Fatalf; steps after it do nothing.
 type Scenario[S any] struct {
 	t          testing.TB
 	definition aggregate.Definition[S]
@@ -26,8 +26,8 @@ type outcome[S any] struct {
 	seen    bool // ThenError has looked at the refusal
 }
 
-// Given starts a scenario with an aggregate to which the events have happened. Without events it is the
-// aggregate before its first one.
+// Given starts a scenario with an aggregate to which the events have happened. Without events it is
+// the aggregate before its first one.
 func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
 	s := &Scenario[S]{t: t, definition: definition}
@@ -49,8 +49,8 @@ func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...ag
 	return s
 }
 
-// Stored adds an event to the history as it stands in the journal, for example one that an older program has
-// written and an upcaster reads now:
+// Stored adds an event to the history as it stands in the journal, for example one that an older
+// program has written and an upcaster reads now:
 //
 //	aggregatetest.Given(t, Accounts).
 //		Stored("account.deposited.v1", `{"Cents":500}`).
@@ -73,8 +73,8 @@ func (s *Scenario[S]) Stored(eventType, payload string) *Scenario[S] {
 	return s
 }
 
-// When makes a decision on the state so far. Events that it produces become part of the history, so the
-// next When decides on the state after them; a refusal leaves the state as it was.
+// When makes a decision on the state so far. Events that it produces become part of the history, so
+// the next When decides on the state after them; a refusal leaves the state as it was.
 func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {
 	s.t.Helper()
 	if s.failed || s.failOnRefusal() {
@@ -109,7 +109,8 @@ func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {
 	return s
 }
 
-// Then expects that the latest decision was accepted and produced exactly these events, in this order.
+// Then expects that the latest decision was accepted and produced exactly these events, in this
+// order.
 func (s *Scenario[S]) Then(want ...aggregate.Event[S]) *Scenario[S] {
 	s.t.Helper()
 	if !s.decided("Then") || s.failOnRefusal() {
@@ -133,7 +134,8 @@ func (s *Scenario[S]) ThenNothing() *Scenario[S] {
 	return s
 }
 
-// ThenError expects that the latest decision was refused with an error that is target, by errors.Is.
+// ThenError expects that the latest decision was refused with an error that is target, by
+// errors.Is.
 func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
 	s.t.Helper()
 	if target == nil {
@@ -145,8 +147,8 @@ func (s *Scenario[S]) ThenError(target error) *Scenario[S] {
 	return s.thenRefused(fmt.Sprintf("%q", target), func(_ testing.TB, err error) bool { return errors.Is(err, target) })
 }
 
-// ThenErrorFunc expects that the latest decision was refused and hands its error to check, which reports
-// what it does not like to t.
+// ThenErrorFunc expects that the latest decision was refused and hands its error to check, which
+// reports what it does not like to t.
 func (s *Scenario[S]) ThenErrorFunc(check func(t testing.TB, err error)) *Scenario[S] {
 	s.t.Helper()
 	return s.thenRefused("an error", func(t testing.TB, err error) bool {
@@ -172,7 +174,8 @@ func (s *Scenario[S]) thenRefused(wanted string, accepts func(testing.TB, error)
 	return s
 }
 
-// ThenState expects the state after all events so far, given and produced. It may stand after Given as well.
+// ThenState expects the state after all events so far, given and produced. It may stand after Given
+// as well.
 func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	s.t.Helper()
 	return s.ThenStateFunc(func(t testing.TB, got S) {
@@ -183,8 +186,8 @@ func (s *Scenario[S]) ThenState(want S) *Scenario[S] {
 	})
 }
 
-// ThenStateFunc hands the state after all events so far to check, which reports what it does not like to t.
-// The state is a copy of its own.
+// ThenStateFunc hands the state after all events so far to check, which reports what it does not
+// like to t. The state is a copy of its own.
 func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario[S] {
 	s.t.Helper()
 	if s.failed || s.failOnRefusal() {
@@ -196,8 +199,8 @@ func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario
 	return s
 }
 
-// decide makes a decision three times, each time on a copy of the state of its own: twice to see whether it
-// is pure, and once on the state as a snapshot gives it back.
+// decide makes a decision three times, each time on a copy of the state of its own: twice to see
+// whether it is pure, and once on the state as a snapshot gives it back.
 func (s *Scenario[S]) decide(decide aggregate.Decision[S]) (outcome[S], bool) {
 	s.t.Helper()
 	var copies [3]S // the first stays as it is
@@ -233,7 +236,7 @@ func (s *Scenario[S]) decide(decide aggregate.Decision[S]) (outcome[S], bool) {
 	return first, true
 }
 
-// decided tells whether there is an outcome to look at.
+// decided reports whether there is an outcome to look at.
 func (s *Scenario[S]) decided(method string) bool {
 	s.t.Helper()
 	if !s.failed && s.step == 0 {

@@ -426,7 +426,8 @@ func failure(t *testing.T, scenario func(testing.TB)) string {
 	return recorded.failures[0]
 }
 
-// recorder stands in for the t of a failing test. Unlike there, Fatal returns, so the scenario goes on.
+// recorder stands in for the t of a failing test. Unlike there, Fatal returns, so the scenario goes
+// on.
 type recorder struct {
 	testing.TB
 	failures []string

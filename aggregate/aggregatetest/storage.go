@@ -79,8 +79,9 @@ func (s *Scenario[S]) reload(state S) (S, bool) {
 	return reloaded, true
 }
 
-// checkSnapshot checks that a snapshot could stand before or after the latest events. An Apply that needs a
-// map which was empty and comes back as nil, for one, works without a snapshot and panics with one.
+// checkSnapshot checks that a snapshot could stand before or after the latest events. An Apply that
+// needs a map which was empty and comes back as nil, for one, works without a snapshot and panics
+// with one.
 func (s *Scenario[S]) checkSnapshot(before S) {
 	s.t.Helper()
 	reloaded, ok := s.reload(before)
@@ -99,7 +100,7 @@ func (s *Scenario[S]) checkSnapshot(before S) {
 	s.reload(after)
 }
 
-// differ tells how two results of one decision differ.
+// differ reports how two results of one decision differ.
 func (s *Scenario[S]) differ(first, second outcome[S]) string {
 	if a, b := fmt.Sprint(first.refusal), fmt.Sprint(second.refusal); a != b {
 		return fmt.Sprintf("it gives the error %q, then %q", a, b)
@@ -113,7 +114,7 @@ func (s *Scenario[S]) differ(first, second outcome[S]) string {
 	return ""
 }
 
-// mismatch tells where two lists of events part, "" if they do not.
+// mismatch reports where two lists of events part, "" if they do not.
 func (s *Scenario[S]) mismatch(want, got aggregate.Events[S]) string {
 	for i := range min(len(want), len(got)) {
 		if d, differs := compare(want[i], got[i]); differs {
@@ -138,7 +139,8 @@ func (s *Scenario[S]) list(events aggregate.Events[S]) string {
 	return text.String()
 }
 
-// describe shows an event as it is stored if that can be read, since the payload has no addresses in it.
+// describe shows an event as it is stored if that can be read, since the payload has no addresses
+// in it.
 func (s *Scenario[S]) describe(event aggregate.Event[S]) string {
 	encoded, err := s.definition.Encode(event)
 	if err != nil {

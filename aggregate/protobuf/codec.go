@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Codec is an [aggregate.Codec] that writes messages in their binary form and leaves other types to another
-// codec. See the package documentation for which Go types are messages. The zero value is ready to use.
+// Codec is an [aggregate.Codec] that writes messages in their binary form and leaves other types to
+// another codec. See the package documentation for which Go types are messages. The zero value is
+// ready to use.
 type Codec struct {
 	// Other is for types that are not messages. Default: [aggregate.JSON].
 	Other aggregate.Codec
@@ -28,8 +29,9 @@ func (c Codec) other() aggregate.Codec {
 	return c.Other
 }
 
-// Marshal writes a message, a wrapper or a value of another type. Errors: a string that is not UTF-8, a
-// required field that is missing, a type that [Codec.CheckType] refuses, and those of Other.
+// Marshal writes a message, a wrapper or a value of another type. Errors: a string that is not
+// UTF-8, a required field that is missing, a type that [Codec.CheckType] refuses, and those of
+// Other.
 func (c Codec) Marshal(v any) ([]byte, error) {
 	if v == nil {
 		return c.other().Marshal(v)
@@ -54,9 +56,9 @@ func (c Codec) Marshal(v any) ([]byte, error) {
 	return proto.MarshalOptions{Deterministic: true}.Marshal(value.Interface().(proto.Message))
 }
 
-// Unmarshal reads what Marshal has written into a pointer to a zero value. Data is not kept. Errors: data that
-// is not in the binary form, a string that is not UTF-8, a required field that is missing, a type that
-// [Codec.CheckType] refuses, and those of Other.
+// Unmarshal reads what Marshal has written into a pointer to a zero value. Data is not kept.
+// Errors: data that is not in the binary form, a string that is not UTF-8, a required field that is
+// missing, a type that [Codec.CheckType] refuses, and those of Other.
 func (c Codec) Unmarshal(data []byte, v any) error {
 	value := reflect.ValueOf(v)
 	if value.Kind() != reflect.Pointer || value.IsNil() {
@@ -80,9 +82,9 @@ func (c Codec) Unmarshal(data []byte, v any) error {
 	return proto.Unmarshal(data, v.(proto.Message))
 }
 
-// CheckType finds Go types that look like messages and would lose something: a message by value, and a
-// struct that embeds a message in another way than a wrapper does. Types that are not messages are checked by
-// Other, if it checks types.
+// CheckType finds Go types that look like messages and would lose something: a message by value,
+// and a struct that embeds a message in another way than a wrapper does. Types that are not
+// messages are checked by Other, if it checks types.
 func (c Codec) CheckType(t reflect.Type) error {
 	switch s := shapeOf(t); s.kind {
 	case isFaulty:

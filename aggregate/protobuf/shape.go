@@ -37,8 +37,8 @@ func shapeOf(t reflect.Type) shape {
 
 var protoMessage = reflect.TypeFor[proto.Message]()
 
-// findShape goes by the method that a generated message has, and looks for structs that have it only because
-// they embed one: what else is in them would be lost without a word.
+// findShape goes by the method that a generated message has, and looks for structs that have it
+// only because they embed one: what else is in them would be lost without a word.
 func findShape(t reflect.Type) shape {
 	target := t
 	if t.Kind() == reflect.Pointer {
@@ -86,8 +86,8 @@ func faulty(format string, args ...any) shape {
 	return shape{kind: isFaulty, fault: fmt.Sprintf(format, args...)}
 }
 
-// usableWhenZero tells messages that know their type from those that are told it when they are made, such as
-// dynamic ones.
+// usableWhenZero tells messages that know their type from those that are told it when they are
+// made, such as dynamic ones.
 func usableWhenZero(target reflect.Type) (usable bool) {
 	defer func() {
 		if recover() != nil {

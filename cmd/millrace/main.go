@@ -1,9 +1,11 @@
-// Command millrace looks after the tables of a Millrace journal: it makes them, shows aggregates and topics, operates consumer
-// groups, verifies, exports and imports. docs/command.md has what it prints for programs.
+// Command millrace looks after the tables of a Millrace journal: it makes them, shows aggregates
+// and topics, operates consumer groups, verifies, exports and imports. docs/command.md has what it
+// prints for programs.
 //
 //	go run ./cmd/millrace --help
 //
-// It is a module of its own, so that who uses the packages needs nothing of what only a command line needs.
+// It is a module of its own, so that who uses the packages needs nothing of what only a command
+// line needs.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command cqrs uses Watermill's command bus, command processor, event processor and event group processor on a journal.
+// Command cqrs uses Watermill's command bus, command processor, event processor and event group
+// processor on a journal.
 //
 //	go run ./examples/cqrs
 package main
@@ -66,8 +67,9 @@ type command interface{ order() string }
 func (p PlaceOrder) order() string { return p.Order }
 func (p PayOrder) order() string   { return p.Order }
 
-// A command goes through the journal to its handler, which executes it on an aggregate; the event that comes of it goes to a typed
-// handler of events, which sends the next command, and to a group of handlers, which gets all events of an order in their order.
+// A command goes through the journal to its handler, which executes it on an aggregate; the event
+// that comes of it goes to a typed handler of events, which sends the next command, and to a group
+// of handlers, which gets all events of an order in their order.
 func main() {
 	ctx := context.Background()
 	client, err := dynamo.Client(ctx)

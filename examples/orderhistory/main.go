@@ -1,5 +1,6 @@
-// Command orderhistory is three services and a CQRS view: orders, the kitchen's tickets and the courier's deliveries are event sourced
-// aggregates that take commands, and a view in DynamoDB that follows the events of all three answers queries.
+// Command orderhistory is three services and a CQRS view: orders, the kitchen's tickets and the
+// courier's deliveries are event sourced aggregates that take commands, and a view in DynamoDB that
+// follows the events of all three answers queries.
 //
 //	go run ./examples/orderhistory [serve]    serve the page and the REST API, with some sample orders
 //	go run ./examples/orderhistory story      run the whole once, with faults, and check every order

@@ -24,8 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// tokenKeyEnv names the environment variable with the key that signs page tokens, which servers that stand in for
-// one another share.
+// tokenKeyEnv names the environment variable with the key that signs page tokens, which servers
+// that stand in for one another share.
 const tokenKeyEnv = "ORDERHISTORY_TOKEN_KEY"
 
 // shutdownTimeout is how long requests have to come to their end.
@@ -74,7 +74,8 @@ func serve(ctx context.Context, client *dynamodb.Client, address string, withSam
 	return s.stop(ctx, err)
 }
 
-// wait returns when a channel is closed, when the context ends, or with an error when one of the parts has ended: all are to run until they are stopped.
+// wait returns when a channel is closed, when the context ends, or with an error when one of the
+// parts has ended: all are to run until they are stopped.
 func (s *server) wait(ctx context.Context, until <-chan struct{}) error {
 	select {
 	case <-until:
@@ -157,7 +158,8 @@ func (s *server) run(part string, run func() error) {
 	go func() { s.ended <- end{part, run()} }()
 }
 
-// stop ends streams, which would not end by themselves, then requests, and then the consumer, which can still see what they commit.
+// stop ends streams, which would not end by themselves, then requests, and then the consumer, which
+// can still see what they commit.
 func (s *server) stop(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()

@@ -31,7 +31,7 @@ type site struct {
 	stop func()
 }
 
-// start gives the site at an address, with port 0 for any.
+// start returns the site at an address, with port 0 for any.
 func start(t *testing.T, client *dynamodb.Client, address string, withSample bool) *site {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background()) // until it is stopped
@@ -59,7 +59,8 @@ func start(t *testing.T, client *dynamodb.Client, address string, withSample boo
 	return s
 }
 
-// post sends a command, again while the ticket or delivery is yet to follow from what was done before, and waits until the history shows it.
+// post sends a command, again while the ticket or delivery is yet to follow from what was done
+// before, and waits until the history shows it.
 func (s *site) post(path, body string) {
 	s.t.Helper()
 	status := http.StatusNotFound

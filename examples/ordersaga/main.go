@@ -1,4 +1,5 @@
-// Command ordersaga runs a process manager: orders are approved when credit, ticket and payment are there, and undone when they are not.
+// Command ordersaga runs a process manager: orders are approved when credit, ticket and payment are
+// there, and undone when they are not.
 //
 //	go run ./examples/ordersaga
 package main

@@ -1,5 +1,5 @@
-// Command planningpoker serves planning poker: commands go to event sourced rooms, a view in DynamoDB follows their events, and
-// browsers see it change.
+// Command planningpoker serves planning poker: commands go to event sourced rooms, a view in
+// DynamoDB follows their events, and browsers see it change.
 //
 //	go run ./examples/planningpoker [serve]    serve the page and the REST API
 //	go run ./examples/planningpoker load       measure commands per second, and the time from a commit to the page

@@ -1,5 +1,6 @@
-// Command sqlreadmodel keeps a read model in an SQL database, here an SQLite in the process: a table of balances, in which each event
-// counts once, whatever comes again. A query waits until what was just written has been counted.
+// Command sqlreadmodel keeps a read model in an SQL database, here an SQLite in the process: a
+// table of balances, in which each event counts once, whatever comes again. A query waits until
+// what was just written has been counted.
 //
 //	go run ./examples/sqlreadmodel
 package main
@@ -64,7 +65,8 @@ func main() {
 	defer db.Close()
 	must(db.ExecContext(ctx, "CREATE TABLE balances (account TEXT PRIMARY KEY, balance INTEGER NOT NULL)"))
 
-	// The group's positions are in a table beside the read model, and move in the transaction that changes it.
+	// The group's positions are in a table beside the read model, and move in the transaction that
+	// changes it.
 	store := must(sqlprojection.New(db, sqlprojection.Config{Dialect: sqlprojection.SQLite}))
 	check(store.CreateTable(ctx))
 	balances := must(store.React(

@@ -1,5 +1,5 @@
-// Package checkpoint keeps in DynamoDB how far consumer groups have got, and who of a group works on what. Its
-// table has these rows:
+// Package checkpoint keeps in DynamoDB how far consumer groups have got, and who of a group works
+// on what. Its table has these rows:
 //
 //	groups                              {group}/{topic}   the registry: which groups there are
 //	{group}/{topic}                     roster            members, owners of the shards, what applies to all of the group
@@ -8,28 +8,32 @@
 //	{group}/{topic}-{shard}/{n}         behind/{id}       an aggregate that the cursor has passed unfinished, or that is parked
 //	{group}/{topic}-{shard}/{n}         event/{id}-{n}    an event that was skipped, with its number in base 16
 //
-// n is how often the group was reset; it is left out of the keys while it is 0. So a reset need not rewrite rows: it changes the keys.
+// n is how often the group was reset; it is left out of the keys while it is 0. So a reset need not
+// rewrite rows: it changes the keys.
 //
 // # The roster
 //
-// Everything that members of a group have to agree on is one small row. A change ([Roster.Join], [Roster.Take] and so on)
-// is a pure function of the row, written under the condition that nobody has changed it since it was read. A member shows that
-// it lives by a beat, which changes nothing else, and returns the row. Others judge by their own clock for how
-// long a beat has not risen: no two clocks are compared. So a member has its shards on a lease, which each beat renews.
+// Everything that members of a group have to agree on is one small row. A change ([Roster.Join],
+// [Roster.Take] and so on) is a pure function of the row, written under the condition that nobody
+// has changed it since it was read. A member shows that it lives by a beat, which changes nothing
+// else, and returns the row. Others judge by their own clock for how long a beat has not risen: no
+// two clocks are compared. So a member has its shards on a lease, which each beat renews.
 //
 // # Fencing
 //
-// Each time a shard changes hands its epoch rises. All rows of a shard carry the epoch under which they were written last, and
-// are written only under one that is not older. An owner takes over a position by stamping its own, newer epoch on it when it
-// reads it, so that a former owner who does not know yet cannot move it any more. Nothing is conditional on the roster
-// itself: all writers would contend for it.
+// Each time a shard changes hands its epoch rises. All rows of a shard carry the epoch under which
+// they were written last, and are written only under one that is not older. An owner takes over a
+// position by stamping its own, newer epoch on it when it reads it, so that a former owner who does
+// not know yet cannot move it any more. Nothing is conditional on the roster itself: all writers
+// would contend for it.
 //
-// An operator that edits rows does so as an owner, for a moment, with an epoch of its own ([Store.Operate]): it makes no difference whether the
-// owner before it is alive. It never deletes a row that a former owner might write again, but writes it again.
+// An operator that edits rows does so as an owner, for a moment, with an epoch of its own
+// ([Store.Operate]): it makes no difference whether the owner before it is alive. It never deletes
+// a row that a former owner might write again, but writes it again.
 //
 // # Removal
 //
-// Deleting a row does not stop a late writer. So a reset leaves the earlier rows to members that have not noticed it yet, and
-// only rows that nobody reads any more are deleted. Of a group that was removed the registry keeps the n with which a group of
-// that name would begin.
+// Deleting a row does not stop a late writer. So a reset leaves the earlier rows to members that
+// have not noticed it yet, and only rows that nobody reads any more are deleted. Of a group that
+// was removed the registry keeps the n with which a group of that name would begin.
 package checkpoint

@@ -17,7 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Listed gives the entry of an aggregate on the list of those behind, strongly consistent, and whether there is one.
+// Listed returns the entry of an aggregate on the list of those behind, strongly consistent, and
+// whether there is one.
 func (s *Store) Listed(ctx context.Context, group Group, id aggregate.ID) (Behind, bool, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: s.behindKey(group, id), ConsistentRead: aws.Bool(true),
@@ -38,8 +39,9 @@ func (s *Store) Listed(ctx context.Context, group Group, id aggregate.ID) (Behin
 // maxKeys is DynamoDB's limit for one BatchGetItem.
 const maxKeys = 100
 
-// Positions reads the positions on aggregates of one shard, those that there are: one round trip for each hundred, and
-// half a read unit for each aggregate, or one if it is to be strongly consistent.
+// Positions reads the positions on aggregates of one shard, those that there are: one round trip
+// for each hundred, and half a read unit for each aggregate, or one if it is to be strongly
+// consistent.
 func (s *Store) Positions(ctx context.Context, k Shard, ids []aggregate.ID, consistent bool) (map[aggregate.ID]uint64, error) {
 	positions := map[aggregate.ID]uint64{}
 	for some := range slices.Chunk(ids, maxKeys) {
@@ -87,8 +89,8 @@ func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (row
 	return rows, err
 }
 
-// Baseline is where a group that starts at a time begins with an aggregate that it has no position on: after the last event before
-// that time. It costs about log2(n) read units of events.
+// Baseline is where a group that starts at a time begins with an aggregate that it has no position
+// on: after the last event before that time. It costs about log2(n) read units of events.
 func (s *Store) Baseline(ctx context.Context, head journal.Head, start time.Time) (uint64, error) {
 	if start.IsZero() {
 		return 0, nil

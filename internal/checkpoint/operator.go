@@ -31,15 +31,18 @@ func (s *Store) ModifyRoster(ctx context.Context, k Key, change func(Roster) (Ro
 	}
 }
 
-// releaseTimeout bounds the write that frees an operator's shard, which is also made when the caller's context has ended.
+// releaseTimeout bounds the write that frees an operator's shard, which is also made when the
+// caller's context has ended.
 const releaseTimeout = 5 * time.Second
 
-// Operate takes a shard from its owner, edits its rows under the new epoch, and frees it. The former owner notices with its next
-// beat or write of an edited row; whoever takes the shard next reads the edited rows.
+// Operate takes a shard from its owner, edits its rows under the new epoch, and frees it. The
+// former owner notices with its next beat or write of an edited row; whoever takes the shard next
+// reads the edited rows.
 //
-// ErrFenced means that the shard was taken from the operator before it had done, so that the next owner may have seen a part
-// of the edits or none: do again those that it has to see. Where the shard cannot be freed the edits stand all the same, and members
-// take it as from a member that is dead.
+// ErrFenced means that the shard was taken from the operator before it had done, so that the next
+// owner may have seen a part of the edits or none: do again those that it has to see. Where the
+// shard cannot be freed the edits stand all the same, and members take it as from a member that is
+// dead.
 func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
 	var operator uint64
 	held, err := s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
@@ -56,7 +59,8 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 	defer cancel()
 	var kept bool
 	_, err = s.ModifyRoster(end, k, func(r Roster) (Roster, error) {
-		// Once is enough, as all edits are done. It is not so any more where the roster is read again after a lost reply.
+		// Once is enough, as all edits are done. It is not so any more where the roster is read
+		// again after a lost reply.
 		kept = kept || r.Resets == held.Resets && r.Owns(operator, number, held.Epochs[number])
 		return r.Leave(operator), nil
 	})

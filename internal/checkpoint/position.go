@@ -14,8 +14,8 @@ import (
 
 const (
 	positionPrefix = "position/"
-	// positionSuffix is that of the head's sort key, so that positions and heads of a shard have one order, and can be
-	// compared by reading both from first to last.
+	// positionSuffix is that of the head's sort key, so that positions and heads of a shard have
+	// one order, and can be compared by reading both from first to last.
 	positionSuffix = "-0"
 )
 
@@ -25,8 +25,8 @@ func (s *Store) positionKey(group Group, id aggregate.ID) item {
 	return s.key(s.shardOf(group, id).partition(), positionSort(id.Value))
 }
 
-// Claim stamps the epoch on the group's position on an aggregate and gives the position, and whether there is one
-// yet. One round trip, one write unit.
+// Claim stamps the epoch on the group's position on an aggregate and gives the position, and
+// whether there is one yet. One round trip, one write unit.
 func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.positionKey(group, id),
@@ -83,24 +83,25 @@ func (s *Store) AdvanceItem(group Group, id aggregate.ID, epoch, from, to uint64
 	}}
 }
 
-// Reached tells that a position row stands at a number under an epoch.
+// Reached reports that a position row stands at a number under an epoch.
 func Reached(row map[string]types.AttributeValue, epoch, number uint64) bool {
 	e, err := uintOf(row[attrEpoch])
 	p, err2 := uintOf(row[attrPosition])
 	return err == nil && err2 == nil && e == epoch && p == number
 }
 
-// Moved tells that a position row stands elsewhere than at a number, under the caller's own epoch: an earlier attempt has moved it, to
-// somewhere else and late.
+// Moved reports that a position row stands elsewhere than at a number, under the caller's own
+// epoch: an earlier attempt has moved it, to somewhere else and late.
 func Moved(row map[string]types.AttributeValue, epoch, from uint64) bool {
 	e, err := uintOf(row[attrEpoch])
 	p, err2 := uintOf(row[attrPosition])
 	return err == nil && err2 == nil && e == epoch && p != from
 }
 
-// PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under the epoch. One round trip, two write
-// units, as it is a transaction: DynamoDB recognises one that is sent again since the reply to it was lost. So after ErrFenced the
-// position was not put, though the next owner may have moved it long since.
+// PutPosition puts a position anywhere, also back. It is for an operator who holds the shard under
+// the epoch. One round trip, two write units, as it is a transaction: DynamoDB recognises one that
+// is sent again since the reply to it was lost. So after ErrFenced the position was not put, though
+// the next owner may have moved it long since.
 func (s *Store) PutPosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) error {
 	err := s.transact(ctx, s.putPositionItem(group, id, epoch, to))
 	if err == nil {

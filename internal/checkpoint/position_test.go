@@ -16,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// claim gives the position and whether there is one.
+// claim returns the position and whether there is one.
 func (s store) claim(t *testing.T, g checkpoint.Group, epoch uint64) (uint64, bool) {
 	t.Helper()
 	position, found, err := s.Claim(t.Context(), g, x, epoch)

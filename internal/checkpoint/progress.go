@@ -57,8 +57,8 @@ func bounded(reason string) string {
 	return strings.ToValidUTF8(reason, "?")
 }
 
-// Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. Nothing is
-// stamped: what a former owner may still write is as true as what it wrote before.
+// Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB.
+// Nothing is stamped: what a former owner may still write is as true as what it wrote before.
 func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err error) {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:              &s.table,
@@ -111,7 +111,8 @@ func behindOf(id aggregate.ID, row item) (b Behind, err error) {
 	return b, err
 }
 
-// SaveCursor moves the cursor, notes when the shard was swept, and keeps former owners from doing either.
+// SaveCursor moves the cursor, notes when the shard was swept, and keeps former owners from doing
+// either.
 func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, swept time.Time) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),
@@ -126,8 +127,8 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, s
 	return nil
 }
 
-// ListBehind puts an aggregate on the shard's list of those behind, or writes its entry anew, so that the cursor can pass
-// its events.
+// ListBehind puts an aggregate on the shard's list of those behind, or writes its entry anew, so
+// that the cursor can pass its events.
 func (s *Store) ListBehind(ctx context.Context, group Group, epoch uint64, b Behind) error {
 	update := "SET #e = :e, #h = :h REMOVE #at, #n, #why"
 	values := item{":e": number(epoch), ":h": number(b.Head)}

@@ -14,10 +14,12 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// RemoveShard deletes all rows of a shard that were written between two resets of its group: one read unit for some 40 rows, and one write unit for each.
-// It tells progress the number of rows that each request deleted.
+// RemoveShard deletes all rows of a shard that were written between two resets of its group: one
+// read unit for some 40 rows, and one write unit for each. It tells progress the number of rows
+// that each request deleted.
 //
-// The partition may also have a roster, which sorts behind them: that of the topic "account-1" lies with shard 1 of "account".
+// The partition may also have a roster, which sorts behind them: that of the topic "account-1" lies
+// with shard 1 of "account".
 func (s *Store) RemoveShard(ctx context.Context, k Shard, progress func(rows int)) error {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:                 &s.table,
@@ -67,9 +69,10 @@ func (s *Store) deleteBatch(ctx context.Context, keys []item) error {
 	}, wait)
 }
 
-// RemoveRoster deletes a group's roster and takes it off the registry, if the roster is still as it was seen. What stays
-// in the registry is the count of resets with which a group of the same name begins, if there will be one: a former member that has
-// slept through all of it can then write no row that the new group reads.
+// RemoveRoster deletes a group's roster and takes it off the registry, if the roster is still as it
+// was seen. What stays in the registry is the count of resets with which a group of the same name
+// begins, if there will be one: a former member that has slept through all of it can then write no
+// row that the new group reads.
 func (s *Store) RemoveRoster(ctx context.Context, k Key, seen Roster) error {
 	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
 		{Delete: &types.Delete{

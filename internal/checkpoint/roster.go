@@ -11,9 +11,11 @@ import (
 // Key names a consumer group's work on a topic.
 type Key struct{ Group, Topic string }
 
-// Roster is what the members of a group agree on. Its methods give a changed copy; [Store.ChangeRoster] writes it.
+// Roster is what the members of a group agree on. Its methods give a changed copy;
+// [Store.ChangeRoster] writes it.
 type Roster struct {
-	// Resets rises with every reset. Before and after it, positions, cursors and lists are different rows.
+	// Resets rises with every reset. Before and after it, positions, cursors and lists are
+	// different rows.
 	Resets uint64
 	// Base is the epoch of all shards after the last reset: the first owner's is the next.
 	Base uint64
@@ -30,7 +32,8 @@ type Roster struct {
 	// Joined is the number of the last member that joined. No number is given twice in one roster.
 	Joined  uint64
 	Members map[uint64]Member
-	// Owners has the number of the member that owns the shard, and 0 or one that is no member any more where it is free.
+	// Owners has the number of the member that owns the shard, and 0 or one that is no member any
+	// more where it is free.
 	Owners []uint64
 	// Epochs has the term of the shard's last owner.
 	Epochs []uint64
@@ -48,8 +51,8 @@ type Stopped struct {
 	Reason    string
 }
 
-// Same tells that both are states of one roster. Numbers of members mean nothing to another, which a group has when it was
-// removed and made again.
+// Same reports that both are states of one roster. Numbers of members mean nothing to another,
+// which a group has when it was removed and made again.
 func (r Roster) Same(other Roster) bool { return r.id == other.id }
 
 // Member is one of a group.
@@ -67,7 +70,7 @@ func NewRoster(shards int, start time.Time) Roster {
 	return Roster{Start: start, Members: map[uint64]Member{}, Owners: make([]uint64, shards), Epochs: make([]uint64, shards)}
 }
 
-// Exists tells that the roster was read, not made.
+// Exists reports that the roster was read, not made.
 func (r Roster) Exists() bool { return r.change != "" }
 
 func (r Roster) clone() Roster {
@@ -143,8 +146,8 @@ func (r Roster) Resume() Roster {
 	return r
 }
 
-// Reset has the group begin again: from a time on, or from the beginning if that is zero. A pause stays; the event that led to it is
-// from before the reset.
+// Reset has the group begin again: from a time on, or from the beginning if that is zero. A pause
+// stays; the event that led to it is from before the reset.
 func (r Roster) Reset(start time.Time) Roster {
 	r = r.clone()
 	r.Resets++
@@ -156,12 +159,12 @@ func (r Roster) Reset(start time.Time) Roster {
 	return r
 }
 
-// Owns tells that a member owns a shard in a term.
+// Owns reports that a member owns a shard in a term.
 func (r Roster) Owns(member uint64, shard int, epoch uint64) bool {
 	return shard < len(r.Owners) && r.Owners[shard] == member && r.Epochs[shard] == epoch
 }
 
-// Of gives the shards that a member owns.
+// Of returns the shards that a member owns.
 func (r Roster) Of(member uint64) []int {
 	var shards []int
 	for shard, owner := range r.Owners {
@@ -172,7 +175,7 @@ func (r Roster) Of(member uint64) []int {
 	return shards
 }
 
-// Free gives the shards that no member owns.
+// Free returns the shards that no member owns.
 func (r Roster) Free() []int {
 	var shards []int
 	for shard, owner := range r.Owners {

@@ -54,7 +54,8 @@ func registryRow(key item, next uint64) item {
 	return key
 }
 
-// Keys gives the groups of the registry, in the order of their names: one read unit for some 40 of them.
+// Keys returns the groups of the registry, in the order of their names: one read unit for some 40
+// of them.
 func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	var keys []Key
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
@@ -78,7 +79,8 @@ func (s *Store) Keys(ctx context.Context) ([]Key, error) {
 	return keys, nil
 }
 
-// ReadRoster reads a roster, strongly consistent: one round trip. One that does not exist is the zero value.
+// ReadRoster reads a roster, strongly consistent: one round trip. One that does not exist is the
+// zero value.
 func (s *Store) ReadRoster(ctx context.Context, k Key) (Roster, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: s.rosterKey(k), ConsistentRead: aws.Bool(true),
@@ -89,8 +91,9 @@ func (s *Store) ReadRoster(ctx context.Context, k Key) (Roster, error) {
 	return s.rosterOf(k, out.Item)
 }
 
-// ChangeRoster replaces a roster as it was seen by the next one, and gives that. With ErrRosterMoved it gives the roster as
-// it is. One round trip; one write unit for each KB, which is a roster of about a hundred shards.
+// ChangeRoster replaces a roster as it was seen by the next one, and gives that. With
+// ErrRosterMoved it gives the roster as it is. One round trip; one write unit for each KB, which is
+// a roster of about a hundred shards.
 func (s *Store) ChangeRoster(ctx context.Context, k Key, seen, next Roster) (Roster, error) {
 	next.change = s.journal.Config().NewID()
 	var row item
@@ -115,8 +118,8 @@ func (s *Store) ChangeRoster(ctx context.Context, k Key, seen, next Roster) (Ros
 	}
 }
 
-// createRoster writes a new roster, and enters the group in the registry. Where a group of that name was removed, it begins
-// with a higher count of resets.
+// createRoster writes a new roster, and enters the group in the registry. Where a group of that
+// name was removed, it begins with a higher count of resets.
 func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, error) {
 	for {
 		row := s.rosterKey(k)
@@ -168,7 +171,7 @@ func (s *Store) createRoster(ctx context.Context, k Key, next Roster) (item, err
 	}
 }
 
-// refusals gives the rows that refused a creation: the roster, the registry's.
+// refusals returns the rows that refused a creation: the roster, the registry's.
 func refusals(err error) (roster, registry item) {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != 2 {
@@ -183,8 +186,8 @@ func refusals(err error) (roster, registry item) {
 	return rows[0], rows[1]
 }
 
-// attributes are those of a roster that one change sets; nil for what is absent. Members are not among them: their
-// beats rise meanwhile.
+// attributes are those of a roster that one change sets; nil for what is absent. Members are not
+// among them: their beats rise meanwhile.
 func (r Roster) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
@@ -209,7 +212,8 @@ func (r Roster) attributes() item {
 	return attributes
 }
 
-// rosterUpdate sets everything but the members' beats. A member that is removed must not have shown a sign of life since it was seen.
+// rosterUpdate sets everything but the members' beats. A member that is removed must not have shown
+// a sign of life since it was seen.
 func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput {
 	var set, remove []string
 	condition := []string{"#change = :seen"}
@@ -252,7 +256,8 @@ func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput
 	}
 }
 
-// Beat shows that a member of a roster lives, and gives the roster as it is. ErrFenced: it is no member any more.
+// Beat shows that a member of a roster lives, and gives the roster as it is. ErrFenced: it is no
+// member any more.
 func (s *Store) Beat(ctx context.Context, k Key, r Roster, member, beat uint64) (Roster, error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                 s.rosterKey(k),

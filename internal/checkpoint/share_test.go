@@ -24,7 +24,8 @@ func workers(r checkpoint.Roster) []uint64 {
 	return numbers
 }
 
-// round has every member act once on its share, in random order: it gives what it has to at once. It tells how many shards moved.
+// round has every member act once on its share, in random order: it gives what it has to at once.
+// It tells how many shards moved.
 func round(random *rand.Rand, r checkpoint.Roster) (checkpoint.Roster, int) {
 	numbers := workers(r)
 	random.Shuffle(len(numbers), func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Skipped is the record of an event that a group has passed over because it kept failing, or because an operator said so.
+// Skipped is the record of an event that a group has passed over because it kept failing, or
+// because an operator said so.
 type Skipped struct {
 	Aggregate aggregate.ID
 	Number    uint64
@@ -28,15 +29,17 @@ type Skipped struct {
 }
 
 const (
-	// skippedPrefix sorts before the roster and outside the range of the cursor and those behind, so that a removal of the shard takes the
-	// records with it, and no other reader comes across them.
+	// skippedPrefix sorts before the roster and outside the range of the cursor and those behind,
+	// so that a removal of the shard takes the records with it, and no other reader comes across
+	// them.
 	skippedPrefix = "event/"
-	// numberDigits are those of a number in base 16. With them, prefix and hyphen the key of any valid id fits into 1,024 bytes; with
-	// twenty decimal ones it would not.
+	// numberDigits are those of a number in base 16. With them, prefix and hyphen the key of any
+	// valid id fits into 1,024 bytes; with twenty decimal ones it would not.
 	numberDigits = 16
 )
 
-// errSettle: the position was moved under the caller's own epoch, by an attempt that it did not know the end of.
+// errSettle: the position was moved under the caller's own epoch, by an attempt that it did not
+// know the end of.
 var errSettle = errors.New("an earlier attempt has moved the position; it is to be read again")
 
 func skippedSort(value string, number uint64) string {
@@ -47,11 +50,12 @@ func (s *Store) skippedKey(group Group, id aggregate.ID, number uint64) item {
 	return s.key(s.shardOf(group, id).partition(), skippedSort(id.Value, number))
 }
 
-// Skip records an event as skipped, and moves the position to it by advance, in one transaction: one round trip, two write units for the
-// position and two for each KB of the record.
+// Skip records an event as skipped, and moves the position to it by advance, in one transaction:
+// one round trip, two write units for the position and two for each KB of the record.
 //
-// ErrFenced: another member has taken over, and nothing was changed. After any other error it may have been done. Then claim the
-// position: at or behind the event it was moved, and SkippedUnder tells whether by this.
+// ErrFenced: another member has taken over, and nothing was changed. After any other error it may
+// have been done. Then claim the position: at or behind the event it was moved, and SkippedUnder
+// tells whether by this.
 func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWriteItem, e Skipped) error {
 	err := s.transact(ctx, advance, types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}})
 	if err == nil {
@@ -104,8 +108,9 @@ func (s *Store) skippedRow(group Group, e Skipped) item {
 	return row
 }
 
-// SkippedUnder tells whether an event was skipped in the term of an epoch. A position never goes back in a term, so this is about one
-// attempt at one event, and not about a record from before an operator had it come again.
+// SkippedUnder reports whether an event was skipped in the term of an epoch. A position never goes
+// back in a term, so this is about one attempt at one event, and not about a record from before an
+// operator had it come again.
 func (s *Store) SkippedUnder(ctx context.Context, group Group, id aggregate.ID, number, epoch uint64) (bool, error) {
 	e, found, err := s.ReadSkipped(ctx, group, id, number)
 	return found && e.Epoch == epoch, err
@@ -128,13 +133,13 @@ func (s *Store) ReadSkipped(ctx context.Context, group Group, id aggregate.ID, n
 	return e, found, nil
 }
 
-// Skipped gives the records of a shard by id and number, page by page as the caller asks for them, strongly consistent: one read
-// unit for each 4 KB.
+// Skipped returns the records of a shard by id and number, page by page as the caller asks for
+// them, strongly consistent: one read unit for each 4 KB.
 func (s *Store) Skipped(ctx context.Context, k Shard) iter.Seq2[Skipped, error] {
 	return s.skipped(ctx, k, "begins_with(#sk, :prefix)", item{":prefix": text(skippedPrefix)})
 }
 
-// SkippedBehind gives those of one aggregate behind a number.
+// SkippedBehind returns those of one aggregate behind a number.
 func (s *Store) SkippedBehind(ctx context.Context, group Group, id aggregate.ID, number uint64) iter.Seq2[Skipped, error] {
 	return func(yield func(Skipped, error) bool) {
 		for e, err := range s.skipped(ctx, s.shardOf(group, id), "#sk BETWEEN :from AND :to", item{
@@ -197,7 +202,8 @@ func (s *Store) skippedOf(topic string, row item) (e Skipped, err error) {
 	return e, errors.Join(errs[:]...)
 }
 
-// RemoveSkipped deletes a record as it was read. One that is gone is no error; ErrFenced means that it was written anew since.
+// RemoveSkipped deletes a record as it was read. One that is gone is no error; ErrFenced means that
+// it was written anew since.
 func (s *Store) RemoveSkipped(ctx context.Context, group Group, e Skipped) error {
 	if err := s.remove(ctx, s.skippedKey(group, e.Aggregate, e.Number), e.Epoch); err != nil {
 		return fmt.Errorf("delete the record that event %d of %s was skipped: %w", e.Number, e.Aggregate, err)

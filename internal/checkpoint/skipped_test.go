@@ -76,7 +76,8 @@ func TestWhoIsFencedLeavesNoRecord(t *testing.T) {
 	assert.Empty(t, s.skipped(t))
 }
 
-// Where the position was moved by an earlier attempt of the same owner nobody has taken over. It is to be read again.
+// Where the position was moved by an earlier attempt of the same owner nobody has taken over. It is
+// to be read again.
 func TestASkipThatWasDoneBeforeIsNoFencing(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1, testdb.Once)

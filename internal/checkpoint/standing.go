@@ -19,9 +19,10 @@ type Standing struct {
 	Found    bool // there is a position
 }
 
-// Standings compares all heads of a shard with the group's positions, page by page, as the caller asks for them. Both are read
-// eventually consistent: half a read unit for each 4 KB of the snapshot table, states included, and of positions, some 100 bytes
-// each. Heads that cannot be read go to corrupt.
+// Standings compares all heads of a shard with the group's positions, page by page, as the caller
+// asks for them. Both are read eventually consistent: half a read unit for each 4 KB of the
+// snapshot table, states included, and of positions, some 100 bytes each. Heads that cannot be read
+// go to corrupt.
 func (s *Store) Standings(ctx context.Context, k Shard, corrupt func(*journal.CorruptItemError)) iter.Seq2[[]Standing, error] {
 	return func(yield func([]Standing, error) bool) {
 		for heads, err := range s.journal.Raw().ShardHeads(ctx, k.Topic, k.Number, corrupt) {

@@ -15,7 +15,8 @@ import (
 func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	// Their order as text is not that of their keys: "x-0" is a key of x, and the prefix of one of x-05.
+	// Their order as text is not that of their keys: "x-0" is a key of x, and the prefix of one of
+	// x-05.
 	ids := []string{"x", "x-", "x-0", "x-05", "x-0-0", "x-1", "x!", "x/", "x0", "x.", "X", "ä", "x ", "-", "-0", "0", "position/x-0"}
 	want := map[string]uint64{}
 	for n, id := range ids {

@@ -49,7 +49,7 @@ type Store struct {
 	keys    journal.Attributes
 }
 
-// New gives the store of a journal's checkpoint table.
+// New returns the store of a journal's checkpoint table.
 func New(j *journal.Journal) *Store {
 	c := j.Config()
 	return &Store{journal: eventlog.Of(j), client: j.Client(), table: c.Tables.Checkpoint, keys: c.Attributes}
@@ -142,7 +142,7 @@ func textOf(v types.AttributeValue) string {
 	return ""
 }
 
-// uintOf gives 0 for an attribute that is absent.
+// uintOf returns 0 for an attribute that is absent.
 func uintOf(v types.AttributeValue) (uint64, error) {
 	n, ok := v.(*types.AttributeValueMemberN)
 	if !ok {
@@ -158,7 +158,7 @@ func uintOf(v types.AttributeValue) (uint64, error) {
 	return u, nil
 }
 
-// timeOf gives the zero value for an attribute that is absent.
+// timeOf returns the zero value for an attribute that is absent.
 func timeOf(v types.AttributeValue) (time.Time, error) {
 	if v == nil {
 		return time.Time{}, nil

@@ -12,7 +12,8 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// maxConflicts is for how long a transaction is repeated that meets another one, such as that of a handler of a former owner.
+// maxConflicts is for how long a transaction is repeated that meets another one, such as that of a
+// handler of a former owner.
 const maxConflicts = 2 * time.Second
 
 // transact does some writes together, and not twice when it is sent again.
@@ -29,7 +30,8 @@ func (s *Store) transact(ctx context.Context, writes ...types.TransactWriteItem)
 	), ctx))
 }
 
-// refusal gives the old item of the first write of a transaction, if that was refused by its condition.
+// refusal returns the old item of the first write of a transaction, if that was refused by its
+// condition.
 func refusal(err error) (item, bool) {
 	var canceled *types.TransactionCanceledException
 	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) == 0 {

@@ -19,8 +19,8 @@ const image = "amazon/dynamodb-local:1.25.1"
 // suspended would wait for a minute.
 const dockerTimeout = 5 * time.Second
 
-// startDocker runs the emulator in a container that the docker client stays attached to: what ends the
-// client ends the container, and --rm removes it.
+// startDocker runs the emulator in a container that the docker client stays attached to: what ends
+// the client ends the container, and --rm removes it.
 func startDocker(ctx context.Context, o Options) (*Server, error) {
 	docker, err := exec.LookPath("docker")
 	if err != nil {
@@ -48,7 +48,8 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 		return exec.Command(docker, run...)
 	})
 	remove := func() {
-		// Only a client that had to be killed leaves its container; "no such container" is the usual answer.
+		// Only a client that had to be killed leaves its container; "no such container" is the
+		// usual answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dockerTimeout)
 		defer cancel()
 		_ = exec.CommandContext(ctx, docker, "rm", "--force", name).Run()

@@ -16,15 +16,17 @@ import (
 // http://127.0.0.1:8000.
 const EndpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
-// probeTimeout bounds one request of a probe, so that a port that accepts and stays silent is told as such.
+// probeTimeout bounds one request of a probe, so that a port that accepts and stays silent is told
+// as such.
 const probeTimeout = 5 * time.Second
 
 // EndpointFromEnv returns the endpoint that the environment names, or "" if it names none.
 func EndpointFromEnv() string { return strings.TrimSpace(os.Getenv(EndpointEnv)) }
 
-// Check returns an error unless endpoint is an http or https URL at which something answers as DynamoDB
-// does. It needs no credentials and leaves no trace: DynamoDB Local opens a database for every access key
-// that it sees, so the request carries none and the refusal is the answer looked for.
+// Check returns an error unless endpoint is an http or https URL at which something answers as
+// DynamoDB does. It needs no credentials and leaves no trace: DynamoDB Local opens a database for
+// every access key that it sees, so the request carries none and the refusal is the answer looked
+// for.
 func Check(ctx context.Context, endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -37,7 +39,8 @@ func Check(ctx context.Context, endpoint string) error {
 }
 
 // probe asks the endpoint for its tables without credentials. It returns the origin that the answer
-// allows, which is how an emulator started with -cors tells that it is the one asked for (see [launch]).
+// allows, which is how an emulator started with -cors tells that it is the one asked for (see
+// [launch]).
 func probe(ctx context.Context, endpoint, origin string) (allowed string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

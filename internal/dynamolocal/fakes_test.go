@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The test binary stands in for the programs that this package runs: a link to it by the name of one
-// behaves like that one, as the variables below say.
+// The test binary stands in for the programs that this package runs: a link to it by the name of
+// one behaves like that one, as the variables below say.
 const (
 	fakeJavaVersion = "FAKE_JAVA_VERSION" // what java -version tells
 	fakeEmulator    = "FAKE_EMULATOR"     // how the emulator comes up: "", "crash", "hang" or "lose port"
@@ -165,8 +165,8 @@ func argument(args []string, name string) string {
 	return args[slices.Index(args, name)+1]
 }
 
-// install makes PATH a folder with the named programs and nothing else, and the rest of the environment
-// that of a machine that has never run the emulator.
+// install makes PATH a folder with the named programs and nothing else, and the rest of the
+// environment that of a machine that has never run the emulator.
 func install(t *testing.T, programs ...string) {
 	t.Helper()
 	self, err := os.Executable()

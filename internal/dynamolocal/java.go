@@ -14,9 +14,9 @@ import (
 // javaMin is the oldest Java that the emulator is run with.
 const javaMin = 17
 
-// jvmArgs are the arguments of the virtual machine. Tables in memory are SQLite's and lie outside the
-// heap, which is for the requests under way. The emulator runs for minutes, beside tests that need the
-// processors: the first compiler and the serial collector halve what it uses of them.
+// jvmArgs are the arguments of the virtual machine. Tables in memory are SQLite's and lie outside
+// the heap, which is for the requests under way. The emulator runs for minutes, beside tests that
+// need the processors: the first compiler and the serial collector halve what it uses of them.
 var jvmArgs = []string{"-Xms256m", "-Xmx2g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}
 
 // startJava runs the emulator of release r, which it fetches if the cache does not hold it.
@@ -39,8 +39,8 @@ func startJava(ctx context.Context, o Options, r release) (*Server, error) {
 			return nil, fmt.Errorf("database folder: %w", err)
 		}
 	}
-	// The emulator writes a file of its own into its working folder, and a crashing virtual machine its
-	// report; neither may fall into the checked cache.
+	// The emulator writes a file of its own into its working folder, and a crashing virtual machine
+	// its report; neither may fall into the checked cache.
 	work, err := os.MkdirTemp("", "millrace-dynamodb-")
 	if err != nil {
 		return nil, fmt.Errorf("make a working folder for DynamoDB Local: %w", err)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// process is a child in a process group of its own, so that an interrupt typed at the terminal does not
-// reach it: the emulator must outlive the tests that are ending.
+// process is a child in a process group of its own, so that an interrupt typed at the terminal does
+// not reach it: the emulator must outlive the tests that are ending.
 type process struct {
 	cmd  *exec.Cmd
 	tail *tail

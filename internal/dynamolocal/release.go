@@ -38,13 +38,14 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "millrace", "dynamodb-local"), nil
 }
 
-// ensure returns a folder in cache that holds the emulator, intact. It fetches the release if there is
-// none, or none that is whole: a cache cleaner may have taken files, a full disk may have cut them.
+// ensure returns a folder in cache that holds the emulator, intact. It fetches the release if there
+// is none, or none that is whole: a cache cleaner may have taken files, a full disk may have cut
+// them.
 //
-// Several processes may do this at once. Each unpacks into a folder of its own and renames it, complete
-// and checked, to a place that is free; who comes second finds the place taken by the same files and uses
-// those. A damaged folder stays where it is and the next place is taken: from two processes that replaced
-// it, one would move away what the other has just started to run.
+// Several processes may do this at once. Each unpacks into a folder of its own and renames it,
+// complete and checked, to a place that is free; who comes second finds the place taken by the same
+// files and uses those. A damaged folder stays where it is and the next place is taken: from two
+// processes that replaced it, one would move away what the other has just started to run.
 func (r release) ensure(ctx context.Context, cache string, o Options) (dir string, err error) {
 	n := 1
 	for ; exists(r.place(cache, n)); n++ {
@@ -110,8 +111,8 @@ func (r release) verify(dir string) error {
 	return nil
 }
 
-// fetch has npm download the archive into work. npm knows the registry, the proxy and the credentials
-// that this machine is set up with.
+// fetch has npm download the archive into work. npm knows the registry, the proxy and the
+// credentials that this machine is set up with.
 func (r release) fetch(ctx context.Context, work string, o Options) (archive string, err error) {
 	npm, err := exec.LookPath("npm")
 	if err != nil {
@@ -134,8 +135,8 @@ func (r release) fetch(ctx context.Context, work string, o Options) (archive str
 	return found[0], nil
 }
 
-// unpack extracts the emulator into dir, which must not exist, once the archive has proved to be the one
-// that was pinned.
+// unpack extracts the emulator into dir, which must not exist, once the archive has proved to be
+// the one that was pinned.
 func (r release) unpack(archive, dir string) error {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Restart kills a started emulator and starts it again on the same port, with what its [Options.DBPath] holds; tables in
-// memory are gone. The returned Server takes the place of this one, which has ended, also when there is an error.
-// Clients need not be told.
+// Restart kills a started emulator and starts it again on the same port, with what its
+// [Options.DBPath] holds; tables in memory are gone. The returned Server takes the place of this
+// one, which has ended, also when there is an error. Clients need not be told.
 func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	if s.process == nil {
 		return nil, errors.New("restart DynamoDB Local: it was not started here")

@@ -10,8 +10,8 @@ import (
 )
 
 // Environ returns env with the variables added that lead a program to this server. Region and dummy
-// credentials are added where env has none, but only for a started emulator: whoever names an endpoint
-// also says how to sign for it.
+// credentials are added where env has none, but only for a started emulator: whoever names an
+// endpoint also says how to sign for it.
 func (s *Server) Environ(env []string) []string {
 	env = append(slices.Clone(env), EndpointEnv+"="+s.Endpoint)
 	if !s.Owned() {
@@ -30,12 +30,12 @@ func (s *Server) Environ(env []string) []string {
 	return env
 }
 
-// Run runs cmd in the environment of Environ until it ends, passes on to it the signals that come, and
-// returns its exit code: 128 and the signal's number if a signal ended it. The error tells that it could
-// not be started.
+// Run runs cmd in the environment of Environ until it ends, passes on to it the signals that come,
+// and returns its exit code: 128 and the signal's number if a signal ended it. The error tells that
+// it could not be started.
 //
-// The command gets a process group of its own. An interrupt typed at the terminal thus reaches it once,
-// through signals, instead of twice, and together with the processes that it has started.
+// The command gets a process group of its own. An interrupt typed at the terminal thus reaches it
+// once, through signals, instead of twice, and together with the processes that it has started.
 func (s *Server) Run(cmd *exec.Cmd, signals <-chan os.Signal) (code int, err error) {
 	if cmd.Env == nil {
 		cmd.Env = os.Environ()

@@ -23,7 +23,8 @@ const (
 	portAttempts = 5                     // starts, when another process takes the port in between
 )
 
-// missingError says that this machine does not have a source, as opposed to one that is there and fails.
+// missingError says that this machine does not have a source, as opposed to one that is there and
+// fails.
 type missingError string
 
 func (e missingError) Error() string { return string(e) }
@@ -36,14 +37,14 @@ func missing(err error) bool {
 // errPortTaken is a start that lost its port to another process.
 var errPortTaken = errors.New("the port is taken")
 
-// Options are the settings of [Start]. The zero value is an emulator in memory on a free port, or the one
-// that the environment names.
+// Options are the settings of [Start]. The zero value is an emulator in memory on a free port, or
+// the one that the environment names.
 type Options struct {
 	// Port is the port to listen on; 0 takes a free one.
 	Port int
 
-	// DBPath is a folder to keep the tables in, so that the next start with the same folder finds them.
-	// Empty keeps them in memory.
+	// DBPath is a folder to keep the tables in, so that the next start with the same folder finds
+	// them. Empty keeps them in memory.
 	DBPath string
 
 	// Private starts an emulator even if the environment names an endpoint, for a test that stops and
@@ -75,8 +76,8 @@ type Server struct {
 	stopOnce sync.Once
 }
 
-// Start returns a DynamoDB Local that answers, from the first source that works (see the package comment).
-// The context bounds the start alone; a started emulator lives until Stop.
+// Start returns a DynamoDB Local that answers, from the first source that works (see the package
+// comment). The context bounds the start alone; a started emulator lives until Stop.
 func Start(ctx context.Context, o Options) (*Server, error) { return start(ctx, o, emulator) }
 
 func start(ctx context.Context, o Options, r release) (*Server, error) {
@@ -111,11 +112,11 @@ func start(ctx context.Context, o Options, r release) (*Server, error) {
 	}
 }
 
-// Owned tells whether Start has started this server, so that Stop ends it.
+// Owned reports whether Start has started this server, so that Stop ends it.
 func (s *Server) Owned() bool { return s.process != nil }
 
-// Done is closed when a started emulator has ended, be it by Stop or by itself. It is nil, which blocks for
-// ever, for one that was there already.
+// Done is closed when a started emulator has ended, be it by Stop or by itself. It is nil, which
+// blocks for ever, for one that was there already.
 func (s *Server) Done() <-chan struct{} {
 	if s.process == nil {
 		return nil
@@ -131,8 +132,9 @@ func (s *Server) Log() string {
 	return s.process.log()
 }
 
-// Stop ends a started emulator and returns when it has ended; its port and its DBPath are then free. It
-// does nothing to one that was there already. It may be called again, and from several goroutines.
+// Stop ends a started emulator and returns when it has ended; its port and its DBPath are then
+// free. It does nothing to one that was there already. It may be called again, and from several
+// goroutines.
 func (s *Server) Stop() { s.end(func() {}) }
 
 // Kill is Stop as a crash would do it: the emulator gets no chance to finish anything.
@@ -153,10 +155,10 @@ func (s *Server) end(first func()) {
 
 // launch runs command on a port until the emulator answers there.
 //
-// Choosing a free port and listening on it are two steps, so another process, often another emulator
-// started at the same moment, can take it in between. DynamoDB Local that cannot listen prints why and
-// hangs, while probes are answered by the other one. Hence each start passes an origin of its own as -cors
-// and counts as ready only when the answer allows exactly that origin.
+// Choosing a free port and listening on it are two steps, so another process, often another
+// emulator started at the same moment, can take it in between. DynamoDB Local that cannot listen
+// prints why and hangs, while probes are answered by the other one. Hence each start passes an
+// origin of its own as -cors and counts as ready only when the answer allows exactly that origin.
 func launch(ctx context.Context, port int, command func(port int, origin string) *exec.Cmd) (*Server, error) {
 	for attempt := 1; ; attempt++ {
 		p := port

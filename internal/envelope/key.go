@@ -4,8 +4,8 @@ import "github.com/millrace-dev/millrace/aggregate"
 
 // Metadata keys of a message that the store knows by itself.
 const (
-	// NameKey holds the event type. Watermill's cqrs.JSONMarshaler reads and writes the same key, so its
-	// typed handlers take the messages as they are.
+	// NameKey holds the event type. Watermill's cqrs.JSONMarshaler reads and writes the same key,
+	// so its typed handlers take the messages as they are.
 	NameKey = "name"
 	// AggregateIDKey holds the aggregate's id without its type.
 	AggregateIDKey = "aggregate_id"
@@ -15,8 +15,8 @@ const (
 	SequenceNumberKey = "sequence_number"
 	// OccurredAtKey holds the time of the event: RFC 3339 in UTC with milliseconds.
 	OccurredAtKey = "occurred_at"
-	// ExpectedVersionKey holds the version that the aggregate must have for the message to be appended. It
-	// is a request to the publisher and never stored.
+	// ExpectedVersionKey holds the version that the aggregate must have for the message to be
+	// appended. It is a request to the publisher and never stored.
 	ExpectedVersionKey = "expected_version"
 )
 
@@ -26,7 +26,7 @@ const (
 	CausationIDKey   = aggregate.CausationIDKey
 )
 
-// stored tells whether the value of a metadata key goes into the journal.
+// stored reports whether the value of a metadata key goes into the journal.
 func stored(key string) bool {
 	switch key {
 	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey:

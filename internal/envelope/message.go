@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// occurredAt is RFC 3339 in UTC with exactly three digits, so that the texts sort as the times do. The time
-// package is several times faster with the layout that it knows, which has no digits.
+// occurredAt is RFC 3339 in UTC with exactly three digits, so that the texts sort as the times do.
+// The time package is several times faster with the layout that it knows, which has no digits.
 func occurredAt(t time.Time) string {
 	t = t.UTC()
 	text := t.AppendFormat(make([]byte, 0, 32), time.RFC3339)
@@ -22,9 +22,9 @@ func occurredAt(t time.Time) string {
 // smallMap is how many entries Go's maps hold before they grow.
 const smallMap = 8
 
-// Message returns the message that tells of a stored event. It shares the payload with the record and
-// nothing else, so each delivery of an event can have a message of its own. An event without a type, as
-// written by others, makes a message without [NameKey].
+// Message returns the message that tells of a stored event. It shares the payload with the record
+// and nothing else, so each delivery of an event can have a message of its own. An event without a
+// type, as written by others, makes a message without [NameKey].
 func Message(r *journal.Record) *message.Message {
 	msg := message.NewMessage(r.EventID, r.Payload)
 	if n := len(r.Metadata) + 5; n > smallMap {

@@ -13,7 +13,8 @@ type History struct {
 	definitions map[string]aggregate.AnyDefinition
 }
 
-// NewHistory takes the definitions that are known, and the codec of all other aggregates. The error says what is wrong with a definition.
+// NewHistory takes the definitions that are known, and the codec of all other aggregates. The error
+// says what is wrong with a definition.
 func NewHistory(codec aggregate.Codec, definitions []aggregate.AnyDefinition) (History, error) {
 	h := History{codec: codec, definitions: map[string]aggregate.AnyDefinition{}}
 	for i, d := range definitions {
@@ -39,7 +40,7 @@ func (h History) Codec(aggregateType string) aggregate.Codec {
 	return h.codec
 }
 
-// Upcast gives what a stored event of an aggregate type stands for today.
+// Upcast returns what a stored event of an aggregate type stands for today.
 func (h History) Upcast(aggregateType string, stored aggregate.EncodedEvent) ([]aggregate.EncodedEvent, error) {
 	d := h.definitions[aggregateType]
 	if d == nil {
@@ -48,7 +49,8 @@ func (h History) Upcast(aggregateType string, stored aggregate.EncodedEvent) ([]
 	return d.Upcast(stored)
 }
 
-// Today gives what a record stands for today, each with the number, the id and all else of the one that is stored.
+// Today returns what a record stands for today, each with the number, the id and all else of the
+// one that is stored.
 func (h History) Today(stored *journal.Record) ([]*journal.Record, error) {
 	if h.definitions[stored.Aggregate.Type] == nil {
 		return []*journal.Record{stored}, nil

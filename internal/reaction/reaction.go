@@ -11,7 +11,8 @@ import (
 // Event knows the type that it is stored under.
 type Event interface{ EventType() string }
 
-// EventType asks the zero value of E. It gives "" for types whose zero value does not answer: interfaces and most pointers.
+// EventType asks the zero value of E. It gives "" for types whose zero value does not answer:
+// interfaces and most pointers.
 func EventType[E Event]() (name string) {
 	var zero E
 	if any(zero) == nil {
@@ -25,7 +26,7 @@ func EventType[E Event]() (name string) {
 	return zero.EventType()
 }
 
-// Decode gives the event of a record.
+// Decode returns the event of a record.
 func Decode[E Event](codec aggregate.Codec, r *journal.Record) (event E, err error) {
 	if err := codec.Unmarshal(r.Payload, &event); err != nil {
 		return event, fmt.Errorf("decode %q, event %d of %s, as %T: %w", r.EventType, r.Number, r.Aggregate, event, err)

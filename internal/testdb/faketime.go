@@ -7,10 +7,10 @@ import (
 	"testing/synctest"
 )
 
-// WithFakeTime runs a test in a bubble of testing/synctest, on dynamotest: its clock moves only while all
-// goroutines wait, so a time limit covers the same steps on a slow machine as on a fast one. The test
-// calls neither Parallel nor Run in it. It is skipped on DynamoDB Local, whose replies the bubble cannot
-// wait for.
+// WithFakeTime runs a test in a bubble of testing/synctest, on dynamotest: its clock moves only
+// while all goroutines wait, so a time limit covers the same steps on a slow machine as on a fast
+// one. The test calls neither Parallel nor Run in it. It is skipped on DynamoDB Local, whose
+// replies the bubble cannot wait for.
 func WithFakeTime(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if IsLocal() {

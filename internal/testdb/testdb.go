@@ -1,5 +1,5 @@
-// Package testdb gives a test an empty DynamoDB: DynamoDB Local where the environment names one, dynamotest
-// otherwise.
+// Package testdb gives a test an empty DynamoDB: DynamoDB Local where the environment names one,
+// dynamotest otherwise.
 //
 //	client := testdb.Client(t)
 //
@@ -8,8 +8,9 @@
 //	proxy := dynamotest.NewProxy(t, testdb.Client(t))
 //	client := proxy.Client(testdb.Once)
 //
-// So `go test ./...` needs nothing but Go and takes seconds, and `make test-all` runs the same tests on both. A test that
-// is about one of the two asks for it: dynamotest.New or dynamolocaltest.Client.
+// So `go test ./...` needs nothing but Go and takes seconds, and `make test-all` runs the same
+// tests on both. A test that is about one of the two asks for it: dynamotest.New or
+// dynamolocaltest.Client.
 package testdb
 
 import (
@@ -32,8 +33,9 @@ func Client(t testing.TB) *dynamodb.Client {
 	return dynamotest.New(t).Client()
 }
 
-// Once is an option of a client that sends each request once, so that what a fault does reaches the caller.
+// Once is an option of a client that sends each request once, so that what a fault does reaches the
+// caller.
 func Once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// IsLocal tells whether Client gives DynamoDB Local.
+// IsLocal reports whether Client gives DynamoDB Local.
 func IsLocal() bool { return dynamolocal.EndpointFromEnv() != "" }

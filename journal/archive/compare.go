@@ -11,15 +11,16 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Compare reads an archive and compares each of its events with the journal: that an import is complete and right,
-// or that nothing has changed since an export. What the journal has beyond the archive is no fault, nor is what it has
-// truncated or deleted since. What the archive's export has left out is a fault. All faults are in the report; see [Verify]
-// for what an archive cannot tell.
+// Compare reads an archive and compares each of its events with the journal: that an import is
+// complete and right, or that nothing has changed since an export. What the journal has beyond the
+// archive is no fault, nor is what it has truncated or deleted since. What the archive's export has
+// left out is a fault. All faults are in the report; see [Verify] for what an archive cannot tell.
 //
 // It costs one read of each head, and half a read unit for each 4 KB of events.
 //
-// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], those of r, and those of journal: ErrThrottled,
-// ErrTableMissing, ErrAccess, the context's. What was found until then is in the report.
+// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], those of r, and those of
+// journal: ErrThrottled, ErrTableMissing, ErrAccess, the context's. What was found until then is in
+// the report.
 func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptions) (Report, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
@@ -67,7 +68,7 @@ func (c *comparison) aggregate(ctx context.Context, pages <-chan page) error {
 	return nil
 }
 
-// head gives the one of the journal, of version 0 where there is nothing that could be compared.
+// head returns the one of the journal, of version 0 where there is nothing that could be compared.
 func (c *comparison) head(ctx context.Context, archived journal.Head) (journal.Head, error) {
 	id := archived.Aggregate
 	here, err := c.journal.Head(ctx, id)

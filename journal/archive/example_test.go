@@ -35,7 +35,8 @@ func TestTheExamplesWork(t *testing.T) {
 	require.EqualValues(t, len(from.export(t)), info.Size())
 }
 
-// The same program begins an archive, goes on with one that was cut off, and leaves a complete one as it is.
+// The same program begins an archive, goes on with one that was cut off, and leaves a complete one
+// as it is.
 func ExampleExport() {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

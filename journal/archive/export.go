@@ -21,33 +21,39 @@ type ExportOptions struct {
 	From Position
 	// Concurrency is how many aggregates are read at once. Default: 8.
 	Concurrency int
-	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how large the archive is now, including
-	// what was there when the run began. It is never called twice at a time.
+	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how large the
+	// archive is now, including what was there when the run began. It is never called twice at a
+	// time.
 	Progress func(Progress)
-	// Unreadable, if any, decides what happens when an aggregate cannot be read, because events are missing or items
-	// corrupt or misplaced: nil leaves it out and goes on, an error ends the export. The id is zero where it cannot be told.
-	// The archive names what was left out, with the reason; nothing else of it is there. Default: the error
-	// that it would be given ends the export, and each one after it, at the same place.
+	// Unreadable, if any, decides what happens when an aggregate cannot be read, because events are
+	// missing or items corrupt or misplaced: nil leaves it out and goes on, an error ends the
+	// export. The id is zero where it cannot be told. The archive names what was left out, with the
+	// reason; nothing else of it is there. Default: the error that it would be given ends the
+	// export, and each one after it, at the same place.
 	//
-	// It is not asked about what concerns the run, such as throttling, a missing table or the context. It is never called
-	// twice at a time. With it, aggregates of more than 4 pages (see Progress) are read twice, first to see whether they
-	// can be. One that is damaged in between ends the export, and is left out when that goes on.
+	// It is not asked about what concerns the run, such as throttling, a missing table or the
+	// context. It is never called twice at a time. With it, aggregates of more than 4 pages (see
+	// Progress) are read twice, first to see whether they can be. One that is damaged in between
+	// ends the export, and is left out when that goes on.
 	Unreadable func(id aggregate.ID, err error) error
 }
 
-// Export writes an archive of a journal to w. Each aggregate is in it as it was at one moment, up to the version that
-// its head had then; writers may go on meanwhile. It costs what reading all heads twice and all events once costs,
-// events at half a read unit for each 4 KB; more with ExportOptions.Unreadable. A head that does not lie where its
-// aggregate's is looked for is passed over if there is another one.
+// Export writes an archive of a journal to w. Each aggregate is in it as it was at one moment, up
+// to the version that its head had then; writers may go on meanwhile. It costs what reading all
+// heads twice and all events once costs, events at half a read unit for each 4 KB; more with
+// ExportOptions.Unreadable. A head that does not lie where its aggregate's is looked for is passed
+// over if there is another one.
 //
-// It keeps at most a few pages for each aggregate that is under way in memory, whatever the length of its history. It
-// returns how large the archive is. An archive is complete when Export has returned without an error: its last line says
-// so. Otherwise go on with [Resume]; also when the error is *journal.TruncatedError, because an aggregate was truncated or
-// deleted while it was read.
+// It keeps at most a few pages for each aggregate that is under way in memory, whatever the length
+// of its history. It returns how large the archive is. An archive is complete when Export has
+// returned without an error: its last line says so. Otherwise go on with [Resume]; also when the
+// error is *journal.TruncatedError, because an aggregate was truncated or deleted while it was
+// read.
 //
-// Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an aggregate that is not there,
-// [*journal.CorruptItemError] and [*aggregate.InvalidIDError] unless Unreadable leaves the aggregate
-// out, [*journal.TruncatedError], ErrThrottled, ErrTableMissing, ErrAccess, the context's.
+// Errors: [ErrInvalidOptions], those of w, and those of journal: ErrNotFound if Only names an
+// aggregate that is not there, [*journal.CorruptItemError] and [*aggregate.InvalidIDError] unless
+// Unreadable leaves the aggregate out, [*journal.TruncatedError], ErrThrottled, ErrTableMissing,
+// ErrAccess, the context's.
 func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOptions) (Progress, error) {
 	from := o.From
 	if from.Offset > 0 && o.Only == (Selection{}) {
@@ -197,7 +203,8 @@ func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error)
 	}
 }
 
-// meet tells whether a head that cannot be used stands for an aggregate, and why that cannot be read.
+// meet reports whether a head that cannot be used stands for an aggregate, and why that cannot be
+// read.
 func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (met bool, err error) {
 	if !head.Misplaced {
 		return true, head
@@ -215,7 +222,8 @@ func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (me
 // maxHeldPages bounds what is kept of an aggregate in order not to read it twice.
 const maxHeldPages = 4
 
-// readWhole emits an aggregate once all of it can be read, for what is out cannot be left out any more.
+// readWhole emits an aggregate once all of it can be read, for what is out cannot be left out any
+// more.
 func (x *exporter) readWhole(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
 	var held []exported
 	pages := 0
@@ -238,7 +246,8 @@ func (x *exporter) readWhole(ctx context.Context, id aggregate.ID, emit func(exp
 	return err
 }
 
-// read emits an aggregate. One that is truncated or deleted meanwhile begins anew if nothing of it is out yet.
+// read emits an aggregate. One that is truncated or deleted meanwhile begins anew if nothing of it
+// is out yet.
 func (x *exporter) read(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
 	attemptOnce := x.readOnce
 	if x.unreadable != nil {

@@ -18,12 +18,12 @@ type ImportOptions struct {
 	Only Selection
 	// Concurrency is how many aggregates are written at once. Default: 8.
 	Concurrency int
-	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how far the import is. It is never called
-	// twice at a time.
+	// Progress, if any, is told after each page (up to 98 events or about 1 MB) how far the import
+	// is. It is never called twice at a time.
 	Progress func(ImportProgress)
-	// Different, if any, decides what happens when an aggregate of the journal is not the one in the archive: nil leaves
-	// it as it is and goes on, an error ends the import. Default: the error that it would be given ends it. It is never
-	// called twice at a time.
+	// Different, if any, decides what happens when an aggregate of the journal is not the one in
+	// the archive: nil leaves it as it is and goes on, an error ends the import. Default: the error
+	// that it would be given ends it. It is never called twice at a time.
 	Different func(*HistoryError) error
 }
 
@@ -32,30 +32,35 @@ type ImportProgress struct {
 	Progress
 	// Present are those of the events that the journal had already.
 	Present int64
-	// SnapshotsLeftOut are those for which an item or a transaction had no room. A load replays more events then.
+	// SnapshotsLeftOut are those for which an item or a transaction had no room. A load replays
+	// more events then.
 	SnapshotsLeftOut int64
 }
 
-// Import writes an archive into a journal, of any shard count, resolver, layout and attribute names. Events keep their
-// ids, numbers, types, metadata, payloads, times and commit ids. Each page of the archive is one transaction with the head, so the
-// journal is sound at every moment; no event is written before a digest has vouched for its line. The snapshot comes
-// with the last page of its aggregate, so one whose early events are truncated cannot be loaded before that.
+// Import writes an archive into a journal, of any shard count, resolver, layout and attribute
+// names. Events keep their ids, numbers, types, metadata, payloads, times and commit ids. Each page
+// of the archive is one transaction with the head, so the journal is sound at every moment; no
+// event is written before a digest has vouched for its line. The snapshot comes with the last page
+// of its aggregate, so one whose early events are truncated cannot be loaded before that.
 //
-// An import that was cut off is run again, from the beginning of the archive: what is there is not written again. So is
-// one of a later archive of the same journal. For each aggregate that the journal has, the last event that both have is
-// compared, and all that follows is written. Where the two differ, or where one is deleted and the other is not,
-// that is a [*HistoryError], and nothing of the aggregate is changed; see ImportOptions.Different.
+// An import that was cut off is run again, from the beginning of the archive: what is there is not
+// written again. So is one of a later archive of the same journal. For each aggregate that the
+// journal has, the last event that both have is compared, and all that follows is written. Where
+// the two differ, or where one is deleted and the other is not, that is a [*HistoryError], and
+// nothing of the aggregate is changed; see ImportOptions.Different.
 //
-// Of an aggregate that the export has left out, nothing is in the archive and nothing is changed: Progress.LeftOut counts
-// them, and [VerifyArchive] names them.
+// Of an aggregate that the export has left out, nothing is in the archive and nothing is changed:
+// Progress.LeftOut counts them, and [VerifyArchive] names them.
 //
-// It costs one read of each head, and what appending the events in commits of a page would. Memory is bounded by a few pages for
-// each aggregate that is under way. After an error of the archive, all that came before it is imported.
+// It costs one read of each head, and what appending the events in commits of a page would. Memory
+// is bounded by a few pages for each aggregate that is under way. After an error of the archive,
+// all that came before it is imported.
 //
-// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [*HistoryError], those of r, and those of
-// journal: ErrConflict if others write to the same aggregates meanwhile, ErrOutcomeUnknown and
-// ErrThrottled if repetition did not help, [*journal.TooLargeError] if an item hardly fitted where it
-// came from, [*journal.CorruptItemError], ErrTableMissing, ErrAccess, the context's. After all of these it may be run again.
+// Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], [*HistoryError], those of
+// r, and those of journal: ErrConflict if others write to the same aggregates meanwhile,
+// ErrOutcomeUnknown and ErrThrottled if repetition did not help, [*journal.TooLargeError] if an
+// item hardly fitted where it came from, [*journal.CorruptItemError], ErrTableMissing, ErrAccess,
+// the context's. After all of these it may be run again.
 func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOptions) (ImportProgress, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
@@ -69,8 +74,8 @@ func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOption
 	return im.done, err
 }
 
-// eachAggregate runs do for each aggregate of an archive, side by side, with its pages in order. An error of do ends it
-// at once, one of the archive when all that has begun is done.
+// eachAggregate runs do for each aggregate of an archive, side by side, with its pages in order. An
+// error of do ends it at once, one of the archive when all that has begun is done.
 func (o options) eachAggregate(ctx context.Context, in *reader, do func(context.Context, <-chan page) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -227,7 +232,8 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 		t.compare = last
 		return t, nil
 	}
-	// The last event that both had is removed from one of them, so nothing proves that they are the same.
+	// The last event that both had is removed from one of them, so nothing proves that they are the
+	// same.
 	if !t.done {
 		return nil, different("no event is left that both have, and more would have to be written")
 	}

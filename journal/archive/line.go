@@ -18,11 +18,14 @@ const (
 	formatName    = "millrace-archive"
 	formatVersion = 1
 
-	// maxPageEvents leaves room in a transaction for the head, and for the snapshot in the lean layout.
+	// maxPageEvents leaves room in a transaction for the head, and for the snapshot in the lean
+	// layout.
 	maxPageEvents = eventlog.MaxActions - 2
-	// maxPageBytes is where a page ends. With one more event, and a snapshot, it is still far below 4 MB.
+	// maxPageBytes is where a page ends. With one more event, and a snapshot, it is still far below
+	// 4 MB.
 	maxPageBytes = 1 << 20
-	// maxLineBytes is enough for any item of 400 KB: base64 makes a third more of it, JSON six bytes of a control character.
+	// maxLineBytes is enough for any item of 400 KB: base64 makes a third more of it, JSON six
+	// bytes of a control character.
 	maxLineBytes = 4 << 20
 )
 

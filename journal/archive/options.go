@@ -10,8 +10,8 @@ import (
 // defaultConcurrency is how many aggregates are worked on side by side.
 const defaultConcurrency = 8
 
-// Selection restricts work to one aggregate type or to one aggregate. The zero value is everything; at most one field
-// is set.
+// Selection restricts work to one aggregate type or to one aggregate. The zero value is everything;
+// at most one field is set.
 type Selection struct {
 	AggregateType string
 	Aggregate     aggregate.ID

@@ -68,8 +68,9 @@ type reader struct {
 
 func newReader(r io.Reader) *reader { return &reader{in: bufio.NewReaderSize(r, 64<<10)} }
 
-// next gives a page, io.EOF behind a complete archive, a [*LineError], or the error of the underlying reader. After a
-// LineError other than [ErrNotArchive] or [ErrTorn] it can be asked again, and goes on with the next aggregate.
+// next returns a page, io.EOF behind a complete archive, a [*LineError], or the error of the
+// underlying reader. After a LineError other than [ErrNotArchive] or [ErrTorn] it can be asked
+// again, and goes on with the next aggregate.
 func (r *reader) next() (page, error) {
 	for {
 		text, err := r.readLine()
@@ -101,7 +102,7 @@ func (r *reader) fault(kind error, format string, args ...any) *LineError {
 	return e
 }
 
-// readLine gives a line with its end, or io.EOF where no line begins.
+// readLine returns a line with its end, or io.EOF where no line begins.
 func (r *reader) readLine() ([]byte, error) {
 	r.text = r.text[:0]
 	size := 0

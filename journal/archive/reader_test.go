@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/archive"
 )
 
-// small is an archive of three aggregates: 3 events with a snapshot, a tombstone, 100 events on two pages; and of one that
-// was left out.
+// small is an archive of three aggregates: 3 events with a snapshot, a tombstone, 100 events on two
+// pages; and of one that was left out.
 func small(t *testing.T) []byte {
 	t.Helper()
 	s, _ := pair(t)

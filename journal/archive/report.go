@@ -39,22 +39,24 @@ type FaultKind string
 const (
 	// Missing says: events are not there, though the head or later events say that they were written.
 	Missing FaultKind = "missing"
-	// Beyond says: events are there that the head does not know of: it was put back, or they were written without it. The
-	// next commit will be refused.
+	// Beyond says: events are there that the head does not know of: it was put back, or they were
+	// written without it. The next commit will be refused.
 	Beyond FaultKind = "beyond the head"
-	// Unreadable says: an item is not what it has to be; Err is the *journal.CorruptItemError, or the [*LineError] of an archive.
+	// Unreadable says: an item is not what it has to be; Err is the *journal.CorruptItemError, or
+	// the [*LineError] of an archive.
 	Unreadable FaultKind = "unreadable"
-	// Stray says: nobody finds an item, because it is in the wrong shard, belongs to no aggregate, or its aggregate has no
-	// head; Err is the *journal.CorruptItemError.
+	// Stray says: nobody finds an item, because it is in the wrong shard, belongs to no aggregate,
+	// or its aggregate has no head; Err is the *journal.CorruptItemError.
 	Stray FaultKind = "stray"
-	// SnapshotAhead says: the latest snapshot is of an event beyond the head. It is not used, and replaced in time.
+	// SnapshotAhead says: the latest snapshot is of an event beyond the head. It is not used, and
+	// replaced in time.
 	SnapshotAhead FaultKind = "snapshot ahead of the head"
 	// Uncovered says: events were truncated, and no snapshot stands for all of them.
 	Uncovered FaultKind = "truncated without a snapshot"
 	// Different says: an event is not that of the archive.
 	Different FaultKind = "different from the archive"
-	// LeftOut says: the archive does not have an aggregate, because its export could not read it; Err tells the reason. See
-	// ExportOptions.Unreadable.
+	// LeftOut says: the archive does not have an aggregate, because its export could not read it;
+	// Err tells the reason. See ExportOptions.Unreadable.
 	LeftOut FaultKind = "left out of the archive"
 )
 
@@ -62,7 +64,8 @@ const (
 type Fault struct {
 	Kind      FaultKind
 	Aggregate aggregate.ID // zero if unknown
-	// From and To are the first and last of the events with this fault; 0 where it is not about events.
+	// From and To are the first and last of the events with this fault; 0 where it is not about
+	// events.
 	From, To uint64
 	Err      error // may be nil
 }
@@ -86,10 +89,10 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (f Fault) Unwrap() error { return f.Err }
 
-// same tells whether two inspections have found the same.
+// same reports whether two inspections have found the same.
 func (f Fault) same(other Fault) bool {
 	return f.Kind == other.Kind && f.Aggregate == other.Aggregate && f.From == other.From && f.To == other.To
 }
@@ -121,7 +124,8 @@ func (c *collector) count(more Progress) {
 	}
 }
 
-// sorted gives the report when all workers have ended. A head that a stray and its aggregate tell of counts once.
+// sorted returns the report when all workers have ended. A head that a stray and its aggregate tell
+// of counts once.
 func (c *collector) sorted() Report {
 	slices.SortStableFunc(c.report.Faults, compareFaults)
 	c.report.Faults = slices.CompactFunc(c.report.Faults, func(a, b Fault) bool {

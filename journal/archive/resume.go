@@ -14,7 +14,8 @@ type Position struct {
 	Offset int64
 	// After is the last aggregate that is complete. What was left out behind it is looked at again.
 	After aggregate.ID
-	// Aggregates and Events are what is complete, and LeftOut the aggregates that were left out before that.
+	// Aggregates and Events are what is complete, and LeftOut the aggregates that were left out
+	// before that.
 	Aggregates, Events, LeftOut int64
 	// Only is what the archive was restricted to when it was begun.
 	Only Selection
@@ -22,13 +23,15 @@ type Position struct {
 	Complete bool
 }
 
-// Resume reads an archive whose export was cut off, at whatever byte, and tells where to go on: cut what was read to
-// [Position.Offset], and give the position to [Export], with a writer that appends. An empty file is the beginning.
+// Resume reads an archive whose export was cut off, at whatever byte, and tells where to go on: cut
+// what was read to [Position.Offset], and give the position to [Export], with a writer that
+// appends. An empty file is the beginning.
 //
-// Where nothing can be cut off, as in an object store, copy that many bytes into a new object and let the export append.
+// Where nothing can be cut off, as in an object store, copy that many bytes into a new object and
+// let the export append.
 //
-// All that is kept has been verified. Damage within an archive, rather than at its end, makes Resume go back to the
-// aggregate before it.
+// All that is kept has been verified. Damage within an archive, rather than at its end, makes
+// Resume go back to the aggregate before it.
 //
 // Errors: [ErrNotArchive], with which nothing should be cut off; those of r.
 func Resume(r io.Reader) (Position, error) {

@@ -189,7 +189,8 @@ func (s store) export(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// exportWithout wants nothing but the given aggregates to be left out, and gives the errors for which they are.
+// exportWithout wants nothing but the given aggregates to be left out, and gives the errors for
+// which they are.
 func (s store) exportWithout(t *testing.T, ids ...aggregate.ID) (text []byte, why []error) {
 	t.Helper()
 	var out bytes.Buffer

@@ -24,19 +24,23 @@ type VerifyOptions struct {
 	Progress func(Progress)
 }
 
-// Verify looks at each aggregate of a journal: its events are there from 1, or where it is truncated, to the head's
-// version without a gap; each can be read and lies where its keys say; no event is beyond the head; the snapshot is not
-// ahead of the head, and covers what is truncated. Unless Only names one aggregate, it also looks for what nobody would find,
-// such as events whose head is lost.
+// Verify looks at each aggregate of a journal: its events are there from 1, or where it is
+// truncated, to the head's version without a gap; each can be read and lies where its keys say; no
+// event is beyond the head; the snapshot is not ahead of the head, and covers what is truncated.
+// Unless Only names one aggregate, it also looks for what nobody would find, such as events whose
+// head is lost.
 //
-// All faults are in the report; an error says that the verification did not come to its end. Writers may go on
-// meanwhile: what looks like a fault is looked at again, as a commit can show in part for a moment. A payload that somebody overwrote
-// with another that can be read is not found: see [Compare].
+// All faults are in the report; an error says that the verification did not come to its end.
+// Writers may go on meanwhile: what looks like a fault is looked at again, as a commit can show in
+// part for a moment. A payload that somebody overwrote with another that can be read is not found:
+// see [Compare].
 //
-// It costs one read unit for each 4 KB of events and half of one for their second pass, and for each 4 KB of state up
-// to three. It keeps the numbers of the aggregates that are under way, 8 bytes for each event, in memory.
+// It costs one read unit for each 4 KB of events and half of one for their second pass, and for
+// each 4 KB of state up to three. It keeps the numbers of the aggregates that are under way, 8
+// bytes for each event, in memory.
 //
-// Errors: [ErrInvalidOptions], and those of journal: ErrThrottled, ErrTableMissing, ErrAccess, the context's.
+// Errors: [ErrInvalidOptions], and those of journal: ErrThrottled, ErrTableMissing, ErrAccess, the
+// context's.
 func Verify(ctx context.Context, j *journal.Journal, o VerifyOptions) (Report, error) {
 	shared := options{o.Only, o.Concurrency}
 	if err := shared.check(j); err != nil {
@@ -183,9 +187,10 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 	return faults, events, nil
 }
 
-// VerifyArchive reads an archive to its end: lines, numbers, digests, counts. All faults are in the report, each with the
-// [*LineError] that names its line; an aggregate with a fault is passed over, and the next one is looked at. What the export
-// has left out is a fault too, of the kind [LeftOut]. An error says that r could not be read.
+// VerifyArchive reads an archive to its end: lines, numbers, digests, counts. All faults are in the
+// report, each with the [*LineError] that names its line; an aggregate with a fault is passed over,
+// and the next one is looked at. What the export has left out is a fault too, of the kind
+// [LeftOut]. An error says that r could not be read.
 func VerifyArchive(r io.Reader) (Report, error) {
 	in := newReader(r)
 	var report Report

@@ -72,7 +72,7 @@ type encoding struct {
 func (*encoding) Name() string  { return "gzip" }
 func (*encoding) Overhead() int { return 0 }
 
-// Encode gives the same bytes for the same payload.
+// Encode returns the same bytes for the same payload.
 func (e *encoding) Encode(_ context.Context, _ journal.Place, payload []byte) ([]byte, bool, error) {
 	if len(payload) < e.config.MinBytes || len(payload) > e.config.MaxBytes {
 		return nil, false, nil

@@ -15,8 +15,9 @@ import (
 // Config configures [AESGCM]. Keys is required.
 type Config struct {
 	Keys KeyStore
-	// CacheLifetime is how long a key is used after it was read, and so how long after [KeyStore.Destroy] other processes can
-	// still decrypt. Default: 5 minutes; negative for no cache, when each payload reads its key.
+	// CacheLifetime is how long a key is used after it was read, and so how long after
+	// [KeyStore.Destroy] other processes can still decrypt. Default: 5 minutes; negative for no
+	// cache, when each payload reads its key.
 	CacheLifetime time.Duration
 	// CacheKeys bounds the number of keys in memory, about 1 KB each. Default: 10,000.
 	CacheKeys int
@@ -30,7 +31,8 @@ type Encryption struct {
 	cache *cache
 }
 
-// AESGCM gives an encryption with AES-256-GCM and a key for each aggregate. Its name in the store is "aes-gcm".
+// AESGCM returns an encryption with AES-256-GCM and a key for each aggregate. Its name in the store
+// is "aes-gcm".
 //
 // Errors: [*ConfigError].
 func AESGCM(c Config) (*Encryption, error) {
@@ -64,8 +66,8 @@ func (*Encryption) Name() string { return "aes-gcm" }
 // Overhead implements [journal.Encoding].
 func (*Encryption) Overhead() int { return overheadBytes }
 
-// Encode encrypts, with a new key if the aggregate has none. Errors: [journal.ErrKeyDestroyed], those of the
-// [KeyStore].
+// Encode encrypts, with a new key if the aggregate has none. Errors: [journal.ErrKeyDestroyed],
+// those of the [KeyStore].
 func (e *Encryption) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
 	aead, err := e.aead(ctx, at.Aggregate, e.keys.EnsureKey)
 	if err != nil {
@@ -74,7 +76,8 @@ func (e *Encryption) Encode(ctx context.Context, at journal.Place, payload []byt
 	return seal(aead, payload, about(at)), true, nil
 }
 
-// Decode decrypts. Errors: [journal.ErrKeyDestroyed], [ErrNoKey], [ErrForged], those of the [KeyStore].
+// Decode decrypts. Errors: [journal.ErrKeyDestroyed], [ErrNoKey], [ErrForged], those of the
+// [KeyStore].
 func (e *Encryption) Decode(ctx context.Context, at journal.Place, encoded []byte) ([]byte, error) {
 	aead, err := e.aead(ctx, at.Aggregate, e.keys.Key)
 	if err != nil {
@@ -83,8 +86,8 @@ func (e *Encryption) Decode(ctx context.Context, at journal.Place, encoded []byt
 	return unseal(aead, encoded, about(at))
 }
 
-// Destroy destroys the key of an aggregate, see [KeyStore.Destroy], and forgets it in this process. After an error it may
-// be destroyed or not: call it again.
+// Destroy destroys the key of an aggregate, see [KeyStore.Destroy], and forgets it in this process.
+// After an error it may be destroyed or not: call it again.
 func (e *Encryption) Destroy(ctx context.Context, id aggregate.ID) error {
 	err := e.keys.Destroy(ctx, id)
 	e.cache.forget(id)

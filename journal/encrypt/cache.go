@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// cache keeps what was last read of keys, for a time and up to a number. That a key was destroyed is kept as well: a
-// subscriber asks once for each event.
+// cache keeps what was last read of keys, for a time and up to a number. That a key was destroyed
+// is kept as well: a subscriber asks once for each event.
 type cache struct {
 	lifetime time.Duration
 	now      func() time.Time
@@ -27,8 +27,8 @@ type entry struct {
 	until time.Time
 }
 
-// ticket is taken before a key is read. With an older one than the last forget nothing is kept: the key may have been
-// read before it was destroyed.
+// ticket is taken before a key is read. With an older one than the last forget nothing is kept: the
+// key may have been read before it was destroyed.
 type ticket struct {
 	at        time.Time
 	forgotten uint64
@@ -39,7 +39,7 @@ func newCache(c Config) (*cache, error) {
 	return &cache{lifetime: c.CacheLifetime, now: c.Now, entries: entries}, err
 }
 
-// get gives what is known, or the ticket to read what is not.
+// get returns what is known, or the ticket to read what is not.
 func (c *cache) get(id aggregate.ID) (e entry, known bool, t ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

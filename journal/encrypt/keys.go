@@ -44,7 +44,8 @@ type KeysConfig struct {
 	Now func() time.Time
 }
 
-// The keys of the table are both parts of an aggregate's id, since its text alone does not tell them apart.
+// The keys of the table are both parts of an aggregate's id, since its text alone does not tell
+// them apart.
 const (
 	attrAggregate = "aid"
 	attrType      = "aggregate_type"
@@ -53,8 +54,9 @@ const (
 	attrDestroyed = "destroyed_at" // which makes an item a tombstone
 )
 
-// Keys is a [KeyStore] in a DynamoDB table: one item for each aggregate, with its key as a [Wrapper] has wrapped it. When
-// the key is destroyed a tombstone without it takes the item's place. Make one with [NewKeys].
+// Keys is a [KeyStore] in a DynamoDB table: one item for each aggregate, with its key as a
+// [Wrapper] has wrapped it. When the key is destroyed a tombstone without it takes the item's
+// place. Make one with [NewKeys].
 type Keys struct {
 	client  journal.Client
 	wrapper Wrapper
@@ -63,7 +65,8 @@ type Keys struct {
 
 // CreateTable makes the table of keys where it is missing and waits until it is active.
 //
-// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys, [journal.ErrAccess].
+// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys,
+// [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) error {
 	if err := config.prepare(client); err != nil {
 		return err
@@ -87,8 +90,8 @@ func CreateTable(ctx context.Context, client journal.Client, config KeysConfig) 
 	return tables.Ensure(ctx, client, table)
 }
 
-// NewKeys makes no requests. The table is made by [CreateTable], or by other means with the key ("aid" S,
-// "aggregate_type" S).
+// NewKeys makes no requests. The table is made by [CreateTable], or by other means with the key
+// ("aid" S, "aggregate_type" S).
 //
 // Errors: [*ConfigError].
 func NewKeys(client journal.Client, wrapper Wrapper, config KeysConfig) (*Keys, error) {
@@ -119,10 +122,11 @@ func (c *KeysConfig) prepare(client journal.Client) error {
 	return nil
 }
 
-// Key reads the key, strongly consistent: one round trip and one read unit, and one call of the wrapper.
+// Key reads the key, strongly consistent: one round trip and one read unit, and one call of the
+// wrapper.
 //
-// Errors: [ErrNoKey], [journal.ErrKeyDestroyed], those of the wrapper, [journal.ErrThrottled], [journal.ErrAccess],
-// [journal.ErrTableMissing].
+// Errors: [ErrNoKey], [journal.ErrKeyDestroyed], those of the wrapper, [journal.ErrThrottled],
+// [journal.ErrAccess], [journal.ErrTableMissing].
 func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	out, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &k.config.Table, Key: keyOf(id), ConsistentRead: aws.Bool(true),
@@ -136,8 +140,8 @@ func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	return k.unwrap(ctx, id, out.Item)
 }
 
-// EnsureKey reads the key as [Keys.Key] does. If there is none, it makes one and stores it unless somebody else was
-// faster: one more round trip and one write unit, and a call of the wrapper.
+// EnsureKey reads the key as [Keys.Key] does. If there is none, it makes one and stores it unless
+// somebody else was faster: one more round trip and one write unit, and a call of the wrapper.
 //
 // Errors: those of Key without [ErrNoKey].
 func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
@@ -170,10 +174,11 @@ func (k *Keys) EnsureKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
 	return key, nil
 }
 
-// Destroy puts a tombstone in the place of the key, in one round trip and for one write unit, also where there is no
-// key yet. For how long the key still works elsewhere see [Config.CacheLifetime].
+// Destroy puts a tombstone in the place of the key, in one round trip and for one write unit, also
+// where there is no key yet. For how long the key still works elsewhere see [Config.CacheLifetime].
 //
-// Errors: [journal.ErrThrottled], [journal.ErrAccess], [journal.ErrTableMissing], *aggregate.InvalidIDError.
+// Errors: [journal.ErrThrottled], [journal.ErrAccess], [journal.ErrTableMissing],
+// *aggregate.InvalidIDError.
 func (k *Keys) Destroy(ctx context.Context, id aggregate.ID) error {
 	if err := id.Validate(); err != nil {
 		return err

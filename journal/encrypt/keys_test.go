@@ -135,8 +135,8 @@ func TestAKeyWhoseReplyWasLostIsTheOneThatIsUsed(t *testing.T) {
 	assert.Equal(t, stored, key)
 }
 
-// Keys are made, read and destroyed while everything that DynamoDB and a network can do happens: whoever gets a key gets the
-// same, and nobody gets one after a Destroy that was acknowledged.
+// Keys are made, read and destroyed while everything that DynamoDB and a network can do happens:
+// whoever gets a key gets the same, and nobody gets one after a Destroy that was acknowledged.
 func TestKeysStayTheSameInAStorm(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(10) {

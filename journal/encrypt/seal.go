@@ -28,8 +28,8 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// seal gives format, nonce, ciphertext and tag. The format is authenticated too. A random nonce is safe for 2^32 payloads
-// of one key, far more than an aggregate has.
+// seal returns format, nonce, ciphertext and tag. The format is authenticated too. A random nonce
+// is safe for 2^32 payloads of one key, far more than an aggregate has.
 func seal(aead cipher.AEAD, plain, about []byte) []byte {
 	out := make([]byte, 1+nonceBytes, overheadBytes+len(plain))
 	out[0] = format

@@ -1,5 +1,5 @@
-// Package processtest tests a process manager without a database: given what the process remembers, when an event or a timeout comes, then these
-// events, commands and timeouts follow.
+// Package processtest tests a process manager without a database: given what the process remembers,
+// when an event or a timeout comes, then these events, commands and timeouts follow.
 //
 //	processtest.Given(t, definition, Begun{Total: 5}).
 //		When(CreditReserved{Order: "o1"}).

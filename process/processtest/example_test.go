@@ -16,7 +16,8 @@ func (printer) Helper()                           {}
 func (printer) Cleanup(func())                    {}
 func (printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
-// A process from its first event to its end, with a timeout in between. What does not hold is told with what came instead.
+// A process from its first event to its end, with a timeout in between. What does not hold is told
+// with what came instead.
 func ExampleGiven() {
 	t := printer{} // in a test, its *testing.T
 

@@ -12,11 +12,11 @@ import (
 	"github.com/millrace-dev/millrace/process"
 )
 
-// Scenario is one test of one process, started by [Given]. Its methods return it, so that they can be chained. The first failure ends the test, by t.Fatalf;
-// what follows it does nothing.
+// Scenario is one test of one process, started by [Given]. Its methods return it, so that they can
+// be chained. The first failure ends the test, by t.Fatalf; what follows it does nothing.
 //
-// Whatever comes must be for that one process: the first input with a key says which it is, and one whose key is another fails, as it
-// would not reach this process outside of the test either.
+// Whatever comes must be for that one process: the first input with a key says which it is, and one
+// whose key is another fails, as it would not reach this process outside of the test either.
 type Scenario[S any] struct {
 	t          testing.TB
 	definition process.Definition[S]
@@ -31,7 +31,8 @@ type Scenario[S any] struct {
 	failed     bool
 }
 
-// Given starts a scenario with a process to which the events have happened. Without events it has not begun.
+// Given starts a scenario with a process to which the events have happened. Without events it has
+// not begun.
 func Given[S any](t testing.TB, definition process.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
 	s := &Scenario[S]{t: t, definition: definition, set: map[string]bool{}}
@@ -168,7 +169,8 @@ func (s *Scenario[S]) ThenCancelled(want ...string) *Scenario[S] {
 	return s
 }
 
-// ThenProcess expects that what came belongs to the process of an id, which its reaction made of it. It may have been passed over.
+// ThenProcess expects that what came belongs to the process of an id, which its reaction made of
+// it. It may have been passed over.
 func (s *Scenario[S]) ThenProcess(id string) *Scenario[S] {
 	s.t.Helper()
 	if !s.failed && s.wasAsked() && s.key != id {
@@ -220,7 +222,7 @@ func (s *Scenario[S]) fail(format string, args ...any) {
 	s.t.Fatalf(format, args...)
 }
 
-// handled tells that the latest input was handled, so that there is something to look at.
+// handled reports that the latest input was handled, so that there is something to look at.
 func (s *Scenario[S]) handled() bool {
 	s.t.Helper()
 	return !s.failed && s.wasAsked() && !s.refused()

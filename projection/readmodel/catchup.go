@@ -9,17 +9,20 @@ import (
 const (
 	shortestPause = 100 * time.Millisecond
 	longestPause  = 10 * time.Second
-	// restPerLook is for how many times as long as an exact look took there is no other, as it reads all heads.
+	// restPerLook is for how many times as long as an exact look took there is no other, as it
+	// reads all heads.
 	restPerLook = 4
 )
 
-// CatchUp waits until a generation lags by no more than [Config].MaxLag and MaxDelay. It looks every tenth of the time that it will still take, but not more often than each
-// 100 ms and at least each 10 seconds; as long as that is not known, for nothing moves or nobody consumes, the time between looks doubles from the one to the
-// other. Looks are those of [Model.Progress] where these do not take more than a fifth of the time. In between, those of [Model.Estimate] find out that it is near, unless
-// much was written just now.
-// Report, if any, is told what exact looks saw.
+// CatchUp waits until a generation lags by no more than [Config].MaxLag and MaxDelay. It looks
+// every tenth of the time that it will still take, but not more often than each 100 ms and at least
+// each 10 seconds; as long as that is not known, for nothing moves or nobody consumes, the time
+// between looks doubles from the one to the other. Looks are those of [Model.Progress] where these
+// do not take more than a fifth of the time. In between, those of [Model.Estimate] find out that it
+// is near, unless much was written just now. Report, if any, is told what exact looks saw.
 //
-// Errors: the context's, with an [*BehindError] that says how far it was; [ErrNoGeneration]; those of [Model.Progress].
+// Errors: the context's, with an [*BehindError] that says how far it was; [ErrNoGeneration]; those
+// of [Model.Progress].
 func (m *Model) CatchUp(ctx context.Context, g Generation, report func(Progress)) error {
 	c := chase{pause: shortestPause / 2}
 	for {

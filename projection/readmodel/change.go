@@ -12,8 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Begin makes another generation, of the last of [Config].Forms. Those who [Model.Run] and know the form begin to consume it within [Config].Refresh. What
-// [OpenExisting] gave without forms begins one of the form that serves.
+// Begin makes another generation, of the last of [Config].Forms. Those who [Model.Run] and know the
+// form begin to consume it within [Config].Refresh. What [OpenExisting] gave without forms begins
+// one of the form that serves.
 //
 // Errors: [ErrChanged], those of [Open].
 func (m *Model) Begin(ctx context.Context) (Generation, error) {
@@ -23,9 +24,11 @@ func (m *Model) Begin(ctx context.Context) (Generation, error) {
 	return m.generation(s, s.last), err
 }
 
-// Switch has a generation serve, in one write. The one that served is kept up to date until it is dropped. To switch to what serves already does nothing.
+// Switch has a generation serve, in one write. The one that served is kept up to date until it is
+// dropped. To switch to what serves already does nothing.
 //
-// Errors: [ErrNoGeneration], [*BehindError] if it lags by more than [Config].MaxLag or MaxDelay, [ErrChanged], those of [Open] and of groups.Groups.Lag.
+// Errors: [ErrNoGeneration], [*BehindError] if it lags by more than [Config].MaxLag or MaxDelay,
+// [ErrChanged], those of [Open] and of groups.Groups.Lag.
 func (m *Model) Switch(ctx context.Context, g Generation) error {
 	if err := m.verify(ctx, g); err != nil {
 		return err
@@ -66,8 +69,9 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 	return nil
 }
 
-// Rollback has the generation serve again that did before a generation, and gives what serves. The one that served is the previous one then. Where from does not serve
-// any more it does nothing, so it may be called again after an error.
+// Rollback has the generation serve again that did before a generation, and gives what serves. The
+// one that served is the previous one then. Where from does not serve any more it does nothing, so
+// it may be called again after an error.
 //
 // Errors: [ErrNoPrevious], [ErrChanged], those of [Open].
 func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, error) {
@@ -84,13 +88,17 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 	return m.generation(s, s.serving), err
 }
 
-// Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to close, and then its groups are removed. It waits for that, as
-// long as ctx lasts, so give it a deadline, and may be called again: a member that crashed is in the way for good if it was the last one (ActiveError of package
-// groups), unless removal has Force, and a process that could not read the item for longer than twice Refresh may have begun the group again. Queries that
-// read the generation within [Config].MaxAge may be under way still; then its tables can be deleted, which is left to the caller.
+// Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to
+// close, and then its groups are removed. It waits for that, as long as ctx lasts, so give it a
+// deadline, and may be called again: a member that crashed is in the way for good if it was the
+// last one (ActiveError of package groups), unless removal has Force, and a process that could not
+// read the item for longer than twice Refresh may have begun the group again. Queries that read the
+// generation within [Config].MaxAge may be under way still; then its tables can be deleted, which
+// is left to the caller.
 //
-// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged], those of [Open] and of groups.Groups.Remove; when
-// ctx ends while members are in the way, its error with a groups.ActiveError.
+// Errors: [ErrServing], [ErrNoGeneration] if there never was one of that number, [ErrChanged],
+// those of [Open] and of groups.Groups.Remove; when ctx ends while members are in the way, its
+// error with a groups.ActiveError.
 func (m *Model) Drop(ctx context.Context, g Generation, removal groups.Removal) error {
 	_, err := m.change(ctx, "drop a generation of", false, func(s state) (state, error) {
 		switch {

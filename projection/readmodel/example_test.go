@@ -27,7 +27,8 @@ type OrderPlaced struct{ Cents int }
 
 func (OrderPlaced) EventType() string { return "order.placed" }
 
-// A release comes with another form of a read model: totals in euros instead of cents. It is built while the old form serves and the old release still runs.
+// A release comes with another form of a read model: totals in euros instead of cents. It is built
+// while the old form serves and the old release still runs.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

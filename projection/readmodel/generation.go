@@ -9,7 +9,8 @@ import (
 type Generation struct {
 	Model  string
 	Number uint64 // from 1
-	// Form is the one of [Config].Forms that it was begun with. Where a Generation is passed to a [Model], Model and Number say which is meant.
+	// Form is the one of [Config].Forms that it was begun with. Where a Generation is passed to a
+	// [Model], Model and Number say which is meant.
 	Form string
 }
 
@@ -21,7 +22,8 @@ func (g Generation) Table(name string) string { return fmt.Sprintf("%s.%d", name
 
 func (g Generation) String() string { return g.Group() }
 
-// Generations gives those that are kept up to date, oldest first, and which of them serves and served before.
+// Generations returns those that are kept up to date, oldest first, and which of them serves and
+// served before.
 func (m *Model) Generations(ctx context.Context) (Generations, error) {
 	s, err := m.current(ctx)
 	if err != nil {
@@ -56,7 +58,7 @@ func (m *Model) generation(s state, number uint64) Generation {
 	return s.generation(m.config.Name, number)
 }
 
-// names tells whether a generation is that of a number.
+// names reports whether a generation is that of a number.
 func (m *Model) names(g Generation, number uint64) bool {
 	return g.Model == m.config.Name && g.Number == number
 }

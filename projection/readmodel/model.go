@@ -23,24 +23,33 @@ type Client interface {
 
 // Config configures a [Model]. Name, Journal and Topics are required.
 type Config struct {
-	// Name is that of the read model, the same in all programs: letters, digits, underscore and hyphen, at most 100.
+	// Name is that of the read model, the same in all programs: letters, digits, underscore and
+	// hyphen, at most 100.
 	Name string
 	// Journal is where the events come from.
 	Journal *journal.Journal
-	// Topics are what the read model consumes. Progress looks at all of them. [OpenExisting] can do without.
+	// Topics are what the read model consumes. Progress looks at all of them. [OpenExisting] can do
+	// without.
 	Topics []string
-	// Forms are the forms of the read model that this program can build and query, oldest first. A form is what its tables contain, by a name such as "2": letters,
-	// digits, dot, underscore and hyphen, at most 100. [Model.Begin] begins the last one; [Model.Run] leaves generations of other forms alone, and [Model.Serving] does not
-	// give them. Default: one form, "", which has no name. For [OpenExisting] it is any form.
+	// Forms are the forms of the read model that this program can build and query, oldest first. A
+	// form is what its tables contain, by a name such as "2": letters, digits, dot, underscore and
+	// hyphen, at most 100. [Model.Begin] begins the last one; [Model.Run] leaves generations of
+	// other forms alone, and [Model.Serving] does not give them. Default: one form, "", which has
+	// no name. For [OpenExisting] it is any form.
 	Forms []string
-	// Table keeps which generations there are. [CreateTable] makes it; read models can share one. Default: "readmodel".
+	// Table keeps which generations there are. [CreateTable] makes it; read models can share one.
+	// Default: "readmodel".
 	Table string
-	// MaxAge is for how long [Model.Serving] takes what it read before for true. Default: 1 second; negative to read each time.
+	// MaxAge is for how long [Model.Serving] takes what it read before for true. Default: 1 second;
+	// negative to read each time.
 	MaxAge time.Duration
-	// Refresh is how often [Model.Run] looks for generations that have come or gone. Default: 1 second.
+	// Refresh is how often [Model.Run] looks for generations that have come or gone. Default: 1
+	// second.
 	Refresh time.Duration
-	// MaxLag is by how many events a generation may be behind when it begins to serve, and MaxDelay how long ago the first of them may have occurred, of those that
-	// are not parked. So what was written just now does not keep it from serving, and what it has not got to yet, or is stuck with, does. Defaults: 100 and 10 seconds.
+	// MaxLag is by how many events a generation may be behind when it begins to serve, and MaxDelay
+	// how long ago the first of them may have occurred, of those that are not parked. So what was
+	// written just now does not keep it from serving, and what it has not got to yet, or is stuck
+	// with, does. Defaults: 100 and 10 seconds.
 	MaxLag   uint64
 	MaxDelay time.Duration
 	// Logger is told of consumers that ended with an error. Default: none.
@@ -104,9 +113,11 @@ type Model struct {
 	readAt time.Time
 }
 
-// Open gives a read model, and makes its first generation if it has none, which serves, of the last of [Config].Forms: a request or two.
+// Open returns a read model, and makes its first generation if it has none, which serves, of the
+// last of [Config].Forms: a request or two.
 //
-// Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess], those of the SDK.
+// Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess], those of
+// the SDK.
 func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 	m, err := newModel(client, config, true)
 	if err != nil {
@@ -134,8 +145,9 @@ func newModel(client Client, config Config, program bool) (*Model, error) {
 	return &Model{client: client, config: config, groups: groups.New(config.Journal)}, nil
 }
 
-// Serving gives the generation that queries read: as it was read within [Config].MaxAge, or else now, strongly consistent. Where that fails and there is an
-// older reading, it gives that, for both generations are kept up to date.
+// Serving returns the generation that queries read: as it was read within [Config].MaxAge, or else
+// now, strongly consistent. Where that fails and there is an older reading, it gives that, for both
+// generations are kept up to date.
 //
 // Errors: [*FormError] if it is of a form that this program does not know, those of Open.
 func (m *Model) Serving(ctx context.Context) (Generation, error) {
@@ -169,12 +181,13 @@ func (m *Model) readable(s state) (Generation, error) {
 	return g, nil
 }
 
-// knows tells whether this program can build and query a form.
+// knows reports whether this program can build and query a form.
 func (m *Model) knows(form string) bool {
 	return len(m.config.Forms) == 0 || slices.Contains(m.config.Forms, form)
 }
 
-// newest is the form to begin: the last that this program knows, or that of what serves if it knows any.
+// newest is the form to begin: the last that this program knows, or that of what serves if it knows
+// any.
 func (m *Model) newest(s state) string {
 	if n := len(m.config.Forms); n > 0 {
 		return m.config.Forms[n-1]

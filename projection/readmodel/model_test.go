@@ -316,7 +316,8 @@ func TestAChangeWhoseReplyIsLostIsMadeOnce(t *testing.T) {
 	assert.Len(t, all.Live, 2)
 }
 
-// overtaken loses the reply to the first write, and somebody else makes a change before it is sent again.
+// overtaken loses the reply to the first write, and somebody else makes a change before it is sent
+// again.
 type overtaken struct {
 	*dynamodb.Client
 	other func()

@@ -12,12 +12,15 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// OpenExisting gives a read model to those who operate it and are none of its programs: it makes none, and needs no [Config].Topics. Without them the
-// topics of a generation are those that its own groups and the groups of the serving generation are on, at each look. So nobody has to tell a tool
-// when a program takes up a topic. What that cannot know is a topic that a generation's consumers will take up and have not yet, as none of the
-// serving one has; and a generation that gives a topic up on purpose never counts as begun. Give the topics then.
+// OpenExisting returns a read model to those who operate it and are none of its programs: it makes
+// none, and needs no [Config].Topics. Without them the topics of a generation are those that its
+// own groups and the groups of the serving generation are on, at each look. So nobody has to tell a
+// tool when a program takes up a topic. What that cannot know is a topic that a generation's
+// consumers will take up and have not yet, as none of the serving one has; and a generation that
+// gives a topic up on purpose never counts as begun. Give the topics then.
 //
-// Without [Config].Forms it takes any: [Model.Serving] gives what serves, and [Model.Begin] begins a generation of the same form. Name one form to begin that.
+// Without [Config].Forms it takes any: [Model.Serving] gives what serves, and [Model.Begin] begins
+// a generation of the same form. Name one form to begin that.
 //
 // Errors: [ErrNoModel], and those of [Open].
 func OpenExisting(ctx context.Context, client Client, config Config) (*Model, error) {
@@ -56,10 +59,12 @@ func (m *Model) topics(ctx context.Context, g Generation) ([]string, error) {
 	return slices.Compact(topics), nil
 }
 
-// List gives the read models of a table with their generations, by name: half a read unit for each 4 KB of the table, which has some 200 bytes for
-// each. Name is that of [Config].Table. The names of the read models are those of their serving generations.
+// List returns the read models of a table with their generations, by name: half a read unit for
+// each 4 KB of the table, which has some 200 bytes for each. Name is that of [Config].Table. The
+// names of the read models are those of their serving generations.
 //
-// Errors: [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], the context's.
+// Errors: [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], the
+// context's.
 func List(ctx context.Context, client journal.Client, table string) (all []Generations, err error) {
 	if table == "" {
 		table = DefaultTable

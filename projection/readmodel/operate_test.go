@@ -23,7 +23,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// begins has a generation's consumers begin on a topic, and do nothing. A member that they leave behind has crashed.
+// begins has a generation's consumers begin on a topic, and do nothing. A member that they leave
+// behind has crashed.
 func (w *world) begins(g readmodel.Generation, topic string, crashed bool) {
 	w.t.Helper()
 	roster := checkpoint.NewRoster(w.j.Shards(), time.Time{})

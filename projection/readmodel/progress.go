@@ -16,17 +16,21 @@ type Progress struct {
 	Left  uint64 // events that they have not handled
 	// AtLeast: there may be more of them, as [Model.Estimate] has not looked further.
 	AtLeast bool
-	// Skipped are events that it has passed over (groups.Groups.Skipped). They are not in Left, though what they should have changed is missing, so look at them
-	// before it serves. 1,000 stands for that many or more.
+	// Skipped are events that it has passed over (groups.Groups.Skipped). They are not in Left,
+	// though what they should have changed is missing, so look at them before it serves. 1,000
+	// stands for that many or more.
 	Skipped uint64
-	// Paused are the topics on which its group rests until somebody has it go on (groups.Groups.Resume), and Stopped are those of them on which an event that kept
-	// failing has stopped it (groups.Group.Stopped).
+	// Paused are the topics on which its group rests until somebody has it go on
+	// (groups.Groups.Resume), and Stopped are those of them on which an event that kept failing has
+	// stopped it (groups.Group.Stopped).
 	Paused, Stopped []string
 	// Parked are those of Left that wait until someone decides (groups.Groups.Parked).
 	Parked uint64
-	// Oldest is when the first of those of Left occurred that do not wait for a decision; zero where there is none, and where there are more than [Config].MaxLag.
+	// Oldest is when the first of those of Left occurred that do not wait for a decision; zero
+	// where there is none, and where there are more than [Config].MaxLag.
 	Oldest time.Time
-	// Rate is by how many events a second Left has fallen since the last look of [Model.CatchUp], 0 if unknown or if it rose.
+	// Rate is by how many events a second Left has fallen since the last look of [Model.CatchUp], 0
+	// if unknown or if it rose.
 	Rate float64
 }
 
@@ -38,8 +42,10 @@ func (p Progress) Remaining() time.Duration {
 	return time.Duration(float64(p.Left) / p.Rate * float64(time.Second))
 }
 
-// Progress tells how far a generation is, exactly: see groups.Groups.Lag for what that costs, and its errors. For what rests it reads each group, and for what was skipped
-// some 20 of the records with a read unit, at least one for each shard. Where no more than [Config].MaxLag events are left it reads those that come next.
+// Progress reports how far a generation is, exactly: see groups.Groups.Lag for what that costs, and
+// its errors. For what rests it reads each group, and for what was skipped some 20 of the records
+// with a read unit, at least one for each shard. Where no more than [Config].MaxLag events are left
+// it reads those that come next.
 func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
 	var waiting []groups.Behind
 	p, topics, err := m.lag(ctx, g, func(topic string) (groups.GroupLag, error) {
@@ -57,7 +63,7 @@ func (m *Model) Progress(ctx context.Context, g Generation) (Progress, error) {
 	return m.withGroups(ctx, g, p, topics, err)
 }
 
-// oldest tells when the first of the next events of some aggregates occurred.
+// oldest reports when the first of the next events of some aggregates occurred.
 func (m *Model) oldest(ctx context.Context, waiting []groups.Behind) (first time.Time, err error) {
 	for _, b := range waiting {
 		for r, err := range m.config.Journal.Raw().Events(ctx, b.Aggregate, b.Next, b.Next) {
@@ -73,13 +79,14 @@ func (m *Model) oldest(ctx context.Context, waiting []groups.Behind) (first time
 	return first, nil
 }
 
-// caughtUp tells that a generation may serve.
+// caughtUp reports that a generation may serve.
 func (m *Model) caughtUp(p Progress) bool {
 	now := m.config.Journal.Config().Now()
 	return p.Begun && p.Left <= m.config.MaxLag && (p.Oldest.IsZero() || now.Sub(p.Oldest) <= m.config.MaxDelay)
 }
 
-// Estimate tells cheaply about how far a generation is: see groups.Groups.Estimate for what that costs, and its errors. What rests and was skipped costs as in Progress.
+// Estimate tells cheaply about how far a generation is: see groups.Groups.Estimate for what that
+// costs, and its errors. What rests and was skipped costs as in Progress.
 func (m *Model) Estimate(ctx context.Context, g Generation) (Progress, error) {
 	p, topics, err := m.estimate(ctx, g)
 	return m.withGroups(ctx, g, p, topics, err)
@@ -89,7 +96,7 @@ func (m *Model) estimate(ctx context.Context, g Generation) (p Progress, topics 
 	return m.lag(ctx, g, func(topic string) (groups.GroupLag, error) { return m.groups.Estimate(ctx, g.Group(), topic) })
 }
 
-// lag gives what is left on all topics, and those that have begun.
+// lag returns what is left on all topics, and those that have begun.
 func (m *Model) lag(ctx context.Context, g Generation, look func(topic string) (groups.GroupLag, error)) (p Progress, begun []string, err error) {
 	topics, err := m.topics(ctx, g)
 	if err != nil {

@@ -8,10 +8,13 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// Run consumes each generation that is kept up to date and whose form this program knows ([Config].Forms): it calls consume for those that are there and that come, each in a goroutine of its own, and ends
-// its context when the generation is dropped, or with ctx. It returns the context's error when all have returned.
+// Run consumes each generation that is kept up to date and whose form this program knows
+// ([Config].Forms): it calls consume for those that are there and that come, each in a goroutine of
+// its own, and ends its context when the generation is dropped, or with ctx. It returns the
+// context's error when all have returned.
 //
-// consume should run until its context ends. One that returns before is called again after [Config].Refresh, and its error is logged.
+// consume should run until its context ends. One that returns before is called again after
+// [Config].Refresh, and its error is logged.
 func (m *Model) Run(ctx context.Context, consume func(ctx context.Context, g Generation) error) error {
 	var running sync.WaitGroup
 	defer running.Wait()

@@ -51,7 +51,7 @@ func (s state) drop(number uint64) state {
 
 func (s state) exists() bool { return s.change != "" }
 
-// made tells that a change was made. It is forgotten when maxEarlier others have followed.
+// made reports that a change was made. It is forgotten when maxEarlier others have followed.
 func (s state) made(change string) bool {
 	return change != "" && (s.change == change || slices.Contains(s.earlier, change))
 }

@@ -15,7 +15,8 @@ const (
 	MySQL      Dialect = "mysql"      // from 5.7 with InnoDB, and MariaDB from 10.2
 )
 
-// statements are a store's, in its dialect. Those that take a key end with its four parts; claim begins with them.
+// statements are a store's, in its dialect. Those that take a key end with its four parts; claim
+// begins with them.
 type statements struct {
 	create, exists, claim, read, advance string
 }
@@ -35,7 +36,8 @@ func (c Config) statements() statements {
 		claim: `INSERT INTO {table} AS p (consumer_group, generation, aggregate_type, aggregate_id, epoch) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (consumer_group, generation, aggregate_type, aggregate_id) DO UPDATE SET epoch = {greatest}(p.epoch, excluded.epoch)`,
 		read: `SELECT epoch, position FROM {table} WHERE {key}`,
-		// Positions of events are never equal, so each database counts the row, also one that counts only rows that changed.
+		// Positions of events are never equal, so each database counts the row, also one that
+		// counts only rows that changed.
 		advance: `UPDATE {table} SET position = ? WHERE epoch = ? AND COALESCE(position, 0) = ? AND {key}`,
 	}
 	words := map[string]string{

@@ -11,13 +11,14 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Handle makes a handler that runs apply for each message, in a transaction with the group's position. The subscriber's Config.Positions
-// must be this store.
+// Handle makes a handler that runs apply for each message, in a transaction with the group's
+// position. The subscriber's Config.Positions must be this store.
 //
-// Errors of the handler: subscriber.ErrNoPosition for messages of other subscribers, subscriber.ErrFenced when another
-// member of the group has taken over, those of apply, [*ConfigError] if there is no apply, and those of the database. After an error nothing has happened in the
-// database, unless the reply to COMMIT was lost; that shows when the message comes again, and does no harm. The subscriber is told of
-// the error, see [subscriber.SetNackReason].
+// Errors of the handler: subscriber.ErrNoPosition for messages of other subscribers,
+// subscriber.ErrFenced when another member of the group has taken over, those of apply,
+// [*ConfigError] if there is no apply, and those of the database. After an error nothing has
+// happened in the database, unless the reply to COMMIT was lost; that shows when the message comes
+// again, and does no harm. The subscriber is told of the error, see [subscriber.SetNackReason].
 func (s *Store) Handle(apply func(ctx context.Context, tx *sql.Tx, msg *message.Message) error) message.NoPublishHandlerFunc {
 	return reasoned(func(msg *message.Message) error {
 		if apply == nil {
@@ -27,7 +28,7 @@ func (s *Store) Handle(apply func(ctx context.Context, tx *sql.Tx, msg *message.
 	})
 }
 
-// reasoned tells the subscriber of a handler's errors.
+// reasoned reports the subscriber of a handler's errors.
 func reasoned(handle message.NoPublishHandlerFunc) message.NoPublishHandlerFunc {
 	return func(msg *message.Message) error {
 		if msg == nil {

@@ -23,8 +23,8 @@ type Reaction struct {
 // as the aggregate defines it, or a type of the reader's own with the fields it needs.
 // The zero value of E must tell the type, so E is not a pointer.
 //
-// The record tells the aggregate, the sequence number, the time and the metadata. An error: nothing has happened, the message is
-// nacked and comes again; only its aggregate waits.
+// The record tells the aggregate, the sequence number, the time and the metadata. An error: nothing
+// has happened, the message is nacked and comes again; only its aggregate waits.
 func On[E interface{ EventType() string }](react func(ctx context.Context, tx *sql.Tx, event E, record *journal.Record) error) Reaction {
 	if react == nil {
 		return Reaction{} // which React refuses
@@ -41,8 +41,9 @@ func On[E interface{ EventType() string }](react func(ctx context.Context, tx *s
 	}
 }
 
-// React makes a handler of typed reactions: [Store.Handle] with the event upcast ([Config].Definitions) and decoded. Events to which
-// there is none are passed over without a transaction, known or not.
+// React makes a handler of typed reactions: [Store.Handle] with the event upcast
+// ([Config].Definitions) and decoded. Events to which there is none are passed over without a
+// transaction, known or not.
 //
 // Errors: [*ConfigError]. Those of the handler are Handle's and the codec's.
 func (s *Store) React(reactions ...Reaction) (message.NoPublishHandlerFunc, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Store keeps the positions of consumer groups in a table: the Positions of a subscriber.Config. It is safe for concurrent use,
-// and one will do for any number of groups and topics of a journal.
+// Store keeps the positions of consumer groups in a table: the Positions of a subscriber.Config. It
+// is safe for concurrent use, and one will do for any number of groups and topics of a journal.
 type Store struct {
 	db      *sql.DB
 	config  Config
@@ -25,9 +25,10 @@ type Store struct {
 
 type counters struct{ applied, ignored atomic.Uint64 }
 
-// Stats counts what the store's handlers have done since it was made, all of them together: Applied are events whose transactions were
-// committed, Ignored those to which none of the reactions of a [Store.React] was. Nothing is Dropped. An event is counted as applied when
-// its commit is known, so one whose reply was lost is not.
+// Stats counts what the store's handlers have done since it was made, all of them together: Applied
+// are events whose transactions were committed, Ignored those to which none of the reactions of a
+// [Store.React] was. Nothing is Dropped. An event is counted as applied when its commit is known,
+// so one whose reply was lost is not.
 func (s *Store) Stats() projection.Stats {
 	return projection.Stats{Applied: s.stats.applied.Load(), Ignored: s.stats.ignored.Load()}
 }
@@ -50,7 +51,8 @@ func New(db *sql.DB, config Config) (*Store, error) {
 	return &Store{db: db, config: config, history: history, sql: config.statements()}, nil
 }
 
-// Schema is the statement that makes the table of positions where there is none, for those who make their tables by migrations.
+// Schema is the statement that makes the table of positions where there is none, for those who make
+// their tables by migrations.
 func (s *Store) Schema() string { return s.sql.create }
 
 // CreateTable creates the table of positions if it does not exist.
@@ -59,15 +61,16 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	// PostgreSQL fails all but one of those who make it at the same time, and whoever may not make tables.
+	// PostgreSQL fails all but one of those who make it at the same time, and whoever may not make
+	// tables.
 	if _, missing := s.db.ExecContext(ctx, s.sql.exists); missing == nil {
 		return nil
 	}
 	return fmt.Errorf("make table %s: %w", s.config.Table, err)
 }
 
-// Claim makes epoch the only one that may advance the position, and gives it, if there is one yet. Two statements. It waits for a
-// transaction that has moved the position and is still open.
+// Claim makes epoch the only one that may advance the position, and gives it, if there is one yet.
+// Two statements. It waits for a transaction that has moved the position and is still open.
 //
 // Errors: subscriber.ErrFenced if a newer epoch was there first, and those of the database.
 func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
@@ -87,7 +90,8 @@ func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.
 
 // Advance moves a claimed position. One statement.
 //
-// Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at from, and those of the database.
+// Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at from, and
+// those of the database.
 func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
 	moved, err := s.advance(ctx, s.db, group, id, epoch, from, to)
 	if err == nil && !moved {
@@ -106,7 +110,8 @@ func (s *Store) Advance(ctx context.Context, group subscriber.Group, id aggregat
 	return nil
 }
 
-// Position gives the position as it is committed, if there is one yet, and changes nothing. One statement. It is for groups.WithPositions.
+// Position returns the position as it is committed, if there is one yet, and changes nothing. One
+// statement. It is for groups.WithPositions.
 //
 // Errors: those of the database.
 func (s *Store) Position(ctx context.Context, group subscriber.Group, id aggregate.ID) (position uint64, found bool, err error) {
@@ -122,11 +127,12 @@ type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// AdvanceIn moves the position in a transaction of the caller's, who runs it by subscriber.Position.CommitIn with this store.
-// Make it the first statement, for the reasons that the package overview gives. [Store.Handle] does all of this.
+// AdvanceIn moves the position in a transaction of the caller's, who runs it by
+// subscriber.Position.CommitIn with this store. Make it the first statement, for the reasons that
+// the package overview gives. [Store.Handle] does all of this.
 //
-// Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at From, and those of the database. After
-// any, roll back.
+// Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at From, and
+// those of the database. After any, roll back.
 func (s *Store) AdvanceIn(ctx context.Context, tx Tx, a subscriber.Advance) error {
 	moved, err := s.advance(ctx, tx, a.Group, a.Aggregate, a.Epoch, a.From, a.To)
 	if err == nil && !moved {

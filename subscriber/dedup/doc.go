@@ -30,8 +30,9 @@
 //
 //   - It marks the key before the handler runs, and leaves the mark when the handler fails. The
 //     message is nacked, comes again, and is acked as a duplicate: it is lost. So put the
-//     Deduplicator outside of a middleware that retries and of a poison queue, as above. Then only a crash, or an end of the context, between the mark and the end
-//     of the handler loses a message.
+//     Deduplicator outside of a middleware that retries and of a poison queue, as above. Then only
+//     a crash, or an end of the context, between the mark and the end of the handler loses a
+//     message.
 //   - Messages that a handler returns are published after all middlewares. If that fails, the
 //     message comes again and is acked as a duplicate, and the returned messages are lost. Such a
 //     handler should publish by itself.

@@ -10,12 +10,13 @@ import (
 	"github.com/millrace-dev/millrace/internal/envelope"
 )
 
-// UUID is a KeyFactory for Watermill's Deduplicator: the message's UUID. It recognises what the transport repeats, and what a
-// publisher repeats with the same UUID.
+// UUID is a KeyFactory for Watermill's Deduplicator: the message's UUID. It recognises what the
+// transport repeats, and what a publisher repeats with the same UUID.
 func UUID(msg *message.Message) (string, error) { return msg.UUID, nil }
 
-// Event is a KeyFactory for Watermill's Deduplicator: the aggregate and the number of the event that a forwarded message is.
-// Where all of a topic's messages are such, [Positions] is the better choice.
+// Event is a KeyFactory for Watermill's Deduplicator: the aggregate and the number of the event
+// that a forwarded message is. Where all of a topic's messages are such, [Positions] is the better
+// choice.
 //
 // Errors: [ErrNoEvent].
 func Event(msg *message.Message) (string, error) {
@@ -26,7 +27,8 @@ func Event(msg *message.Message) (string, error) {
 	return fmt.Sprintf("%s#%d", text(id), number), nil
 }
 
-// eventOf reads what the subscriber has written into the metadata, not into the context, which no transport carries.
+// eventOf reads what the subscriber has written into the metadata, not into the context, which no
+// transport carries.
 func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 	id, err := aggregate.NewID(msg.Metadata[envelope.AggregateTypeKey], msg.Metadata[envelope.AggregateIDKey])
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// Of two processes that get the same message, one is told that it is new. Watermill's Deduplicator asks like this.
+// Of two processes that get the same message, one is told that it is new. Watermill's Deduplicator
+// asks like this.
 func ExampleKeys() {
 	ctx, client := context.Background(), dynamotest.Open().Client() // any *dynamodb.Client
 	check(dedup.CreateTable(ctx, client, dedup.TableConfig{}))
@@ -35,8 +36,8 @@ func ExampleKeys() {
 	// true
 }
 
-// Events are forwarded to another transport, twice, as a forwarder does that crashes at the wrong moment. Behind it each is handled
-// once, and one that fails comes again.
+// Events are forwarded to another transport, twice, as a forwarder does that crashes at the wrong
+// moment. Behind it each is handled once, and one that fails comes again.
 func ExamplePositions() {
 	ctx, client := context.Background(), dynamotest.Open().Client() // any *dynamodb.Client
 	check(journal.Create(ctx, client, journal.Config{Shards: 4}))

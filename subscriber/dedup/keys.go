@@ -21,20 +21,23 @@ import (
 type KeysConfig struct {
 	// Table is the name of the table. Default: [DefaultTable].
 	Table string
-	// Group is whose keys they are. Each handler that is to get a message needs a group of its own, and all processes of a handler the
-	// same one. At most 255 bytes, no slash.
+	// Group is whose keys they are. Each handler that is to get a message needs a group of its own,
+	// and all processes of a handler the same one. At most 255 bytes, no slash.
 	Group string
-	// Window is how long a key is remembered from its first use on, at least a millisecond. A duplicate does not lengthen it. It should be longer than
-	// a transport may take to repeat a message. Default: 24 hours.
+	// Window is how long a key is remembered from its first use on, at least a millisecond. A
+	// duplicate does not lengthen it. It should be longer than a transport may take to repeat a
+	// message. Default: 24 hours.
 	Window time.Duration
-	// Now is the clock that windows go by; those of different processes should agree within a fraction of Window. Default: time.Now.
+	// Now is the clock that windows go by; those of different processes should agree within a
+	// fraction of Window. Default: time.Now.
 	Now func() time.Time
 	// NewMark makes unique texts. Default: random UUIDs.
 	NewMark func() string
 }
 
-// Keys is an ExpiringKeyRepository of Watermill in a DynamoDB table, one item of some 150 bytes for each key. It is safe for
-// concurrent use. Read the package documentation before you use it: it can lose messages.
+// Keys is an ExpiringKeyRepository of Watermill in a DynamoDB table, one item of some 150 bytes for
+// each key. It is safe for concurrent use. Read the package documentation before you use it: it can
+// lose messages.
 type Keys struct {
 	client     Client
 	config     KeysConfig
@@ -76,13 +79,16 @@ func NewKeys(client Client, config KeysConfig) (*Keys, error) {
 	return &Keys{client: client, config: config, unresolved: unresolved}, nil
 }
 
-// IsDuplicate tells whether a key was used within the window, and marks it as used if it was not: one conditional write. Of many calls at
-// once, in any processes, one gets false. A key is any text, of any length.
+// IsDuplicate reports whether a key was used within the window, and marks it as used if it was not:
+// one conditional write. Of many calls at once, in any processes, one gets false. A key is any
+// text, of any length.
 //
-// After an error the key may be marked or not. The next call for it in this process takes the failed one's place: it gets
-// false, unless another call was first. In another process it gets true, if the mark was written.
+// After an error the key may be marked or not. The next call for it in this process takes the
+// failed one's place: it gets false, unless another call was first. In another process it gets
+// true, if the mark was written.
 //
-// Errors: [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the context and the SDK.
+// Errors: [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the
+// context and the SDK.
 func (k *Keys) IsDuplicate(ctx context.Context, key string) (bool, error) {
 	stored, now := k.stored(key), k.config.Now()
 	expires := now.Add(k.config.Window)
@@ -95,8 +101,8 @@ func (k *Keys) IsDuplicate(ctx context.Context, key string) (bool, error) {
 	item[attrExpires] = number(expires.UnixMilli())
 	item[attrTTL] = number(expires.Unix() + 1) // never before the window has ended
 
-	// DynamoDB deletes what has expired within days, so the condition looks at the time as well. And the SDK repeats a
-	// call whose reply was lost: what that finds is its own mark.
+	// DynamoDB deletes what has expired within days, so the condition looks at the time as well.
+	// And the SDK repeats a call whose reply was lost: what that finds is its own mark.
 	_, err := k.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &k.config.Table,
 		Item:                     item,
@@ -121,8 +127,8 @@ func (k *Keys) IsDuplicate(ctx context.Context, key string) (bool, error) {
 // maxPlainKey leaves room for a group in DynamoDB's 2,048 bytes.
 const maxPlainKey = 1024
 
-// stored is the key as the table has it: readable where it is text. Watermill's own hashers give sums as they are, which no
-// attribute of text can hold.
+// stored is the key as the table has it: readable where it is text. Watermill's own hashers give
+// sums as they are, which no attribute of text can hold.
 func (k *Keys) stored(key string) string {
 	prefix := "key/" + k.config.Group + "/"
 	if utf8.ValidString(key) && len(key) <= maxPlainKey {

@@ -97,7 +97,8 @@ func TestGroupsAndPositionsDoNotShareKeys(t *testing.T) {
 	assert.True(t, seen(t, newKeys(t, client, dedup.KeysConfig{Group: "mails"}), "a"))
 }
 
-// Watermill's hashers give sums as they are: any bytes. As text, all that are not UTF-8 would become one.
+// Watermill's hashers give sums as they are: any bytes. As text, all that are not UTF-8 would
+// become one.
 func TestKeysOfAnyBytesAndLengthAreKeptApart(t *testing.T) {
 	t.Parallel()
 	keys := newKeys(t, database(t), dedup.KeysConfig{})

@@ -28,17 +28,18 @@ const (
 type PositionsConfig struct {
 	// Table is the name of the table. Default: [DefaultTable].
 	Table string
-	// Group is whose positions they are. Each handler that is to get an event needs a group of its own, and all processes of a handler the
-	// same one. At most 255 bytes, no slash.
+	// Group is whose positions they are. Each handler that is to get an event needs a group of its
+	// own, and all processes of a handler the same one. At most 255 bytes, no slash.
 	Group string
 	// Gaps says what becomes of an event that is not the next one. Default: [RefuseGaps].
 	Gaps Gaps
-	// RequestTimeout is how long a request may take, with the SDK's retries, also where the context has more time or no end: other
-	// events of the aggregate wait meanwhile. Default: 5 seconds.
+	// RequestTimeout is how long a request may take, with the SDK's retries, also where the context
+	// has more time or no end: other events of the aggregate wait meanwhile. Default: 5 seconds.
 	RequestTimeout time.Duration
 }
 
-// Positions knows, for each aggregate, the last event that a group has handled. It is safe for concurrent use.
+// Positions knows, for each aggregate, the last event that a group has handled. It is safe for
+// concurrent use.
 type Positions struct {
 	client Client
 	config PositionsConfig
@@ -70,14 +71,17 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 	return &Positions{client: client, config: config, turns: turns{byID: map[aggregate.ID]*turn{}}}, nil
 }
 
-// Middleware is a message.HandlerMiddleware for handlers of forwarded events. Put it outside of middlewares that retry and of a
-// poison queue, so that what the poison queue took counts as handled.
+// Middleware is a message.HandlerMiddleware for handlers of forwarded events. Put it outside of
+// middlewares that retry and of a poison queue, so that what the poison queue took counts as
+// handled.
 //
-// The handlers must not return messages. Messages of one aggregate wait for each other, as long as their contexts last.
+// The handlers must not return messages. Messages of one aggregate wait for each other, as long as
+// their contexts last.
 //
-// Errors: [ErrNoEvent], [*GapError] and [ErrProduced]; those of the handler; [journal.ErrTableMissing],
-// [journal.ErrThrottled], [journal.ErrAccess], those of the context and the SDK. After any of them the message is to come again: the position
-// has not moved, unless the reply to that was lost, and then the message is dropped when it comes.
+// Errors: [ErrNoEvent], [*GapError] and [ErrProduced]; those of the handler;
+// [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the context and
+// the SDK. After any of them the message is to come again: the position has not moved, unless the
+// reply to that was lost, and then the message is dropped when it comes.
 func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		ctx := msg.Context() // as it is before the handler, whose middlewares may end theirs
@@ -111,7 +115,8 @@ func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// Last is the number of the last event of an aggregate that was handled, 0 if none was. It is strongly consistent.
+// Last is the number of the last event of an aggregate that was handled, 0 if none was. It is
+// strongly consistent.
 //
 // Errors: as [Positions.Middleware], of DynamoDB.
 func (p *Positions) Last(ctx context.Context, id aggregate.ID) (uint64, error) {
@@ -134,9 +139,9 @@ func (p *Positions) Last(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return last, nil
 }
 
-// Set says that the events of an aggregate up to a number count as handled, and those after it do not: to begin behind events that
-// were never forwarded, to go on without one that is lost, or to handle some again. The message of an event that is being handled may move it
-// on at the same time.
+// Set says that the events of an aggregate up to a number count as handled, and those after it do
+// not: to begin behind events that were never forwarded, to go on without one that is lost, or to
+// handle some again. The message of an event that is being handled may move it on at the same time.
 //
 // Errors: as [Positions.Middleware], of DynamoDB, and [aggregate.InvalidIDError].
 func (p *Positions) Set(ctx context.Context, id aggregate.ID, last uint64) error {
@@ -153,8 +158,8 @@ func (p *Positions) Set(ctx context.Context, id aggregate.ID, last uint64) error
 	return nil
 }
 
-// advance never moves a position back. Where it is further on, or where a repeated call finds what an earlier one did whose
-// reply was lost, there is nothing to do.
+// advance never moves a position back. Where it is further on, or where a repeated call finds what
+// an earlier one did whose reply was lost, there is nothing to do.
 func (p *Positions) advance(ctx context.Context, id aggregate.ID, to uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.RequestTimeout)
 	defer cancel()

@@ -33,7 +33,7 @@ func (h *handled) handle(msg *message.Message) ([]*message.Message, error) {
 	return nil, h.err
 }
 
-// deliver gives a message for an event to a handler under the middleware.
+// deliver returns a message for an event to a handler under the middleware.
 func deliver(t *testing.T, p *dedup.Positions, h message.HandlerFunc, id aggregate.ID, number uint64) error {
 	t.Helper()
 	_, err := p.Middleware(h)(forwarded(t, id, number))
@@ -155,7 +155,8 @@ func TestAMessageThatIsNoEventIsRefused(t *testing.T) {
 	}
 }
 
-// The Router publishes what a handler returns after the middlewares. Were the position moved by then, a failure to publish would lose it.
+// The Router publishes what a handler returns after the middlewares. Were the position moved by
+// then, a failure to publish would lose it.
 func TestAHandlerThatReturnsMessagesIsRefusedAndThePositionStays(t *testing.T) {
 	t.Parallel()
 	p := newPositions(t, database(t), dedup.PositionsConfig{})

@@ -58,7 +58,8 @@ func newPositions(t *testing.T, client dedup.Client, config dedup.PositionsConfi
 
 func order(id string) aggregate.ID { return aggregate.ID{Type: "order", Value: id} }
 
-// forwarded is an event as it comes out of another transport: without the context of the subscriber.
+// forwarded is an event as it comes out of another transport: without the context of the
+// subscriber.
 func forwarded(t *testing.T, id aggregate.ID, number uint64) *message.Message {
 	t.Helper()
 	msg := message.NewMessage(watermill.NewUUID(), []byte(id.Value+"#"+strconv.FormatUint(number, 10)))

@@ -42,11 +42,12 @@ type TableConfig struct {
 	Throughput *types.ProvisionedThroughput
 }
 
-// CreateTable makes the table where it is missing, waits until it is active, and turns time to live on. It may be called
-// again, and by several processes at once. By other means it is a table with the partition key "pkey" (S), no sort key, and time to
-// live on "ttl"; its name does not matter.
+// CreateTable makes the table where it is missing, waits until it is active, and turns time to live
+// on. It may be called again, and by several processes at once. By other means it is a table with
+// the partition key "pkey" (S), no sort key, and time to live on "ttl"; its name does not matter.
 //
-// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys, [journal.ErrAccess].
+// Errors: [*ConfigError], [*journal.DescriptorMismatchError] for a table with other keys,
+// [journal.ErrAccess].
 func CreateTable(ctx context.Context, client journal.Client, config TableConfig) error {
 	if sdk, ok := client.(*dynamodb.Client); client == nil || ok && sdk == nil {
 		return errNoClient
@@ -82,7 +83,8 @@ func setTable(name *string, field string) error {
 	return nil
 }
 
-// maxGroupBytes is the most bytes of a group's name: DynamoDB's limit for a key is 2,048, and the rest takes up to some 1,100.
+// maxGroupBytes is the most bytes of a group's name: DynamoDB's limit for a key is 2,048, and the
+// rest takes up to some 1,100.
 const maxGroupBytes = 255
 
 // checkGroup refuses a slash, which ends the name within a key: groups "a" and "a/b" must not meet.

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/dedup"
 )
 
-// transport delivers at least once: what failed comes again, and what did not fail sometimes too. A log repeats it in place, a
-// queue delivers in any order.
+// transport delivers at least once: what failed comes again, and what did not fail sometimes too. A
+// log repeats it in place, a queue delivers in any order.
 type transport struct {
 	random *rand.Rand
 	queue  []*message.Message
@@ -42,8 +42,8 @@ func (tr *transport) back(msg *message.Message) {
 	}
 }
 
-// Whatever the transport repeats and DynamoDB refuses, each event has its effect, in order, and none that the middleware has
-// reported as handled is handled again.
+// Whatever the transport repeats and DynamoDB refuses, each event has its effect, in order, and
+// none that the middleware has reported as handled is handled again.
 func TestOverATransportThatRepeatsAndReordersEventsAreHandledInOrder(t *testing.T) {
 	t.Parallel()
 	const aggregates, events = 4, 12

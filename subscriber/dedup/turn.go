@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// turns lets the messages of an aggregate be handled one after the other: the Router handles side by side whatever a
-// transport delivers before an ack, duplicates included.
+// turns lets the messages of an aggregate be handled one after the other: the Router handles side
+// by side whatever a transport delivers before an ack, duplicates included.
 type turns struct {
 	mu   sync.Mutex
 	byID map[aggregate.ID]*turn // only those that somebody has or waits for

@@ -32,7 +32,8 @@ var (
 	rivalsWork = checkpoint.Key{Group: group, Topic: topic}
 )
 
-// newRival has the group on one shard, whose member is the rival, x with three events, and an operator with a wire of its own.
+// newRival has the group on one shard, whose member is the rival, x with three events, and an
+// operator with a wire of its own.
 func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 	t.Helper()
 	raw := create(t, 1)
@@ -48,7 +49,8 @@ func newRival(t *testing.T) (r *rival, operator store, w *wire) {
 	return r, open(t, client, journal.Config{}), w
 }
 
-// takeOver takes the shard, unless it has done so before, and claims x, which stands where the rival thinks.
+// takeOver takes the shard, unless it has done so before, and claims x, which stands where the
+// rival thinks.
 func (r *rival) takeOver(t *testing.T, at uint64, work func(epoch uint64)) (did bool) {
 	r.once.Do(func() {
 		did = true
@@ -77,7 +79,7 @@ func (r *rival) position(t *testing.T) uint64 {
 	return position
 }
 
-// left tells that no operator is in the roster.
+// left reports that no operator is in the roster.
 func (r *rival) left(t *testing.T) bool {
 	g, err := r.Get(context.Background(), group, topic)
 	assert.NoError(t, err)

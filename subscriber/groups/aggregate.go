@@ -9,7 +9,8 @@ import (
 
 // Unpark has the events of a parked aggregate tried again, beginning with the one that failed.
 //
-// Errors: [ErrNotParked], [ErrNoGroup], subscriber.ErrFenced, [ErrCorrupt], those of the journal, the context's.
+// Errors: [ErrNotParked], [ErrNoGroup], subscriber.ErrFenced, [ErrCorrupt], those of the journal,
+// the context's.
 func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) error {
 	begun := false
 	return g.edit(ctx, "unpark", group, id, func(ctx context.Context, e edit) error {
@@ -24,13 +25,15 @@ func (g *Groups) Unpark(ctx context.Context, group string, id aggregate.ID) erro
 	})
 }
 
-// Skip passes over a single event: the one with that number, which has to be the next that the group has to handle in that
-// aggregate, as [Groups.Behind] shows it; so a repeated call skips no further event. It also unparks the aggregate. Where it is not parked the
-// owner of the shard may still have the event out, or send it once more, until it notices that it has lost the shard: what it acks then does not count, and a
-// projection of it is refused.
-// A record of it stays, with the reason for which it was parked, see [Groups.Skipped].
+// Skip passes over a single event: the one with that number, which has to be the next that the
+// group has to handle in that aggregate, as [Groups.Behind] shows it; so a repeated call skips no
+// further event. It also unparks the aggregate. Where it is not parked the owner of the shard may
+// still have the event out, or send it once more, until it notices that it has lost the shard: what
+// it acks then does not count, and a projection of it is refused. A record of it stays, with the
+// reason for which it was parked, see [Groups.Skipped].
 //
-// Errors: [*NotNextError], [ErrNoSuchEvent], [ErrElsewhere], and those of Unpark but ErrNotParked; journal.ErrNotFound.
+// Errors: [*NotNextError], [ErrNoSuchEvent], [ErrElsewhere], and those of Unpark but ErrNotParked;
+// journal.ErrNotFound.
 func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	done, reason := false, byOperator
 	return g.edit(ctx, fmt.Sprintf("skip event %d", number), group, id, func(ctx context.Context, e edit) error {
@@ -65,21 +68,24 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 	})
 }
 
-// ResetAggregate puts a group at any place in an aggregate's history: as if the event of that number had been the last one that it
-// acked. 0 is the beginning; the version of the aggregate skips all that it has. It also unparks the aggregate. A member that works on
-// the aggregate goes on from where it was until it notices, by its next sign of life or its next write of the position
+// ResetAggregate puts a group at any place in an aggregate's history: as if the event of that
+// number had been the last one that it acked. 0 is the beginning; the version of the aggregate
+// skips all that it has. It also unparks the aggregate. A member that works on the aggregate goes
+// on from where it was until it notices, by its next sign of life or its next write of the position
 // (subscriber.Config.CommitInterval); what it acks in that time does not count.
 //
-// It also has a skipped event handled after all, with all events behind it. Records of those that come again are deleted; events that a
-// position further on passes over get none. What was handled before takes effect once more, in projections too: their effects are exactly once
-// for each time that the position passes an event. With projection.IdempotentUpdate it does not, but the skipped event has no effect either, as
-// the items have seen later ones. So clear what the read model has of the aggregate and reset it to 0; or make good for the one event by hand
-// and call [Groups.ForgetSkipped].
+// It also has a skipped event handled after all, with all events behind it. Records of those that
+// come again are deleted; events that a position further on passes over get none. What was handled
+// before takes effect once more, in projections too: their effects are exactly once for each time
+// that the position passes an event. With projection.IdempotentUpdate it does not, but the skipped
+// event has no effect either, as the items have seen later ones. So clear what the read model has
+// of the aggregate and reset it to 0; or make good for the one event by hand and call
+// [Groups.ForgetSkipped].
 //
 // Errors: [ErrNoSuchEvent] for a position beyond the last event, [ErrElsewhere], those of Unpark
 // except ErrNotParked, and journal.ErrNotFound. After an error that does not say that nothing was
-// changed, the reset may have been done. Check [Groups.Behind] and [Groups.Applied] before you repeat
-// the call: a second reset delivers the events once more.
+// changed, the reset may have been done. Check [Groups.Behind] and [Groups.Applied] before you
+// repeat the call: a second reset delivers the events once more.
 func (g *Groups) ResetAggregate(ctx context.Context, group string, id aggregate.ID, position uint64) error {
 	what := fmt.Sprintf("reset to event %d", position)
 	var moved *edit

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Applied returns the number of the last event of an aggregate that a group has applied, 0 for none:
-// its position, strongly consistent. A projection stores the position with its writes, so they are
-// there. A skipped event ([Groups.Skipped]) counts as applied. An event that a projection has no
-// reaction to, and any event of another handler, counts only after the subscriber has stored
+// Applied returns the number of the last event of an aggregate that a group has applied, 0 for
+// none: its position, strongly consistent. A projection stores the position with its writes, so
+// they are there. A skipped event ([Groups.Skipped]) counts as applied. An event that a projection
+// has no reaction to, and any event of another handler, counts only after the subscriber has stored
 // positions, up to subscriber.Config.CommitInterval (default: 1 second) after the ack.
 //
 // It costs two read units. If the group has a start and no position yet, it also costs those of the
@@ -64,11 +64,11 @@ func (g *Groups) applied(ctx context.Context, k checkpoint.Key, id aggregate.ID)
 // context with a deadline.
 //
 // An event that the projection has no reaction to counts as applied only when the subscriber next
-// stores positions, within subscriber.Config.CommitInterval (default: 1 second). Lower it if callers
-// wait for such events.
+// stores positions, within subscriber.Config.CommitInterval (default: 1 second). Lower it if
+// callers wait for such events.
 //
-// Errors: [ErrNotApplied] with the context's, and with [ErrNoGroup] if the group does not exist; those
-// of Applied. No error means that the event will never be applied.
+// Errors: [ErrNotApplied] with the context's, and with [ErrNoGroup] if the group does not exist;
+// those of Applied. No error means that the event will never be applied.
 func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	between := backoff.NewExponentialBackOff(

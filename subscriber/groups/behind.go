@@ -14,9 +14,9 @@ import (
 // Behind is an aggregate that has events which its group has not handled.
 type Behind struct {
 	Aggregate aggregate.ID
-	// Next is the number of the event that it waits with, and Head the highest that was known when it was listed, or
-	// that of the last event where [Groups.Lag] tells of it. Next is 0 for one that is not parked of a group whose positions cannot be
-	// read, see [WithPositions].
+	// Next is the number of the event that it waits with, and Head the highest that was known when
+	// it was listed, or that of the last event where [Groups.Lag] tells of it. Next is 0 for one
+	// that is not parked of a group whose positions cannot be read, see [WithPositions].
 	Next, Head uint64
 	// Parked is nil for one that is tried again and again.
 	Parked *Parked
@@ -29,11 +29,13 @@ type Parked struct {
 	Reason string
 }
 
-// Behind gives the aggregates that hold a group up, parked ones among them, by shard and id: those that it is not done with though
-// it is with later events of the shard. One that is blocked is listed after some time, subscriber.Config.BehindAfter, once there are
-// later events; [LagOptions].Behind shows it at once.
+// Behind returns the aggregates that hold a group up, parked ones among them, by shard and id:
+// those that it is not done with though it is with later events of the shard. One that is blocked
+// is listed after some time, subscriber.Config.BehindAfter, once there are later events;
+// [LagOptions].Behind shows it at once.
 //
-// It costs one read unit for some 40 aggregates, at least for each shard, and one for each aggregate.
+// It costs one read unit for some 40 aggregates, at least for each shard, and one for each
+// aggregate.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Behind(ctx context.Context, group, topic string) ([]Behind, error) {
@@ -51,7 +53,8 @@ func (g *Groups) Behind(ctx context.Context, group, topic string) ([]Behind, err
 	return all, nil
 }
 
-// Parked gives the aggregates that a group has given up until someone decides. It costs what Behind does.
+// Parked returns the aggregates that a group has given up until someone decides. It costs what
+// Behind does.
 //
 // Errors: those of Behind.
 func (g *Groups) Parked(ctx context.Context, group, topic string) ([]Behind, error) {
@@ -94,8 +97,8 @@ func behindOf(position uint64, listed checkpoint.Behind) Behind {
 	return b
 }
 
-// nextOf is the number of the event that an aggregate waits with. A parked one has acked all events before, also where that
-// was not stored yet.
+// nextOf is the number of the event that an aggregate waits with. A parked one has acked all events
+// before, also where that was not stored yet.
 func nextOf(position uint64, listed checkpoint.Behind) uint64 {
 	if listed.Parked != nil {
 		return max(position+1, listed.Parked.Number)

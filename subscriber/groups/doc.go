@@ -31,8 +31,9 @@
 //
 // # Reading one's own write
 //
-// A read model lags behind the journal. [Groups.WaitApplied] waits until a group has applied a given event, so that a program can query
-// what it has just written. For a read model in an SQL database, the positions are read from there:
+// A read model lags behind the journal. [Groups.WaitApplied] waits until a group has applied a
+// given event, so that a program can query what it has just written. For a read model in an SQL
+// database, the positions are read from there:
 //
 //	g := groups.New(j, groups.WithPositions(store)) // a sqlprojection.Store
 //

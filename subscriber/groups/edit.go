@@ -26,9 +26,10 @@ type edit struct {
 // editAttempts is how often an edit is done again whose shard was taken away before it had ended.
 const editAttempts = 5
 
-// edit edits rows of an aggregate. Where the shard was taken away before its end, do is called again: it has to know what it has done, as
-// the next owner may have built upon that, and lists the aggregate in any case. What verify finds wrong is told before the
-// shard is taken from its owner, and verified again once the rows cannot change any more.
+// edit edits rows of an aggregate. Where the shard was taken away before its end, do is called
+// again: it has to know what it has done, as the next owner may have built upon that, and lists the
+// aggregate in any case. What verify finds wrong is told before the shard is taken from its owner,
+// and verified again once the rows cannot change any more.
 func (g *Groups) edit(ctx context.Context, what, group string, id aggregate.ID, verify, do func(context.Context, edit) error) error {
 	k := checkpoint.Key{Group: group, Topic: id.Type}
 	err := id.Validate()
@@ -80,7 +81,7 @@ func (g *Groups) version(ctx context.Context, id aggregate.ID) (uint64, error) {
 	return version, err
 }
 
-// has tells whether the aggregate has that many events.
+// has reports whether the aggregate has that many events.
 func (e edit) has(number uint64) error {
 	if number > e.head {
 		return fmt.Errorf("%w: event %d of %s, whose last one is %d", ErrNoSuchEvent, number, e.id, e.head)
@@ -88,7 +89,8 @@ func (e edit) has(number uint64) error {
 	return nil
 }
 
-// position gives where the group is. Where the shard is held, a former owner cannot move it any more.
+// position returns where the group is. Where the shard is held, a former owner cannot move it any
+// more.
 func (e edit) position(ctx context.Context) (position uint64, err error) {
 	var found bool
 	if e.epoch > 0 {
@@ -104,8 +106,8 @@ func (e edit) position(ctx context.Context) (position uint64, err error) {
 	return e.groups.baseline(ctx, e.id, e.start)
 }
 
-// move puts the position anywhere. The aggregate is listed first: should this end in between, nothing has happened but
-// that the next owner looks at it.
+// move puts the position anywhere. The aggregate is listed first: should this end in between,
+// nothing has happened but that the next owner looks at it.
 func (e edit) move(ctx context.Context, position uint64) error {
 	if err := e.list(ctx); err != nil {
 		return err
@@ -113,8 +115,8 @@ func (e edit) move(ctx context.Context, position uint64) error {
 	return e.groups.store.PutPosition(ctx, e.shard.Group, e.id, e.epoch, position)
 }
 
-// list has the next owner of the shard look at the aggregate. The entry is never deleted here, but written under the new epoch,
-// or a former owner could make it again.
+// list has the next owner of the shard look at the aggregate. The entry is never deleted here, but
+// written under the new epoch, or a former owner could make it again.
 func (e edit) list(ctx context.Context) error {
 	return e.groups.store.ListBehind(ctx, e.shard.Group, e.epoch, checkpoint.Behind{Aggregate: e.id, Head: e.head})
 }

@@ -70,7 +70,8 @@ func (l *ledger) put(id string, position uint64) {
 	l.rows[at] = line{l.rows[at].epoch, position, true}
 }
 
-// parkedElsewhere has y be up to date and x parked with its second of three events, with positions that are elsewhere.
+// parkedElsewhere has y be up to date and x parked with its second of three events, with positions
+// that are elsewhere.
 func parkedElsewhere(t *testing.T) (store, *ledger, *handled) {
 	t.Helper()
 	s, l, got := setup(t, 2), newLedger(), &handled{}

@@ -11,20 +11,25 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// estimateLimit is how many events, and how many aggregates of the list of those behind, an estimate looks at in each shard.
+// estimateLimit is how many events, and how many aggregates of the list of those behind, an
+// estimate looks at in each shard.
 const estimateLimit = 100
 
-// Estimate tells cheaply about how far a group is behind, as metrics and dashboards want it. In each shard it looks at the list of those
-// behind and at up to a hundred events of the tail from the cursor on, up to which the group is done, and compares them with
-// the positions of their aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
+// Estimate tells cheaply about how far a group is behind, as metrics and dashboards want it. In
+// each shard it looks at the list of those behind and at up to a hundred events of the tail from
+// the cursor on, up to which the group is done, and compares them with the positions of their
+// aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
 //
-// Where that is not all, the lag says AtLeast: the events are more, while the oldest one is what was found. A group that is up to date
-// has 0. Not seen are events that the tail shows before the cursor, for their occurred_at is wrong or they were imported, until a sweep
-// has found them; and what was acked within subscriber.Config.CommitInterval counts still. [Groups.Lag] is exact.
+// Where that is not all, the lag says AtLeast: the events are more, while the oldest one is what
+// was found. A group that is up to date has 0. Not seen are events that the tail shows before the
+// cursor, for their occurred_at is wrong or they were imported, until a sweep has found them; and
+// what was acked within subscriber.Config.CommitInterval counts still. [Groups.Lag] is exact.
 //
-// It costs for each shard up to a hundred events at half a read unit for each 4 KB together, half a unit for each aggregate among them, and
-// one and a half for each aggregate of the list, up to a hundred: about two units for a shard that has little to do, and under a
-// hundred for one far behind, if events are about 1 KB and few are blocked. A tail read right after its writers may lag by a moment.
+// It costs for each shard up to a hundred events at half a read unit for each 4 KB together, half a
+// unit for each aggregate among them, and one and a half for each aggregate of the list, up to a
+// hundred: about two units for a shard that has little to do, and under a hundred for one far
+// behind, if events are about 1 KB and few are blocked. A tail read right after its writers may lag
+// by a moment.
 //
 // Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Estimate(ctx context.Context, group, topic string) (GroupLag, error) {
@@ -90,7 +95,8 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster ch
 	return lag, err
 }
 
-// lagInTail counts the events of the tail that are not handled, but for those of aggregates that are listed.
+// lagInTail counts the events of the tail that are not handled, but for those of aggregates that
+// are listed.
 func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions map[aggregate.ID]uint64) Lag {
 	var lag Lag
 	seen := map[aggregate.ID]bool{}
@@ -112,7 +118,8 @@ func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions 
 	return lag
 }
 
-// lagOfListed counts the events of aggregates that are listed, as far as it is known how many they have, and gives the first of each.
+// lagOfListed counts the events of aggregates that are listed, as far as it is known how many they
+// have, and gives the first of each.
 func lagOfListed(listed []checkpoint.Behind, records []*journal.Record, positions map[aggregate.ID]uint64) (lag Lag, first []place) {
 	heads := map[aggregate.ID]uint64{}
 	for _, r := range records {

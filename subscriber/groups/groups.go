@@ -21,7 +21,7 @@ type Groups struct {
 	elsewhere Positions // nil without WithPositions
 }
 
-// New gives the groups of a journal. It makes no round trip.
+// New returns the groups of a journal. It makes no round trip.
 func New(j *journal.Journal, options ...Option) *Groups {
 	g := &Groups{journal: eventlog.Of(j), store: checkpoint.New(j)}
 	for _, option := range options {
@@ -33,19 +33,22 @@ func New(j *journal.Journal, options ...Option) *Groups {
 // Group is a consumer group's work on one topic.
 type Group struct {
 	Name, Topic string
-	// Resets rises with every reset, and when a group that was removed begins again. See subscriber.Group.
+	// Resets rises with every reset, and when a group that was removed begins again. See
+	// subscriber.Group.
 	Resets uint64
 	// Start, if not zero: events that occurred before it are left out.
 	Start   time.Time
 	Paused  bool
 	Stopped *Stopped // why it is paused, where an event that kept failing has stopped it (subscriber.Stop); else nil
-	// Elsewhere: members keep the positions in a store of their own (subscriber.Config.Positions), as the last one to join has said.
+	// Elsewhere: members keep the positions in a store of their own (subscriber.Config.Positions),
+	// as the last one to join has said.
 	Elsewhere bool
 	Members   []Member // by number
 	Shards    []Shard  // by number
 }
 
-// Stopped is the event by which a group was stopped. It is tried again after [Groups.Resume], or passed over by [Groups.Skip] before.
+// Stopped is the event by which a group was stopped. It is tried again after [Groups.Resume], or
+// passed over by [Groups.Skip] before.
 type Stopped struct {
 	Aggregate aggregate.ID
 	Number    uint64
@@ -54,8 +57,9 @@ type Stopped struct {
 	Reason    string // the first KB
 }
 
-// Member is one subscription of the group, or an operator: an edit of package groups that is under way. A member that
-// crashed stays until others have missed its sign of life for subscriber.Config.LeaseDuration, and one without others stays.
+// Member is one subscription of the group, or an operator: an edit of package groups that is under
+// way. A member that crashed stays until others have missed its sign of life for
+// subscriber.Config.LeaseDuration, and one without others stays.
 type Member struct {
 	Number   uint64 // none is given twice
 	Beat     uint64 // rises while the member lives
@@ -69,15 +73,17 @@ type Shard struct {
 	Epoch  uint64 // rises each time it changes hands
 }
 
-// Free gives the shards that nobody owns.
+// Free returns the shards that nobody owns.
 func (g Group) Free() []Shard {
 	return slices.DeleteFunc(slices.Clone(g.Shards), func(s Shard) bool { return s.Owner != 0 })
 }
 
-// List gives all groups, in the order of names and topics: one read unit for some 40 of them, and one round trip for each. A group
-// that cannot be read does not hide the others: they come beside the error.
+// List returns all groups, in the order of names and topics: one read unit for some 40 of them, and
+// one round trip for each. A group that cannot be read does not hide the others: they come beside
+// the error.
 //
-// Errors: [ErrCorrupt], journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
+// Errors: [ErrCorrupt], journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the
+// context's.
 func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	keys, err := g.store.Keys(ctx)
 	if err != nil {

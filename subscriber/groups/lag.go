@@ -13,8 +13,9 @@ import (
 
 // Lag is how far a group is behind, in all or in one shard.
 type Lag struct {
-	// Events are those not handled yet, Parked ones among them. Events that were truncated or deleted are not counted, nor
-	// those before the group's start; those of types that its subscribers leave out are, until they have been passed over.
+	// Events are those not handled yet, Parked ones among them. Events that were truncated or
+	// deleted are not counted, nor those before the group's start; those of types that its
+	// subscribers leave out are, until they have been passed over.
 	Events uint64
 	// Aggregates have such events.
 	Aggregates int
@@ -69,16 +70,18 @@ func (l *GroupLag) add(shard ShardLag) {
 
 // LagOptions are for [Groups.Lag]. The zero value suits most.
 type LagOptions struct {
-	// OldestOf bounds of how many aggregates of each shard the first unhandled event is read, to tell how old it is. Where more are
-	// behind, the lag says AtLeast, for the oldest event may be one of the others'. Default: 1,000; negative for none.
+	// OldestOf bounds of how many aggregates of each shard the first unhandled event is read, to
+	// tell how old it is. Where more are behind, the lag says AtLeast, for the oldest event may be
+	// one of the others'. Default: 1,000; negative for none.
 	OldestOf int
-	// Corrupt, if any, is told of heads and events that cannot be read. Such a head does not count; such an event does, but
-	// nobody knows how old it is.
+	// Corrupt, if any, is told of heads and events that cannot be read. Such a head does not count;
+	// such an event does, but nobody knows how old it is.
 	Corrupt func(*journal.CorruptItemError)
-	// Behind, if any, is given each aggregate that has events to handle. It also shows those that are not on the list of
-	// [Groups.Behind].
+	// Behind, if any, is given each aggregate that has events to handle. It also shows those that
+	// are not on the list of [Groups.Behind].
 	Behind func(Behind)
-	// Progress, if any, is told after each page of heads how many aggregates have been compared, and in how many shards all.
+	// Progress, if any, is told after each page of heads how many aggregates have been compared,
+	// and in how many shards all.
 	Progress func(aggregates, shards int)
 }
 
@@ -97,14 +100,17 @@ func (o *LagOptions) setDefaults() {
 	}
 }
 
-// Lag tells exactly how far a group is behind: it compares the heads of all aggregates with its positions. What is handled and
-// committed while it runs may show or not; so may what was a moment ago, for it reads eventually consistent. Positions are stored
-// a little after the ack (subscriber.Config.CommitInterval).
+// Lag tells exactly how far a group is behind: it compares the heads of all aggregates with its
+// positions. What is handled and committed while it runs may show or not; so may what was a moment
+// ago, for it reads eventually consistent. Positions are stored a little after the ack
+// (subscriber.Config.CommitInterval).
 //
-// It costs half a read unit for each 4 KB of the snapshot table's part of the topic, states included, and as much for positions, some
-// 40 to the unit; one read unit for each aggregate that is behind, up to LagOptions.OldestOf for each shard; and for a group that began at
-// a time, about log2(n) for each aggregate that it has not looked at yet. Memory does not grow with the table. Of a group with positions in a
-// store of its own it looks there for each aggregate by itself ([WithPositions]).
+// It costs half a read unit for each 4 KB of the snapshot table's part of the topic, states
+// included, and as much for positions, some 40 to the unit; one read unit for each aggregate that
+// is behind, up to LagOptions.OldestOf for each shard; and for a group that began at a time, about
+// log2(n) for each aggregate that it has not looked at yet. Memory does not grow with the table. Of
+// a group with positions in a store of its own it looks there for each aggregate by itself
+// ([WithPositions]).
 //
 // Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {
@@ -218,7 +224,7 @@ type place struct {
 	number uint64
 }
 
-// oldest tells when the first of some events occurred: one read unit for each 4 KB.
+// oldest reports when the first of some events occurred: one read unit for each 4 KB.
 func (g *Groups) oldest(ctx context.Context, events []place, corrupt func(*journal.CorruptItemError)) (time.Time, error) {
 	times := make([]time.Time, len(events))
 	unreadable := make([]*journal.CorruptItemError, len(events))

@@ -11,7 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Numbers of members are given anew in the group that is made again, so one that learns late must not take another's for its own.
+// Numbers of members are given anew in the group that is made again, so one that learns late must
+// not take another's for its own.
 func TestMembersOfARemovedGroupDoNotTakeEachOtherForThemselves(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {

@@ -9,21 +9,23 @@ import (
 
 // Removal says how [Groups.Remove] removes a group.
 type Removal struct {
-	// Force removes also a group that has members. One that lives begins the group anew as soon as it learns of it, where
-	// its subscriber.Config.Start says.
+	// Force removes also a group that has members. One that lives begins the group anew as soon as
+	// it learns of it, where its subscriber.Config.Start says.
 	Force bool
 	// Progress, if any, is told how many rows each request deleted.
 	Progress func(rows int)
 }
 
-// Remove removes a group and all its rows. A group of the same name that subscribes later begins as a new one.
+// Remove removes a group and all its rows. A group of the same name that subscribes later begins as
+// a new one.
 //
-// It refuses a group with members with an [*ActiveError], unless it is forced to. A member that crashed counts until another one
-// has missed it for the time of a lease; if it was the last one, remove with Force.
+// It refuses a group with members with an [*ActiveError], unless it is forced to. A member that
+// crashed counts until another one has missed it for the time of a lease; if it was the last one,
+// remove with Force.
 //
-// It pauses the group first, deletes all its rows, and the group itself at last: what ends early leaves a paused
-// group, and is called again. It costs what [Groups.CleanUp] does. A few bytes stay: the Resets with which
-// a group of that name would begin.
+// It pauses the group first, deletes all its rows, and the group itself at last: what ends early
+// leaves a paused group, and is called again. It costs what [Groups.CleanUp] does. A few bytes
+// stay: the Resets with which a group of that name would begin.
 //
 // Errors: [*ActiveError], [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Remove(ctx context.Context, group, topic string, removal Removal) error {

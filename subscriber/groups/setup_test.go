@@ -22,7 +22,8 @@ import (
 const (
 	group = "group"
 	topic = "account"
-	// patience is how long a test waits for what must happen. It bounds a failing test and is no claim about speed.
+	// patience is how long a test waits for what must happen. It bounds a failing test and is no
+	// claim about speed.
 	patience = 2 * time.Minute
 )
 
@@ -179,7 +180,7 @@ func (s store) caughtUp(t *testing.T) {
 	})
 }
 
-// rows gives the sort keys in the checkpoint table.
+// rows returns the sort keys in the checkpoint table.
 func (s store) rows(t *testing.T) (keys []string) {
 	t.Helper()
 	table := s.Config().Tables.Checkpoint

@@ -12,14 +12,17 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Skipped gives the records of events that a group has passed over: those that kept failing (subscriber.Skip), and those that an operator has skipped. They come
-// by shard, id and number, as they are read: one read unit for each 4 KB, which is some 20 records, at least one for each shard. There is
-// no limit to how many there are. A record stays until it is forgotten, its event comes again ([Groups.ResetAggregate]), or the group is
-// reset or removed.
+// Skipped returns the records of events that a group has passed over: those that kept failing
+// (subscriber.Skip), and those that an operator has skipped. They come by shard, id and number, as
+// they are read: one read unit for each 4 KB, which is some 20 records, at least one for each
+// shard. There is no limit to how many there are. A record stays until it is forgotten, its event
+// comes again ([Groups.ResetAggregate]), or the group is reset or removed.
 //
-// What is passed over by reading only some types (subscriber.Config.EventTypes), since it was removed, or by moving a position forward has no record.
+// What is passed over by reading only some types (subscriber.Config.EventTypes), since it was
+// removed, or by moving a position forward has no record.
 //
-// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
+// After an error nothing more comes. Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the
+// context's.
 func (g *Groups) Skipped(ctx context.Context, group, topic string) iter.Seq2[SkippedEvent, error] {
 	return func(yield func(SkippedEvent, error) bool) {
 		k := checkpoint.Key{Group: group, Topic: topic}
@@ -55,10 +58,11 @@ func skippedOf(e checkpoint.Skipped) SkippedEvent {
 	return SkippedEvent{Aggregate: e.Aggregate, Number: e.Number, EventType: e.EventType, At: e.At, Reason: e.Reason}
 }
 
-// ForgetSkipped deletes the record of a skipped event, as after its effects were made good by hand. The event does not come again by
-// that. It costs two reads and a write.
+// ForgetSkipped deletes the record of a skipped event, as after its effects were made good by hand.
+// The event does not come again by that. It costs two reads and a write.
 //
-// Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced if the event was skipped again at this moment, those of the journal, the context's.
+// Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced if the event was
+// skipped again at this moment, those of the journal, the context's.
 func (g *Groups) ForgetSkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
 	if err := g.forgetSkipped(ctx, checkpoint.Key{Group: group, Topic: id.Type}, id, number); err != nil {
 		return fmt.Errorf("forget that event %d of %s was skipped by consumer group %q: %w", number, id, group, err)
@@ -102,7 +106,7 @@ func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 	})
 }
 
-// eventType gives the type of an event, empty for one that cannot be read.
+// eventType returns the type of an event, empty for one that cannot be read.
 func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 	for r, err := range e.groups.journal.Raw().Events(ctx, e.id, number, number) {
 		switch {
@@ -117,8 +121,9 @@ func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 	return "", nil
 }
 
-// recall deletes the records of events that are to come again, which are those from before the edit. It needs no hold on the shard: an
-// event that is skipped anew meanwhile has a record under a newer epoch.
+// recall deletes the records of events that are to come again, which are those from before the
+// edit. It needs no hold on the shard: an event that is skipped anew meanwhile has a record under a
+// newer epoch.
 func (e edit) recall(ctx context.Context, behind uint64) error {
 	for record, err := range e.groups.store.SkippedBehind(ctx, e.shard.Group, e.id, behind) {
 		if err == nil && record.Epoch <= e.epoch {

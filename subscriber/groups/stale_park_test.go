@@ -10,9 +10,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// A member that was given up can park an aggregate late: after the next owner has handled the event that failed and has taken
-// the aggregate off the list. Nothing refuses that write, as there is no row any more that bears a newer epoch. The position says that
-// the group is beyond that event, so the owner after that has to go on.
+// A member that was given up can park an aggregate late: after the next owner has handled the event
+// that failed and has taken the aggregate off the list. Nothing refuses that write, as there is no
+// row any more that bears a newer epoch. The position says that the group is beyond that event, so
+// the owner after that has to go on.
 func TestAnAggregateIsNotParkedByAnEventThatTheGroupIsBeyond(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Topics gives the topics on which there is a group of a name, in their order; none if there is none. It costs one read unit for some 40
-// groups of all names.
+// Topics returns the topics on which there is a group of a name, in their order; none if there is
+// none. It costs one read unit for some 40 groups of all names.
 //
 // Errors: journal.ErrTableMissing, journal.ErrThrottled, journal.ErrAccess, the context's.
 func (g *Groups) Topics(ctx context.Context, group string) ([]string, error) {

@@ -31,7 +31,8 @@ type writing struct {
 // writerEnv holds a writing for a process of this program that only writes.
 const writerEnv = "MILLRACE_BENCH_WRITE"
 
-// write is the other process. Each event carries when its commit began, as both processes have one clock.
+// write is the other process. Each event carries when its commit began, as both processes have one
+// clock.
 func write(ctx context.Context, order string) error {
 	var w writing
 	if err := json.Unmarshal([]byte(order), &w); err != nil {
@@ -55,9 +56,9 @@ func write(ctx context.Context, order string) error {
 	return nil
 }
 
-// latencyAcross measures from before a commit in another process until a handler in this one has its event, against the
-// poll interval, which does not grow here; and beside it, with the intervals as they are by default, for shards in which
-// little happens.
+// latencyAcross measures from before a commit in another process until a handler in this one has
+// its event, against the poll interval, which does not grow here; and beside it, with the intervals
+// as they are by default, for shards in which little happens.
 func (b *bench) latencyAcross(ctx context.Context) error {
 	const name, interval = "latency-across", 200 * time.Millisecond
 	busy := writing{Type: name, Aggregates: 50, Commits: 200, Pause: 20 * time.Millisecond}

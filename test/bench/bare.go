@@ -67,8 +67,8 @@ func (w *bareWriter) commit(ctx context.Context, list aggregate.Events[account])
 	return nil
 }
 
-// bareLoad reads an aggregate as the library does: the head, all pages of the aggregate index, and each
-// event decoded and applied.
+// bareLoad reads an aggregate as the library does: the head, all pages of the aggregate index, and
+// each event decoded and applied.
 func bareLoad(ctx context.Context, client *dynamodb.Client, partition, aid string) (account, int, error) {
 	var state account
 	head, err := client.GetItem(ctx, &dynamodb.GetItemInput{

@@ -9,8 +9,9 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// commitCPU measures the processor time of Save of one event against that of the bare transaction, both on dynamotest:
-// what a commit costs a process when nothing waits for a network. Collecting garbage is part of it.
+// commitCPU measures the processor time of Save of one event against that of the bare transaction,
+// both on dynamotest: what a commit costs a process when nothing waits for a network. Collecting
+// garbage is part of it.
 func (b *bench) commitCPU(ctx context.Context) error {
 	const name = "commit1-cpu"
 	memory, err := b.inMemory(ctx)

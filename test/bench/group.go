@@ -20,7 +20,8 @@ type reading struct {
 
 var errRefused = errors.New("a message could not be acked")
 
-// read subscribes as a new group, acks n messages and closes. Those that hold takes stay without ack until then.
+// read subscribes as a new group, acks n messages and closes. Those that hold takes stay without
+// ack until then.
 func (b *bench) read(ctx context.Context, topic string, n int, hold func(*message.Message) bool) (reading, error) {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: watermill.NewShortUUID()}, nil)
 	if err != nil {

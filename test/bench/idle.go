@@ -10,8 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// idle counts what a subscriber with default settings reads while nothing is committed. It is on dynamotest, which bills by
-// the rules that AWS publishes.
+// idle counts what a subscriber with default settings reads while nothing is committed. It is on
+// dynamotest, which bills by the rules that AWS publishes.
 func (b *bench) idle(ctx context.Context) error {
 	const name, shards, looks = "idle", 16, 8
 	db := dynamotest.Open()
@@ -39,7 +39,8 @@ func (b *bench) idle(ctx context.Context) error {
 	for range 10 * shards {
 		(<-messages).Ack()
 	}
-	// The pauses between looks have grown as long as they get, and cursors and positions are stored, after some seconds.
+	// The pauses between looks have grown as long as they get, and cursors and positions are
+	// stored, after some seconds.
 	time.Sleep(6 * time.Second)
 	start, recording := time.Now(), db.Record()
 	for len(recording.Calls("Query")) < looks*shards {

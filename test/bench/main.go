@@ -5,8 +5,8 @@
 //
 //	make bench
 //
-// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT. PostgreSQL, for versus-sql, is looked for where Debian installs it,
-// and in the PATH.
+// The endpoint comes from MILLRACE_DYNAMODB_ENDPOINT. PostgreSQL, for versus-sql, is looked for
+// where Debian installs it, and in the PATH.
 package main
 
 import (
@@ -105,8 +105,8 @@ func run(ctx context.Context, pairs, many int, only string) error {
 	return nil
 }
 
-// alternate runs bare and ours n times in turn, each first as often as the other, and prints the medians.
-// Both give what they measured; ratio makes one number of a pair.
+// alternate runs bare and ours n times in turn, each first as often as the other, and prints the
+// medians. Both give what they measured; ratio makes one number of a pair.
 func alternate(name string, n int, ratio func(bare, ours time.Duration) float64, bare, ours func(pair int) (time.Duration, error)) error {
 	var ratios []float64
 	var bares, ourss []time.Duration

@@ -27,14 +27,16 @@ func (b *bench) inMemory(ctx context.Context) (*bench, error) {
 	return &bench{client: client, j: j, pairs: b.pairs, many: b.many}, err
 }
 
-// inARow is how often a side does at a time what takes microseconds: by turns, each would find the caches full of the
-// other's work.
+// inARow is how often a side does at a time what takes microseconds: by turns, each would find the
+// caches full of the other's work.
 const inARow = 100
 
-// settle is how long the emulator's garbage collector and compiler have to come to rest before a side begins.
+// settle is how long the emulator's garbage collector and compiler have to come to rest before a
+// side begins.
 const settle = 50 * time.Millisecond
 
-// memoryCommit measures the bare transaction of one event on DynamoDB Local against the same on dynamotest.
+// memoryCommit measures the bare transaction of one event on DynamoDB Local against the same on
+// dynamotest.
 func (b *bench) memoryCommit(ctx context.Context) error {
 	const name = "dynamotest-commit"
 	memory, err := b.inMemory(ctx)
@@ -77,7 +79,8 @@ func eachOf(do func() error) (time.Duration, error) {
 	return took / inARow, err
 }
 
-// answering is a transport that gives the same reply at once, so that only the SDK's own work is left.
+// answering is a transport that gives the same reply at once, so that only the SDK's own work is
+// left.
 type answering string
 
 func (a answering) RoundTrip(request *http.Request) (*http.Response, error) {

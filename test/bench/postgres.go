@@ -17,7 +17,8 @@ import (
 
 var errNoPostgres = errors.New("no PostgreSQL found (Debian: apt-get install postgresql)")
 
-// postgresBin is the folder of the newest PostgreSQL that Debian has installed, or of the one in the PATH.
+// postgresBin is the folder of the newest PostgreSQL that Debian has installed, or of the one in
+// the PATH.
 func postgresBin() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {
@@ -37,7 +38,8 @@ func postgresBin() (string, error) {
 	return filepath.Dir(newest), nil
 }
 
-// postgres is a PostgreSQL as it is configured by default, but in a folder of its own, and reached by a socket in there.
+// postgres is a PostgreSQL as it is configured by default, but in a folder of its own, and reached
+// by a socket in there.
 type postgres struct {
 	db     *sql.DB
 	dir    string
@@ -45,7 +47,7 @@ type postgres struct {
 	log    *os.File
 }
 
-// startPostgres gives errNoPostgres where none is installed. Stop what it starts.
+// startPostgres returns errNoPostgres where none is installed. Stop what it starts.
 func startPostgres(ctx context.Context) (*postgres, error) {
 	bin, err := postgresBin()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// handOver gives a folder to who is to run PostgreSQL, which refuses to run as root: the user that Debian's package makes
-// for it, or nobody. Others than root run it themselves.
+// handOver returns a folder to who is to run PostgreSQL, which refuses to run as root: the user
+// that Debian's package makes for it, or nobody. Others than root run it themselves.
 func handOver(dir string) (*syscall.SysProcAttr, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil

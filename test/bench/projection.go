@@ -22,10 +22,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// inFlight is how many messages the subscriber has out by default, and so how many bare writers there are.
+// inFlight is how many messages the subscriber has out by default, and so how many bare writers
+// there are.
 const inFlight = 64
 
-// exactlyOnce measures a projection that writes one item for each event, against a handler that does the same without the position.
+// exactlyOnce measures a projection that writes one item for each event, against a handler that
+// does the same without the position.
 func (b *bench) exactlyOnce(ctx context.Context) error {
 	const name, aggregates, each = "exactly-once", 100, 20
 	if err := b.historyOf(ctx, name, aggregates, each); err != nil {
@@ -69,8 +71,9 @@ func (b *bench) exactlyOnce(ctx context.Context) error {
 	)
 }
 
-// rebuild measures a new group whose projection handles 100,000 events in runs, against paged queries of the same index and then as many
-// transactions of an item and a position, as many at a time.
+// rebuild measures a new group whose projection handles 100,000 events in runs, against paged
+// queries of the same index and then as many transactions of an item and a position, as many at a
+// time.
 func (b *bench) rebuild(ctx context.Context) error {
 	const name, aggregates, each = "rebuild", 100, 1000
 	if err := b.historyOf(ctx, name, aggregates, each); err != nil {
@@ -156,7 +159,8 @@ type consumer struct {
 	handled func() uint64
 }
 
-// project has a new group handle all of a topic, and gives the time from before Subscribe until all is done.
+// project has a new group handle all of a topic, and gives the time from before Subscribe until all
+// is done.
 func (b *bench) project(ctx context.Context, topic, group string, events uint64, c consumer) (time.Duration, error) {
 	start := time.Now()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)
@@ -183,7 +187,8 @@ func (b *bench) project(ctx context.Context, topic, group string, events uint64,
 	return took, errors.Join(err, sub.Close())
 }
 
-// projectBare makes transactions of an item and a position, as those of a projection of as many aggregates.
+// projectBare makes transactions of an item and a position, as those of a projection of as many
+// aggregates.
 func (b *bench) projectBare(ctx context.Context, aggregates, transactions int) error {
 	model := watermill.NewShortUUID()
 	errs := make([]error, inFlight)

@@ -23,8 +23,8 @@ func fill(ctx context.Context, repo *repository.Repository[account], id string, 
 	return err
 }
 
-// fillWriters write large transactions side by side. More of them only make each other wait past their time on a slow
-// machine.
+// fillWriters write large transactions side by side. More of them only make each other wait past
+// their time on a slow machine.
 const fillWriters = 2
 
 // fillAll writes as many aggregates, a0 and following.

@@ -12,8 +12,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// restart measures from before Subscribe to the first new event, for a group that has 100,000 aggregates behind it against
-// one that has 100. It is on dynamotest, for DynamoDB Local takes minutes to write the events and the positions of so many.
+// restart measures from before Subscribe to the first new event, for a group that has 100,000
+// aggregates behind it against one that has 100. It is on dynamotest, for DynamoDB Local takes
+// minutes to write the events and the positions of so many.
 func (b *bench) restart(ctx context.Context) error {
 	const name, few, many = "restart", 100, 100_000
 	memory, err := b.inMemory(ctx)
@@ -48,7 +49,8 @@ func (b *bench) restart(ctx context.Context) error {
 
 const restartGroup = "restart"
 
-// finish has the group ack the whole history, and checks that all its positions are stored, and its cursors.
+// finish has the group ack the whole history, and checks that all its positions are stored, and its
+// cursors.
 func (b *bench) finish(ctx context.Context, topic string, aggregates int) error {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: restartGroup}, nil)
 	if err != nil {

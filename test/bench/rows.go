@@ -24,8 +24,9 @@ const (
 	batchItems   = 25 // DynamoDB's limit
 )
 
-// history writes n aggregates of one event each, which occurred an hour ago and after. The first is a commit like any
-// other; the rows of the others are copies of its rows, in batches, which is several times faster than so many commits.
+// history writes n aggregates of one event each, which occurred an hour ago and after. The first is
+// a commit like any other; the rows of the others are copies of its rows, in batches, which is
+// several times faster than so many commits.
 func (b *bench) history(ctx context.Context, aggregateType string, n int) error {
 	repo, err := repository.New(b.j, define(aggregateType), repository.Config{Snapshots: repository.Never})
 	if err != nil {

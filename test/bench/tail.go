@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// tail measures a new group that reads 100 aggregates of 200 events on 16 shards, up to the last ack,
-// against paged queries of the same index, as many at a time.
+// tail measures a new group that reads 100 aggregates of 200 events on 16 shards, up to the last
+// ack, against paged queries of the same index, as many at a time.
 func (b *bench) tail(ctx context.Context) error {
 	const name, aggregates, each = "tail", 100, 200
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
@@ -63,8 +63,9 @@ func (b *bench) tailBare(ctx context.Context, topic string, want int) error {
 	return errors.Join(errors.Join(errs...), expect(sum, want))
 }
 
-// tailOne measures a new group that reads 2,000 aggregates of one event each and stores as many positions, up to the end of
-// Close, against the paged queries and one update for each aggregate, as many at a time.
+// tailOne measures a new group that reads 2,000 aggregates of one event each and stores as many
+// positions, up to the end of Close, against the paged queries and one update for each aggregate,
+// as many at a time.
 func (b *bench) tailOne(ctx context.Context) error {
 	const name, aggregates = "tail-one", 2000
 	if err := b.history(ctx, name, aggregates); err != nil {
@@ -110,8 +111,8 @@ func (b *bench) positionsBare(ctx context.Context, topic string, n int) error {
 	return errors.Join(errs...)
 }
 
-// tailSlow measures how fast a new group reads 999 aggregates of 10 events while the handler of one more hangs, against
-// the same where it does not.
+// tailSlow measures how fast a new group reads 999 aggregates of 10 events while the handler of one
+// more hangs, against the same where it does not.
 func (b *bench) tailSlow(ctx context.Context) error {
 	const name, aggregates, each = "tail-slow", 1000, 10
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})

@@ -12,8 +12,8 @@ import (
 
 const eventBytes = 200
 
-// commit measures Save of n events against the bare transaction of the same items. The policy is Never: a
-// snapshot would be work that the bare side does not do.
+// commit measures Save of n events against the bare transaction of the same items. The policy is
+// Never: a snapshot would be work that the bare side does not do.
 func (b *bench) commit(ctx context.Context, name string, n int) error {
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never})
 	if err != nil {
@@ -85,8 +85,9 @@ func (b *bench) bareWriter(ctx context.Context, repo *repository.Repository[acco
 	return &bareWriter{client: b.client, id: id, partition: eventlog.ShardKey(id.Type, eventlog.Of(b.j).Shard(id)), version: 1}, nil
 }
 
-// latency measures from before a commit until a handler in the same process has its event, against a
-// bare commit. Handler and writer know the aggregates already, as in a process that has run for a while.
+// latency measures from before a commit until a handler in the same process has its event, against
+// a bare commit. Handler and writer know the aggregates already, as in a process that has run for a
+// while.
 func (b *bench) latency(ctx context.Context) error {
 	const name, aggregates = "latency", 50
 	repo, err := repository.New(b.j, define(name), repository.Config{Snapshots: repository.Never})

@@ -1,4 +1,5 @@
-// Package campaign runs worlds of a test harness, each decided by a seed and its number, until there were enough.
+// Package campaign runs worlds of a test harness, each decided by a seed and its number, until
+// there were enough.
 package campaign
 
 import (
@@ -53,7 +54,8 @@ func Progress(to io.Writer, line func() string) (stop func()) {
 	}
 }
 
-// Ranking lists how often each thing was seen, the most frequent first, so that a reader notices what never was.
+// Ranking lists how often each thing was seen, the most frequent first, so that a reader notices
+// what never was.
 func Ranking(seen map[string]int) string {
 	var all []string
 	for _, what := range slices.SortedFunc(maps.Keys(seen), func(a, b string) int {

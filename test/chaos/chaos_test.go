@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// run gives the report of a short run. The logs of a test that fails are kept.
+// run returns the report of a short run. The logs of a test that fails are kept.
 func run(t *testing.T, config Config) Report {
 	t.Helper()
 	config.Endpoint = dynamolocaltest.Endpoint(t)

@@ -17,7 +17,8 @@ func checkAcknowledged(have history, acknowledged map[place]uint64) (findings []
 	return findings
 }
 
-// checkAcked finds events that nobody has acked, and lines that tell of other events than were written.
+// checkAcked finds events that nobody has acked, and lines that tell of other events than were
+// written.
 func checkAcked(file string, lines []entry, want history) (findings []Finding) {
 	acked := placesOf(lines, ack)
 	for i, e := range lines {
@@ -40,7 +41,7 @@ func checkAcked(file string, lines []entry, want history) (findings []Finding) {
 	return findings
 }
 
-// placesOf gives the events that have a line of a kind.
+// placesOf returns the events that have a line of a kind.
 func placesOf(lines []entry, k kind) map[place]bool {
 	places := map[place]bool{}
 	for _, e := range lines {
@@ -51,7 +52,7 @@ func placesOf(lines []entry, k kind) map[place]bool {
 	return places
 }
 
-// hasAll tells whether all events are among some places.
+// hasAll reports whether all events are among some places.
 func hasAll(places map[place]bool, want history) bool {
 	for thing, events := range want {
 		for i := range events {

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// lossWindow is how long an ack may go unstored in a member that is not in trouble: many times its CommitInterval, and as long as a flush
-// may take. Nothing acked before that is lost with the member.
+// lossWindow is how long an ack may go unstored in a member that is not in trouble: many times its
+// CommitInterval, and as long as a flush may take. Nothing acked before that is lost with the
+// member.
 const lossWindow = 5 * time.Second
 
-// checkSkips finds deliveries that came before the event ahead of them was acked. The rule is exact: whoever delivers
-// event n+1 has got the ack of n himself, or read a position that somebody stored after getting it; and
-// a line is written before the ack is given. Where the effects are in a transaction its end may go unnoted, so there the
-// delivery of n counts.
+// checkSkips finds deliveries that came before the event ahead of them was acked. The rule is
+// exact: whoever delivers event n+1 has got the ack of n himself, or read a position that somebody
+// stored after getting it; and a line is written before the ack is given. Where the effects are in
+// a transaction its end may go unnoted, so there the delivery of n counts.
 func checkSkips(file string, lines []entry, transactional bool) (findings []Finding) {
 	through := ack
 	if transactional {
@@ -32,7 +33,8 @@ func checkSkips(file string, lines []entry, transactional bool) (findings []Find
 	return findings
 }
 
-// checkRepeats finds deliveries of events whose position must have been stored, and of events that another member was at work on.
+// checkRepeats finds deliveries of events whose position must have been stored, and of events that
+// another member was at work on.
 func checkRepeats(file string, lines []entry, lease time.Duration) (findings []Finding) {
 	x := excusesOf(lines, lease)
 	settled := map[place][]int{} // the lines that ack, or tell of committed effects
@@ -96,7 +98,8 @@ type excuses struct {
 	troubles []span
 }
 
-// span is a stretch of time in which a member may not have kept its lease, and may not have noticed.
+// span is a stretch of time in which a member may not have kept its lease, and may not have
+// noticed.
 type span struct {
 	member   string
 	from, to time.Time
@@ -130,7 +133,8 @@ func excusesOf(lines []entry, lease time.Duration) excuses {
 	return x
 }
 
-// repeat tells whether the delivery in one line, written by now, may follow the ack, or the commit of effects, in an earlier one.
+// repeat reports whether the delivery in one line, written by now, may follow the ack, or the
+// commit of effects, in an earlier one.
 func (x excuses) repeat(lines []entry, settled, again int, now time.Time) bool {
 	first, second := lines[settled], lines[again]
 	if x.inTrouble(second.Member, second.At, now) {
@@ -146,13 +150,14 @@ func (x excuses) repeat(lines []entry, settled, again int, now time.Time) bool {
 	return x.inTrouble("", first.At, first.At.Add(lossWindow))
 }
 
-// together tells whether a delivery may come while another member has not settled an earlier one.
+// together reports whether a delivery may come while another member has not settled an earlier one.
 func (x excuses) together(lines []entry, first, second int, now time.Time) bool {
 	at, killed := x.killed[lines[first].Member]
 	return killed && at < second || x.inTrouble("", lines[first].At, now)
 }
 
-// inTrouble tells whether a member, or any if it is empty, was in trouble at some moment of a time.
+// inTrouble reports whether a member, or any if it is empty, was in trouble at some moment of a
+// time.
 func (x excuses) inTrouble(member string, from, to time.Time) bool {
 	return slices.ContainsFunc(x.troubles, func(s span) bool {
 		return (member == "" || s.member == member) && !s.from.After(to) && !s.to.Before(from)

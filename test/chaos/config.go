@@ -15,7 +15,8 @@ type Config struct {
 	Dir string
 	// Seed is what everything is drawn from.
 	Seed uint64
-	// Duration is how long writers write. Default: 3 minutes. What they wrote is consumed for as long as it takes after that.
+	// Duration is how long writers write. Default: 3 minutes. What they wrote is consumed for as
+	// long as it takes after that.
 	Duration time.Duration
 	// Pause is how long each of the writers waits between commits, on average. Default: 250 ms.
 	Pause time.Duration
@@ -23,8 +24,8 @@ type Config struct {
 	Calm time.Duration
 	// Lease is the LeaseDuration of members. Default: 1.5 seconds.
 	Lease time.Duration
-	// Patience is how long nothing may move after the writers have stopped before what is left counts as lost. Default: 45
-	// seconds.
+	// Patience is how long nothing may move after the writers have stopped before what is left
+	// counts as lost. Default: 45 seconds.
 	Patience time.Duration
 	// Members is how many processes a group has at most. Default: 4.
 	Members int
@@ -65,6 +66,7 @@ const (
 	trailingDelay  = 3 * time.Second
 	retryBudget    = time.Second
 	commitInterval = 250 * time.Millisecond
-	// behindAfter is short of the time for which some events are nacked, and not so short that none holds back the cursor.
+	// behindAfter is short of the time for which some events are nacked, and not so short that none
+	// holds back the cursor.
 	behindAfter = 4 * time.Second
 )

@@ -44,7 +44,7 @@ func (w *world) await(ctx context.Context) error {
 	return nil
 }
 
-// progress tells whether all is consumed, and how many events were settled so far.
+// progress reports whether all is consumed, and how many events were settled so far.
 func (w *world) progress(ctx context.Context) (complete bool, settled int, err error) {
 	complete = true
 	for name, log := range w.logs {

@@ -14,7 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// effectsTable is the read model: a row for each aggregate, and a few counters that all of them share.
+// effectsTable is the read model: a row for each aggregate, and a few counters that all of them
+// share.
 const effectsTable = "effects"
 
 // counters is how many rows the sums are spread over: few enough for transactions to meet.
@@ -46,7 +47,8 @@ func counterRow(thing string) string {
 	return "counter " + strconv.FormatUint(uint64(h.Sum32()%counters), 10)
 }
 
-// effectsOf gives the updates that an event makes. None has a condition, and none is the same when made twice.
+// effectsOf returns the updates that an event makes. None has a condition, and none is the same
+// when made twice.
 func effectsOf(e happened, r *journal.Record) []types.Update {
 	return []types.Update{
 		{
@@ -125,7 +127,7 @@ func (m readModel) add(row item) error {
 	return nil
 }
 
-// has tells whether the effects of so much are there, rightly or not.
+// has reports whether the effects of so much are there, rightly or not.
 func (m readModel) has(want history) bool {
 	for thing, events := range want {
 		if len(m.applied[thingRow(thing)]) < len(events) {

@@ -31,7 +31,8 @@ type handler struct {
 
 var errOnPurpose = errors.New("nacked on purpose")
 
-// How long a member with a fault is in the state in which a kill shows it. An ack must be stored in that time.
+// How long a member with a fault is in the state in which a kill shows it. An ack must be stored in
+// that time.
 const (
 	ackFirstWindow = 2 * commitInterval
 	unfencedWindow = 100 * time.Millisecond
@@ -61,7 +62,7 @@ func (h *handler) plain(msg *message.Message) error {
 	return nil
 }
 
-// projecting gives a handler that projects, and notes what it has committed.
+// projecting returns a handler that projects, and notes what it has committed.
 func (h *handler) projecting(client *dynamodb.Client) (message.NoPublishHandlerFunc, error) {
 	p, err := projection.New(client, projection.Config{},
 		projection.On(func(_ context.Context, e happened, r *journal.Record) (writes []projection.Write, err error) {
@@ -129,8 +130,9 @@ func (h *handler) received(msg *message.Message) (entry, error) {
 	return e, h.notes.write(e)
 }
 
-// blocked tells to nack a message. A few events are nacked for up to twice as long as it takes to be listed as behind: so
-// members come and go while the cursor has passed what they have to deliver.
+// blocked tells to nack a message. A few events are nacked for up to twice as long as it takes to
+// be listed as behind: so members come and go while the cursor has passed what they have to
+// deliver.
 func blocked(msg *message.Message) bool {
 	r, ok := subscriber.RecordFromContext(msg.Context())
 	if !ok {

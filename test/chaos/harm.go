@@ -23,7 +23,8 @@ func (k *keeper) rage() {
 
 func (k *keeper) upTo(d time.Duration) time.Duration { return time.Duration(k.random.Int64N(int64(d))) }
 
-// harms are what is done to members, as often as it stands here. They are dealt like cards, so that a short run has some of each.
+// harms are what is done to members, as often as it stands here. They are dealt like cards, so that
+// a short run has some of each.
 var harms = []kind{kill, kill, kill, kill, kill, freeze, freeze, term, change, change}
 
 // change brings a group another member, or takes one away.

@@ -41,7 +41,8 @@ type appointment struct {
 	do func() error
 }
 
-// closeWithin is how long a member may take to close: longer than its handlers have for it, and its writes after that.
+// closeWithin is how long a member may take to close: longer than its handlers have for it, and its
+// writes after that.
 const closeWithin = time.Minute
 
 func newKeeper(config Config, accessKey string) (*keeper, error) {
@@ -92,7 +93,8 @@ func (k *keeper) fill(members int) error {
 	return nil
 }
 
-// mind looks after the members until it is finished. It asks whenever something has happened, and when wake is closed.
+// mind looks after the members until it is finished. It asks whenever something has happened, and
+// when wake is closed.
 func (k *keeper) mind(ctx context.Context, wake <-chan struct{}, finished func() bool) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

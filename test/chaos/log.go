@@ -44,8 +44,8 @@ type entry struct {
 	Took time.Duration
 }
 
-// lineBytes is the length of every line. It divides the size of a page, so that no line crosses the end of one: that is
-// where a process that is killed can leave a write unfinished.
+// lineBytes is the length of every line. It divides the size of a page, so that no line crosses the
+// end of one: that is where a process that is killed can leave a write unfinished.
 const lineBytes = 128
 
 func (e entry) line() ([]byte, error) {
@@ -74,7 +74,8 @@ func parse(line []byte) (e entry, err error) {
 	return e, nil
 }
 
-// log is a file that processes append to, for one member or the parent. It is safe for concurrent use.
+// log is a file that processes append to, for one member or the parent. It is safe for concurrent
+// use.
 type log struct {
 	member string
 	file   *os.File
@@ -137,7 +138,7 @@ func (r *reader) read() error {
 	return nil
 }
 
-// lastAtWork gives the member that had the last message.
+// lastAtWork returns the member that had the last message.
 func (r *reader) lastAtWork() string {
 	for i := len(r.entries) - 1; i >= 0; i-- {
 		if r.entries[i].Thing != "" {

@@ -24,7 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// memberEnv holds what a member has to know, as JSON. A process that has it in its environment is a member.
+// memberEnv holds what a member has to know, as JSON. A process that has it in its environment is a
+// member.
 const memberEnv = "MILLRACE_CHAOS_MEMBER"
 
 // The groups, which are also the names of their members' roles.
@@ -45,8 +46,9 @@ type member struct {
 	Fault     Fault
 }
 
-// MemberMain is the whole of a process that [Run] has started as a member: it gives the exit code, and true. In any other
-// process it gives false and does nothing. Programs that call Run ask it first thing in main, tests in TestMain.
+// MemberMain is the whole of a process that [Run] has started as a member: it gives the exit code,
+// and true. In any other process it gives false and does nothing. Programs that call Run ask it
+// first thing in main, tests in TestMain.
 func MemberMain(stderr io.Writer) (code int, isMember bool) {
 	spec := os.Getenv(memberEnv)
 	if spec == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// network holds up some transactions on their way. They get there even if the caller has given up by then, and
-// perhaps after another member has gone on, which is what fencing is for.
+// network holds up some transactions on their way. They get there even if the caller has given up
+// by then, and perhaps after another member has gone on, which is what fencing is for.
 type network struct {
 	next dynamodb.HTTPClient
 	most time.Duration // of a delay
@@ -28,7 +28,7 @@ type network struct {
 // lateOneIn is how seldom a transaction is held up.
 const lateOneIn = 30
 
-// slowed gives the same client with such a network. Whatever keeps a lease is as quick as ever.
+// slowed returns the same client with such a network. Whatever keeps a lease is as quick as ever.
 func slowed(client *dynamodb.Client, most time.Duration, seed uint64) *dynamodb.Client {
 	o := client.Options()
 	o.HTTPClient = &network{next: o.HTTPClient, most: most, random: rand.New(rand.NewPCG(seed, 2))} //nolint:gosec // a seed decides

@@ -75,7 +75,7 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// complaint tells what is wrong with how it ended, or nothing.
+// complaint reports what is wrong with how it ended, or nothing.
 func (p *process) complaint() string {
 	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	switch {

@@ -7,7 +7,8 @@ import (
 	"syscall"
 )
 
-// endWithParent only keeps the terminal's interrupts away. These systems have no signal at the death of a parent.
+// endWithParent only keeps the terminal's interrupts away. These systems have no signal at the
+// death of a parent.
 func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }

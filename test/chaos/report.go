@@ -6,10 +6,11 @@ import "fmt"
 type Kind string
 
 const (
-	// Lost is an event that was not acked in the group "plain", or not as it was written, or that was acknowledged to its writer and
-	// is not in the journal.
+	// Lost is an event that was not acked in the group "plain", or not as it was written, or that
+	// was acknowledged to its writer and is not in the journal.
 	Lost Kind = "lost"
-	// Reordered is an event that was skipped, came again without a reason, or was with two members at a time.
+	// Reordered is an event that was skipped, came again without a reason, or was with two members
+	// at a time.
 	Reordered Kind = "reordered"
 	// Effects is a row of the read model that is not what the events make.
 	Effects Kind = "effects wrong"
@@ -32,7 +33,7 @@ type Report struct {
 	Findings []Finding
 }
 
-// Count gives the number of findings of a kind.
+// Count returns the number of findings of a kind.
 func (r Report) Count(k Kind) (n int) {
 	for _, f := range r.Findings {
 		if f.Kind == k {

@@ -31,8 +31,9 @@ type world struct {
 	stuck   bool // nothing moved any more, though not all was consumed
 }
 
-// Run runs until all that was written is consumed, or nothing happens any more, and leaves no process behind. The error
-// tells that there is no result: what went wrong by the library's doing is in the report.
+// Run runs until all that was written is consumed, or nothing happens any more, and leaves no
+// process behind. The error tells that there is no result: what went wrong by the library's doing
+// is in the report.
 func Run(ctx context.Context, config Config) (Report, error) {
 	config.setDefaults()
 	accessKey := rand.Text()
@@ -106,8 +107,8 @@ func (w *world) drain(ctx context.Context) error {
 	return w.keeper.closeAll(ctx)
 }
 
-// comeBack is the third phase: after all have closed, new members get what is new and nothing else. There
-// is a new event in each shard, and a repeated one would come before it.
+// comeBack is the third phase: after all have closed, new members get what is new and nothing else.
+// There is a new event in each shard, and a repeated one would come before it.
 func (w *world) comeBack(ctx context.Context) error {
 	if w.stuck {
 		return nil // it would only tell the same

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// watch notes the moments at which a member may not have been able to keep its lease: when it was not scheduled, or the
-// emulator kept it waiting, for longer than patience.
+// watch notes the moments at which a member may not have been able to keep its lease: when it was
+// not scheduled, or the emulator kept it waiting, for longer than patience.
 type watch struct {
 	notes    *log
 	patience time.Duration
@@ -60,7 +60,7 @@ func (w *watch) failed() error {
 	return w.err
 }
 
-// client gives the same client with its requests watched.
+// client returns the same client with its requests watched.
 func (w *watch) client(client *dynamodb.Client) *dynamodb.Client {
 	o := client.Options()
 	o.HTTPClient = &watchedHTTP{watch: w, next: o.HTTPClient}

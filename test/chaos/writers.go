@@ -29,8 +29,8 @@ type writers struct {
 	seen         map[string]int
 }
 
-// slot is an aggregate that is written to. Once it has had enough a new one takes its place, so that rows stay small, and
-// there are first events all the time.
+// slot is an aggregate that is written to. Once it has had enough a new one takes its place, so
+// that rows stay small, and there are first events all the time.
 type slot struct {
 	generation int
 	limit      uint64
@@ -168,7 +168,8 @@ func (w *writers) appendTo(ctx context.Context, thing string, events aggregate.E
 	return receipt.Version, err
 }
 
-// history reads what the journal has, by keys and not by the tail, and compares it with what was acknowledged.
+// history reads what the journal has, by keys and not by the tail, and compares it with what was
+// acknowledged.
 func (w *writers) history(ctx context.Context) (history, []Finding, error) {
 	h := history{}
 	for head, err := range w.journal.Heads(ctx, journal.HeadsQuery{AggregateType: topic}) {

@@ -1,5 +1,5 @@
-// Package costs measures what operations cost, by the capacity that dynamotest consumes after the rules which AWS
-// publishes, and compares that with docs/cost.md: a change of cost fails the test.
+// Package costs measures what operations cost, by the capacity that dynamotest consumes after the
+// rules which AWS publishes, and compares that with docs/cost.md: a change of cost fails the test.
 //
 //	go test ./test/costs -update
 //
@@ -92,7 +92,8 @@ func (w world) repository(config repository.Config) *repository.Repository[Docum
 	return r
 }
 
-// with makes the aggregate: the first commit stores a snapshot of the given size, and n events follow it.
+// with makes the aggregate: the first commit stores a snapshot of the given size, and n events
+// follow it.
 func (w world) with(state, n, size int) world {
 	w.t.Helper()
 	r := w.repository(repository.Config{Snapshots: repository.Never})
@@ -145,7 +146,8 @@ func (w world) bill(do func(context.Context) error) bill {
 	return b
 }
 
-// kb is a size in KB, which are 1,000 bytes here: DynamoDB's are 1,024, and an item has keys and names beside its payload.
+// kb is a size in KB, which are 1,000 bytes here: DynamoDB's are 1,024, and an item has keys and
+// names beside its payload.
 func kb(bytes int) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(bytes)/1000), ".0") }
 
 func commits(t *testing.T, layout journal.Layout) string {

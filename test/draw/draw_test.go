@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// run puts 200 items over a connection that fails, and returns which could not be put, what is stored before the late
-// requests arrive and after that.
+// run puts 200 items over a connection that fails, and returns which could not be put, what is
+// stored before the late requests arrive and after that.
 func run(t *testing.T, seed uint64, network draw.Network) (failed []string, before, after int) {
 	t.Helper()
 	db := dynamotest.New(t)

@@ -132,8 +132,8 @@ func TestConcurrentWritersOfBothKindsLoseNothingAndLeaveNoGap(t *testing.T) {
 	t.Logf("the peers met %d and %d conflicts", conflicts[0].Conflicts, conflicts[1].Conflicts)
 }
 
-// event-store-adapter-js has the name seq_nr in its expressions, so it cannot share such tables. Rows that it wrote
-// are copied into them, as a program that can would have written them.
+// event-store-adapter-js has the name seq_nr in its expressions, so it cannot share such tables.
+// Rows that it wrote are copied into them, as a program that can would have written them.
 func TestTablesThatSaySerNrAreSharedByOurSide(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))

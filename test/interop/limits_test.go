@@ -19,10 +19,11 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// What docs/interop.md says of event-store-adapter-js 2.2.94, so that a later version which does otherwise is noticed.
+// What docs/interop.md says of event-store-adapter-js 2.2.94, so that a later version which does
+// otherwise is noticed.
 
-// It takes the milliseconds within the second for the time. Such events stand at the very beginning of the tail index, where
-// nobody looks for new ones.
+// It takes the milliseconds within the second for the time. Such events stand at the very beginning
+// of the tail index, where nobody looks for new ones.
 func TestThePeerDatesAllEventsIntoTheFirstSecondOf1970(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
@@ -39,8 +40,9 @@ func TestThePeerDatesAllEventsIntoTheFirstSecondOf1970(t *testing.T) {
 	}
 }
 
-// What keepSnapshotCount does is to give the newest redundant snapshots, those that others wrote, a TTL of 0 to 59:
-// the seconds within the minute. DynamoDB deletes nothing whose TTL is more than five years ago.
+// What keepSnapshotCount does is to give the newest redundant snapshots, those that others wrote, a
+// TTL of 0 to 59: the seconds within the minute. DynamoDB deletes nothing whose TTL is more than
+// five years ago.
 func TestThePeerWritesNoRedundantSnapshotsAndDeletesNone(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))
@@ -104,7 +106,8 @@ func TestThePeerTakesTheFirstMegabyteOfEventsForAllOfThem(t *testing.T) {
 	assert.Equal(t, peerAccount{Owner: "Ann", Balance: 1, SequenceNumber: 18, Version: 18}, peer.load("1"))
 }
 
-// A stream of a Publisher has a head without state, and so has an aggregate whose first state was too large for an item.
+// A stream of a Publisher has a head without state, and so has an aggregate whose first state was
+// too large for an item.
 func TestThePeerCannotReadAHeadWithoutState(t *testing.T) {
 	client := setup(t)
 	require.NoError(t, journal.Create(t.Context(), client, peerConfig))

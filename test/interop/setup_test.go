@@ -113,7 +113,8 @@ func (o ours) records(id string) (records []*journal.Record) {
 	return records
 }
 
-// requireSame compares an account on both sides, with what it should be: state, version, and each event.
+// requireSame compares an account on both sides, with what it should be: state, version, and each
+// event.
 func requireSame(t *testing.T, ours ours, peer *peer, id string, want Account, version uint64) {
 	t.Helper()
 	a := ours.load(id)
@@ -175,7 +176,8 @@ func createDocumentTables(t *testing.T, client *dynamodb.Client, config journal.
 	}
 }
 
-// copyRows copies the rows of the schema, without our descriptor, and calls the sequence number ser_nr.
+// copyRows copies the rows of the schema, without our descriptor, and calls the sequence number
+// ser_nr.
 func copyRows(t *testing.T, client *dynamodb.Client, from, to string) {
 	t.Helper()
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &from})

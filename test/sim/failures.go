@@ -20,7 +20,8 @@ const (
 	parks  policy = "park"
 )
 
-// failurePlan is which events of a group are poisoned, which is that they fail until they are mended, and what becomes of them.
+// failurePlan is which events of a group are poisoned, which is that they fail until they are
+// mended, and what becomes of them.
 type failurePlan struct {
 	policy   policy
 	attempts int
@@ -69,7 +70,7 @@ func (f failurePlan) setting() subscriber.FailurePolicy {
 	}
 }
 
-// waits tells whether somebody has to decide before the group goes on.
+// waits reports whether somebody has to decide before the group goes on.
 func (f failurePlan) waits() bool { return f.policy == stops || f.policy == parks }
 
 func (p *plan) anybodyWaits() bool {
@@ -81,7 +82,8 @@ func (p *plan) anybodyWaits() bool {
 	return false
 }
 
-// isPoisoned tells whether a group's handlers fail on an event. What waits for somebody is mended when all is calm, at the latest.
+// isPoisoned reports whether a group's handlers fail on an event. What waits for somebody is mended
+// when all is calm, at the latest.
 func (w *world) isPoisoned(group *groupPlan, s stream, number uint64) bool {
 	f := group.failures
 	if f.poison == 0 || f.waits() && w.isCalm() {

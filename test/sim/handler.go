@@ -17,7 +17,8 @@ import (
 
 const effectsTable = "effects"
 
-// effects counts the events of each stream that happened, and sums up their numbers, in one row: for each event, or for runs of them.
+// effects counts the events of each stream that happened, and sums up their numbers, in one row:
+// for each event, or for runs of them.
 func effects(client projection.Client, group string, runs bool) (*projection.Projection, error) {
 	config := projection.Config{RetryBudget: time.Second}
 	if runs {
@@ -47,7 +48,8 @@ func effect(group string, id aggregate.ID, n, sum uint64) projection.Write {
 
 func effectID(group, topic, id string) string { return group + "/" + topic + "/" + id }
 
-// consume hands the messages of a subscription to handlers, until there are no more or the process dies.
+// consume hands the messages of a subscription to handlers, until there are no more or the process
+// dies.
 func (l *life) consume(messages <-chan *message.Message) {
 	plan := l.process.group.handlers
 	slots := make(chan struct{}, plan.workers)
@@ -76,7 +78,7 @@ func (l *life) consume(messages <-chan *message.Message) {
 	}
 }
 
-// receive tells the oracle of a message.
+// receive reports the oracle of a message.
 func (l *life) receive(msg *message.Message) {
 	id, number, ok := subscriber.AggregateFromContext(msg.Context())
 	if !ok {
@@ -86,7 +88,8 @@ func (l *life) receive(msg *message.Message) {
 	l.process.world.oracle.deliver(msg.Context(), l.member, stream{l.member.group, id.Type, id.Value}, number)
 }
 
-// handle is a handler: it takes its time, and acks or nacks in the end, as long as its process lives.
+// handle is a handler: it takes its time, and acks or nacks in the end, as long as its process
+// lives.
 func (l *life) handle(msg *message.Message) {
 	w, plan := l.process.world, l.process.group.handlers
 	id, number, _ := subscriber.AggregateFromContext(msg.Context())

@@ -126,7 +126,7 @@ func (c commandWire) Publish(_ string, messages ...*message.Message) error {
 
 func (commandWire) Close() error { return nil }
 
-// arrive tells the oracle of a command, and whether its step is stored.
+// arrive reports the oracle of a command, and whether its step is stored.
 func (c commandWire) arrive(msg *message.Message) {
 	w := c.process.world
 	var a act
@@ -158,7 +158,8 @@ type handledKey struct {
 	source
 }
 
-// handles is told that a process manager has handled an event: its step is stored and its commands are sent.
+// handles is told that a process manager has handled an event: its step is stored and its commands
+// are sent.
 func (o *oracle) handles(s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

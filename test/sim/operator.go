@@ -28,7 +28,8 @@ func (w *world) newOperator(ctx context.Context, random *rand.Rand) (*operator, 
 	return &operator{world: w, groups: groups.New(j), random: draw.Derive(random)}, nil
 }
 
-// work looks after one group after the other, until ctx ends. It may leave one paused, stopped, or with parked aggregates.
+// work looks after one group after the other, until ctx ends. It may leave one paused, stopped, or
+// with parked aggregates.
 func (o *operator) work(ctx context.Context) {
 	plan := o.world.plan
 	every, pauses := 10*time.Second, 1.0
@@ -64,7 +65,8 @@ func (o *operator) pause(ctx context.Context, group, topic string) {
 	}
 }
 
-// tend has a group go on that waits: with an event that was mended, without it, or to fail once more.
+// tend has a group go on that waits: with an event that was mended, without it, or to fail once
+// more.
 func (o *operator) tend(ctx context.Context, group *groupPlan, topic string) {
 	for _, event := range o.waiting(ctx, group, topic) {
 		skipped := false
@@ -88,7 +90,7 @@ type failing struct {
 	number uint64
 }
 
-// waiting gives the events that a group waits with, as far as faults let it be seen.
+// waiting returns the events that a group waits with, as far as faults let it be seen.
 func (o *operator) waiting(ctx context.Context, group *groupPlan, topic string) (events []failing) {
 	switch group.failures.policy {
 	case stops:

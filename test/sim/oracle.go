@@ -124,12 +124,13 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 	}
 }
 
-// wants tells whether an event is of a type that a group asks for.
+// wants reports whether an event is of a type that a group asks for.
 func (o *oracle) wants(group string, number uint64) bool {
 	return !o.filters[group] || hasHappened(number)
 }
 
-// next is the first event after a number that a group asks for. Those between are done when the one before them is.
+// next is the first event after a number that a group asks for. Those between are done when the one
+// before them is.
 func (o *oracle) next(group string, after uint64) uint64 {
 	next := after + 1
 	for !o.wants(group, next) {
@@ -138,7 +139,8 @@ func (o *oracle) next(group string, after uint64) uint64 {
 	return next
 }
 
-// ack is told of an ack before the subscriber is. Once the context of its message has ended, it does not count.
+// ack is told of an ack before the subscriber is. Once the context of its message has ended, it
+// does not count.
 func (o *oracle) ack(ctx context.Context, m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -177,8 +179,8 @@ func (o *oracle) isRepeated(token string) bool {
 	return before
 }
 
-// store is told of a position that the database has stored just now. Flush: what was stored was acked before, so the member
-// knows it even if it will not get the reply.
+// store is told of a position that the database has stored just now. Flush: what was stored was
+// acked before, so the member knows it even if it will not get the reply.
 func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -204,7 +206,8 @@ func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
 	}
 }
 
-// claim is told of a claim that the database has granted. It gives what the member will know when it gets the reply.
+// claim is told of a claim that the database has granted. It gives what the member will know when
+// it gets the reply.
 func (o *oracle) claim(m *member, s stream) (position uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -275,7 +278,7 @@ func (o *oracle) settle(groups []string, heads, positions map[stream]uint64) {
 	}
 }
 
-// complete tells that nothing is missing, as far as was found.
+// complete reports that nothing is missing, as far as was found.
 func (o *oracle) complete() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

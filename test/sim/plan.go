@@ -30,7 +30,8 @@ type plan struct {
 	sabotage           Sabotage
 }
 
-// groupPlan is what a group is like. Settings that bear on each other across members are one for all of them.
+// groupPlan is what a group is like. Settings that bear on each other across members are one for
+// all of them.
 type groupPlan struct {
 	name     string
 	members  int
@@ -122,7 +123,8 @@ func newPlan(r *rand.Rand, w World) *plan {
 }
 
 func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
-	// Looks at idle shards are what costs the most here, and signs of life: no more than some 30 of each a second in all.
+	// Looks at idle shards are what costs the most here, and signs of life: no more than some 30 of
+	// each a second in all.
 	poll := max(time.Duration(draw.Pick(r, 50, 200, 500))*time.Millisecond,
 		min(10*time.Second, time.Duration(groups*len(p.topics)*p.shards)*30*time.Millisecond))
 	members := draw.Pick(r, 1, 2, 2, 3, 3, 4, 5, 8)
@@ -187,7 +189,8 @@ func newSagaPlan(r *rand.Rand) sagaPlan {
 	}
 }
 
-// makeDear has fewer events come, a few at a time, so that those of one aggregate have others' and timeouts between them.
+// makeDear has fewer events come, a few at a time, so that those of one aggregate have others' and
+// timeouts between them.
 func (p *plan) makeDear(r *rand.Rand, small bool) {
 	p.commits, p.commit, p.aggregates, p.shards = 200+r.IntN(400), draw.Pick(r, 1, 4, 10), draw.Pick(r, 1, 4, 16, 40), min(p.shards, 4)
 	if small {

@@ -16,7 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// process is a program that subscribes for a group to all topics, and perhaps writes. It lives one life after another.
+// process is a program that subscribes for a group to all topics, and perhaps writes. It lives one
+// life after another.
 type process struct {
 	world  *world
 	name   string
@@ -100,7 +101,8 @@ func (l *life) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// kill ends a life as a crash does: nothing gets through any more. What is left of it in memory is swept up.
+// kill ends a life as a crash does: nothing gets through any more. What is left of it in memory is
+// swept up.
 func (l *life) kill() {
 	close(l.wire.dead)
 	l.endSagas()
@@ -130,11 +132,13 @@ func (l *life) close() {
 }
 
 const (
-	// noticeSlack is what a member may go on after its lease. By its own clock it stops then: others see no beat for
-	// LeaseDuration from when they read one, and that was not before it was sent.
+	// noticeSlack is what a member may go on after its lease. By its own clock it stops then:
+	// others see no beat for LeaseDuration from when they read one, and that was not before it was
+	// sent.
 	noticeSlack = 100 * time.Millisecond
-	// closeSlack is what Close may take amid faults, beside CloseTimeout and the two requests to the roster of half a
-	// LeaseDuration each: to store the positions and the cursors, and to leave, 5 seconds each.
+	// closeSlack is what Close may take amid faults, beside CloseTimeout and the two requests to
+	// the roster of half a LeaseDuration each: to store the positions and the cursors, and to
+	// leave, 5 seconds each.
 	closeSlack = 15 * time.Second
 )
 

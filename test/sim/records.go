@@ -31,7 +31,7 @@ type recordWrite struct {
 	number uint64
 }
 
-// recordWrites gives the records in a transaction.
+// recordWrites returns the records in a transaction.
 func recordWrites(in any) (writes []recordWrite) {
 	transaction, ok := in.(*dynamodb.TransactWriteItemsInput)
 	if !ok {
@@ -52,7 +52,7 @@ func isRecord(put *types.Put) bool {
 	return aws.ToString(put.TableName) == checkpointTable && strings.HasPrefix(text(put.Item["skey"]), recordPrefix)
 }
 
-// isHandling tells whether a transaction has the effect of a projection.
+// isHandling reports whether a transaction has the effect of a projection.
 func isHandling(in any) bool {
 	transaction, ok := in.(*dynamodb.TransactWriteItemsInput)
 	if !ok {
@@ -78,8 +78,8 @@ func (o *oracle) record(m *member, s stream, number uint64) {
 	h.skipped[number] = record{m, o.trace.now()}
 }
 
-// deliversSkipped looks whether what a member hands out was skipped. Whoever has skipped it knows, whatever became of the reply;
-// others learn of it in time.
+// deliversSkipped looks whether what a member hands out was skipped. Whoever has skipped it knows,
+// whatever became of the reply; others learn of it in time.
 func (o *oracle) deliversSkipped(m *member, s stream, h *history, number uint64) {
 	r, ok := h.skipped[number]
 	if ok && (r.by == m || m.born > r.at || o.trace.now() > r.at+m.notices) {
@@ -87,12 +87,14 @@ func (o *oracle) deliversSkipped(m *member, s stream, h *history, number uint64)
 	}
 }
 
-// passOver is told of a transaction that moved a position and had neither an effect nor a record in it.
+// passOver is told of a transaction that moved a position and had neither an effect nor a record in
+// it.
 func (o *oracle) passOver(m *member, s stream, number uint64) {
 	o.find(Passed, "%s moves the position of %s to #%d, which was not handled, and keeps no record of it", m.name, s, number)
 }
 
-// inspectRecords compares the records that package groups shows with those that were seen. It gives them.
+// inspectRecords compares the records that package groups shows with those that were seen. It gives
+// them.
 func (w *world) inspectRecords(ctx context.Context) (map[stream][]uint64, error) {
 	shown := map[stream][]uint64{}
 	g := groups.New(w.journal)

@@ -19,8 +19,8 @@ import (
 	pm "github.com/millrace-dev/millrace/process"
 )
 
-// inspectSagas compares what sagas remember with what has happened, their commands with what they remember, and looks whether
-// anything is left to be done.
+// inspectSagas compares what sagas remember with what has happened, their commands with what they
+// remember, and looks whether anything is left to be done.
 func (w *world) inspectSagas(ctx context.Context, heads map[stream]uint64) error {
 	var ids map[stream][]string
 	for _, g := range w.plan.groups {
@@ -55,7 +55,7 @@ func (w *world) inspectSagas(ctx context.Context, heads map[stream]uint64) error
 	})
 }
 
-// eventIDs gives the ids of all events.
+// eventIDs returns the ids of all events.
 func (w *world) eventIDs(ctx context.Context, heads map[stream]uint64) (map[stream][]string, error) {
 	ids := map[stream][]string{}
 	for _, s := range sorted(heads) {
@@ -70,7 +70,7 @@ func (w *world) eventIDs(ctx context.Context, heads map[stream]uint64) (map[stre
 	return ids, nil
 }
 
-// history gives the events of an aggregate, none if there is no such.
+// history returns the events of an aggregate, none if there is no such.
 func (w *world) history(ctx context.Context, id aggregate.ID) (all []*journal.Record, err error) {
 	head, err := w.journal.Head(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -104,8 +104,9 @@ type course struct {
 	wrong bool
 }
 
-// follow expects a step for each event that happened, in the order of its source, a waking for each timeout that no step has
-// moved or cancelled, if it was due before, and the commands of all of them.
+// follow expects a step for each event that happened, in the order of its source, a waking for each
+// timeout that no step has moved or cancelled, if it was due before, and the commands of all of
+// them.
 func (c *course) follow(records []*journal.Record) {
 	c.next = map[stream]uint64{}
 	for s := range c.sources {
@@ -171,7 +172,8 @@ func (c *course) wake(r *journal.Record) {
 		c.find("wakes up after %s for the time %d, having woken %d times, with the timeout %q set", c.at.Last, e.Times, c.at.Woke, c.set)
 		return
 	}
-	// Events and timeouts have the clock of the same process, but for how far that of its timeouts has wandered.
+	// Events and timeouts have the clock of the same process, but for how far that of its timeouts
+	// has wandered.
 	if slept, least := r.OccurredAt.Sub(c.since), c.plan.sagas.nap-2*c.plan.sagas.wander; slept < least {
 		c.find("wakes up %v after %s, less than %v", slept, c.at.Last, least)
 	}
@@ -220,8 +222,8 @@ func (c *course) command(a act, input string, place int) {
 	}
 }
 
-// derived is how package process makes ids. Were they made otherwise, what is under way would get another id when a program of a
-// new version takes it up.
+// derived is how package process makes ids. Were they made otherwise, what is under way would get
+// another id when a program of a new version takes it up.
 func (c *course) derived(input, what string) string {
 	space := uuid.MustParse("6c9c8a5e-0d1f-4e43-9a55-5e0b8d0f7a31")
 	return uuid.NewSHA1(space, []byte(strings.Join([]string{c.id.Type, c.id.Value, input, what}, "\x00"))).String()

@@ -15,8 +15,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// tale is a saga of which all is well: it has taken a step on each of the first three events of an aggregate, of which the last
-// cancels its timeout, and on the first of another, and has woken up twice after that.
+// tale is a saga of which all is well: it has taken a step on each of the first three events of an
+// aggregate, of which the last cancels its timeout, and on the first of another, and has woken up
+// twice after that.
 type tale struct {
 	*course
 	t       *testing.T

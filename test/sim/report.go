@@ -16,16 +16,18 @@ const (
 	Reordered Kind = "reordered"
 	// Unwanted: an event of a type that the group did not ask for.
 	Unwanted Kind = "unwanted"
-	// Restless: an event that was handed out while the group was paused and had become idle, or after an event had stopped it.
+	// Restless: an event that was handed out while the group was paused and had become idle, or
+	// after an event had stopped it.
 	Restless Kind = "restless"
 	// Repeated: an event that was handed out although the group's position was stored beyond it.
 	Repeated Kind = "after_flush_duplicate"
-	// Moved: a stored position that went back, beyond what was acked, or that is not where it should be in the end.
+	// Moved: a stored position that went back, beyond what was acked, or that is not where it
+	// should be in the end.
 	Moved Kind = "position"
 	// Passed: an event that was passed over and left no record, or was handed out though there is one.
 	Passed Kind = "passed"
-	// Effect: an effect of a projection that did not happen exactly once, or a process manager that did not do what its events
-	// and timeouts ask for, or under ids that are not theirs.
+	// Effect: an effect of a projection that did not happen exactly once, or a process manager that
+	// did not do what its events and timeouts ask for, or under ids that are not theirs.
 	Effect Kind = "effect"
 	// Slow: a Close, a start or a takeover that took longer than it may.
 	Slow Kind = "slow"

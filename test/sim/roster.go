@@ -27,7 +27,7 @@ type rosterChange struct {
 	stopped     bool // by an event
 }
 
-// rosterChangeOf gives the change of a roster in a request.
+// rosterChangeOf returns the change of a roster in a request.
 func rosterChangeOf(in any) (c rosterChange, ok bool) {
 	switch in := in.(type) {
 	case *dynamodb.UpdateItemInput:
@@ -67,8 +67,8 @@ func numbersOf(v types.AttributeValue) (numbers []uint64) {
 	return numbers
 }
 
-// enrol is told of a change that a member has made. It counts who joins and leaves, and which shards go from one member to
-// another that lives, or from one that is gone.
+// enrol is told of a change that a member has made. It counts who joins and leaves, and which
+// shards go from one member to another that lives, or from one that is gone.
 func (o *oracle) enrol(by *member, c rosterChange) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -128,8 +128,9 @@ func (o *oracle) left(m *member) (n int) {
 	return n
 }
 
-// stealLease takes all shards from whoever has them, as another member would that judged their owners dead: the epochs rise, and
-// nobody owns them. It tells whether there is a roster that it could change.
+// stealLease takes all shards from whoever has them, as another member would that judged their
+// owners dead: the epochs rise, and nobody owns them. It tells whether there is a roster that it
+// could change.
 func stealLease(ctx context.Context, client *dynamodb.Client, group, topic string) (bool, error) {
 	key := map[string]types.AttributeValue{
 		"pkey": &types.AttributeValueMemberS{Value: group + "/" + topic},

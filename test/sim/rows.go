@@ -10,8 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// What the simulation knows of the rows of the checkpoint table is in this file, in roster.go and in records.go. At the end of each world the positions
-// that were seen on their way are compared with the rows that are there, so knowledge that is out of date is found.
+// What the simulation knows of the rows of the checkpoint table is in this file, in roster.go and
+// in records.go. At the end of each world the positions that were seen on their way are compared
+// with the rows that are there, so knowledge that is out of date is found.
 const (
 	checkpointTable = "checkpoint"
 	positionPrefix  = "position/"
@@ -21,14 +22,15 @@ const (
 	valuePut        = ":p"  // the same by an operator
 )
 
-// positionWrite is a write that moves the position of an aggregate, or one that claims it and moves nothing.
+// positionWrite is a write that moves the position of an aggregate, or one that claims it and moves
+// nothing.
 type positionWrite struct {
 	stream
 	to    uint64
 	claim bool
 }
 
-// positionWrites gives the writes of positions in a request.
+// positionWrites returns the writes of positions in a request.
 func positionWrites(in any) (writes []positionWrite) {
 	switch in := in.(type) {
 	case *dynamodb.UpdateItemInput:
@@ -87,7 +89,8 @@ func storedPositions(ctx context.Context, client *dynamodb.Client) (map[stream]u
 	return positions, err
 }
 
-// losePosition removes the stored position of a stream, as nothing should. It tells whether there was one.
+// losePosition removes the stored position of a stream, as nothing should. It tells whether there
+// was one.
 func losePosition(ctx context.Context, client *dynamodb.Client, s stream) (bool, error) {
 	var key map[string]types.AttributeValue
 	err := scan(ctx, client, checkpointTable, func(row map[string]types.AttributeValue) {

@@ -23,33 +23,40 @@ const (
 	Unfence Sabotage = "unfence"
 	// Forget: now and then a stored position is gone, as by a database that forgets.
 	Forget Sabotage = "forget"
-	// Shuffle: handlers get events of one aggregate side by side, as from a subscriber that does not wait for acks.
+	// Shuffle: handlers get events of one aggregate side by side, as from a subscriber that does
+	// not wait for acks.
 	Shuffle Sabotage = "shuffle"
-	// Reissue: commands have new ids each time they are sent, as from a process manager that draws them.
+	// Reissue: commands have new ids each time they are sent, as from a process manager that draws
+	// them.
 	Reissue Sabotage = "reissue"
-	// Unguard: a step is stored although one of its input was before, as by a process manager that does not look.
+	// Unguard: a step is stored although one of its input was before, as by a process manager that
+	// does not look.
 	Unguard Sabotage = "unguard"
-	// Detach: a timeout fires although it was moved or cancelled, as by a process manager that goes by its name alone.
+	// Detach: a timeout fires although it was moved or cancelled, as by a process manager that goes
+	// by its name alone.
 	Detach Sabotage = "detach"
-	// Strand: what a process manager has taken up and not done is not due again, as if it had been done.
+	// Strand: what a process manager has taken up and not done is not due again, as if it had been
+	// done.
 	Strand Sabotage = "strand"
 	// Unrecord: what is skipped leaves no record, as by a subscriber that only moves the position.
 	Unrecord Sabotage = "unrecord"
-	// Rehandle: what is skipped comes again though there is a record of it, as by a subscriber that writes the position later.
+	// Rehandle: what is skipped comes again though there is a record of it, as by a subscriber that
+	// writes the position later.
 	Rehandle Sabotage = "rehandle"
-	// Unstop: a group that an event has stopped is not paused, as by a subscriber that says so and goes on.
+	// Unstop: a group that an event has stopped is not paused, as by a subscriber that says so and
+	// goes on.
 	Unstop Sabotage = "unstop"
 )
 
 // Sabotages are all of them.
 var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop}
 
-// ofSagas tells whether only process managers suffer.
+// ofSagas reports whether only process managers suffer.
 func (s Sabotage) ofSagas() bool {
 	return slices.Contains([]Sabotage{Reissue, Unguard, Detach, Strand}, s)
 }
 
-// ofSkips tells whether only groups that skip events suffer.
+// ofSkips reports whether only groups that skip events suffer.
 func (s Sabotage) ofSkips() bool { return s == Unrecord || s == Rehandle }
 
 // spoil changes a request.

@@ -10,8 +10,9 @@ import (
 	pm "github.com/millrace-dev/millrace/process"
 )
 
-// A saga follows a few aggregates: it takes a step on each of their events that happened, commands something for each, and sets its
-// timeout anew or cancels it. When nothing more happens for a while it wakes up and sets it again, a few times. Some steps end it.
+// A saga follows a few aggregates: it takes a step on each of their events that happened, commands
+// something for each, and sets its timeout anew or cancels it. When nothing more happens for a
+// while it wakes up and sets it again, a few times. Some steps end it.
 
 type saga struct {
 	Last  source
@@ -56,7 +57,7 @@ func (e woken) Apply(s *saga)   { s.Woke = e.Times }
 
 func (s source) cancels() bool { return s.Number%7 == 3 }
 
-// ends tells whether a step is the last. It leaves a timeout that is set as it is.
+// ends reports whether a step is the last. It leaves a timeout that is set as it is.
 func (s source) ends() bool { return s.Number%50 == 49 }
 
 // acts are the commands of a step.
@@ -99,8 +100,8 @@ func (p sagaPlan) sagaOf(topic, id string) string {
 	return fmt.Sprint("s", n/p.sources)
 }
 
-// longest is how long it takes at most until all sagas sleep for good, when nothing happens to them any more: their naps, what
-// was taken up before and not done, and clocks that differ.
+// longest is how long it takes at most until all sagas sleep for good, when nothing happens to them
+// any more: their naps, what was taken up before and not done, and clocks that differ.
 func (p sagaPlan) longest() time.Duration {
 	return (mostNaps+1)*(p.nap+p.polls) + 3*p.retry + 6*p.wander + time.Second
 }

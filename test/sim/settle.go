@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// settle keeps one member of each group, lets it catch up, closes all, and lets another one look whether anything comes again.
-// It gives how many events each aggregate has.
+// settle keeps one member of each group, lets it catch up, closes all, and lets another one look
+// whether anything comes again. It gives how many events each aggregate has.
 func (w *world) settle(ctx context.Context, operator *operator, random *rand.Rand) (map[stream]uint64, error) {
 	w.oracle.note("calm", "")
 	w.calm.Store(true)
@@ -65,7 +65,8 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 	w.await(ctx, heads)
 	leave()
 	<-tended
-	// Long enough for whatever is looked at twice, and for sagas that wake and find that they could not say so.
+	// Long enough for whatever is looked at twice, and for sagas that wake and find that they could
+	// not say so.
 	pauseFor(ctx, max(w.plan.trailing+time.Second, w.plan.sagas.longest()))
 	w.closeAll()
 	delivered := w.oracle.deliveries()
@@ -85,7 +86,7 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 	return heads, nil
 }
 
-// heads gives how many events each aggregate has that groups subscribe to.
+// heads returns how many events each aggregate has that groups subscribe to.
 func (w *world) heads(ctx context.Context) (map[stream]uint64, error) {
 	heads := map[stream]uint64{}
 	for head, err := range w.journal.Heads(ctx, journal.HeadsQuery{}) {
@@ -99,7 +100,8 @@ func (w *world) heads(ctx context.Context) (map[stream]uint64, error) {
 	return heads, nil
 }
 
-// linger waits until what was written has been handled and timeouts have fired amid all that goes wrong, but not for ever.
+// linger waits until what was written has been handled and timeouts have fired amid all that goes
+// wrong, but not for ever.
 func (w *world) linger(ctx context.Context) {
 	for end := time.Now().Add(w.plan.duration); time.Now().Before(end); {
 		heads, err := w.heads(ctx)
@@ -119,8 +121,9 @@ func (w *world) pending(heads map[stream]uint64) (n uint64) {
 	return n
 }
 
-// takeOver lets a member of each group crash while nothing else happens, and looks whether others have its shards when they
-// should: a beat after the crash they have seen its last one, and a lease after that they give it up.
+// takeOver lets a member of each group crash while nothing else happens, and looks whether others
+// have its shards when they should: a beat after the crash they have seen its last one, and a lease
+// after that they give it up.
 func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
 	pauseFor(ctx, w.plan.troubles.stalls+2*w.plan.longestLease()) // who was away is back, or given up
 	begin := time.Now()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// trace is what happens, in order: a line for each thing. A world always writes it, wanted or not, so that to
-// look at a world does not change it.
+// trace is what happens, in order: a line for each thing. A world always writes it, wanted or not,
+// so that to look at a world does not change it.
 type trace struct {
 	start time.Time
 	out   io.Writer

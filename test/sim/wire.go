@@ -21,9 +21,9 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// wire is the way of one life of a process to the database. Requests take time on it, both ways; while the process is
-// stalled none sets off and no reply is read; when it is dead none gets through. Between the two ends is a proxy on which
-// connections break and requests are late.
+// wire is the way of one life of a process to the database. Requests take time on it, both ways;
+// while the process is stalled none sets off and no reply is read; when it is dead none gets
+// through. Between the two ends is a proxy on which connections break and requests are late.
 type wire struct {
 	oracle *oracle
 	member *member
@@ -76,7 +76,8 @@ func (w *wire) remember(stack *middleware.Stack) error {
 
 type exchangeKey struct{}
 
-// exchange is a request and its reply. They are its sender's until the sender has heard of them, and nobody's then.
+// exchange is a request and its reply. They are its sender's until the sender has heard of them,
+// and nobody's then.
 type exchange struct {
 	learn []func() // what the sender learns from the reply
 	over  bool     // the sender has gone on
@@ -122,7 +123,8 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 // farEnd is where a wire ends.
 type farEnd struct{ *wire }
 
-// Do hands a request over that has come through. What the proxy asks of its own is no business of the oracle.
+// Do hands a request over that has come through. What the proxy asks of its own is no business of
+// the oracle.
 func (w farEnd) Do(request *http.Request) (*http.Response, error) {
 	if request.Context().Value(exchangeKey{}) == nil {
 		return w.next.RoundTrip(request)
@@ -130,8 +132,8 @@ func (w farEnd) Do(request *http.Request) (*http.Response, error) {
 	return w.arrive(request)
 }
 
-// arrive hands a request to the database and tells the oracle what came of it. The client's patience ends on the wire, not
-// in the database: what has arrived is done.
+// arrive hands a request to the database and tells the oracle what came of it. The client's
+// patience ends on the wire, not in the database: what has arrived is done.
 func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
 	e := ctx.Value(exchangeKey{}).(*exchange) //nolint:forcetypeassert // of Do

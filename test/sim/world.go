@@ -49,8 +49,8 @@ type world struct {
 	events    int // committed
 }
 
-// Run runs the world to its end. An error is one of the simulation, not of what it tests. Time must be that of a machine whose
-// clock jumps when everybody waits, or it takes minutes.
+// Run runs the world to its end. An error is one of the simulation, not of what it tests. Time must
+// be that of a machine whose clock jumps when everybody waits, or it takes minutes.
 func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
 	plan := newPlan(random, w)

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// writer commits events to random aggregates, in bursts: from a process of its own, or from one that also subscribes, whose
-// commits wake its subscriber.
+// writer commits events to random aggregates, in bursts: from a process of its own, or from one
+// that also subscribes, whose commits wake its subscriber.
 type writer struct {
 	world   *world
 	name    string

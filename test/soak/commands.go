@@ -173,7 +173,7 @@ func (w *writer) saveTo(a repository.Aggregate[state]) {
 	}
 }
 
-// load gives an aggregate as a load finds it.
+// load returns an aggregate as a load finds it.
 func (w *writer) load(id string) (a repository.Aggregate[state], ok bool) {
 	floor := w.truth.floor(id)
 	told := w.mortal("Load", id)
@@ -196,7 +196,8 @@ func (w *writer) load(id string) (a repository.Aggregate[state], ok bool) {
 	return a, false
 }
 
-// seen keeps a state that the library gave, which was asked for when the aggregate had reached floor.
+// seen keeps a state that the library gave, which was asked for when the aggregate had reached
+// floor.
 func (w *writer) seen(how, id string, version uint64, s state, floor uint64) {
 	if version < floor {
 		w.truth.report(Wrong, "%s gave thing %s at version %d, which was at %d before", how, id, version, floor)

@@ -8,7 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// state tells by its Sum which events it is the fold of: one left out, doubled or out of order gives another.
+// state tells by its Sum which events it is the fold of: one left out, doubled or out of order
+// gives another.
 type state struct {
 	Count uint64
 	Sum   uint64
@@ -20,8 +21,8 @@ type state struct {
 
 const recent = 3 // tokens that a state keeps
 
-// token is the identity of an event: no two are alike, whoever decides on them. It says which command the event
-// is from, where in that command it stands, and how many events the command has.
+// token is the identity of an event: no two are alike, whoever decides on them. It says which
+// command the event is from, where in that command it stands, and how many events the command has.
 type token uint64
 
 // maxCount is how many events the tokens of one command can tell apart.

@@ -21,7 +21,8 @@ func drawEncodings(r *rand.Rand) ([]journal.Encoding, error) {
 	return draw.Pick(r, nil, nil, []journal.Encoding{small}, []journal.Encoding{bound{}}, []journal.Encoding{small, bound{}}), err
 }
 
-// bound writes the place of a payload before it, so that a payload which is read as that of another place shows.
+// bound writes the place of a payload before it, so that a payload which is read as that of another
+// place shows.
 type bound struct{}
 
 func (bound) Name() string  { return "bound" }

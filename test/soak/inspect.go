@@ -20,8 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// row is an event as it lies in the table. The tables are read without the library, whose view of them is what is
-// judged.
+// row is an event as it lies in the table. The tables are read without the library, whose view of
+// them is what is judged.
 type row struct {
 	number   uint64
 	commitID string
@@ -29,7 +29,8 @@ type row struct {
 	event    aggregate.Event[state]
 }
 
-// inspect compares what is in the tables, and what the library makes of it, with what writers were told.
+// inspect compares what is in the tables, and what the library makes of it, with what writers were
+// told.
 func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error) {
 	j, err := journal.Open(ctx, w.Client, journal.Config{Layout: w.layout, Encodings: w.encodings})
 	if err != nil {
@@ -142,7 +143,8 @@ func (w *running) checkCommand(ctx context.Context, j *journal.Journal, command 
 	if done {
 		w.truth.see("unknown and written")
 	}
-	// Deciding again makes another commit; the one that is unknown is the last. One without events is a guard alone.
+	// Deciding again makes another commit; the one that is unknown is the last. One without events
+	// is a guard alone.
 	hidden := !done && len(rows) > 0 && rows[0].number < h.truncatedBefore && o.unknown.CommandID == "" // as Resolve says
 	if done != (len(rows) > 0) && o.maybe > 0 && !hidden {
 		w.truth.report(Wrong, "%s: it is resolved as written: %v, and %d events are there", name, done, len(rows))
@@ -150,7 +152,8 @@ func (w *running) checkCommand(ctx context.Context, j *journal.Journal, command 
 	return nil
 }
 
-// checkStates: every state that anybody saw, and every one that is loaded now, is the fold of the events.
+// checkStates: every state that anybody saw, and every one that is loaded now, is the fold of the
+// events.
 func (w *running) checkStates(
 	ctx context.Context, j *journal.Journal, histories map[string][]row, heads map[string]head, writers []*writer,
 ) error {
@@ -230,7 +233,7 @@ func (w *running) histories(ctx context.Context, only string) (map[string][]row,
 	return all, err
 }
 
-// decode gives the event of bytes in the table.
+// decode returns the event of bytes in the table.
 func decode(id aggregate.ID, number uint64, eventType, encoding string, stored []byte) (aggregate.Event[state], error) {
 	payload, err := plain(journal.Place{Aggregate: id, Number: number}, encoding, stored)
 	if err != nil {
@@ -288,8 +291,8 @@ func (w *running) heads(ctx context.Context) (map[string]head, error) {
 // stateRow is the number that scan gives the state in the lean layout, which has none.
 const stateRow = math.MaxUint64
 
-// scan gives the items of the things in a table, or of one of them. An item is named by its keys; what it says of itself
-// must fit.
+// scan returns the items of the things in a table, or of one of them. An item is named by its keys;
+// what it says of itself must fit.
 func (w *running) scan(
 	ctx context.Context, table, only string, see func(id string, number uint64, it map[string]types.AttributeValue),
 ) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// order is a command with an id, which may be executed again by any writer and takes effect once. It also puts a row
-// into the outbox, a table that the library does not know.
+// order is a command with an id, which may be executed again by any writer and takes effect once.
+// It also puts a row into the outbox, a table that the library does not know.
 type order struct {
 	id      string
 	command uint64
@@ -62,7 +62,8 @@ func (w *writer) order() {
 	w.carryOut("order", o)
 }
 
-// repeat executes an order again, as one does who has not heard of it or does not know what came of it.
+// repeat executes an order again, as one does who has not heard of it or does not know what came of
+// it.
 func (w *writer) repeat() {
 	if o := w.orders.take(w.random.IntN); o != nil {
 		w.carryOut("repeat", o)

@@ -12,7 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// removals are what is known of things of which something was removed on purpose. It is safe for concurrent use.
+// removals are what is known of things of which something was removed on purpose. It is safe for
+// concurrent use.
 type removals struct {
 	mu     sync.Mutex
 	things map[string]*removed
@@ -115,8 +116,8 @@ func (w *writer) toRemove(id string) (journal.Head, bool) {
 	return head, false
 }
 
-// keep reads the events below a number that exist, before somebody removes them, and tells whether it has them all: a
-// transaction may show in part.
+// keep reads the events below a number that exist, before somebody removes them, and tells whether
+// it has them all: a transaction may show in part.
 func (w *writer) keep(id string, before uint64) (all bool) {
 	rows, err := w.histories(w.alive, id)
 	if err != nil {
@@ -136,8 +137,8 @@ func (w *writer) keep(id string, before uint64) (all bool) {
 	return all
 }
 
-// mortal begins something on a thing, and gives what judges how it ended: who is told that the thing is deleted is told so
-// for a reason, and nobody hears anything else later.
+// mortal begins something on a thing, and gives what judges how it ended: who is told that the
+// thing is deleted is told so for a reason, and nobody hears anything else later.
 func (w *writer) mortal(how, id string) (told func(error)) {
 	var gone bool
 	w.removals.of(id, func(r *removed) { gone = r.gone })
@@ -155,7 +156,8 @@ func (w *writer) mortal(how, id string) (told func(error)) {
 	}
 }
 
-// truncated tells that events from a number on were asked for, and that some are missing because somebody removed them.
+// truncated reports that events from a number on were asked for, and that some are missing because
+// somebody removed them.
 func (w *writer) truncated(id string, from uint64, err error) bool {
 	var truncated *journal.TruncatedError
 	if !errors.As(err, &truncated) {
@@ -187,7 +189,8 @@ func (w *running) finish(ctx context.Context, j *journal.Journal) error {
 	return err
 }
 
-// checkRemoved gives the events of a thing with those that were removed, and reports those that should have been.
+// checkRemoved returns the events of a thing with those that were removed, and reports those that
+// should have been.
 func (w *running) checkRemoved(id string, rows []row, h head) (all []row) {
 	w.removals.of(id, func(r *removed) {
 		if h.truncatedBefore < r.done || h.truncatedBefore > r.asked && !h.deleted {

@@ -15,8 +15,9 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// stale makes reads by key that do not ask for consistency give, at times, what they gave before: dynamotest and
-// DynamoDB Local always give the latest. The library does ask, so this matters on the day when it forgets to.
+// stale makes reads by key that do not ask for consistency give, at times, what they gave before:
+// dynamotest and DynamoDB Local always give the latest. The library does ask, so this matters on
+// the day when it forgets to.
 type stale struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -47,7 +48,8 @@ func (s *stale) handle(
 	return out, metadata, err
 }
 
-// batch replaces items one by one: one that is new may be missing, beside others that are the latest.
+// batch replaces items one by one: one that is new may be missing, beside others that are the
+// latest.
 func (s *stale) batch(get *dynamodb.BatchGetItemInput, reply *dynamodb.BatchGetItemOutput) {
 	for _, table := range slices.Sorted(maps.Keys(get.RequestItems)) {
 		asked := get.RequestItems[table]
@@ -81,7 +83,7 @@ func (s *stale) batch(get *dynamodb.BatchGetItemInput, reply *dynamodb.BatchGetI
 	}
 }
 
-// earlier gives at times what was read before instead of what is there now, nothing also.
+// earlier returns at times what was read before instead of what is there now, nothing also.
 func (s *stale) earlier(key string, now any) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,8 +38,8 @@ type Finding struct {
 	Text string
 }
 
-// outcome is what a command was told about its events: the first sure ones are written, the next maybe ones are or
-// are not, all others are not.
+// outcome is what a command was told about its events: the first sure ones are written, the next
+// maybe ones are or are not, all others are not.
 type outcome struct {
 	id          string
 	sure, maybe int
@@ -65,7 +65,8 @@ func (t *truth) outcome(command uint64) outcome {
 	return *t.commands[command]
 }
 
-// command gives a new command's number; until it is told otherwise all of its events may be written or not.
+// command returns a new command's number; until it is told otherwise all of its events may be
+// written or not.
 func (t *truth) command(id string) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// turns lets one strand run at a time, and the seed decides which. Whoever has the turn may use everything here.
+// turns lets one strand run at a time, and the seed decides which. Whoever has the turn may use
+// everything here.
 type turns struct {
 	random *rand.Rand
 	stay   float64 // the chance to keep the turn
@@ -16,7 +17,8 @@ type turns struct {
 	has    *strand
 }
 
-// strand is what takes turns: a writer, with whatever goroutines work for it while it waits for them.
+// strand is what takes turns: a writer, with whatever goroutines work for it while it waits for
+// them.
 type strand struct {
 	wake chan struct{}
 	wire *wire
@@ -28,7 +30,7 @@ func (t *turns) join() *strand {
 	return s
 }
 
-// begin gives the first turn, when all have joined.
+// begin returns the first turn, when all have joined.
 func (t *turns) begin() {
 	for _, s := range t.ready {
 		if t.free {

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// wire is a writer's way to the database: turns change on it, connections break, requests arrive when the writer has
-// given them up, and the writer may crash while a request is on it.
+// wire is a writer's way to the database: turns change on it, connections break, requests arrive
+// when the writer has given them up, and the writer may crash while a request is on it.
 type wire struct {
 	proxy  dynamodb.HTTPClient
 	turns  *turns
@@ -54,8 +54,8 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 // lifeKey is the key of the context of a writer's life in all contexts that come from it.
 type lifeKey struct{}
 
-// unhurried is a request's context without deadlines, which would depend on how long others have their turns. It ends
-// with the writer's life.
+// unhurried is a request's context without deadlines, which would depend on how long others have
+// their turns. It ends with the writer's life.
 func unhurried(ctx context.Context) context.Context {
 	if life, ok := ctx.Value(lifeKey{}).(context.Context); ok {
 		return life
@@ -63,7 +63,8 @@ func unhurried(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// point is a moment between two things that happen: the writer may crash, late requests arrive, others have their turn.
+// point is a moment between two things that happen: the writer may crash, late requests arrive,
+// others have their turn.
 func (w *wire) point() {
 	w.burn()
 	if w.draws(1.0 / 20) {

@@ -18,8 +18,9 @@ import (
 // World is one database with writers and faults, all drawn from Seed and Number.
 type World struct {
 	Seed, Number uint64
-	// Client is for an empty database that nobody else uses. If it is nil the world makes its own, on dynamotest, with
-	// all faults of that; otherwise connections break and nothing else goes wrong.
+	// Client is for an empty database that nobody else uses. If it is nil the world makes its own,
+	// on dynamotest, with all faults of that; otherwise connections break and nothing else goes
+	// wrong.
 	Client *dynamodb.Client
 	// Commands is how many each writer executes. Default: 250.
 	Commands int
@@ -57,8 +58,8 @@ type running struct {
 	removals  removals
 }
 
-// Run lets the world happen, and judges it. The error is not about the library: the context has ended, or the database
-// cannot be used.
+// Run lets the world happen, and judges it. The error is not about the library: the context has
+// ended, or the database cannot be used.
 func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
 	if w.Commands == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
-// setup gives a small world, on DynamoDB Local where the environment names one.
+// setup returns a small world, on DynamoDB Local where the environment names one.
 func setup(t *testing.T, seed, number uint64) World {
 	t.Helper()
 	w := World{Seed: seed, Number: number, Commands: 40}

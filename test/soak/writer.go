@@ -100,7 +100,8 @@ func (w *writer) live(ctx context.Context) (err error) {
 	if w.repo, err = repository.New(w.journal, things, settings); err != nil {
 		return err
 	}
-	// A publisher looks for a lost commit for seconds of real time: that is for worlds that no seed decides anyway.
+	// A publisher looks for a lost commit for seconds of real time: that is for worlds that no seed
+	// decides anyway.
 	if !w.turns.free {
 		config.RetryBudget = patient
 	}
@@ -130,8 +131,8 @@ func (w *writer) open(ctx context.Context, config journal.Config) (j *journal.Jo
 	return j, err
 }
 
-// settle keeps how a command with n events ended, and judges its error. First is the number of the first event if all
-// went well.
+// settle keeps how a command with n events ended, and judges its error. First is the number of the
+// first event if all went well.
 func (w *writer) settle(command uint64, how string, n int, first uint64, err error) {
 	var unknown *journal.OutcomeUnknownError
 	var conflict *journal.ConflictError
@@ -171,12 +172,12 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 	w.truth.settle(command, outcome{})
 }
 
-// crashed tells that an error is the end of the process.
+// crashed reports that an error is the end of the process.
 func (w *writer) crashed(err error) bool {
 	return w.alive.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// readFailed tells that a read failed as reads do when the SDK gives up.
+// readFailed reports that a read failed as reads do when the SDK gives up.
 func readFailed(err error) bool {
 	var operation *smithy.OperationError
 	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" {

@@ -32,7 +32,7 @@ type database struct {
 	connect driver.Connector
 }
 
-// another gives an empty one of the same kind.
+// another returns an empty one of the same kind.
 func (d database) another(t *testing.T) database {
 	t.Helper()
 	switch d.dialect {
@@ -114,7 +114,7 @@ func newSchema(t *testing.T, admin *sql.DB, way string) string {
 	return schema
 }
 
-// open gives a pool of its own, as a process would have it.
+// open returns a pool of its own, as a process would have it.
 func (d database) open(t *testing.T, connect driver.Connector) *sql.DB {
 	t.Helper()
 	db := sql.OpenDB(connect)

@@ -27,7 +27,8 @@ type participant struct {
 	sql    *flaky
 }
 
-// join starts a member that counts what its handler has done, whose connections are bad, and whose handler fails before, in and after the transaction.
+// join starts a member that counts what its handler has done, whose connections are bad, and whose
+// handler fails before, in and after the transaction.
 func (w *world) join(seed uint64, done *atomic.Int64) *participant {
 	w.t.Helper()
 	p := &participant{
@@ -63,7 +64,8 @@ func (p *participant) cutOff() {
 	p.dynamo.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem", "PutItem", "DeleteItem", "TransactWriteItems"))
 }
 
-// Members come and go: in each round two share the work, one closes or is cut off, and the other takes over.
+// Members come and go: in each round two share the work, one closes or is cut off, and the other
+// takes over.
 func TestEachEventTakesEffectOnceWhateverFails(t *testing.T) {
 	t.Parallel()
 	const rounds, aggregates, perRound = 4, 5, 4

@@ -18,7 +18,7 @@ var (
 	x     = account("x")
 )
 
-// claim gives the position and whether there is one.
+// claim returns the position and whether there is one.
 func (w *world) claim(g subscriber.Group, id aggregate.ID, epoch uint64) (uint64, bool) {
 	w.t.Helper()
 	position, found, err := w.store.Claim(w.t.Context(), g, id, epoch)

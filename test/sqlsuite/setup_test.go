@@ -47,7 +47,8 @@ type world struct {
 	store  *sqlprojection.Store
 }
 
-// setup makes a journal, a table of positions, and a read model: a line for each effect, numbered as they come.
+// setup makes a journal, a table of positions, and a read model: a line for each effect, numbered
+// as they come.
 func setup(t *testing.T, d database) *world {
 	t.Helper()
 	w := &world{database: d, t: t, dynamo: testdb.Client(t), db: d.open(t, d.connect)}
@@ -107,7 +108,8 @@ func (w *world) noting() sqlprojection.Reaction {
 	})
 }
 
-// effects gives the numbers of the events of an aggregate that took effect, in their order, and the sum of the amounts.
+// effects returns the numbers of the events of an aggregate that took effect, in their order, and
+// the sum of the amounts.
 func (w *world) effects(id string) (numbers []uint64, sum int) {
 	w.t.Helper()
 	rows, err := w.db.QueryContext(context.Background(), w.text("SELECT number, amount FROM effects WHERE id = ? ORDER BY line"), id)
@@ -131,7 +133,7 @@ func (w *world) config(j *journal.Journal, store subscriber.PositionStore) subsc
 	}
 }
 
-// subscribe gives a member of the group.
+// subscribe returns a member of the group.
 func (w *world) subscribe(config subscriber.Config) (*subscriber.Subscriber, <-chan *message.Message) {
 	w.t.Helper()
 	sub, err := subscriber.NewSubscriber(config, nil)
@@ -142,8 +144,8 @@ func (w *world) subscribe(config subscriber.Config) (*subscriber.Subscriber, <-c
 	return sub, messages
 }
 
-// consume handles what a member gets as the Router does: each message in a goroutine of its own, acked unless handle
-// fails or panics.
+// consume handles what a member gets as the Router does: each message in a goroutine of its own,
+// acked unless handle fails or panics.
 func (w *world) consume(config subscriber.Config, handle message.NoPublishHandlerFunc) *subscriber.Subscriber {
 	w.t.Helper()
 	var handlers sync.WaitGroup
@@ -172,7 +174,7 @@ func (w *world) consume(config subscriber.Config, handle message.NoPublishHandle
 	return sub
 }
 
-// next gives the next message.
+// next returns the next message.
 func next(t *testing.T, messages <-chan *message.Message) *message.Message {
 	t.Helper()
 	select {

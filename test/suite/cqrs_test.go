@@ -63,8 +63,8 @@ func (a *totals) have(balance map[string]int, closed ...string) bool {
 	return assert.ObjectsAreEqual(balance, a.balance) && assert.ObjectsAreEqual(closed, a.closed)
 }
 
-// startProcessor runs a handler for each type, each in a group of its own. A topic has the events of all types of its
-// aggregates, so a handler acks those of others.
+// startProcessor runs a handler for each type, each in a group of its own. A topic has the events
+// of all types of its aggregates, so a handler acks those of others.
 func startProcessor(t *testing.T, s store) *totals {
 	t.Helper()
 	seen := &totals{balance: map[string]int{}}

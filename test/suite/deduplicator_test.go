@@ -62,7 +62,8 @@ func TestTheDeduplicatorDropsWhatComesAgain(t *testing.T) {
 	assert.Equal(t, 1+2, calls, "each once, though the payloads are equal")
 }
 
-// What follows are faults of Watermill's Deduplicator that the package documentation tells of. Where one of these tests fails, they have gone.
+// What follows are faults of Watermill's Deduplicator that the package documentation tells of.
+// Where one of these tests fails, they have gone.
 
 func TestTheDeduplicatorLosesAMessageWhoseHandlerFails(t *testing.T) {
 	t.Parallel()
@@ -172,7 +173,8 @@ func TestTheSubscriberNeedsNoDeduplicator(t *testing.T) {
 	assert.Equal(t, []string{"2/1", "2/2", "2/3"}, got.payloads("2"))
 }
 
-// A forwarder that delivers everything twice, as one does that crashes before its acks, to a transport that keeps order but knows no positions.
+// A forwarder that delivers everything twice, as one does that crashes before its acks, to a
+// transport that keeps order but knows no positions.
 func TestForwardedEventsAreHandledOnceByTheirPositions(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)

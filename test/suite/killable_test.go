@@ -24,8 +24,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// killable is a database that can be killed and comes back with what it had acknowledged: a DynamoDB Local of the test's own,
-// or dynamotest behind a socket.
+// killable is a database that can be killed and comes back with what it had acknowledged: a
+// DynamoDB Local of the test's own, or dynamotest behind a socket.
 type killable struct {
 	client  journal.Client
 	restart func() error
@@ -56,8 +56,8 @@ func startLocal(t *testing.T) *killable {
 	}
 }
 
-// dataFolder is in memory where the system has such a place: what is to survive here is a process, and DynamoDB Local
-// spends most of its time on syncing files.
+// dataFolder is in memory where the system has such a place: what is to survive here is a process,
+// and DynamoDB Local spends most of its time on syncing files.
 func dataFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "millrace-suite-") //nolint:usetesting // t.TempDir is on a disk
@@ -68,9 +68,9 @@ func dataFolder(t *testing.T) string {
 	return dir
 }
 
-// durable waits until what DynamoDB Local has acknowledged is in its files. It acknowledges a transaction a moment
-// earlier, and would lose it when it is killed in that moment, which DynamoDB never does. A write that comes after
-// the transaction is acknowledged only once both are there.
+// durable waits until what DynamoDB Local has acknowledged is in its files. It acknowledges a
+// transaction a moment earlier, and would lose it when it is killed in that moment, which DynamoDB
+// never does. A write that comes after the transaction is acknowledged only once both are there.
 type durable struct{ *dynamodb.Client }
 
 const fence = "fence"
@@ -103,7 +103,8 @@ func (d durable) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWr
 	return out, nil
 }
 
-// serveDynamotest gives dynamotest what can break: a socket and connections. What it holds survives.
+// serveDynamotest returns dynamotest what can break: a socket and connections. What it holds
+// survives.
 func serveDynamotest(t *testing.T) *killable {
 	t.Helper()
 	db := dynamotest.New(t)
@@ -143,8 +144,8 @@ func serve(t *testing.T, handler http.Handler, address string) (stop func(), bou
 	}, listener.Addr().String()
 }
 
-// restartOnSignal has SIGHUP restart the database, so that a command can. The function that it returns ends that and says how
-// often it happened.
+// restartOnSignal has SIGHUP restart the database, so that a command can. The function that it
+// returns ends that and says how often it happened.
 func (db *killable) restartOnSignal(t *testing.T) (stop func() int) {
 	t.Helper()
 	signals := make(chan os.Signal, 8)

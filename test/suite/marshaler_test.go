@@ -45,7 +45,8 @@ type noted struct{ Text string }
 
 type counted struct{ N int }
 
-// processors runs, on one topic, an EventProcessor with a handler for each of two types and an EventGroupProcessor with both in one group.
+// processors runs, on one topic, an EventProcessor with a handler for each of two types and an
+// EventGroupProcessor with both in one group.
 func processors[A, B any](t *testing.T, s store, topic string, marshaler cqrs.CommandEventMarshaler, showA func(*A) string, showB func(*B) string) *received {
 	t.Helper()
 	got := &received{}

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The database is killed when a third and when a half of ten thousand messages are published. Not parallel: messages have to come
-// through within a minute of each other.
+// The database is killed when a third and when a half of ten thousand messages are published. Not
+// parallel: messages have to come through within a minute of each other.
 func TestPubSubReconnectsToADatabaseThatWasKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("publishes ten thousand messages, which takes a while")
@@ -45,8 +45,9 @@ func TestPubSubReconnectsToADatabaseThatWasKilled(t *testing.T) {
 	assert.Equal(t, 2, stopRestarts(), "the database must have been killed twice")
 }
 
-// lastAfterPublish has the last message come when all calls of Publish have returned, and a moment later. Watermill's test compares with a
-// list that it appends to after that, and stops reading at the last message, which is faster at times.
+// lastAfterPublish has the last message come when all calls of Publish have returned, and a moment
+// later. Watermill's test compares with a list that it appends to after that, and stops reading at
+// the last message, which is faster at times.
 func lastAfterPublish(t *testing.T, s store, count int) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	pub, sub := s.inOrder().pubSub(t)
@@ -88,7 +89,8 @@ func (c *countdown) Publish(topic string, messages ...*message.Message) error {
 	return nil
 }
 
-// watermillRaces tells whether Watermill's tests are compiled with the race detector; see the Makefile.
+// watermillRaces reports whether Watermill's tests are compiled with the race detector; see the
+// Makefile.
 func watermillRaces() bool {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -18,7 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Orders are invoiced. The handler fails the first two times for each, and always for one event in the middle of an order.
+// Orders are invoiced. The handler fails the first two times for each, and always for one event in
+// the middle of an order.
 func TestRouterRetriesCorrelatesAndHandsWhatKeepsFailingToThePoisonQueue(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)

@@ -17,10 +17,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// patience is how long a test waits for what must happen. It bounds a failing test and is no claim about speed.
+// patience is how long a test waits for what must happen. It bounds a failing test and is no claim
+// about speed.
 const patience = 2 * time.Minute
 
-// store is a database with a journal in it. Every Pub/Sub opens the journal for itself, as the processes of an application would.
+// store is a database with a journal in it. Every Pub/Sub opens the journal for itself, as the
+// processes of an application would.
 type store struct{ client journal.Client }
 
 func newStore(t *testing.T) store {
@@ -40,15 +42,16 @@ func (s store) ordered(t *testing.T, group string) (message.Publisher, message.S
 	return s.pubSub(t, publisher.Config{}, subscriber.Config{ConsumerGroup: group})
 }
 
-// newGroup is ordered with a group of its own. The suite closes tens of such subscribers one after the other, each with a message
-// that nobody answers, and waiting for an answer would take up most of the time.
+// newGroup is ordered with a group of its own. The suite closes tens of such subscribers one after
+// the other, each with a message that nobody answers, and waiting for an answer would take up most
+// of the time.
 func (s store) newGroup(t *testing.T) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	return s.pubSub(t, publisher.Config{}, subscriber.Config{ConsumerGroup: uuid.NewString(), CloseTimeout: 100 * time.Millisecond})
 }
 
-// unordered makes each message an aggregate of its own. Its id is drawn rather than taken from the message, since the
-// suite publishes messages of one UUID several times.
+// unordered makes each message an aggregate of its own. Its id is drawn rather than taken from the
+// message, since the suite publishes messages of one UUID several times.
 func (s store) unordered(t *testing.T, group string) (message.Publisher, message.Subscriber) {
 	t.Helper()
 	return s.pubSub(t, publisher.Config{

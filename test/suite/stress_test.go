@@ -8,8 +8,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 )
 
-// With the build tag the suite is five times as patient, since everything runs at once. It reads STRESS_TEST_COUNT from the
-// environment: how many times each shape runs, 10 by default.
+// With the build tag the suite is five times as patient, since everything runs at once. It reads
+// STRESS_TEST_COUNT from the environment: how many times each shape runs, 10 by default.
 
 func TestStressInOrder(t *testing.T) { stress(t, newStore(t).inOrder()) }
 

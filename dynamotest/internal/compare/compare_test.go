@@ -33,8 +33,8 @@ func TestSameAsDynamoDBLocal(t *testing.T) {
 	report(t, runner, run(t, runner, *operations))
 }
 
-// A comparison of DynamoDB Local with itself shows that the operations are the same each time and that
-// what is compared is what DynamoDB promises.
+// A comparison of DynamoDB Local with itself shows that the operations are the same each time and
+// that what is compared is what DynamoDB promises.
 func TestDynamoDBLocalIsTheSameAsItself(t *testing.T) {
 	runner := &Runner{Left: local(t), Right: local(t), Explain: nothingKnown}
 	result := run(t, runner, *itself)
@@ -115,7 +115,7 @@ func report(t *testing.T, runner *Runner, result *Result) {
 	}
 }
 
-// reportMessages tells which errors are the same but for their message.
+// reportMessages reports which errors are the same but for their message.
 func reportMessages(t *testing.T, result *Result) {
 	t.Helper()
 	messages := slices.SortedFunc(maps.Values(result.Messages), func(a, b *Messages) int {

@@ -94,7 +94,7 @@ func pattern(message string) string {
 	return strings.TrimSpace(details.ReplaceAllString(message, " …"))
 }
 
-// String tells what is needed to look into the difference.
+// String reports what is needed to look into the difference.
 func (d Difference) String() string {
 	text := fmt.Sprintf("seed %d, step %d of %d:\n", d.World.Seed, d.Step, len(d.World.Operations))
 	if d.Step < 12 { // else it has not been minimised, and the seed tells more

@@ -21,8 +21,8 @@ func (g *generator) expression(t *table) *expression {
 	return &expression{generator: g, table: t}
 }
 
-// reserved are the attribute names that an expression must not spell out: reserved words, and what is no
-// name in the grammar.
+// reserved are the attribute names that an expression must not spell out: reserved words, and what
+// is no name in the grammar.
 var reserved = map[string]bool{"size": true, "odd-name": true, "é": true, "hash": true, "range": true}
 
 // name returns the attribute name as it is or a placeholder for it.

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// generator draws the operations of a world. It knows which tables its operations should have made, but not
-// what became of them.
+// generator draws the operations of a world. It knows which tables its operations should have made,
+// but not what became of them.
 type generator struct {
 	dice
 	big        bool
@@ -178,8 +178,8 @@ func (g *generator) query(t *table) Operation {
 	}
 	in.ProjectionExpression = e.maybeProjection(250)
 	in.Select = g.selection(in.ProjectionExpression, x)
-	// In an index the order of items that share a key is open, so that a key to start from would mean one
-	// thing here and another there.
+	// In an index the order of items that share a key is open, so that a key to start from would
+	// mean one thing here and another there.
 	if g.chance(60) && x.name == "" || g.chance(10) {
 		in.ExclusiveStartKey = g.key(t)
 		if x.name != "" && in.KeyConditionExpression != nil {
@@ -419,7 +419,8 @@ func (g *generator) transactWrite() *dynamodb.TransactWriteItemsInput {
 	return in
 }
 
-// repeated returns an earlier transaction with its token, either the same or another under that token.
+// repeated returns an earlier transaction with its token, either the same or another under that
+// token.
 func (g *generator) repeated() *dynamodb.TransactWriteItemsInput {
 	again := *pick(g.dice, g.transactions...)
 	switch g.IntN(4) {

@@ -24,8 +24,8 @@ type Known struct {
 	// Is tells whether a difference is this one, and no more than this one. Left is DynamoDB Local.
 	Is func(d Difference) bool
 
-	// IsPlace tells it of one place of two replies without errors, for what is replied otherwise than it is
-	// stored. There may be several such differences in one reply.
+	// IsPlace tells it of one place of two replies without errors, for what is replied otherwise
+	// than it is stored. There may be several such differences in one reply.
 	IsPlace func(d Difference, p Place) bool
 }
 
@@ -261,7 +261,8 @@ var tooLong = regexp.MustCompile(`Size of hashkey has exceeded|Aggregated size o
 // tableNameErrors are what is wrong with the name of a table.
 var tableNameErrors = regexp.MustCompile(`^TableName must be at least 3 characters long|at 'tableName' failed to satisfy constraint`)
 
-// filtersUnprojected tells whether a scan of an index filters by an attribute that the index does not keep.
+// filtersUnprojected reports whether a scan of an index filters by an attribute that the index does
+// not keep.
 func filtersUnprojected(d Difference, in *dynamodb.ScanInput) bool {
 	a := grammar.NewAttributes(in.ExpressionAttributeNames, in.ExpressionAttributeValues)
 	filter, err := grammar.ParseCondition("FilterExpression", *in.FilterExpression, a)
@@ -342,8 +343,8 @@ var (
 	plain  = regexp.MustCompile(`^(0|-?([1-9]\d*|0)(\.\d*[1-9])?)$`)
 )
 
-// sameNumbers is true of two texts of a value that only differ in how numbers are written, if the right has
-// them as DynamoDB writes them.
+// sameNumbers is true of two texts of a value that only differ in how numbers are written, if the
+// right has them as DynamoDB writes them.
 func sameNumbers(p Place) bool {
 	left, right := tokens.FindAllString(p.Left, -1), tokens.FindAllString(p.Right, -1)
 	if len(left) != len(right) {

@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Minimise returns a short world that ends in the same kind of difference: operations are left out, and
-// parts of the others, as long as the difference stays. It gives up when the context ends and returns what
-// it has by then.
+// Minimise returns a short world that ends in the same kind of difference: operations are left out,
+// and parts of the others, as long as the difference stays. It gives up when the context ends and
+// returns what it has by then.
 func (r *Runner) Minimise(ctx context.Context, d Difference) Difference {
 	kind := d.Kind()
 	best := d

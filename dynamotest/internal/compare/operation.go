@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// Operation is one call. A Query or Scan is followed to its end by the LastEvaluatedKey that its side
-// replies, and a Scan of segments is made for each of them.
+// Operation is one call. A Query or Scan is followed to its end by the LastEvaluatedKey that its
+// side replies, and a Scan of segments is made for each of them.
 type Operation struct {
 	Input any // *dynamodb.PutItemInput, say
 
@@ -45,8 +45,8 @@ type Reply struct {
 // maxPages is above what any sequence of operations makes.
 const maxPages = 500
 
-// call makes the operation. Tokens of transactions are remembered by the sides for minutes, so they have a
-// prefix that is another one in each run.
+// call makes the operation. Tokens of transactions are remembered by the sides for minutes, so they
+// have a prefix that is another one in each run.
 func (o Operation) call(ctx context.Context, client *dynamodb.Client, tokenPrefix string) Reply {
 	switch in := o.Input.(type) {
 	case *dynamodb.CreateTableInput:

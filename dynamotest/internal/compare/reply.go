@@ -97,7 +97,8 @@ func pages(outputs []any) []tree {
 	return out
 }
 
-// normalIndexQuery keeps the items in order of their sort keys, ties in any order, and the sizes of pages.
+// normalIndexQuery keeps the items in order of their sort keys, ties in any order, and the sizes of
+// pages.
 func (o Operation) normalIndexQuery(out map[string]tree, outputs []any, big bool) {
 	var items []types.AttributeValue
 	var all, scanned []tree
@@ -122,8 +123,8 @@ func (o Operation) normalIndexQuery(out map[string]tree, outputs []any, big bool
 	}
 }
 
-// normalScan keeps the items in any order, and the sizes of pages unless they end by the size of items or
-// with a segment.
+// normalScan keeps the items in any order, and the sizes of pages unless they end by the size of
+// items or with a segment.
 func (o Operation) normalScan(out map[string]tree, outputs []any, big bool) {
 	var all, scanned []tree
 	count, total := 0, 0
@@ -153,8 +154,8 @@ func canonicalKey(v types.AttributeValue) string {
 	return canonical(v)
 }
 
-// errorTree is what an error has besides its message: the reasons of a cancelled transaction, the item that
-// a condition met.
+// errorTree is what an error has besides its message: the reasons of a cancelled transaction, the
+// item that a condition met.
 func errorTree(err error) tree {
 	var canceled *types.TransactionCanceledException
 	var failed *types.ConditionalCheckFailedException

@@ -43,8 +43,8 @@ var runs atomic.Int64
 
 // Run runs the operations of a world and adds to the result. It removes all tables first.
 //
-// An operation with which the databases may have come apart is undone in both: what it wrote is deleted, or
-// the table it was on. So one difference does not bring the next.
+// An operation with which the databases may have come apart is undone in both: what it wrote is
+// deleted, or the table it was on. So one difference does not bring the next.
 func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 	token := newToken()
 	if err := r.both(func(client *dynamodb.Client) error { return removeTables(ctx, client) }); err != nil {
@@ -190,8 +190,8 @@ func removeTables(ctx context.Context, client *dynamodb.Client) error {
 	return settle(ctx, client)
 }
 
-// errStuck is what becomes of DynamoDB Local when it meets an item that has no place in a new index. From
-// then on it also refuses to delete other indexes.
+// errStuck is what becomes of DynamoDB Local when it meets an item that has no place in a new
+// index. From then on it also refuses to delete other indexes.
 var errStuck = errors.New("has not become active")
 
 // settle waits until no table and no index is on its way from one state to another.

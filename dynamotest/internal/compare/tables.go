@@ -49,8 +49,8 @@ func (g *generator) living() int {
 	return n
 }
 
-// createTable makes a table that is gone again, or fails because there is such a table or because of a
-// mistake in the request.
+// createTable makes a table that is gone again, or fails because there is such a table or because
+// of a mistake in the request.
 func (g *generator) createTable(t *table) Operation {
 	if t.gone {
 		t.gone = false
@@ -111,7 +111,8 @@ func (g *generator) createTable(t *table) Operation {
 	return o
 }
 
-// updateTable adds or removes an index, changes how the table is paid for, or asks for what cannot be.
+// updateTable adds or removes an index, changes how the table is paid for, or asks for what cannot
+// be.
 func (g *generator) updateTable(t *table) Operation {
 	in := &dynamodb.UpdateTableInput{TableName: &t.name}
 	switch weighted(g.dice, 30, 20, 15, 15, 10, 10) {

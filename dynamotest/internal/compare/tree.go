@@ -16,13 +16,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// A tree is a request or a reply in a form that can be compared and printed: maps with string keys, slices,
-// and leaves that are strings. What is not set is left out; what is set and empty is not.
+// A tree is a request or a reply in a form that can be compared and printed: maps with string keys,
+// slices, and leaves that are strings. What is not set is left out; what is set and empty is not.
 type tree = any
 
-// ignored are the fields that differ between any two databases, or that DynamoDB Local is not held to:
-// names and times that a table is given, sizes that DynamoDB updates every six hours, statuses that pass,
-// and the capacity consumed, which is tested by DynamoDB's published rules instead.
+// ignored are the fields that differ between any two databases, or that DynamoDB Local is not held
+// to: names and times that a table is given, sizes that DynamoDB updates every six hours, statuses
+// that pass, and the capacity consumed, which is tested by DynamoDB's published rules instead.
 var ignored = map[string]bool{
 	"ResultMetadata": true, "ConsumedCapacity": true, "SizeEstimateRangeGB": true,
 	"TableArn": true, "TableId": true, "IndexArn": true,
@@ -185,7 +185,8 @@ func canonical(v types.AttributeValue) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// compareNumbers compares the values of two numbers, or says that they are equal if one of them is no number.
+// compareNumbers compares the values of two numbers, or says that they are equal if one of them is
+// no number.
 func compareNumbers(a, b string) int {
 	x, ok := new(big.Rat).SetString(a)
 	y, also := new(big.Rat).SetString(b)

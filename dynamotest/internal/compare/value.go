@@ -8,8 +8,8 @@ import (
 
 type item = map[string]types.AttributeValue
 
-// attributeNames are those that items have besides their keys. The type that goes with a name is kept to
-// mostly, inside of maps too, so that expressions meet what they were written for.
+// attributeNames are those that items have besides their keys. The type that goes with a name is
+// kept to mostly, inside of maps too, so that expressions meet what they were written for.
 var attributeNames = []string{"s1", "s2", "n1", "n2", "b1", "t1", "z1", "l1", "m1", "ss", "ns", "bs", "odd-name", "size", "é"}
 
 func usualKind(name string) string {
@@ -182,8 +182,8 @@ func (g *generator) deep(levels int) types.AttributeValue {
 	return v
 }
 
-// keyValue returns one of the few values that the key attribute takes, of which a partition key has three
-// and a lone partition key or a sort key eight.
+// keyValue returns one of the few values that the key attribute takes, of which a partition key has
+// three and a lone partition key or a sort key eight.
 func (g *generator) keyValue(a attribute, n int) types.AttributeValue {
 	i := g.IntN(n)
 	switch a.kind {

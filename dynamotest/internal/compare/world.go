@@ -13,7 +13,8 @@ type World struct {
 	Seed       uint64
 	Operations []Operation
 
-	// Big worlds have items that make pages of 1 MB, whose ends depend on the order of what has no order.
+	// Big worlds have items that make pages of 1 MB, whose ends depend on the order of what has no
+	// order.
 	Big bool
 }
 

@@ -125,7 +125,8 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Int
 	return out, nil
 }
 
-// BatchWriteItem is DynamoDB's. A write of an item that a transaction is about to write comes back unprocessed.
+// BatchWriteItem is DynamoDB's. A write of an item that a transaction is about to write comes back
+// unprocessed.
 func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f *Interference) (*dynamodb.BatchWriteItemOutput, error) {
 	if len(in.RequestItems) == 0 {
 		return nil, counted("requestItems", "{}", 0, maxBatchWrites)

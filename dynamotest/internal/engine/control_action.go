@@ -75,7 +75,8 @@ func checkIndexUpdate(a indexAction) error {
 	return nil
 }
 
-// checkOneAtATime allows one index to come or go: DynamoDB builds and removes them in the background.
+// checkOneAtATime allows one index to come or go: DynamoDB builds and removes them in the
+// background.
 func checkOneAtATime(actions []indexAction) error {
 	online := 0
 	for _, a := range actions {

@@ -8,8 +8,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// constraints collects what breaks the model of a request: what is missing, too long, not in a set. DynamoDB
-// looks at all of it before it looks at what the request means, and reports up to ten findings at once.
+// constraints collects what breaks the model of a request: what is missing, too long, not in a set.
+// DynamoDB looks at all of it before it looks at what the request means, and reports up to ten
+// findings at once.
 type constraints struct {
 	broken []string
 }
@@ -38,7 +39,8 @@ func (c *constraints) required(at string, given bool) bool {
 	return given
 }
 
-// text wants a string of at least so many bytes, and at most as many as any name of a table, index or key has.
+// text wants a string of at least so many bytes, and at most as many as any name of a table, index
+// or key has.
 func (c *constraints) text(at string, value *string, least int) {
 	if c.required(at, value != nil) {
 		c.length(at, "'"+*value+"'", len(*value), least, maxName)
@@ -100,7 +102,8 @@ func element(list string, i int) string {
 	return list + "." + strconv.Itoa(i+1) + ".member"
 }
 
-// unsupported refuses by name what dynamotest leaves out: to ignore it would make a test pass that must not.
+// unsupported refuses by name what dynamotest leaves out: to ignore it would make a test pass that
+// must not.
 func unsupported(what string) error {
 	return apierror.Validation("dynamotest does not support %s", what)
 }

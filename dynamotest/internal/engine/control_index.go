@@ -16,7 +16,8 @@ const (
 	maxNonKeyAttributes = 100
 )
 
-// maxKeyElements is how many elements the key of a global index has at most, maxSimpleKey that of a table.
+// maxKeyElements is how many elements the key of a global index has at most, maxSimpleKey that of a
+// table.
 const (
 	maxKeyElements = 8
 	maxSimpleKey   = 2

@@ -146,8 +146,8 @@ func (next *plan) planUpdate(ix *index, u *types.UpdateGlobalSecondaryIndexActio
 	return nil
 }
 
-// planBilling takes the throughput of all indexes away when the table becomes billed by request, and wants one
-// for each when it ceases to be.
+// planBilling takes the throughput of all indexes away when the table becomes billed by request,
+// and wants one for each when it ceases to be.
 func (t *table) planBilling(next *plan) error {
 	if next.settings.billing == t.settings.billing {
 		return nil
@@ -227,7 +227,8 @@ func (next *plan) indexes(t *table) []*index {
 	return indexes
 }
 
-// become carries out a plan and describes it as DynamoDB does while it is at it. It wants t.mu held.
+// become carries out a plan and describes it as DynamoDB does while it is at it. It wants t.mu
+// held.
 func (t *table) become(next plan) *types.TableDescription {
 	t.settings = next.settings
 	for ix, s := range next.global {

@@ -30,7 +30,8 @@ func checkEncryption(s *types.SSESpecification) error {
 	case s == nil:
 		return nil
 	case s.SSEType == types.SSETypeAes256:
-		// Source: API Reference, SSESpecification: "Server-side encryption type. The only supported value is: KMS".
+		// Source: API Reference, SSESpecification: "Server-side encryption type. The only supported
+		// value is: KMS".
 		return invalid("SSEType AES256 is not supported")
 	case s.KMSMasterKeyId != nil && !aws.ToBool(s.Enabled):
 		return invalid("KMSMasterKeyId cannot be specified when Enabled is false")

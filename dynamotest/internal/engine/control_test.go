@@ -15,7 +15,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
 )
 
-// refusal is a request that DynamoDB refuses. Requests name no table: they are for the one of the case.
+// refusal is a request that DynamoDB refuses. Requests name no table: they are for the one of the
+// case.
 type refusal struct {
 	name    string
 	before  []any // requests that succeed
@@ -83,7 +84,8 @@ func assertAPIError(t *testing.T, err error, code, text string) {
 	assert.Equal(t, text, refused.ErrorMessage())
 }
 
-// call sends a request to a *Database or a *dynamodb.Client. A request that names no table is for the given one.
+// call sends a request to a *Database or a *dynamodb.Client. A request that names no table is for
+// the given one.
 func call(ctx context.Context, to any, table string, request any) (any, error) {
 	db, _ := to.(*Database)
 	client, _ := to.(*dynamodb.Client)

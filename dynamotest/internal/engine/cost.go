@@ -53,15 +53,16 @@ func chargeOf(t *table, ix *index, read, write float64) Charge {
 	return charge
 }
 
-// Multiples of the unit by how a call reads or writes.
-// Source: Developer Guide, "DynamoDB read and write operations" and "Amazon DynamoDB Transactions: How it works".
+// Multiples of the unit by how a call reads or writes. Source: Developer Guide, "DynamoDB read and
+// write operations" and "Amazon DynamoDB Transactions: How it works".
 const (
 	eventual      = 0.5
 	strong        = 1
 	transactional = 2
 )
 
-// readUnits is a read of size bytes, strongly consistent: one unit for each 4 KB begun, and one for nothing.
+// readUnits is a read of size bytes, strongly consistent: one unit for each 4 KB begun, and one for
+// nothing.
 func readUnits(size int) float64 { return units(size, 4<<10) }
 
 // writeUnits is a write of size bytes: one unit for each KB begun.

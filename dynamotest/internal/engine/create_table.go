@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// CreateTable makes a table. It can be used at once, although the reply says CREATING as that of DynamoDB does.
+// CreateTable makes a table. It can be used at once, although the reply says CREATING as that of
+// DynamoDB does.
 func (db *Database) CreateTable(in *dynamodb.CreateTableInput) (*dynamodb.CreateTableOutput, error) {
 	t, err := db.newTable(in)
 	if err != nil {

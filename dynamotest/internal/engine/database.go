@@ -24,12 +24,13 @@ type Database struct {
 
 // Config is what a database is told from outside. The zero value is a database without delays.
 type Config struct {
-	// Now is the database's clock: of expiry, of index delays, of the life of request tokens. Default: time.Now.
+	// Now is the database's clock: of expiry, of index delays, of the life of request tokens.
+	// Default: time.Now.
 	Now func() time.Time
 	// ExpiryDelay is how long an expired item stays.
 	ExpiryDelay func() time.Duration
-	// IndexDelay tells how long a change of the item with a key takes to reach a global index. Changes of one item
-	// keep their order.
+	// IndexDelay tells how long a change of the item with a key takes to reach a global index.
+	// Changes of one item keep their order.
 	IndexDelay func(table, index string, key func() value.Item) time.Duration
 }
 

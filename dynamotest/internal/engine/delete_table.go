@@ -7,7 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// DeleteTable deletes a table. It is gone at once, although the reply says DELETING as that of DynamoDB does.
+// DeleteTable deletes a table. It is gone at once, although the reply says DELETING as that of
+// DynamoDB does.
 func (db *Database) DeleteTable(in *dynamodb.DeleteTableInput) (*dynamodb.DeleteTableOutput, error) {
 	t, err := db.named(in.TableName)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// DescribeTable describes a table. Its count and sizes are those of now, where DynamoDB's are hours old.
+// DescribeTable describes a table. Its count and sizes are those of now, where DynamoDB's are hours
+// old.
 func (db *Database) DescribeTable(in *dynamodb.DescribeTableInput) (*dynamodb.DescribeTableOutput, error) {
 	t, err := db.named(in.TableName)
 	if err != nil {
@@ -19,7 +20,8 @@ func (db *Database) DescribeTable(in *dynamodb.DescribeTableInput) (*dynamodb.De
 	return &dynamodb.DescribeTableOutput{Table: t.describe(types.TableStatusActive)}, nil
 }
 
-// named finds a table for an operation on tables, whose error tells the name, unlike those on items.
+// named finds a table for an operation on tables, whose error tells the name, unlike those on
+// items.
 func (db *Database) named(name *string) (*table, error) {
 	if err := checkTableName(name); err != nil {
 		return nil, err

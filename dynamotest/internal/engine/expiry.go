@@ -62,11 +62,12 @@ func (e *expiry) of(r *row) (at int64, ok bool) {
 	return at, err == nil
 }
 
-// fiveYears is how far in the past a time may be when it is written and still make the item expire. What is older is
-// taken for a mistake. Source: Developer Guide, "Using time to live (TTL) in DynamoDB".
+// fiveYears is how far in the past a time may be when it is written and still make the item expire.
+// What is older is taken for a mistake. Source: Developer Guide, "Using time to live (TTL) in
+// DynamoDB".
 const fiveYears = 5 * 365 * 24 * time.Hour
 
-// due tells whether an item expired before a time.
+// due reports whether an item expired before a time.
 func (e *expiry) due(now time.Time) bool {
 	if e == nil {
 		return false

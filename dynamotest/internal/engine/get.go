@@ -42,7 +42,7 @@ func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetIt
 	return &dynamodb.GetItemOutput{Item: project(p, r.content())}, nil
 }
 
-// find gives the position that a key stands for.
+// find returns the position that a key stands for.
 func (t *table) find(key value.Item) (position, error) {
 	key, err := value.NormalizeItem(key)
 	if err != nil {

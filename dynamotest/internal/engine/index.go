@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// index gives the index of that name, nil if there is none.
+// index returns the index of that name, nil if there is none.
 func (t *table) index(name string) *index {
 	for _, ix := range t.indexes {
 		if ix.name == name {
@@ -68,7 +68,7 @@ func (ix *index) project(t *table, item value.Item) value.Item {
 	return projected
 }
 
-// projects tells whether the index keeps an attribute.
+// projects reports whether the index keeps an attribute.
 func (ix *index) projects(t *table, name string) bool {
 	if ix.projection.ProjectionType == types.ProjectionTypeAll {
 		return true
@@ -96,8 +96,9 @@ func sizeOf(r *row) int64 {
 	return int64(r.size)
 }
 
-// moveUnits is what it costs the index: nothing if it does not change, two writes if the entry moves.
-// Source: Developer Guide, "Using Global Secondary Indexes in DynamoDB", write capacity units.
+// moveUnits is what it costs the index: nothing if it does not change, two writes if the entry
+// moves. Source: Developer Guide, "Using Global Secondary Indexes in DynamoDB", write capacity
+// units.
 func moveUnits(old, next *row) float64 {
 	switch {
 	case old == nil && next == nil:

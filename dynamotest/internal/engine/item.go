@@ -80,7 +80,7 @@ func checkKeySize(i int, v types.AttributeValue) error {
 	return nil
 }
 
-// isScalar tells whether a value has a type that a key can have.
+// isScalar reports whether a value has a type that a key can have.
 func isScalar(v types.AttributeValue) bool {
 	switch value.Type(v) {
 	case "S", "N", "B":
@@ -104,7 +104,8 @@ func emptyKind(v types.AttributeValue) string {
 	return ""
 }
 
-// checkItem checks that what an item has of the index's key fits it. An item that has none is not in the index.
+// checkItem checks that what an item has of the index's key fits it. An item that has none is not
+// in the index.
 func (ix *index) checkItem(item value.Item) error {
 	for i, a := range ix.key.attributes() {
 		v, ok := item[a.name]

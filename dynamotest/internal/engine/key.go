@@ -31,8 +31,9 @@ func (k keySchema) attributes() []keyAttribute {
 	return []keyAttribute{k.partition, k.sort}
 }
 
-// position is where a row stands in a table or index. Partitions stand in the order of a hash, as in DynamoDB,
-// so that nobody comes to rely on another. Rows of an index with equal keys stand in the order of tie.
+// position is where a row stands in a table or index. Partitions stand in the order of a hash, as
+// in DynamoDB, so that nobody comes to rely on another. Rows of an index with equal keys stand in
+// the order of tie.
 type position struct {
 	partition, sort, tie string
 }
@@ -68,7 +69,8 @@ func partitionOf(v types.AttributeValue) string {
 
 const hashSize = 8
 
-// tieOf orders rows of an index with equal keys. The hash keeps it from being the order of the table.
+// tieOf orders rows of an index with equal keys. The hash keeps it from being the order of the
+// table.
 func tieOf(p position) string {
 	hash := crc64.Update(crc64.Checksum([]byte(p.sort), hashTable), hashTable, []byte(p.partition))
 	buf := make([]byte, hashSize, hashSize+len(p.partition)+1+len(p.sort))
@@ -81,7 +83,7 @@ func tieOf(p position) string {
 // sortable is a key value as bytes that sort as DynamoDB sorts the values.
 func sortable(v types.AttributeValue) string { return string(appendSortable(nil, v)) }
 
-// hasDuplicates tells whether two keys are the same, before it is known of what table they are.
+// hasDuplicates reports whether two keys are the same, before it is known of what table they are.
 func hasDuplicates(keys []value.Item) bool {
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {

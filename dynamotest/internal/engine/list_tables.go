@@ -8,7 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
-// maxListed is how many tables a page has at most, and if nothing is said. Source: API Reference, ListTables.
+// maxListed is how many tables a page has at most, and if nothing is said. Source: API Reference,
+// ListTables.
 const maxListed = 100
 
 // ListTables lists the tables by name.

@@ -64,7 +64,8 @@ func (db *Database) expiredBefore(t *table) time.Time {
 	return db.config.Now().Add(-db.config.ExpiryDelay())
 }
 
-// lockAll locks each of the tables once, in the order of their names, so that no two wait for each other.
+// lockAll locks each of the tables once, in the order of their names, so that no two wait for each
+// other.
 func (db *Database) lockAll(tables []*table, lock func(*table) error, unlock func(*table)) (unlockAll func(), err error) {
 	slices.SortFunc(tables, func(a, b *table) int {
 		if c := strings.Compare(a.name, b.name); c != 0 {

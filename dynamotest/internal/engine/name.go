@@ -6,8 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// Lengths of the names of tables and indexes. Those of key and projected attributes have the same maximum.
-// Source: Developer Guide, "Quotas in Amazon DynamoDB", naming rules.
+// Lengths of the names of tables and indexes. Those of key and projected attributes have the same
+// maximum. Source: Developer Guide, "Quotas in Amazon DynamoDB", naming rules.
 const (
 	minName = 3
 	maxName = 255
@@ -58,8 +58,8 @@ func tableName(nameOrARN string) string {
 // No name has a colon, so that an ARN is never taken for one.
 func isARN(s string) bool { return strings.HasPrefix(s, "arn:") }
 
-// inTableARN gives the name in arn:PARTITION:dynamodb:REGION:ACCOUNT:table/NAME. Region and account can be any:
-// code under test composes them of its own settings.
+// inTableARN returns the name in arn:PARTITION:dynamodb:REGION:ACCOUNT:table/NAME. Region and
+// account can be any: code under test composes them of its own settings.
 func inTableARN(arn string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(arn, "arn:")
 	if !ok {

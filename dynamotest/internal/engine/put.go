@@ -41,7 +41,8 @@ func (db *Database) PutItem(c *Cost, in *dynamodb.PutItemInput) (*dynamodb.PutIt
 	return out, nil
 }
 
-// metrics are the estimate of an item collection's size that a request asked for, of a table with local indexes.
+// metrics are the estimate of an item collection's size that a request asked for, of a table with
+// local indexes.
 func metrics(w *write, asked types.ReturnItemCollectionMetrics) *types.ItemCollectionMetrics {
 	if asked != types.ReturnItemCollectionMetricsSize || !w.t.local {
 		return nil

@@ -168,8 +168,9 @@ func (r *reader) returned() []value.Item {
 	return r.items
 }
 
-// lastKey is where the next page begins. As in DynamoDB there may be nothing behind it: a limit that was reached
-// with the last row is not known to be the end, unless nothing can be behind that row.
+// lastKey is where the next page begins. As in DynamoDB there may be nothing behind it: a limit
+// that was reached with the last row is not known to be the end, unless nothing can be behind that
+// row.
 func (r *reader) lastKey(more, atEnd bool) value.Item {
 	if !more && (atEnd || (r.limit == 0 || r.scanned < r.limit) && r.size < maxPageSize) {
 		return nil

@@ -167,7 +167,7 @@ func present(parameter string, given bool) error {
 	return required(parameter)
 }
 
-// first gives the first error.
+// first returns the first error.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

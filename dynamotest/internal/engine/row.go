@@ -21,7 +21,7 @@ func newRows() *rows {
 	return btree.NewBTreeGOptions(func(a, b *row) bool { return a.compare(b.position) < 0 }, btree.Options{NoLocks: true})
 }
 
-// at gives the row at a position, nil if there is none.
+// at returns the row at a position, nil if there is none.
 func (t *table) at(p position) *row {
 	r, _ := t.rows.Get(&row{position: p})
 	return r
@@ -34,8 +34,9 @@ func (r *row) content() value.Item {
 	return r.item
 }
 
-// replace puts an item in the place of the one at a position, or deletes that one if the item is nil. It keeps
-// the indexes, and charges table and indexes: the larger of old and new, times factor for the table.
+// replace puts an item in the place of the one at a position, or deletes that one if the item is
+// nil. It keeps the indexes, and charges table and indexes: the larger of old and new, times factor
+// for the table.
 func (db *Database) replace(c *Cost, t *table, p position, item value.Item, factor float64) {
 	old := t.at(p)
 	var next *row

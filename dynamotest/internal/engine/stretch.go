@@ -73,8 +73,8 @@ func (s *stretch) end() position {
 	return behindPartition
 }
 
-// ends tells whether a row is at the bound where a walk ends. In a table, where no two rows have the same key,
-// nothing is behind it.
+// ends reports whether a row is at the bound where a walk ends. In a table, where no two rows have
+// the same key, nothing is behind it.
 func (s *stretch) ends(r *row, forward bool) bool {
 	if r == nil || r.tie != "" {
 		return false
@@ -91,8 +91,8 @@ func (s *stretch) ends(r *row, forward bool) bool {
 	return s.hasLow && r.sort == s.low
 }
 
-// walk visits the rows of the stretch in order, from the one behind after on if that is given, until visit returns
-// false.
+// walk visits the rows of the stretch in order, from the one behind after on if that is given,
+// until visit returns false.
 func (s *stretch) walk(rows *rows, forward bool, after *position, visit func(*row) bool) {
 	direction, from, iterate := 1, s.start(), rows.Ascend
 	if !forward {

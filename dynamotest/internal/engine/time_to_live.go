@@ -11,8 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// UpdateTimeToLive says which attribute tells when an item expires, or that none does any more. It holds at
-// once, and can be said as often as one likes; DynamoDB takes up to an hour, in which it refuses a second time.
+// UpdateTimeToLive says which attribute tells when an item expires, or that none does any more. It
+// holds at once, and can be said as often as one likes; DynamoDB takes up to an hour, in which it
+// refuses a second time.
 func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.UpdateTimeToLiveOutput, error) {
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err
@@ -64,7 +65,7 @@ func (t *table) setTimeToLive(attribute string, enabled bool, now time.Time) err
 	return nil
 }
 
-// DescribeTimeToLive tells which attribute says when an item expires.
+// DescribeTimeToLive reports which attribute says when an item expires.
 func (db *Database) DescribeTimeToLive(in *dynamodb.DescribeTimeToLiveInput) (*dynamodb.DescribeTimeToLiveOutput, error) {
 	t, err := db.named(in.TableName)
 	if err != nil {

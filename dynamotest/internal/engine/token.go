@@ -26,8 +26,8 @@ type token struct {
 	made   time.Time // zero while it is under way
 }
 
-// begin tells whether a transaction repeats one that was made. Done must be called after it with whether it was
-// made itself.
+// begin reports whether a transaction repeats one that was made. Done must be called after it with
+// whether it was made itself.
 func (ts *tokens) begin(now time.Time, in *dynamodb.TransactWriteItemsInput) (done func(now time.Time, made bool), repeated bool, err error) {
 	if in.ClientRequestToken == nil {
 		return func(time.Time, bool) {}, false, nil

@@ -21,9 +21,9 @@ type Touch struct {
 // Touches lists what a request is about; see [Touches].
 func (db *Database) Touches(in any) []Touch { return Touches(in, db.keyOf) }
 
-// Touches lists what a request is about: the actions of a transaction in their order, the items of a batch by the
-// names of the tables and then in their order. KeyOf returns the key of an item that is to be put in a table, or nil for
-// a table that does not exist.
+// Touches lists what a request is about: the actions of a transaction in their order, the items of
+// a batch by the names of the tables and then in their order. KeyOf returns the key of an item that
+// is to be put in a table, or nil for a table that does not exist.
 func Touches(in any, keyOf KeyOf) []Touch {
 	switch in := in.(type) {
 	case *dynamodb.GetItemInput:
@@ -144,7 +144,7 @@ func (db *Database) keyOf(table string, item value.Item) value.Item {
 // TableName is the name of a table that is named by it or by its ARN.
 func TableName(nameOrARN string) string { return tableName(nameOrARN) }
 
-// HasIndex tells whether a table has an index.
+// HasIndex reports whether a table has an index.
 func (db *Database) HasIndex(table, index string) bool {
 	db.mu.RLock()
 	t := db.tables[table]

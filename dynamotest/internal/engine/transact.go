@@ -205,7 +205,8 @@ func (db *Database) transact(c *Cost, writes []write, f *Interference) error {
 	return nil
 }
 
-// prepare finds out whether all writes can be made, and makes them, or holds their items if there are pauses.
+// prepare finds out whether all writes can be made, and makes them, or holds their items if there
+// are pauses.
 func (db *Database) prepare(c *Cost, writes []write, f *Interference) (next []value.Item, err error) {
 	tables := make([]*table, 0, len(writes))
 	for i := range writes {

@@ -8,8 +8,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// UpdateTable changes the settings of a table, or adds or removes one global index. All has happened when it
-// returns, although the reply says UPDATING as that of DynamoDB does.
+// UpdateTable changes the settings of a table, or adds or removes one global index. All has
+// happened when it returns, although the reply says UPDATING as that of DynamoDB does.
 func (db *Database) UpdateTable(in *dynamodb.UpdateTableInput) (*dynamodb.UpdateTableOutput, error) {
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err

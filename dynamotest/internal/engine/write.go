@@ -25,11 +25,12 @@ type write struct {
 	unfit     error              // the key does not fit the table
 }
 
-// unfit is the error of a value that does not fit the table or an index. A transaction is cancelled for it, where
-// other mistakes in a request make it invalid.
+// unfit is the error of a value that does not fit the table or an index. A transaction is cancelled
+// for it, where other mistakes in a request make it invalid.
 type unfit struct{ error }
 
-// mistaken is the error of a request that makes even a transaction invalid, though it was found late.
+// mistaken is the error of a request that makes even a transaction invalid, though it was found
+// late.
 type mistaken struct{ error }
 
 func isMistaken(err error) bool {
@@ -66,7 +67,7 @@ func (w *write) onFailure(v types.ReturnValuesOnConditionCheckFailure) {
 	w.returnOld = v == types.ReturnValuesOnConditionCheckFailureAllOld
 }
 
-// isOn tells whether another write is of the same item.
+// isOn reports whether another write is of the same item.
 func (w *write) isOn(other write) bool {
 	return w.t == other.t && w.at == other.at && other.unfit == nil
 }
@@ -142,7 +143,7 @@ func (w *write) check() error {
 	return t.checkResult(w.item, itemTooLarge)
 }
 
-// decide tells what becomes of the item, under the lock of the table.
+// decide reports what becomes of the item, under the lock of the table.
 func (w *write) decide(old value.Item) (next value.Item, err error) {
 	if w.unfit != nil {
 		return nil, w.unfit
@@ -238,7 +239,8 @@ func (t *table) checkResult(item value.Item, tooLarge string) error {
 	if size <= value.MaxItemSize/(1+len(t.indexes)) {
 		return nil // also with a copy in each index
 	}
-	// What local indexes keep of the item counts too. Source: Developer Guide, "Local secondary indexes".
+	// What local indexes keep of the item counts too. Source: Developer Guide, "Local secondary
+	// indexes".
 	at := &row{position: t.key.positionOf(item), item: item, size: size}
 	for _, ix := range t.indexes {
 		if e := ix.entry(t, at); e != nil && !ix.global {

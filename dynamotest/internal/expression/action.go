@@ -28,7 +28,7 @@ func (a *action) change(item value.Item) (change, error) {
 	}
 }
 
-// canWrite tells whether there is a map or list for the last element of a path to be in.
+// canWrite reports whether there is a map or list for the last element of a path to be in.
 func canWrite(target path, item value.Item) bool {
 	last := len(target) - 1
 	if last == 0 {
@@ -154,8 +154,8 @@ func add(v, operand types.AttributeValue) (types.AttributeValue, error) {
 	return nil, wrongOperand()
 }
 
-// without is what DELETE makes of a value, which is nil where there is none. A set that has lost all its
-// elements is removed, for there are no empty sets.
+// without is what DELETE makes of a value, which is nil where there is none. A set that has lost
+// all its elements is removed, for there are no empty sets.
 func without(v, operand types.AttributeValue) (change, error) {
 	if v == nil {
 		return change{}, nil

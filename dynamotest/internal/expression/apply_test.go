@@ -22,7 +22,8 @@ func parseUpdate(t *testing.T, source string) *expression.Update {
 	return u
 }
 
-// What is nested comes back alone, as the service does it. DynamoDB Local returns the whole attribute then.
+// What is nested comes back alone, as the service does it. DynamoDB Local returns the whole
+// attribute then.
 var selections = []struct{ update, before, after string }{
 	{"SET a = :n", "a: 'x'", "a: 5"},
 	{"SET zz = :n", "", "zz: 5"},

@@ -17,8 +17,8 @@ const (
 	maxAttributeName = 65535 // bytes
 )
 
-// Attributes are the placeholders of one request, which all its expressions share. It notes which of them
-// were used, so parse the expressions of a request one after the other.
+// Attributes are the placeholders of one request, which all its expressions share. It notes which
+// of them were used, so parse the expressions of a request one after the other.
 type Attributes struct {
 	names      map[string]string
 	values     value.Item
@@ -26,8 +26,8 @@ type Attributes struct {
 	usedValues []string
 }
 
-// NewAttributes takes a request's ExpressionAttributeNames and ExpressionAttributeValues; nil is a parameter
-// that was not given.
+// NewAttributes takes a request's ExpressionAttributeNames and ExpressionAttributeValues; nil is a
+// parameter that was not given.
 func NewAttributes(names map[string]string, values value.Item) *Attributes {
 	return &Attributes{names: names, values: values}
 }
@@ -40,10 +40,11 @@ func (a *Attributes) RefuseNames() error {
 	return apierror.Validation("ExpressionAttributeNames can only be specified when using expressions")
 }
 
-// RefuseValues is what a request without any expression that may use values has to ask, after RefuseNames:
-// values are an error then. The kinds are the parameters that are missing, in the order of DynamoDB's
-// message: ConditionExpression for PutItem and DeleteItem, UpdateExpression and ConditionExpression for
-// UpdateItem, FilterExpression and KeyConditionExpression for Query, FilterExpression for Scan.
+// RefuseValues is what a request without any expression that may use values has to ask, after
+// RefuseNames: values are an error then. The kinds are the parameters that are missing, in the
+// order of DynamoDB's message: ConditionExpression for PutItem and DeleteItem, UpdateExpression and
+// ConditionExpression for UpdateItem, FilterExpression and KeyConditionExpression for Query,
+// FilterExpression for Scan.
 func (a *Attributes) RefuseValues(kinds ...string) error {
 	if a.values == nil {
 		return nil
@@ -55,8 +56,8 @@ func (a *Attributes) RefuseValues(kinds ...string) error {
 	return apierror.Validation("ExpressionAttributeValues can only be specified when using expressions: %s", missing)
 }
 
-// Validate checks the placeholders themselves, for a request that has expressions. It is to be asked before
-// they are parsed. The values behind the placeholders are checked elsewhere.
+// Validate checks the placeholders themselves, for a request that has expressions. It is to be
+// asked before they are parsed. The values behind the placeholders are checked elsewhere.
 func (a *Attributes) Validate() error {
 	if a.names == nil && a.values == nil {
 		return nil
@@ -111,15 +112,15 @@ func (a *Attributes) validateValues() error {
 	return nil
 }
 
-// isPlaceholder tells whether a text is one token of the kind; space around it is let through, although
-// nothing can use such a placeholder.
+// isPlaceholder reports whether a text is one token of the kind; space around it is let through,
+// although nothing can use such a placeholder.
 func isPlaceholder(text string, kind tokenKind) bool {
 	t := scan(text, 0)
 	return t.kind == kind && scan(text, t.end).kind == tokenEnd
 }
 
-// CheckUsed refuses placeholders that no expression has used. It is to be asked after all of them were
-// parsed.
+// CheckUsed refuses placeholders that no expression has used. It is to be asked after all of them
+// were parsed.
 func (a *Attributes) CheckUsed() error {
 	if len(a.usedNames) < len(a.names) {
 		return apierror.Validation("Value provided in ExpressionAttributeNames unused in expressions: keys: {%s}", unused(a.names, a.usedNames))

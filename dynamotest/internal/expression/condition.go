@@ -14,8 +14,8 @@ type Condition struct {
 	root predicate
 }
 
-// ParseCondition reads a condition. The kind is the name of the request's parameter, with which the messages
-// of errors begin: ConditionExpression, FilterExpression.
+// ParseCondition reads a condition. The kind is the name of the request's parameter, with which the
+// messages of errors begin: ConditionExpression, FilterExpression.
 func ParseCondition(kind, source string, a *Attributes) (*Condition, error) {
 	root, err := parsePredicate(kind, source, a)
 	if err != nil {
@@ -37,14 +37,15 @@ func parsePredicate(kind, source string, a *Attributes) (predicate, error) {
 	return root, nil
 }
 
-// Holds tells whether the condition is true for an item, which is nil where there is none. Values of types
-// that do not go together make a comparison false, they are no error; the error is always nil today.
+// Holds reports whether the condition is true for an item, which is nil where there is none. Values
+// of types that do not go together make a comparison false, they are no error; the error is always
+// nil today.
 func (c *Condition) Holds(item value.Item) (bool, error) {
 	return c.root.holds(item), nil
 }
 
-// Attributes are the names of the attributes that the condition mentions, each once: those of the item, not
-// of maps in it.
+// Attributes are the names of the attributes that the condition mentions, each once: those of the
+// item, not of maps in it.
 func (c *Condition) Attributes() []string {
 	var names []string
 	c.root.operands(func(o operand) {
@@ -58,16 +59,16 @@ func (c *Condition) Attributes() []string {
 // predicate reads a whole condition.
 func (p *parser) predicate() predicate { return p.or(false) }
 
-// alone is an operand that no operator follows. It is found only where parentheses begin, for those of
-// (a) = :v are the operand's.
+// alone is an operand that no operator follows. It is found only where parentheses begin, for those
+// of (a) = :v are the operand's.
 type alone struct {
 	predicate
 	operand   operand
 	redundant bool // parentheses around it, which matters if it turns out to be an operand
 }
 
-// or reads conditions with OR between them. Where bare is true, at the start of parentheses, it may find an
-// operand alone instead.
+// or reads conditions with OR between them. Where bare is true, at the start of parentheses, it may
+// find an operand alone instead.
 func (p *parser) or(bare bool) predicate {
 	left := p.and(bare)
 	if p.token.kind != tokenOr {

@@ -51,7 +51,8 @@ var fixture = value.Item{
 	"bs": bs([]byte("a"), []byte("b")),
 }
 
-// values are the placeholders that the tables may use. A request gets those that its expression mentions.
+// values are the placeholders that the tables may use. A request gets those that its expression
+// mentions.
 var values = value.Item{
 	":s": s("x"), ":lo": s("a"), ":hi": s("b"), ":e": s(""), ":t": s("S"), ":k": s("k"),
 	":n": n("5"), ":one": n("1"), ":three": n("3"), ":four": n("4"),
@@ -66,7 +67,7 @@ var names = map[string]string{"#a": "a", "#name": "name", "#dot": "m.b", "#m": "
 
 var reference = regexp.MustCompile(`[#:][A-Za-z0-9_]+`)
 
-// placeholders gives what an expression mentions of names and values; nil for none.
+// placeholders returns what an expression mentions of names and values; nil for none.
 func placeholders(source string) (map[string]string, value.Item) {
 	var usedNames map[string]string
 	var usedValues value.Item
@@ -93,7 +94,8 @@ type group struct {
 	rows  []row
 }
 
-// row is an expression and what comes of it. Where DynamoDB Local gives something else, local is that.
+// row is an expression and what comes of it. Where DynamoDB Local gives something else, local is
+// that.
 type row struct {
 	expression, want, local string
 }

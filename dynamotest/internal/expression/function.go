@@ -24,7 +24,7 @@ var (
 	listAppend         = &function{name: "list_append", operands: 2, inUpdate: true, asWhole: true}
 )
 
-// lookUp gives nil for what is no function. Names of functions are case-sensitive.
+// lookUp returns nil for what is no function. Names of functions are case-sensitive.
 func lookUp(name string) *function {
 	switch name {
 	case attributeExists.name:

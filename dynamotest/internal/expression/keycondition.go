@@ -18,8 +18,8 @@ type Key struct {
 	Type types.ScalarAttributeType
 }
 
-// Range is what a query reads: one partition, and a stretch of it. Without bounds and a prefix it is the
-// whole partition.
+// Range is what a query reads: one partition, and a stretch of it. Without bounds and a prefix it
+// is the whole partition.
 type Range struct {
 	Partition types.AttributeValue
 
@@ -48,9 +48,10 @@ type keyTest struct {
 	low, high types.AttributeValue
 }
 
-// For gives the range for a table's or an index's key; sort is nil if there is no sort key. It fails if the
-// condition is none that a query can have: an equality for the partition key and at most one condition on the
-// sort key, in either order, with values of the keys' types that are not empty.
+// For returns the range for a table's or an index's key; sort is nil if there is no sort key. It
+// fails if the condition is none that a query can have: an equality for the partition key and at
+// most one condition on the sort key, in either order, with values of the keys' types that are not
+// empty.
 func (k *KeyCondition) For(partition Key, sort *Key) (Range, error) {
 	if err := k.checkNesting(partition, sort); err != nil {
 		return Range{}, err
@@ -136,7 +137,8 @@ func collect(p predicate, tests *[]keyTest) error {
 	}
 }
 
-// appendTest adds the test that an operator makes. One that has a name wants the key in the first place.
+// appendTest adds the test that an operator makes. One that has a name wants the key in the first
+// place.
 func appendTest(tests *[]keyTest, operator tokenKind, name string, operands ...operand) error {
 	paths := 0
 	for _, o := range operands {
@@ -185,7 +187,7 @@ func mirrored(operator tokenKind) tokenKind {
 	}
 }
 
-// find gives the test of a key, whose values must be of its type.
+// find returns the test of a key, whose values must be of its type.
 func find(tests []keyTest, key Key) (keyTest, error) {
 	for _, t := range tests {
 		if t.name != key.Name {

@@ -110,7 +110,8 @@ func (p *parser) openGroup() (opened token) {
 	return token{kind: tokenOpen, start: opened.start, end: p.token.start}
 }
 
-// closeGroup also tells whether the group is redundant, that is has nothing but a group in it: ((a = :v)).
+// closeGroup also tells whether the group is redundant, that is has nothing but a group in it: ((a
+// = :v)).
 func (p *parser) closeGroup(opened token) (redundant bool) {
 	redundant = p.group.start == opened.end && p.group.end == p.previous.end
 	p.expect(tokenClose)

@@ -51,7 +51,8 @@ func ourProjection(source string) string {
 	return showItem(p.Apply(fixture))
 }
 
-// sortKeys are the sort keys of the table that key conditions are tried on, by type. There is one partition.
+// sortKeys are the sort keys of the table that key conditions are tried on, by type. There is one
+// partition.
 var sortKeys = map[types.ScalarAttributeType][]types.AttributeValue{
 	types.ScalarAttributeTypeS: {s("a"), s("ab"), s("b"), s("x"), s("xy")},
 	types.ScalarAttributeTypeN: {n("-1"), n("1"), n("3"), n("5"), n("10")},

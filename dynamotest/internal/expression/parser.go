@@ -6,8 +6,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// parser reads the tokens of one expression and notes what is wrong with it. DynamoDB finds the faults in
-// several passes; here they are found in one, and noted by the pass that would have found them.
+// parser reads the tokens of one expression and notes what is wrong with it. DynamoDB finds the
+// faults in several passes; here they are found in one, and noted by the pass that would have found
+// them.
 type parser struct {
 	kind       string
 	source     string
@@ -44,7 +45,7 @@ func (p *parser) start(kind, source string, attributes *Attributes) error {
 	return nil
 }
 
-// finish gives the worst fault, if any.
+// finish returns the worst fault, if any.
 func (p *parser) finish() error {
 	if err := p.finishEarly(); err != nil {
 		return err
@@ -94,8 +95,8 @@ func (p *parser) expect(kind tokenKind) {
 
 func (p *parser) text(t token) string { return p.source[t.start:t.end] }
 
-// unexpected notes that the token is a fault of syntax. To end the parsing it makes everything after it end
-// of text, which no loop goes on at.
+// unexpected notes that the token is a fault of syntax. To end the parsing it makes everything
+// after it end of text, which no loop goes on at.
 func (p *parser) unexpected() {
 	if p.syntax == nil {
 		from, to := p.previous.start, p.next.end
@@ -151,8 +152,8 @@ func (p *parser) path() path {
 	}
 }
 
-// name reads an element of a path. In a map, DynamoDB takes :name for the placeholder of a name, though there
-// can be none that is defined.
+// name reads an element of a path. In a map, DynamoDB takes :name for the placeholder of a name,
+// though there can be none that is defined.
 func (p *parser) name(inMap bool) {
 	switch kind := p.token.kind; {
 	case kind == tokenName:
@@ -200,8 +201,8 @@ func (p *parser) resolve(path path) {
 	}
 }
 
-// separate tells whether a path goes with the ones after it in the expression. DynamoDB looks at the last
-// one first.
+// separate reports whether a path goes with the ones after it in the expression. DynamoDB looks at
+// the last one first.
 func (p *parser) separate(one path, others []path) error {
 	for _, two := range others {
 		switch one.relationTo(two) {

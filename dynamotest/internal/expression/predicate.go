@@ -56,7 +56,8 @@ func (d disjunction) holds(item value.Item) bool {
 
 func (n negation) holds(item value.Item) bool { return !n.of.holds(item) }
 
-// holds is false where a side is missing or the sides are of different types, except that they differ.
+// holds is false where a side is missing or the sides are of different types, except that they
+// differ.
 func (c comparison) holds(item value.Item) bool {
 	left, right := c.left.in(item), c.right.in(item)
 	switch c.operator {
@@ -141,7 +142,7 @@ func hasPrefix(v, prefix types.AttributeValue) bool {
 	}
 }
 
-// holdsElement tells whether a set or list has an element, or a string or binary a part.
+// holdsElement reports whether a set or list has an element, or a string or binary a part.
 func holdsElement(v, part types.AttributeValue) bool {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberL:

@@ -48,9 +48,10 @@ func (p *parser) settle(paths []path) error {
 	return nil
 }
 
-// Apply gives what the projection selects of an item. What is nested stays so, in maps and lists that have
-// nothing else; elements of a list keep their order and leave no gaps.
+// Apply returns what the projection selects of an item. What is nested stays so, in maps and lists
+// that have nothing else; elements of a list keep their order and leave no gaps.
 func (p *Projection) Apply(item value.Item) value.Item { return p.tree.projectItem(item) }
 
-// Attributes are the names of the attributes that the projection selects, in whole or in part, each once.
+// Attributes are the names of the attributes that the projection selects, in whole or in part, each
+// once.
 func (p *Projection) Attributes() []string { return p.tree.names() }

@@ -5,7 +5,8 @@ import "strings"
 // longestReserved is the length of LOCALTIMESTAMP.
 const longestReserved = 14
 
-// isReserved tells whether a word must not be a name in an expression, in whatever case it is written.
+// isReserved reports whether a word must not be a name in an expression, in whatever case it is
+// written.
 func isReserved(word string) bool {
 	if len(word) > longestReserved {
 		return false
@@ -30,8 +31,8 @@ var reserved = func() map[string]struct{} {
 	return words
 }()
 
-// reservedWords are DynamoDB's, with its slips of spelling. Source: Developer Guide, "Reserved words in
-// DynamoDB".
+// reservedWords are DynamoDB's, with its slips of spelling. Source: Developer Guide, "Reserved
+// words in DynamoDB".
 const reservedWords = `
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE ARRAY AS ASC
 ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION AUTHORIZE AUTO AVG BACK

@@ -61,8 +61,8 @@ func (t *tree) names() []string {
 	return names
 }
 
-// project gives what the paths lead to, with the maps and lists around it; elements of lists move together.
-// It is nil where they lead to nothing.
+// project returns what the paths lead to, with the maps and lists around it; elements of lists move
+// together. It is nil where they lead to nothing.
 func (t *tree) project(v types.AttributeValue) types.AttributeValue {
 	var list []types.AttributeValue
 	var item value.Item
@@ -114,8 +114,8 @@ const (
 	remove
 )
 
-// write gives a copy of a map or list with changes made to it, one for each path. The paths must lead to
-// where something can be written.
+// write returns a copy of a map or list with changes made to it, one for each path. The paths must
+// lead to where something can be written.
 func (t *tree) write(v types.AttributeValue, changes []change) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberM:
@@ -146,8 +146,8 @@ func (t *tree) writeMap(m value.Item, changes []change) value.Item {
 	return out
 }
 
-// writeList writes to the elements as they are numbered before; what is put behind the last one is appended,
-// in the order of the indexes.
+// writeList writes to the elements as they are numbered before; what is put behind the last one is
+// appended, in the order of the indexes.
 func (t *tree) writeList(list []types.AttributeValue, changes []change) []types.AttributeValue {
 	out := slices.Clone(list)
 	removed := false

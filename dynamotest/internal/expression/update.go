@@ -23,8 +23,8 @@ type action struct {
 	operator    tokenKind // of SET: + or -, or none for left alone
 }
 
-// ParseUpdate reads an update expression: sections SET, REMOVE, ADD and DELETE, each once at most. No two
-// actions may write to one place, nor one to a part of what another writes.
+// ParseUpdate reads an update expression: sections SET, REMOVE, ADD and DELETE, each once at most.
+// No two actions may write to one place, nor one to a part of what another writes.
 func ParseUpdate(source string, a *Attributes) (*Update, error) {
 	var p parser
 	if err := p.start(updateKind, source, a); err != nil {
@@ -162,10 +162,12 @@ func (p *parser) checkSectionType(section tokenKind, v types.AttributeValue) {
 	p.failLate("Incorrect operand type for operator or function; operator: %[1]s, operand type: %[2]s, typeSet: ALLOWED_FOR_%[1]s_OPERAND", sectionName(section), name)
 }
 
-// Attributes are the names of the attributes that the update writes, in whole or in part, each once.
+// Attributes are the names of the attributes that the update writes, in whole or in part, each
+// once.
 func (u *Update) Attributes() []string { return u.tree.names() }
 
-// PartsOf are those of the attributes of which the update writes only a part: an element, or a member.
+// PartsOf are those of the attributes of which the update writes only a part: an element, or a
+// member.
 func (u *Update) PartsOf() []string {
 	var names []string
 	for _, b := range u.tree.branches {
@@ -176,8 +178,9 @@ func (u *Update) PartsOf() []string {
 	return names
 }
 
-// Apply gives the item after the update, and leaves the one it was given alone. All actions see the item as
-// it was, lists with their elements where they were. The item may be nil, or have just its key.
+// Apply returns the item after the update, and leaves the one it was given alone. All actions see
+// the item as it was, lists with their elements where they were. The item may be nil, or have just
+// its key.
 func (u *Update) Apply(item value.Item) (value.Item, error) {
 	changes := make([]change, len(u.actions))
 	for i := range u.actions {
@@ -189,11 +192,13 @@ func (u *Update) Apply(item value.Item) (value.Item, error) {
 	return u.tree.writeMap(item, changes), nil
 }
 
-// Select gives what the paths that the update writes lead to in an item, nested as in a projection: of the
-// item before the update it is what UPDATED_OLD returns, of the item after it what UPDATED_NEW does.
+// Select returns what the paths that the update writes lead to in an item, nested as in a
+// projection: of the item before the update it is what UPDATED_OLD returns, of the item after it
+// what UPDATED_NEW does.
 //
-// An element that was put behind the end of a list is not where its path leads, nor is an element that was
-// removed gone from there if another one has moved up. DynamoDB takes no heed of that either.
+// An element that was put behind the end of a list is not where its path leads, nor is an element
+// that was removed gone from there if another one has moved up. DynamoDB takes no heed of that
+// either.
 func (u *Update) Select(item value.Item) value.Item { return u.tree.projectItem(item) }
 
 func invalidPath() error {

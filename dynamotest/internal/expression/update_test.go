@@ -366,7 +366,7 @@ var updates = []group{
 	}},
 }
 
-// manySets gives so many assignments, each with an operator.
+// manySets returns so many assignments, each with an operator.
 func manySets(count int) string {
 	sets := make([]string, count)
 	for i := range sets {

@@ -1,4 +1,5 @@
-// Package number has DynamoDB's numbers: decimals of up to 38 digits between 1E-130 and 9.99...E+125.
+// Package number has DynamoDB's numbers: decimals of up to 38 digits between 1E-130 and
+// 9.99...E+125.
 //
 // Source: Amazon DynamoDB Developer Guide, "Supported data types and naming rules", Number.
 package number
@@ -19,8 +20,8 @@ const (
 	minExponent = -130 // of the first digit: 1E-130
 )
 
-// Number is a decimal: 0.digits x 10^point, negative or not. The digits have no zeros at either end, so
-// equal numbers have equal fields. The zero Number is 0.
+// Number is a decimal: 0.digits x 10^point, negative or not. The digits have no zeros at either
+// end, so equal numbers have equal fields. The zero Number is 0.
 type Number struct {
 	negative bool
 	digits   string
@@ -112,8 +113,9 @@ func (n Number) String() string {
 	return b.String()
 }
 
-// Size is what the number takes in an item: a byte for two digits, and one more; a negative one takes
-// another. Source: Developer Guide, "DynamoDB item sizes and formats", which says "approximately".
+// Size is what the number takes in an item: a byte for two digits, and one more; a negative one
+// takes another. Source: Developer Guide, "DynamoDB item sizes and formats", which says
+// "approximately".
 func (n Number) Size() int {
 	if n.digits == "" {
 		return 1
@@ -134,8 +136,9 @@ func (n Number) AppendKey(dst []byte) []byte {
 	if n.digits == "" {
 		return append(dst, 1)
 	}
-	// The first byte tells negative, zero and positive apart, the second is the magnitude, then come the
-	// digits. For a negative number all is turned round, with an end that is greater than any digit.
+	// The first byte tells negative, zero and positive apart, the second is the magnitude, then
+	// come the digits. For a negative number all is turned round, with an end that is greater than
+	// any digit.
 	const bias = 131 // so that the least point is above 0
 	start := len(dst)
 	dst = append(dst, 2, byte((n.point+bias)>>8), byte(n.point+bias))
@@ -150,7 +153,7 @@ func (n Number) AppendKey(dst []byte) []byte {
 	return dst
 }
 
-// Compare gives -1, 0 or 1.
+// Compare returns -1, 0 or 1.
 func Compare(a, b Number) int {
 	if a.negative != b.negative {
 		if a.negative {
@@ -173,7 +176,7 @@ func Compare(a, b Number) int {
 	return strings.Compare(a.digits, b.digits)
 }
 
-// Add gives a+b. It fails where the sum has too many digits or is too large.
+// Add returns a+b. It fails where the sum has too many digits or is too large.
 func Add(a, b Number) (Number, error) {
 	// Both as integers, times ten to the same power.
 	power := min(a.point-len(a.digits), b.point-len(b.digits))
@@ -187,7 +190,7 @@ func Add(a, b Number) (Number, error) {
 	return n.normal(digits, len(digits)+power)
 }
 
-// Sub gives a-b. It fails as Add does.
+// Sub returns a-b. It fails as Add does.
 func Sub(a, b Number) (Number, error) {
 	if b.digits != "" {
 		b.negative = !b.negative

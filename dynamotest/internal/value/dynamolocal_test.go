@@ -20,8 +20,8 @@ func TestDynamoDBLocalStoresNormalValues(t *testing.T) {
 	table := newTable(t)
 	for _, test := range normal {
 		if kind := value.Type(test.in); kind == "L" || kind == "M" {
-			// The emulator leaves numbers in documents as they came. "Leading and trailing zeroes are trimmed",
-			// the Developer Guide says of all.
+			// The emulator leaves numbers in documents as they came. "Leading and trailing zeroes
+			// are trimmed", the Developer Guide says of all.
 			test.want = test.in
 		}
 		require.NoError(t, table.put(value.Item{"v": test.in}), "%s %+v", value.Type(test.in), test.in)

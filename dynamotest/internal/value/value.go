@@ -1,5 +1,5 @@
-// Package value has what DynamoDB says of attribute values: which are valid, what they weigh, when two are
-// equal, which comes first.
+// Package value has what DynamoDB says of attribute values: which are valid, what they weigh, when
+// two are equal, which comes first.
 //
 // Values are never changed once they are stored: items share them.
 package value
@@ -17,8 +17,8 @@ import (
 // Item is an item, or a map in one.
 type Item = map[string]types.AttributeValue
 
-// Type is the name of the value's type as expressions and the wire write it: S, N, B, BOOL, NULL, L, M, SS,
-// NS or BS. It is empty for nothing.
+// Type is the name of the value's type as expressions and the wire write it: S, N, B, BOOL, NULL,
+// L, M, SS, NS or BS. It is empty for nothing.
 func Type(v types.AttributeValue) string {
 	switch v.(type) {
 	case *types.AttributeValueMemberS:
@@ -72,7 +72,7 @@ func parsed(text string) number.Number {
 	return n
 }
 
-// Equal tells whether two values are the same. Sets have no order, lists have.
+// Equal reports whether two values are the same. Sets have no order, lists have.
 func Equal(a, b types.AttributeValue) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -110,7 +110,7 @@ func Equal(a, b types.AttributeValue) bool {
 	}
 }
 
-// EqualItems tells whether two items have the same attributes with equal values.
+// EqualItems reports whether two items have the same attributes with equal values.
 func EqualItems(a, b Item) bool {
 	if len(a) != len(b) {
 		return false

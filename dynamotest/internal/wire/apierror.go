@@ -31,8 +31,8 @@ var namespaces = map[string]string{
 	"RequestEntityTooLargeException": "com.amazon.coral.service#",
 }
 
-// EncodeError gives the status and the body of a reply that is an error: one of the SDK's types, or another
-// smithy.APIError. What is neither is DynamoDB's InternalServerError.
+// EncodeError returns the status and the body of a reply that is an error: one of the SDK's types,
+// or another smithy.APIError. What is neither is DynamoDB's InternalServerError.
 func EncodeError(err error) (status int, body []byte) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -57,7 +57,8 @@ func EncodeError(err error) (status int, body []byte) {
 	return statusOf(api), append(body, '}')
 }
 
-// isModelled tells whether an error is one of the SDK's types, which may have more than a message.
+// isModelled reports whether an error is one of the SDK's types, which may have more than a
+// message.
 func isModelled(v reflect.Value) bool {
 	return v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct && v.Elem().FieldByName("ErrorCodeOverride").IsValid()
 }

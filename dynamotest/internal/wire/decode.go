@@ -13,12 +13,12 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// Decode fills an SDK input, such as a *dynamodb.PutItemInput, from the JSON body of a request. Errors are
-// SerializationExceptions and ValidationExceptions; one of the first kind comes before any of the other, as
-// DynamoDB reads the whole body first.
+// Decode fills an SDK input, such as a *dynamodb.PutItemInput, from the JSON body of a request.
+// Errors are SerializationExceptions and ValidationExceptions; one of the first kind comes before
+// any of the other, as DynamoDB reads the whole body first.
 //
-// A null is as good as nothing. An attribute value without a type becomes nil, which whoever takes the value
-// has to refuse. Nothing of the body is kept.
+// A null is as good as nothing. An attribute value without a type becomes nil, which whoever takes
+// the value has to refuse. Nothing of the body is kept.
 func Decode(body []byte, into any) error {
 	r := &reader{data: body}
 	if r.peek() != '{' {
@@ -32,7 +32,8 @@ func Decode(body []byte, into any) error {
 	return r.refused
 }
 
-// value reads what target, a pointer, points to. The types most common in requests need no reflection.
+// value reads what target, a pointer, points to. The types most common in requests need no
+// reflection.
 func (r *reader) value(target any) {
 	if r.null() {
 		return
@@ -240,7 +241,8 @@ func (r *reader) numeral(target string) []byte {
 	return r.number()
 }
 
-// mismatch fails for a value of another type than the target, which is empty for structures, maps and lists.
+// mismatch fails for a value of another type than the target, which is empty for structures, maps
+// and lists.
 func (r *reader) mismatch(target string) {
 	c := r.peek()
 	switch c {

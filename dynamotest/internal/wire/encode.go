@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// AppendTo appends the JSON body for an SDK output, such as a *dynamodb.PutItemOutput. Nil fields are left out
-// and empty ones are not; numbers that are no pointers are always there.
+// AppendTo appends the JSON body for an SDK output, such as a *dynamodb.PutItemOutput. Nil fields
+// are left out and empty ones are not; numbers that are no pointers are always there.
 func AppendTo(dst []byte, out any) []byte {
 	return appendStructure(dst, reflect.ValueOf(out).Elem())
 }
@@ -48,7 +48,8 @@ func absent(v reflect.Value) bool {
 	}
 }
 
-// appendAny appends what source, a pointer, points to. The types most common in replies need no reflection.
+// appendAny appends what source, a pointer, points to. The types most common in replies need no
+// reflection.
 func appendAny(dst []byte, source any) []byte {
 	switch source := source.(type) {
 	case **string:

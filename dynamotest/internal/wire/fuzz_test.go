@@ -10,7 +10,8 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/wire"
 )
 
-// FuzzDecode holds the decoder against the SDK: what it takes, the SDK sends in a body that means the same.
+// FuzzDecode holds the decoder against the SDK: what it takes, the SDK sends in a body that means
+// the same.
 func FuzzDecode(f *testing.F) {
 	for _, body := range []string{
 		`{"TableName":"ttt","Item":{"k":{"S":"\u00e4\ud83d\ude00"},"l":{"L":[{"N":"1"},{"M":{"a":{"B":"YQ=="}}}]}}}`,
@@ -38,7 +39,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// hasNil tells whether a list or map has an attribute value that is none.
+// hasNil reports whether a list or map has an attribute value that is none.
 func hasNil(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer:

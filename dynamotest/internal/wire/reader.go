@@ -7,12 +7,12 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// maxDepth is how deep a body may be nested, so that reading it cannot exhaust the stack. Documents of 32
-// levels, DynamoDB's limit, take two levels of JSON for each.
+// maxDepth is how deep a body may be nested, so that reading it cannot exhaust the stack. Documents
+// of 32 levels, DynamoDB's limit, take two levels of JSON for each.
 const maxDepth = 512
 
-// reader reads a JSON text token by token. The first failure stays in err and moves it to the end, where
-// there is nothing left to read: callers ask for err once, at the end.
+// reader reads a JSON text token by token. The first failure stays in err and moves it to the end,
+// where there is nothing left to read: callers ask for err once, at the end.
 type reader struct {
 	data  []byte
 	at    int
@@ -71,7 +71,7 @@ func (r *reader) open() {
 	}
 }
 
-// more tells whether another member of the object or list follows, and leaves it where none does.
+// more reports whether another member of the object or list follows, and leaves it where none does.
 func (r *reader) more(closing byte) bool {
 	first := r.first
 	r.first = false
@@ -119,8 +119,8 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// text reads a string, whose quote the caller has peeked at. The bytes are valid until the next string is
-// read, and belong to the body.
+// text reads a string, whose quote the caller has peeked at. The bytes are valid until the next
+// string is read, and belong to the body.
 func (r *reader) text() []byte {
 	r.at++
 	start, ascii := r.at, true

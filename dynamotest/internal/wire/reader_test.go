@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzReader holds the reader against encoding/json: both take the same texts and read the same values.
+// FuzzReader holds the reader against encoding/json: both take the same texts and read the same
+// values.
 func FuzzReader(f *testing.F) {
 	for _, text := range []string{
 		`{"a":[1,-0.5e+10,true,false,null,"b\n\u00e4\ud83d\ude00\ud83d"],"":{}}`, `[]`, `[1,]`, `{"a" : 1 , "a":2}`,

@@ -145,7 +145,8 @@ func reset(out reflect.Value) { out.Elem().FieldByName("ResultMetadata").SetZero
 // fillRequired sets every pointer, list and map of an input, so that the SDK sends it.
 func fillRequired(in reflect.Value) { fill(rand.New(rand.NewPCG(5, 6)), in.Elem(), 0) }
 
-// fill sets all that v has at random. The SDK refuses some inputs that miss a member, so none is nil.
+// fill sets all that v has at random. The SDK refuses some inputs that miss a member, so none is
+// nil.
 func fill(random *rand.Rand, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Pointer:

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// serve gives the URL of a page whose body and script are these.
+// serve returns the URL of a page whose body and script are these.
 func serve(t *testing.T, body, script string) string {
 	t.Helper()
 	mux := http.NewServeMux()

@@ -35,7 +35,7 @@ func (c *Chromium) Close() {
 	}
 }
 
-// running gives the context of the running browser.
+// running returns the context of the running browser.
 func (c *Chromium) running(t testing.TB) context.Context {
 	t.Helper()
 	path, err := find()

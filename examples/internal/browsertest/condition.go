@@ -27,7 +27,8 @@ func (u *User) Sees(texts ...string) {
 	})
 }
 
-// SeesNo waits until none of the texts can be read on the page. To tell that they never come, wait first for what comes later.
+// SeesNo waits until none of the texts can be read on the page. To tell that they never come, wait
+// first for what comes later.
 func (u *User) SeesNo(texts ...string) {
 	u.t.Helper()
 	u.eventually("for the end of "+quoted(texts), func(ctx context.Context) error {

@@ -13,7 +13,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// Press clicks the one button, link or the like of that name, once it is there and nothing covers it.
+// Press clicks the one button, link or the like of that name, once it is there and nothing covers
+// it.
 func (u *User) Press(name string) {
 	u.t.Helper()
 	u.eventually(fmt.Sprintf("to press %q", name), func(ctx context.Context) error {
@@ -88,8 +89,8 @@ func (u *User) Keys(keys string) {
 	u.do("type", chromedp.KeyEvent(keys))
 }
 
-// TabTo moves on by the tabulator until the control of that name has the focus, and fails if it never does or if the focus cannot be
-// seen.
+// TabTo moves on by the tabulator until the control of that name has the focus, and fails if it
+// never does or if the focus cannot be seen.
 func (u *User) TabTo(name string) {
 	u.t.Helper()
 	const tooMany = 60
@@ -142,7 +143,8 @@ func (u *User) focus() (name string, visible bool) {
 	return name, visible
 }
 
-// axNode is a node of the accessibility tree. The library's own type fails on what it does not know.
+// axNode is a node of the accessibility tree. The library's own type fails on what it does not
+// know.
 type axNode struct {
 	Ignored bool `json:"ignored"`
 	Role    struct {

@@ -1,7 +1,7 @@
 package browsertest
 
-// Readable checks that nothing is wider than the window, and that texts stand out from what is behind them as WCAG 2.2 asks for at level
-// AA: a contrast of 4.5, or 3 if they are large.
+// Readable checks that nothing is wider than the window, and that texts stand out from what is
+// behind them as WCAG 2.2 asks for at level AA: a contrast of 4.5, or 3 if they are large.
 func (u *User) Readable() {
 	u.t.Helper()
 	if wide := Evaluate[[]string](u, tooWide); len(wide) > 0 {

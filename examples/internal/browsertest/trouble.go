@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 )
 
-// Expects says what trouble belongs to the test: those whose description contains one of the texts, such as "status 410" or
-// "ERR_CONNECTION_REFUSED".
+// Expects says what trouble belongs to the test: those whose description contains one of the texts,
+// such as "status 410" or "ERR_CONNECTION_REFUSED".
 func (u *User) Expects(texts ...string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// User is somebody with a browser window and cookies of their own. Whatever they cannot do fails the test.
+// User is somebody with a browser window and cookies of their own. Whatever they cannot do fails
+// the test.
 type User struct {
 	t    testing.TB
 	name string
@@ -55,7 +56,7 @@ func Still(s *settings) {
 	s.media = append(s.media, &emulation.MediaFeature{Name: "prefers-reduced-motion", Value: "reduce"})
 }
 
-// User gives a new user, whose troubles are the test's.
+// User returns a new user, whose troubles are the test's.
 func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 	t.Helper()
 	s := settings{width: 1100, height: 800, scale: 1}
@@ -93,7 +94,8 @@ func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 	return u
 }
 
-// newWindow opens a window with cookies of its own. The library would open a tab, and Chromium has no window to add it to.
+// newWindow opens a window with cookies of its own. The library would open a tab, and Chromium has
+// no window to add it to.
 func newWindow(ctx context.Context) (jar cdp.BrowserContextID, id target.ID, err error) {
 	ctx = inBrowser(ctx)
 	jar, err = target.CreateBrowserContext().Do(ctx)
@@ -128,7 +130,7 @@ func (u *User) URL() string {
 	return Evaluate[string](u, "location.href")
 }
 
-// Evaluate gives the value of a JavaScript expression, or what it promises.
+// Evaluate returns the value of a JavaScript expression, or what it promises.
 func Evaluate[T any](u *User, expression string) T {
 	u.t.Helper()
 	var value T
@@ -162,7 +164,8 @@ func (u *User) do(what string, actions ...chromedp.Action) {
 	}
 }
 
-// eventually waits until a condition of the page holds. An error means that it does not, as while the page is loading.
+// eventually waits until a condition of the page holds. An error means that it does not, as while
+// the page is loading.
 func (u *User) eventually(what string, holds func(ctx context.Context) error) {
 	u.t.Helper()
 	ctx, cancel := context.WithTimeout(u.ctx, patience)

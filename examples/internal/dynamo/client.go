@@ -20,23 +20,24 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-// EndpointEnv names the environment variable that chooses the DynamoDB: the URL of a DynamoDB Local, or [AWS].
-// Without it there is one in the process, whose tables are gone when the process ends.
+// EndpointEnv names the environment variable that chooses the DynamoDB: the URL of a DynamoDB
+// Local, or [AWS]. Without it there is one in the process, whose tables are gone when the process
+// ends.
 const EndpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
-// AWS as the endpoint is the real service, by the usual configuration of AWS programs: environment, ~/.aws, the
-// role of the machine.
+// AWS as the endpoint is the real service, by the usual configuration of AWS programs: environment,
+// ~/.aws, the role of the machine.
 const AWS = "aws"
 
 // ErrNotSetUp says that AWS was asked for and is not configured.
 var ErrNotSetUp = errors.New(EndpointEnv + " is " + AWS + ", and AWS is not configured: set AWS_REGION and credentials; " +
 	"without " + EndpointEnv + " the example brings its own DynamoDB")
 
-// idleConnections is more than the writers and lanes of an example keep busy. The default of 10 for each
-// host would have them open connections most of the time.
+// idleConnections is more than the writers and lanes of an example keep busy. The default of 10 for
+// each host would have them open connections most of the time.
 const idleConnections = 128
 
-// Client gives a client for the DynamoDB that the environment names. Errors: [ErrNotSetUp].
+// Client returns a client for the DynamoDB that the environment names. Errors: [ErrNotSetUp].
 func Client(ctx context.Context) (*dynamodb.Client, error) {
 	endpoint := strings.TrimSpace(os.Getenv(EndpointEnv))
 	options := []func(*config.LoadOptions) error{

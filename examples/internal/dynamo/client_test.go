@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 )
 
-// isolate keeps what the machine has configured out of the test. It sets the environment, so these tests
-// cannot run in parallel.
+// isolate keeps what the machine has configured out of the test. It sets the environment, so these
+// tests cannot run in parallel.
 func isolate(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{

@@ -1,13 +1,15 @@
-// Package live tells the browsers that one process serves what has changed in a read model, by server-sent events.
+// Package live tells the browsers that one process serves what has changed in a read model, by
+// server-sent events.
 //
 //	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}, Instance: "host:8080", Key: roomOf})
 //	go feed.Run(ctx)
 //	...
 //	err := feed.Serve(w, r, roomID, func(ctx context.Context) (live.Event, error) { ... query the room })
 //
-// One consumer group keeps the read model, and each event is handled in one of its processes. So each process has a group of its own here, which
-// hears of all events, waits until the read model's group has applied them, and tells whoever watches. It holds nothing back: an event that it
-// cannot wait for is told all the same, and watchers look again after a while in any case.
+// One consumer group keeps the read model, and each event is handled in one of its processes. So
+// each process has a group of its own here, which hears of all events, waits until the read model's
+// group has applied them, and tells whoever watches. It holds nothing back: an event that it cannot
+// wait for is told all the same, and watchers look again after a while in any case.
 package live
 
 import (
@@ -31,14 +33,17 @@ type Config struct {
 	Journal *journal.Journal
 	Group   string   // the consumer group that keeps the read model
 	Topics  []string // of its events
-	// Instance names this process among those that serve the read model. With the same name after a crash it goes on with the same group,
-	// and leaves none behind.
+	// Instance names this process among those that serve the read model. With the same name after a
+	// crash it goes on with the same group, and leaves none behind.
 	Instance string
-	// Key gives what those watch whom an event concerns, "" for nobody. The read model has the event by then.
+	// Key gives what those watch whom an event concerns, "" for nobody. The read model has the
+	// event by then.
 	Key func(context.Context, *journal.Record) (string, error)
-	// Hint gives the same where the record alone tells it. Then nothing is read for events that nobody watches. Default: none.
+	// Hint gives the same where the record alone tells it. Then nothing is read for events that
+	// nobody watches. Default: none.
 	Hint func(*journal.Record) string
-	// Subscriber says how often it looks for events of other processes, and the like. Journal, ConsumerGroup and Start are filled in.
+	// Subscriber says how often it looks for events of other processes, and the like. Journal,
+	// ConsumerGroup and Start are filled in.
 	Subscriber subscriber.Config
 	Logger     watermill.LoggerAdapter
 }
@@ -109,7 +114,8 @@ func (f *Feed) Run(ctx context.Context) error {
 // Running is closed once Run hears.
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
-// ending bounds how long Close waits for what hears, and removal how long it takes to remove the group.
+// ending bounds how long Close waits for what hears, and removal how long it takes to remove the
+// group.
 const ending, removal = 5 * time.Second, 5 * time.Second
 
 // Close ends Run and all streams, and removes the group.
@@ -159,7 +165,8 @@ func (f *Feed) Close() error {
 	return nil
 }
 
-// Watch gives a signal after changes, one for several that come at once. The channel is closed with the feed. Stop frees it.
+// Watch returns a signal after changes, one for several that come at once. The channel is closed
+// with the feed. Stop frees it.
 func (f *Feed) Watch(key string) (changed <-chan struct{}, stop func()) {
 	watcher := make(chan struct{}, 1)
 	f.mu.Lock()
@@ -193,7 +200,7 @@ func (f *Feed) tell(key string) {
 	}
 }
 
-// concernsSomebody tells whether anybody may watch what an event concerns.
+// concernsSomebody reports whether anybody may watch what an event concerns.
 func (f *Feed) concernsSomebody(r *journal.Record) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -203,8 +210,9 @@ func (f *Feed) concernsSomebody(r *journal.Record) bool {
 	return len(f.watchers) > 0
 }
 
-// patience is how long the read model has to apply an event: longer than its other processes take to notice that one has crashed, a lease of 10 seconds
-// and a quarter of it by default. again is when it is asked once more after an error.
+// patience is how long the read model has to apply an event: longer than its other processes take
+// to notice that one has crashed, a lease of 10 seconds and a quarter of it by default. again is
+// when it is asked once more after an error.
 const (
 	patience = 15 * time.Second
 	again    = 100 * time.Millisecond

@@ -247,7 +247,7 @@ func (f *fixture) browse(feed *live.Feed, show func(context.Context) (live.Event
 	return browser{f.t, response, bufio.NewScanner(response.Body)}
 }
 
-// next gives the lines up to an empty one, and false at the end.
+// next returns the lines up to an empty one, and false at the end.
 func (b browser) next() (event []string, more bool) {
 	b.t.Helper()
 	for b.lines.Scan() {

@@ -36,10 +36,13 @@ const (
 	writeTimeout = 10 * time.Second // a browser that does not read is gone
 )
 
-// Serve streams what show gives: at once, after each change, and every 25 seconds in any case, but what has an ID only if it is another then. Who comes
-// late or misses something gets what is so by now, never an old state; and what has no ID, and says only that there may be news, has its page look again.
+// Serve streams what show gives: at once, after each change, and every 25 seconds in any case, but
+// what has an ID only if it is another then. Who comes late or misses something gets what is so by
+// now, never an old state; and what has no ID, and says only that there may be news, has its page
+// look again.
 //
-// An error of the first show is returned, and nothing is written. Later ones end the stream, and the browser comes again.
+// An error of the first show is returned, and nothing is written. Later ones end the stream, and
+// the browser comes again.
 func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (Event, error)) error {
 	changed, stop := f.Watch(key) // before the first look, so that nothing comes in between
 	defer stop()

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// ErrSlowBody says that the body of a request has not come in the 30 seconds that it has, with status 408.
+// ErrSlowBody says that the body of a request has not come in the 30 seconds that it has, with
+// status 408.
 var ErrSlowBody = errors.New("the body did not come in time")
 
 // timedBody is a body that has to come in time: a read of it does not end with the context.
@@ -31,7 +32,8 @@ func (t timedBody) Read(p []byte) (int, error) {
 	n, err := t.ReadCloser.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		// From now on the server reads to see whether the client is there, and a deadline would look as if it were gone.
+		// From now on the server reads to see whether the client is there, and a deadline would
+		// look as if it were gone.
 		_ = t.control.SetReadDeadline(time.Time{})
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		err = fmt.Errorf("%w: %w", ErrSlowBody, err)

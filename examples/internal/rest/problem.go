@@ -68,8 +68,8 @@ func explain(err error) (status int, detail string) {
 	}
 }
 
-// Decode reads the JSON document that is a request's body, and refuses what it does not know. Errors: io.EOF for no body; those that are
-// problems of the request.
+// Decode reads the JSON document that is a request's body, and refuses what it does not know.
+// Errors: io.EOF for no body; those that are problems of the request.
 func Decode(r *http.Request, body any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()

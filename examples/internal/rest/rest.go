@@ -1,5 +1,5 @@
-// Package rest is what the REST APIs of the examples share: JSON in and out, and every error a problem document
-// (RFC 9457).
+// Package rest is what the REST APIs of the examples share: JSON in and out, and every error a
+// problem document (RFC 9457).
 //
 //	mux := rest.New(rest.Config{Explain: explain})
 //	mux.Handle("POST /orders", func(r *http.Request) (rest.Reply, error) { ... })
@@ -15,8 +15,8 @@ import (
 
 // Config configures a [Mux].
 type Config struct {
-	// Explain gives the status of an error of the application, and what to tell the client. Errors of the journal, of
-	// reading requests and of deadlines need no explanation.
+	// Explain gives the status of an error of the application, and what to tell the client. Errors
+	// of the journal, of reading requests and of deadlines need no explanation.
 	Explain func(error) (status int, detail string, ok bool)
 	Logger  *slog.Logger // of errors that a client can do nothing about; default: slog.Default()
 }
@@ -46,7 +46,8 @@ func New(config Config) *Mux {
 	return &Mux{config: config, mux: http.NewServeMux(), timeout: requestTimeout}
 }
 
-// requestTimeout bounds what one request does, and how long its body takes. It is longer than the journal tries again when it is throttled.
+// requestTimeout bounds what one request does, and how long its body takes. It is longer than the
+// journal tries again when it is throttled.
 const requestTimeout = 30 * time.Second
 
 // maxBody is in bytes.
@@ -68,7 +69,8 @@ func (m *Mux) Handle(pattern string, reply func(*http.Request) (Reply, error)) {
 	})
 }
 
-// Raw serves requests that get something else than one JSON document. Nothing bounds how long they take.
+// Raw serves requests that get something else than one JSON document. Nothing bounds how long they
+// take.
 func (m *Mux) Raw(pattern string, handler http.Handler) { m.mux.Handle(pattern, handler) }
 
 func (a Reply) write(w http.ResponseWriter) {

@@ -1,4 +1,5 @@
-// Package api serves the order history example over HTTP: commands go to the aggregates of the three services, queries to the order history.
+// Package api serves the order history example over HTTP: commands go to the aggregates of the
+// three services, queries to the order history.
 //
 //	POST /orders                                      a consumer places an order
 //	POST /orders/{orderId}/revise                     and cancel
@@ -10,11 +11,13 @@
 //	GET  /healthz, /readyz, /metrics                  for those who operate it
 //	GET  /, /openapi.yaml                             the page for people, and the description of all this for programs
 //
-// openapi.yaml is more than a description: a request is checked against it before anything else looks at it, and a route that it lacks cannot be
-// made. Every error is an application/problem+json document.
+// openapi.yaml is more than a description: a request is checked against it before anything else
+// looks at it, and a route that it lacks cannot be made. Every error is an application/problem+json
+// document.
 //
-// The history follows the commands within moments. The version in the reply to a command tells when it has: an order in the history has the
-// version of the last event of each service that it was told. With ?wait a command is answered once the history shows it.
+// The history follows the commands within moments. The version in the reply to a command tells when
+// it has: an order in the history has the version of the last event of each service that it was
+// told. With ?wait a command is answered once the history shows it.
 package api
 
 import (
@@ -70,7 +73,7 @@ type server struct {
 	description *description
 }
 
-// New gives the handler. An error is a fault in the description.
+// New returns the handler. An error is a fault in the description.
 func New(config Config) (http.Handler, error) {
 	if config.Logger == nil {
 		config.Logger = slog.Default()

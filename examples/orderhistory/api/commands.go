@@ -34,7 +34,8 @@ type Accepted struct {
 	Shown   *bool  `json:"shown,omitempty"` // by the history, where the request has waited for that
 }
 
-// create places an order. A client that may have to send the request again chooses the id itself, or sends an Idempotency-Key.
+// create places an order. A client that may have to send the request again chooses the id itself,
+// or sends an Idempotency-Key.
 func (s *server) create(r *http.Request) (rest.Reply, error) {
 	var body struct {
 		OrderID    string       `json:"orderId"`
@@ -73,7 +74,8 @@ var (
 	ordersByKey   = uuid.MustParse("7f0a3a4e-6a0c-4a43-9c0e-6d7a0e3b1f52") // a namespace, see RFC 9562
 )
 
-// places tells whether an order can have come of these details. Its lines may have been revised since.
+// places reports whether an order can have come of these details. Its lines may have been revised
+// since.
 func places(d order.Details, o order.Order) bool {
 	return d.ConsumerID == o.ConsumerID && d.Restaurant == o.Restaurant && (o.Revision > 0 || slices.Equal(d.Lines, o.Lines))
 }
@@ -119,7 +121,8 @@ func answer[S any](s *server, r *http.Request, definition aggregate.Definition[S
 	return rest.Reply{Body: accepted}
 }
 
-// awaitShown gives false where the history takes longer, or cannot be asked: the command was carried out, so that is no error of the command.
+// awaitShown returns false where the history takes longer, or cannot be asked: the command was
+// carried out, so that is no error of the command.
 func (s *server) awaitShown(ctx context.Context, seconds string, id aggregate.ID, version uint64) bool {
 	n, _ := strconv.Atoi(seconds) // the description lets only numbers pass
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(n)*time.Second)

@@ -44,7 +44,7 @@ func describe() (*description, error) {
 	return &description{document, map[*openapi3.Operation]bool{}}, nil
 }
 
-// operation gives the check of the requests of a pattern.
+// operation returns the check of the requests of a pattern.
 func (d *description) operation(pattern string) (func(*http.Request) error, error) {
 	method, path, _ := strings.Cut(pattern, " ")
 	path = strings.TrimSuffix(path, "{$}")
@@ -58,7 +58,7 @@ func (d *description) operation(pattern string) (func(*http.Request) error, erro
 	return func(r *http.Request) error { return check(r, route) }, nil
 }
 
-// complete tells of an operation that nobody serves.
+// complete reports an operation that nobody serves.
 func (d *description) complete() error {
 	for path, item := range d.document.Paths.Map() {
 		for method, operation := range item.Operations() {

@@ -51,7 +51,8 @@ func filterOf(r *http.Request) (filter history.Filter, err error) {
 	return filter, nil
 }
 
-// timeOf reads a day, which begins at midnight UTC, or a time. The description lets days pass that no month has.
+// timeOf reads a day, which begins at midnight UTC, or a time. The description lets days pass that
+// no month has.
 func timeOf(field, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
@@ -64,7 +65,8 @@ func timeOf(field, value string) (time.Time, error) {
 	return time.Time{}, &history.FilterError{Field: field, Reason: fmt.Sprintf("is %q, which no calendar has", value)}
 }
 
-// change is the data of an event. It does not say what has changed: who shows a page asks for that page again, filter and all.
+// change is the data of an event. It does not say what has changed: who shows a page asks for that
+// page again, filter and all.
 type change struct {
 	ConsumerID string `json:"consumerId"`
 }
@@ -76,7 +78,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// explain tells what the errors of the example are to a client.
+// explain reports what the errors of the example are to a client.
 func explain(err error) (status int, detail string, ok bool) {
 	var ofOrder order.Refused
 	var ofTicket ticket.Refused

@@ -44,7 +44,8 @@ type client struct {
 	routes routers.Router
 }
 
-// serve gives the API of a service on a database of its own, whose policies and history follow the events.
+// serve returns the API of a service on a database of its own, whose policies and history follow
+// the events.
 func serve(t *testing.T) client {
 	t.Helper()
 	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})

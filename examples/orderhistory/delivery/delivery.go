@@ -1,4 +1,5 @@
-// Package delivery is the courier's service: the way of an order from the counter to the consumer. A delivery has the id of its order.
+// Package delivery is the courier's service: the way of an order from the counter to the consumer.
+// A delivery has the id of its order.
 package delivery
 
 import "github.com/millrace-dev/millrace/aggregate"
@@ -30,7 +31,8 @@ func (Scheduled) Apply(d *Delivery) { d.Status = StatusScheduled }
 func (PickedUp) Apply(d *Delivery)  { d.Status = StatusPickedUp }
 func (Delivered) Apply(d *Delivery) { d.Status = StatusDelivered }
 
-// Refused is why a delivery does not take a command: for its status, which is empty for one that is not there.
+// Refused is why a delivery does not take a command: for its status, which is empty for one that is
+// not there.
 type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the delivery's status is '" + string(e.Status) + "'" }

@@ -1,8 +1,9 @@
-// Package history is the query side of the example: a view of all orders by consumer, newest first, in a
-// DynamoDB table of its own, kept up to date by the events of the orders.
+// Package history is the query side of the example: a view of all orders by consumer, newest first,
+// in a DynamoDB table of its own, kept up to date by the events of the orders.
 //
-// [OrderHistoryDao.EventHandlers] says what each event changes, and a projection commits that together with its position.
-// [OrderHistoryDao.FindOrderHistory] and [OrderHistoryDao.FindOrder] read.
+// [OrderHistoryDao.EventHandlers] says what each event changes, and a projection commits that
+// together with its position. [OrderHistoryDao.FindOrderHistory] and [OrderHistoryDao.FindOrder]
+// read.
 package history
 
 import (
@@ -35,13 +36,15 @@ type Client interface {
 type Config struct {
 	Table string // default: DefaultTable
 	// TokenKey signs page tokens, so that nobody makes one up. Servers that stand in for one
-	// another share it. Default: random, so that the tokens of one process are good for that process only.
+	// another share it. Default: random, so that the tokens of one process are good for that
+	// process only.
 	TokenKey []byte
 	// MaxRead is how many orders one query reads at most, matching or not. Default: DefaultMaxRead.
 	MaxRead int
 }
 
-// DefaultMaxRead bounds what one query costs: about 250 read units for orders of 1 KB, and some tenths of a second.
+// DefaultMaxRead bounds what one query costs: about 250 read units for orders of 1 KB, and some
+// tenths of a second.
 const DefaultMaxRead = 2_000
 
 // OrderHistoryDao reads and writes the order history. It is safe for concurrent use.
@@ -68,8 +71,8 @@ func NewOrderHistoryDao(client Client, config Config) *OrderHistoryDao {
 // ErrNotFound says that the history has no such order, or not yet.
 var ErrNotFound = errors.New("order not found in the history")
 
-// FindOrder gives an order, strongly consistent. What the history has not been told yet is not there.
-// Errors: [ErrNotFound], journal.ErrThrottled.
+// FindOrder returns an order, strongly consistent. What the history has not been told yet is not
+// there. Errors: [ErrNotFound], journal.ErrThrottled.
 func (d *OrderHistoryDao) FindOrder(ctx context.Context, orderID string) (Order, error) {
 	if n := len(orderID); n == 0 || n > maxKey {
 		return Order{}, ErrNotFound

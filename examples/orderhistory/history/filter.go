@@ -26,8 +26,8 @@ type Filter struct {
 	Status         order.Status
 	TicketStatus   ticket.Status
 	DeliveryStatus delivery.Status
-	// Keyword shows only orders that have each of its words in the name of the restaurant or of a line,
-	// regardless of case.
+	// Keyword shows only orders that have each of its words in the name of the restaurant or of a
+	// line, regardless of case.
 	Keyword string
 	// PageSize is how many orders to show. Default: DefaultPageSize.
 	PageSize int

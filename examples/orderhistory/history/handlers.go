@@ -16,9 +16,11 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// EventHandlers are the reactions to the events of the three services: for each one update of one item, idempotent, so that an event that comes
-// again, or late, never sets an attribute back to a past value. Events of different services come in any order, so each service has attributes of
-// its own; what a ticket or a delivery notes before its order was added makes an item that no query shows yet.
+// EventHandlers are the reactions to the events of the three services: for each one update of one
+// item, idempotent, so that an event that comes again, or late, never sets an attribute back to a
+// past value. Events of different services come in any order, so each service has attributes of its
+// own; what a ticket or a delivery notes before its order was added makes an item that no query
+// shows yet.
 func (d *OrderHistoryDao) EventHandlers() []projection.Reaction {
 	return []projection.Reaction{
 		on(d.addOrder),
@@ -121,8 +123,8 @@ func on[E interface{ EventType() string }](note func(E, *journal.Record) project
 	})
 }
 
-// idempotentUpdate sets attributes of the order that the event belongs to, unless the item has seen this
-// event or a later one of the same aggregate.
+// idempotentUpdate sets attributes of the order that the event belongs to, unless the item has seen
+// this event or a later one of the same aggregate.
 func (d *OrderHistoryDao) idempotentUpdate(source *journal.Record, parts ...attributes) projection.Write {
 	set := attributes{}
 	for _, part := range parts {

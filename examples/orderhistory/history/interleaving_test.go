@@ -29,7 +29,8 @@ var (
 	deliveryStatuses = []delivery.Status{"", delivery.StatusScheduled, delivery.StatusPickedUp}
 )
 
-// interleavings are all orders in which the events of three services can come, each service's own in turn.
+// interleavings are all orders in which the events of three services can come, each service's own
+// in turn.
 func interleavings(left map[string]int) (all [][]string) {
 	for _, topic := range topics {
 		if left[topic] == 0 {
@@ -47,8 +48,8 @@ func interleavings(left map[string]int) (all [][]string) {
 	return all
 }
 
-// Each order gets its events in another of all the ways there are. A second group, which knows nothing of the first, follows some events behind: all
-// that it brings is old by then.
+// Each order gets its events in another of all the ways there are. A second group, which knows
+// nothing of the first, follows some events behind: all that it brings is old by then.
 func TestNeitherTheOrderOfServicesNorOldEventsSetAnAttributeBack(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -115,7 +116,7 @@ func commit[S any](events ...aggregate.Event[S]) aggregate.Decision[S] {
 	return func(S) (aggregate.Events[S], error) { return events, nil }
 }
 
-// shows tells whether the history is what the events so far make of it.
+// shows reports whether the history is what the events so far make of it.
 func (f *fixture) shows(n int, applied map[string]int, format string, args ...any) bool {
 	found, err := f.dao.FindOrder(f.t.Context(), orderID(n))
 	if applied[topics[0]] == 0 {

@@ -25,8 +25,8 @@ const (
 	attrReason         = "reason"
 	attrTicketStatus   = "ticketStatus"
 	attrDeliveryStatus = "deliveryStatus"
-	// Lower-case copies to search in, as DynamoDB compares bytes. The lines have one of their own because a
-	// revision does not know the restaurant.
+	// Lower-case copies to search in, as DynamoDB compares bytes. The lines have one of their own
+	// because a revision does not know the restaurant.
 	attrRestaurantKeywords = "restaurantKeywords"
 	attrLineKeywords       = "lineKeywords"
 )
@@ -43,7 +43,8 @@ type Order struct {
 	Reason         string          `json:"reason,omitempty"`         // why it was rejected or cancelled
 	TicketStatus   ticket.Status   `json:"ticketStatus,omitempty"`   // empty until the kitchen has been asked
 	DeliveryStatus delivery.Status `json:"deliveryStatus,omitempty"` // empty until the courier has been asked
-	// Versions tell what the history has been told: the number of each service's last event about the order, 0 for none.
+	// Versions tell what the history has been told: the number of each service's last event about
+	// the order, 0 for none.
 	Versions Versions `json:"versions"`
 }
 

@@ -12,8 +12,8 @@ import (
 // Page is a part of a consumer's order history, newest first.
 type Page struct {
 	Orders []Order `json:"orders"`
-	// NextToken leads to the next page. Only where it is empty is this the last: a page may have few orders, or none, where a filter
-	// matches few.
+	// NextToken leads to the next page. Only where it is empty is this the last: a page may have
+	// few orders, or none, where a filter matches few.
 	NextToken string `json:"nextPageToken,omitempty"`
 }
 
@@ -23,11 +23,12 @@ const maxKey = 2048
 // minRead is how many orders are read at a time where most may be filtered out again.
 const minRead = 100
 
-// FindOrderHistory gives a page of the orders of a consumer, from the index, which is eventually
-// consistent. DynamoDB counts what it reads before it filters; so that a page is full as long as there are orders
-// for it, this reads on until it has them, or has read Config.MaxRead orders: a filter that matches nothing must not read for minutes. The
-// page is then short, and its token goes on behind what was read. A page that is not the last costs a read of one order
-// more, which tells that there is one.
+// FindOrderHistory returns a page of the orders of a consumer, from the index, which is eventually
+// consistent. DynamoDB counts what it reads before it filters; so that a page is full as long as
+// there are orders for it, this reads on until it has them, or has read Config.MaxRead orders: a
+// filter that matches nothing must not read for minutes. The page is then short, and its token goes
+// on behind what was read. A page that is not the last costs a read of one order more, which tells
+// that there is one.
 //
 // Errors: [ErrInvalidFilter], [ErrInvalidPageToken], journal.ErrThrottled.
 func (d *OrderHistoryDao) FindOrderHistory(ctx context.Context, consumerID string, filter Filter) (Page, error) {

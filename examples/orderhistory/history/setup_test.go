@@ -112,7 +112,7 @@ func (f *fixture) project(group string) projection.Stats {
 	return p.Stats()
 }
 
-// subscribe gives what a group does with messages, and its messages by topic.
+// subscribe returns what a group does with messages, and its messages by topic.
 func (f *fixture) subscribe(group string) (*projection.Projection, map[string]<-chan *message.Message) {
 	f.t.Helper()
 	p, err := projection.New(f.client, projection.Config{}, f.dao.EventHandlers()...)
@@ -128,7 +128,7 @@ func (f *fixture) subscribe(group string) (*projection.Projection, map[string]<-
 	return p, messages
 }
 
-// find gives the page of a consumer.
+// find returns the page of a consumer.
 func (f *fixture) find(consumer string, filter history.Filter) history.Page {
 	f.t.Helper()
 	page, err := f.dao.FindOrderHistory(f.t.Context(), consumer, filter)

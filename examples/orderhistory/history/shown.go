@@ -12,10 +12,12 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
-// AwaitOrder gives an order once it shows an event of one of its services that the projection has applied: the position, which a transaction
-// writes with the order, may be seen a moment before it. It looks again and again as long as the context lasts.
+// AwaitOrder returns an order once it shows an event of one of its services that the projection has
+// applied: the position, which a transaction writes with the order, may be seen a moment before it.
+// It looks again and again as long as the context lasts.
 //
-// Errors: the context's, with [ErrNotFound] where that is why, and with the order as it was seen last where it is not; journal.ErrThrottled.
+// Errors: the context's, with [ErrNotFound] where that is why, and with the order as it was seen
+// last where it is not; journal.ErrThrottled.
 func (d *OrderHistoryDao) AwaitOrder(ctx context.Context, event aggregate.ID, number uint64) (last Order, err error) {
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, 200*time.Millisecond) {
 		o, err := d.FindOrder(ctx, event.Value)

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// CreateTable makes the table and its index where they are missing, and waits until they are active. It
-// may be called again, and by several processes at once.
+// CreateTable makes the table and its index where they are missing, and waits until they are
+// active. It may be called again, and by several processes at once.
 func (d *OrderHistoryDao) CreateTable(ctx context.Context) error {
 	_, err := d.client.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &d.config.Table,

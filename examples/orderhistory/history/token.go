@@ -11,8 +11,8 @@ import (
 // ErrInvalidPageToken says that a page token was not given out for this consumer and filter.
 var ErrInvalidPageToken = errors.New("invalid page token: take it as it was given, with the same consumer and filter, or start at the first page")
 
-// lastKey is the place after which a page begins: what DynamoDB needs of LastEvaluatedKey beside the
-// consumer.
+// lastKey is the place after which a page begins: what DynamoDB needs of LastEvaluatedKey beside
+// the consumer.
 type lastKey struct {
 	OrderID      string `json:"o"`
 	CreationTime int64  `json:"t"`
@@ -28,8 +28,8 @@ func lastKeyOf(item attributes) lastKey {
 
 const macBytes = 16
 
-// pageToken is the key with a signature over it, the consumer and the filter: whoever changes one of
-// them gets an error and not somebody else's orders, or a page with gaps.
+// pageToken is the key with a signature over it, the consumer and the filter: whoever changes one
+// of them gets an error and not somebody else's orders, or a page with gaps.
 func (d *OrderHistoryDao) pageToken(consumerID string, f Filter, k lastKey) string {
 	data, _ := json.Marshal(k) // cannot fail
 	return base64.RawURLEncoding.EncodeToString(append(d.sign(consumerID, f, data), data...))

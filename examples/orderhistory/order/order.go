@@ -1,4 +1,5 @@
-// Package order is the service that takes orders: what a consumer wants of a restaurant, until the kitchen agrees to it.
+// Package order is the service that takes orders: what a consumer wants of a restaurant, until the
+// kitchen agrees to it.
 package order
 
 import (
@@ -33,7 +34,8 @@ type Line struct {
 	PriceCents int64  `json:"priceCents"`
 }
 
-// Status is how far an order has got: pending until the kitchen has answered, or the consumer has thought again.
+// Status is how far an order has got: pending until the kitchen has answered, or the consumer has
+// thought again.
 type Status string
 
 const (
@@ -67,7 +69,8 @@ func (Approved) Apply(o *Order)     { o.Status = StatusApproved }
 func (e Rejected) Apply(o *Order)   { o.Status, o.Reason = StatusRejected, e.Reason }
 func (e Cancelled) Apply(o *Order)  { o.Status, o.Reason = StatusCancelled, e.Reason }
 
-// Refused is why an order does not take a command: for its status, which is empty for one that is not there.
+// Refused is why an order does not take a command: for its status, which is empty for one that is
+// not there.
 type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the order's status is '" + string(e.Status) + "'" }

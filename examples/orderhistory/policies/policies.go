@@ -1,5 +1,5 @@
-// Package policies is how the three services go on with one another's work: Watermill handlers that react to the events of one with a command to
-// another.
+// Package policies is how the three services go on with one another's work: Watermill handlers that
+// react to the events of one with a command to another.
 //
 //	order created, revised    -> ticket: request the dishes
 //	order cancelled           -> ticket: cancel
@@ -7,11 +7,14 @@
 //	ticket declined           -> order: reject
 //	order approved            -> delivery: schedule
 //
-// Messages come at least once, so each command has the id of the event that it follows from, and takes effect once.
+// Messages come at least once, so each command has the id of the event that it follows from, and
+// takes effect once.
 //
-// A service may refuse, as when a consumer cancels an order while the kitchen accepts it. That is an answer, and the message is
-// done: the event that made the service refuse has a policy of its own, by which the other side hears of it. What is refused for not being
-// there is not: the events of an aggregate come in order, so it was to be made before, and the message comes again until it is.
+// A service may refuse, as when a consumer cancels an order while the kitchen accepts it. That is
+// an answer, and the message is done: the event that made the service refuse has a policy of its
+// own, by which the other side hears of it. What is refused for not being there is not: the events
+// of an aggregate come in order, so it was to be made before, and the message comes again until it
+// is.
 package policies
 
 import (

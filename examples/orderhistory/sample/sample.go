@@ -1,5 +1,6 @@
-// Package sample fills an empty order history, so that there is something to see: the orders of three consumers in the last weeks, at all
-// stages. They are made as any other: by commands to the three services, whose events the policies and the history follow.
+// Package sample fills an empty order history, so that there is something to see: the orders of
+// three consumers in the last weeks, at all stages. They are made as any other: by commands to the
+// three services, whose events the policies and the history follow.
 package sample
 
 import (
@@ -34,7 +35,8 @@ const (
 	patience = time.Minute
 )
 
-// IsMissing tells that there is no order but of the sample: none, or what was added before, which an interruption may have left half-way.
+// IsMissing reports that there is no order but of the sample: none, or what was added before, which
+// an interruption may have left half-way.
 func IsMissing(ctx context.Context, s *service.Service) (bool, error) {
 	for head, err := range s.Journal.Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
 		if err != nil || !strings.HasPrefix(head.Aggregate.Value, prefix) {
@@ -44,8 +46,10 @@ func IsMissing(ctx context.Context, s *service.Service) (bool, error) {
 	return true, nil
 }
 
-// Add makes the orders and gives their number, those that were there among them. A consumer must be running, for the services wait for one another. Several processes may do so at once,
-// and it may be done again: a step that was taken is not taken again, so what an interruption left is completed.
+// Add makes the orders and gives their number, those that were there among them. A consumer must be
+// running, for the services wait for one another. Several processes may do so at once, and it may
+// be done again: a step that was taken is not taken again, so what an interruption left is
+// completed.
 func Add(ctx context.Context, s *service.Service, now time.Time) (int, error) {
 	random := rand.New(rand.NewPCG(1, 1)) // the same orders each time
 	work := make(chan func(context.Context) error)
@@ -160,7 +164,8 @@ func (p planned) carryOut(ctx context.Context, s *service.Service) error {
 	return nil
 }
 
-// execute takes a step once, whoever takes it first, and waits for an aggregate that a policy has yet to make.
+// execute takes a step once, whoever takes it first, and waits for an aggregate that a policy has
+// yet to make.
 func execute[S any](ctx context.Context, to policies.Service[S], id, step string, decide aggregate.Decision[S]) error {
 	pause := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(2*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(patience))

@@ -18,15 +18,15 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// The consumer groups, which name what the positions in the journal belong to. A group with another name would be a new one, and
-// start at the beginning unless the config says otherwise.
+// The consumer groups, which name what the positions in the journal belong to. A group with another
+// name would be a new one, and start at the beginning unless the config says otherwise.
 const (
 	HistoryGroup  = "order-history"
 	PoliciesGroup = "policies"
 )
 
-// Consumer handles the events of the services, as long as it runs: the policies react to them, and the history is brought up to date.
-// Several consumers share the logical shards of the journal.
+// Consumer handles the events of the services, as long as it runs: the policies react to them, and
+// the history is brought up to date. Several consumers share the logical shards of the journal.
 type Consumer struct {
 	router     *message.Router
 	history    *subscriber.Subscriber
@@ -37,7 +37,8 @@ type Consumer struct {
 // closeTimeout is how long handlers have to finish what they are at.
 const closeTimeout = 10 * time.Second
 
-// NewConsumer makes a consumer. Journal and ConsumerGroup of the config are filled in, and the middleware is around all handlers.
+// NewConsumer makes a consumer. Journal and ConsumerGroup of the config are filled in, and the
+// middleware is around all handlers.
 func (s *Service) NewConsumer(
 	config subscriber.Config, logger watermill.LoggerAdapter, middleware ...message.HandlerMiddleware,
 ) (*Consumer, error) {
@@ -83,7 +84,7 @@ func (c *Consumer) Running() <-chan struct{} { return c.router.Running() }
 // ErrNotRunning says that the consumer has not begun, or has ended.
 var ErrNotRunning = errors.New("the consumer does not run")
 
-// Runs tells whether it consumes. Errors: [ErrNotRunning].
+// Runs reports whether it consumes. Errors: [ErrNotRunning].
 func (c *Consumer) Runs() error {
 	select {
 	case <-c.Running():
@@ -95,11 +96,12 @@ func (c *Consumer) Runs() error {
 	return ErrNotRunning
 }
 
-// Close ends Run, once [Consumer.Running] is closed; until then the context does. It returns when the handlers have finished what they are at, positions are stored and its
-// shards are released, so other consumers go on at once.
+// Close ends Run, once [Consumer.Running] is closed; until then the context does. It returns when
+// the handlers have finished what they are at, positions are stored and its shards are released, so
+// other consumers go on at once.
 func (c *Consumer) Close() error { return c.router.Close() }
 
-// Stats tells what the consumer has done for the history so far.
+// Stats reports what the consumer has done for the history so far.
 func (c *Consumer) Stats() (subscriber.Stats, projection.Stats) {
 	return c.history.Stats(), c.projection.Stats()
 }

@@ -13,18 +13,21 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// NewFeed makes what tells the browsers of this process which consumer's orders have changed. The instance names the process, see live.Config.
+// NewFeed makes what tells the browsers of this process which consumer's orders have changed. The
+// instance names the process, see live.Config.
 func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*live.Feed, error) {
 	return live.New(live.Config{
 		Journal: s.Journal, Group: HistoryGroup, Topics: Topics(), Instance: instance, Key: s.consumerOf, Logger: logger,
 	})
 }
 
-// settle bounds how long the history may take to show what its group has applied, which is over in milliseconds.
+// settle bounds how long the history may take to show what its group has applied, which is over in
+// milliseconds.
 const settle = time.Second
 
-// consumerOf asks the history, as tickets and deliveries do not know the consumer. What happens to them before the history has the order is no
-// news to anybody yet. The creation of an order is, and tells the consumer itself.
+// consumerOf asks the history, as tickets and deliveries do not know the consumer. What happens to
+// them before the history has the order is no news to anybody yet. The creation of an order is, and
+// tells the consumer itself.
 func (s *Service) consumerOf(ctx context.Context, event *journal.Record) (string, error) {
 	settling, cancel := context.WithTimeout(ctx, settle)
 	defer cancel()

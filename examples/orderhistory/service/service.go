@@ -1,6 +1,7 @@
-// Package service puts the example together: three services that take commands, the policies by which they go on with one another's work, a
-// consumer that tells the order history what has happened, and the history that answers queries. Any number of processes may run it on the
-// same tables.
+// Package service puts the example together: three services that take commands, the policies by
+// which they go on with one another's work, a consumer that tells the order history what has
+// happened, and the history that answers queries. Any number of processes may run it on the same
+// tables.
 package service
 
 import (
@@ -29,8 +30,8 @@ type Config struct {
 	TokenKey []byte // see history.Config
 }
 
-// Service is one process's part of the application. In production each of the three would be a program of its own, with a journal of its own
-// or the same.
+// Service is one process's part of the application. In production each of the three would be a
+// program of its own, with a journal of its own or the same.
 type Service struct {
 	Orders     *repository.Repository[order.Order]
 	Tickets    *repository.Repository[ticket.Ticket]
@@ -80,8 +81,9 @@ func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service
 	return s, nil
 }
 
-// WaitShown waits until queries of an order show an event of one of the aggregates, as long as the context lasts.
-// Errors: groups.ErrNotApplied, also where it is applied and not shown; those of groups.Groups.WaitApplied and history.OrderHistoryDao.AwaitOrder.
+// WaitShown waits until queries of an order show an event of one of the aggregates, as long as the
+// context lasts. Errors: groups.ErrNotApplied, also where it is applied and not shown; those of
+// groups.Groups.WaitApplied and history.OrderHistoryDao.AwaitOrder.
 func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64) error {
 	if err := groups.New(s.Journal).WaitApplied(ctx, HistoryGroup, id, version); err != nil {
 		return err
@@ -93,7 +95,7 @@ func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64
 	return err
 }
 
-// Answers tells whether the tables of journal and history can be read. It costs two read units.
+// Answers reports whether the tables of journal and history can be read. It costs two read units.
 func (s *Service) Answers(ctx context.Context) error {
 	const nobody = "readiness" // no order has this id, and it would do no harm
 	_, err := s.Journal.Version(ctx, aggregate.ID{Type: order.Definition.Type(), Value: nobody})

@@ -37,8 +37,8 @@ func (e *refusal) Error() string { return fmt.Sprintf("%d %s: %s", e.Status, e.T
 // sendTwice is how many commands there are for each one that is sent twice though it was answered.
 const sendTwice = 10
 
-// command sends a command until it is answered. It is not found as long as a policy has not made what it is for; the caller says for how long
-// that is waited for.
+// command sends a command until it is answered. It is not found as long as a policy has not made
+// what it is for; the caller says for how long that is waited for.
 func (c *apiClient) command(ctx context.Context, do step) error {
 	key := uuid.NewString() // the same whenever it is sent
 	var answered error
@@ -74,7 +74,8 @@ func (c *apiClient) command(ctx context.Context, do step) error {
 	return fmt.Errorf("POST %s: %w", do.path, answered)
 }
 
-// insist sends a command that was accepted once more: that must be accepted too, and changes nothing.
+// insist sends a command that was accepted once more: that must be accepted too, and changes
+// nothing.
 func (c *apiClient) insist(ctx context.Context, do step, key string) error {
 	err := wait(ctx, func(ctx context.Context) (bool, error) {
 		err := c.send(ctx, http.MethodPost, do.path, do.body, key, nil)

@@ -15,12 +15,12 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// leaseDuration is how long the successor of a consumer that crashed waits before it takes the shards over. It is short so that
-// the story is.
+// leaseDuration is how long the successor of a consumer that crashed waits before it takes the
+// shards over. It is short so that the story is.
 const leaseDuration = 2 * time.Second
 
-// consumers run one after the other, each like a process of its own, with a connection to the database
-// that can be cut off.
+// consumers run one after the other, each like a process of its own, with a connection to the
+// database that can be cut off.
 type consumers struct {
 	client *dynamodb.Client
 	config service.Config
@@ -111,8 +111,9 @@ func (c *consumers) restart(ctx context.Context) error {
 	return c.start(ctx)
 }
 
-// crash cuts the consumer off in the middle of what it does: it can neither finish nor release anything. The
-// next one starts at once, and gets the shards when the one before has given no sign of life for leaseDuration.
+// crash cuts the consumer off in the middle of what it does: it can neither finish nor release
+// anything. The next one starts at once, and gets the shards when the one before has given no sign
+// of life for leaseDuration.
 func (c *consumers) crash(ctx context.Context) error {
 	c.current().connection.cut.Store(true)
 	return c.start(ctx)

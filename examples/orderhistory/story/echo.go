@@ -11,8 +11,8 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 )
 
-// echo has the policies handle messages again, out of turn: now and then one that they have handled some time ago, after others of the same
-// order.
+// echo has the policies handle messages again, out of turn: now and then one that they have handled
+// some time ago, after others of the same order.
 type echo struct {
 	repeated atomic.Int64
 

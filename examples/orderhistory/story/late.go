@@ -16,11 +16,13 @@ import (
 // lateGroup knows nothing of what the history has been told.
 const lateGroup = "late"
 
-// beginnings is how many events of each aggregate the late group tells. It stops there, so that an attribute that it has set back would stay so.
+// beginnings is how many events of each aggregate the late group tells. It stops there, so that an
+// attribute that it has set back would stay so.
 const beginnings = 2
 
-// tellLate tells the history the first events of everything once more, while it is told the rest: another consumer group with the same handlers on
-// the same table. It gives how many old events were left out.
+// tellLate tells the history the first events of everything once more, while it is told the rest:
+// another consumer group with the same handlers on the same table. It gives how many old events
+// were left out.
 func tellLate(ctx context.Context, client *dynamodb.Client, s *service.Service, logger watermill.LoggerAdapter) (left uint64, err error) {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: s.Journal, ConsumerGroup: lateGroup, MaxInFlight: 16}, logger)
 	if err != nil {

@@ -15,8 +15,8 @@ type step struct {
 	tries int
 }
 
-// planned is what happens to one order: it is placed, and then each actor sends commands, several actors at once. What comes last is for
-// when they are done.
+// planned is what happens to one order: it is placed, and then each actor sends commands, several
+// actors at once. What comes last is for when they are done.
 type planned struct {
 	id     string
 	create step
@@ -29,7 +29,8 @@ var (
 	dishes      = []string{"Chicken Vindaloo", "Garlic Naan", "Green Curry", "Lasagne", "Miso Soup", "Pizza Bianca", "Steak Frites", "Tiramisu"}
 )
 
-// contendedEvery is how many orders there are for each one that consumer and kitchen change at once.
+// contendedEvery is how many orders there are for each one that consumer and kitchen change at
+// once.
 const contendedEvery = 5
 
 // plan is the same for the same seed, whatever the actors make of it.
@@ -55,7 +56,8 @@ func plan(seed uint64, orders, consumers int) []planned {
 
 func consumerID(n int) string { return fmt.Sprintf("consumer-%d", n+1) }
 
-// contended has the consumer change an order while the kitchen works on it. Who comes first depends.
+// contended has the consumer change an order while the kitchen works on it. Who comes first
+// depends.
 func (p *planned) contended(random *rand.Rand) {
 	consumer := []step{p.revise(random), p.revise(random)}
 	if random.IntN(2) == 0 {
@@ -79,7 +81,8 @@ func (p *planned) lifecycle(random *rand.Rand) {
 	case 1:
 		steps = append(steps, step{path: "/tickets/" + p.id + "/decline", body: map[string]string{"reason": "sold out"}})
 	default:
-		// The kitchen accepts what it has been told of by then. Each time it may have been told of another revision, and accepts again.
+		// The kitchen accepts what it has been told of by then. Each time it may have been told of
+		// another revision, and accepts again.
 		steps = append(steps, p.kitchen("accept")...)
 		for _, then := range [][]step{
 			p.kitchen("prepare"), p.kitchen("ready"), {{path: p.courier("pick-up"), tries: 50}}, {{path: p.courier("deliver"), tries: 1}}, {p.cancel()},

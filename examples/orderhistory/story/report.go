@@ -28,8 +28,8 @@ type Report struct {
 	Differences []string
 }
 
-// count takes in what the consumers have done. Only a reply that was cut off keeps an applied event from
-// being counted, and nothing may make one count twice.
+// count takes in what the consumers have done. Only a reply that was cut off keeps an applied event
+// from being counted, and nothing may make one count twice.
 func (r *Report) count(t totals) {
 	r.Delivered, r.Applied, r.Duplicates = t.delivered, t.applied, t.duplicates
 	if r.Applied > r.Committed || r.delivered() < r.Applied {

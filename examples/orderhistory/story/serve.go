@@ -49,7 +49,8 @@ func (c *consumers) serve(ctx context.Context) (client *apiClient, stop func() e
 	}, nil
 }
 
-// placing is the clock by which orders are placed: minutes apart, though some in the same millisecond.
+// placing is the clock by which orders are placed: minutes apart, though some in the same
+// millisecond.
 func placing() func() time.Time {
 	opening := time.Date(2024, 5, 1, 11, 0, 0, 0, time.UTC)
 	var placed atomic.Int64

@@ -17,7 +17,8 @@ import (
 // throttling is the part of the calls that DynamoDB refuses in a storm.
 const throttling = 0.04
 
-// sky is what the processes of a story have over them: in a storm their calls of DynamoDB are throttled now and then.
+// sky is what the processes of a story have over them: in a storm their calls of DynamoDB are
+// throttled now and then.
 type sky struct {
 	storm     atomic.Bool
 	throttled atomic.Int64
@@ -48,8 +49,8 @@ func (s *sky) strikes(r *http.Request) bool {
 	return s.random.Float64() < throttling
 }
 
-// connection is an HTTP client that can be cut off. What is under way then may still have an effect, but no
-// reply comes back: that is how a crash looks to the database.
+// connection is an HTTP client that can be cut off. What is under way then may still have an
+// effect, but no reply comes back: that is how a crash looks to the database.
 type connection struct {
 	client dynamodb.HTTPClient
 	sky    *sky

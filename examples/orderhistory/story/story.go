@@ -1,8 +1,11 @@
-// Package story runs the whole example once, under conditions that it should stand. Consumers, the kitchen and the courier act over the REST API,
-// some on the same order at once, and send some commands twice. DynamoDB throttles now and then. The consumer of the events is restarted, and
-// crashes, in the middle of it; policies handle messages again, out of turn; and the history is told the beginning of everything a second time, late.
+// Package story runs the whole example once, under conditions that it should stand. Consumers, the
+// kitchen and the courier act over the REST API, some on the same order at once, and send some
+// commands twice. DynamoDB throttles now and then. The consumer of the events is restarted, and
+// crashes, in the middle of it; policies handle messages again, out of turn; and the history is
+// told the beginning of everything a second time, late.
 //
-// Then it compares what the API shows with what a replay of the journal says, and whether the three services agree on each order.
+// Then it compares what the API shows with what a replay of the journal says, and whether the three
+// services agree on each order.
 package story
 
 import (
@@ -41,8 +44,8 @@ type Config struct {
 	Log       io.Writer // for errors on the way
 }
 
-// Run tells the story on tables of its own, which it deletes in the end, and prints the report. Errors:
-// [ErrWrong].
+// Run tells the story on tables of its own, which it deletes in the end, and prints the report.
+// Errors: [ErrWrong].
 func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *Report, err error) {
 	if config.Orders < minOrders {
 		return nil, fmt.Errorf("a story of %d orders is too short, take %d or more", config.Orders, minOrders)
@@ -110,7 +113,8 @@ func tell(ctx context.Context, s *service.Service, history *consumers, config Co
 	return report, nil
 }
 
-// act lets the actors carry out the plans while the history follows, through a restart, a crash and a second telling.
+// act lets the actors carry out the plans while the history follows, through a restart, a crash and
+// a second telling.
 func act(
 	ctx context.Context, s *service.Service, api *apiClient, history *consumers, config Config, plans []planned,
 ) (left uint64, err error) {
@@ -142,9 +146,11 @@ func act(
 	return left, err
 }
 
-// settle waits until the policies have done all that follows, and the history has been told all of it, and gives the truth then.
+// settle waits until the policies have done all that follows, and the history has been told all of
+// it, and gives the truth then.
 func settle(ctx context.Context, s *service.Service) (truth, error) {
-	// In this order: what a ticket's event leads to is an event of an order, whose policies only make events that have none.
+	// In this order: what a ticket's event leads to is an event of an order, whose policies only
+	// make events that have none.
 	err := caughtUp(ctx, s, service.PoliciesGroup, ticket.Definition.Type(), order.Definition.Type())
 	if err == nil {
 		err = caughtUp(ctx, s, service.HistoryGroup, service.Topics()...)
@@ -164,7 +170,8 @@ func settle(ctx context.Context, s *service.Service) (truth, error) {
 	return t, nil
 }
 
-// inIndex waits until the index of the history, which in DynamoDB follows the table, shows an order as new as it is.
+// inIndex waits until the index of the history, which in DynamoDB follows the table, shows an order
+// as new as it is.
 func inIndex(ctx context.Context, dao *history.OrderHistoryDao, want history.Order) error {
 	err := wait(ctx, func(ctx context.Context) (bool, error) {
 		page, err := dao.FindOrderHistory(ctx, want.ConsumerID, history.Filter{

@@ -14,11 +14,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// truth is what the history should show: made of the events in the journal, of which each is applied to its aggregate.
+// truth is what the history should show: made of the events in the journal, of which each is
+// applied to its aggregate.
 type truth struct {
 	orders map[string]history.Order
 	events uint64
-	// torn are the orders on which the services do not agree, and doubled the events that have led to a command twice.
+	// torn are the orders on which the services do not agree, and doubled the events that have led
+	// to a command twice.
 	torn, doubled []string
 }
 
@@ -50,7 +52,7 @@ func loadTruth(ctx context.Context, j *journal.Journal) (truth, error) {
 	return t, nil
 }
 
-// agree tells whether the services are where the policies should have brought them.
+// agree reports whether the services are where the policies should have brought them.
 func agree(o order.Order, t ticket.Ticket, d delivery.Delivery) bool {
 	switch o.Status {
 	case order.StatusApprovalPending:
@@ -106,7 +108,7 @@ func replay[S any](ctx context.Context, j *journal.Journal, definition aggregate
 	return all, nil
 }
 
-// of gives the orders of a consumer that match.
+// of returns the orders of a consumer that match.
 func (t truth) of(consumer string, matches func(history.Order) bool) map[string]history.Order {
 	orders := map[string]history.Order{}
 	for id, o := range t.orders {

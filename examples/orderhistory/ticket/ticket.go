@@ -1,4 +1,5 @@
-// Package ticket is the kitchen's service: what is to be cooked, and how far that has got. A ticket has the id of its order.
+// Package ticket is the kitchen's service: what is to be cooked, and how far that has got. A ticket
+// has the id of its order.
 package ticket
 
 import "github.com/millrace-dev/millrace/aggregate"
@@ -12,7 +13,8 @@ type Ticket struct {
 	Revision int // of the order
 }
 
-// Status is how far a ticket has got: through the first four in turn, unless it is declined or cancelled.
+// Status is how far a ticket has got: through the first four in turn, unless it is declined or
+// cancelled.
 type Status string
 
 const (
@@ -49,12 +51,14 @@ func (Preparing) Apply(t *Ticket)   { t.Status = StatusPreparing }
 func (Ready) Apply(t *Ticket)       { t.Status = StatusReady }
 func (Cancelled) Apply(t *Ticket)   { t.Status = StatusCancelled }
 
-// Refused is why a ticket does not take a command: for its status, which is empty for one that is not there.
+// Refused is why a ticket does not take a command: for its status, which is empty for one that is
+// not there.
 type Refused struct{ Status }
 
 func (e Refused) Error() string { return "the ticket's status is '" + string(e.Status) + "'" }
 
-// Request asks the kitchen for dishes; for those of a later revision once more, however far it has got with the others.
+// Request asks the kitchen for dishes; for those of a later revision once more, however far it has
+// got with the others.
 func Request(revision int, dishes []string) aggregate.Decision[Ticket] {
 	return func(t Ticket) (Events, error) {
 		if t.Status != "" && revision <= t.Revision || t.Status == StatusDeclined || t.Status == StatusCancelled {
@@ -64,7 +68,8 @@ func Request(revision int, dishes []string) aggregate.Decision[Ticket] {
 	}
 }
 
-// Accept agrees to a request as it is now, and Decline does not. What is accepted goes through Prepare and Finish, or to waste by Cancel.
+// Accept agrees to a request as it is now, and Decline does not. What is accepted goes through
+// Prepare and Finish, or to waste by Cancel.
 func Accept(t Ticket) (Events, error)  { return t.from(StatusAwaitingAcceptance, Accepted{t.Revision}) }
 func Prepare(t Ticket) (Events, error) { return t.from(StatusAccepted, Preparing{}) }
 func Finish(t Ticket) (Events, error)  { return t.from(StatusPreparing, Ready{}) }

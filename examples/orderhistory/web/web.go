@@ -1,4 +1,5 @@
-// Package web is the page that shows a consumer's orders: plain HTML, CSS and JavaScript, without a build step, on the REST API.
+// Package web is the page that shows a consumer's orders: plain HTML, CSS and JavaScript, without a
+// build step, on the REST API.
 package web
 
 import (

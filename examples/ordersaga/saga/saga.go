@@ -1,5 +1,6 @@
-// Package saga is the process manager of the example: it takes an order from its placing to its approval, by way of the customer's credit, the
-// kitchen's ticket and the payment, and undoes what was done when one of them refuses or none of them answers in time.
+// Package saga is the process manager of the example: it takes an order from its placing to its
+// approval, by way of the customer's credit, the kitchen's ticket and the payment, and undoes what
+// was done when one of them refuses or none of them answers in time.
 package saga
 
 import (
@@ -126,7 +127,8 @@ func further(to string, command any) step {
 	return step{Events: Events{Went{to}}, Commands: []any{command}}
 }
 
-// reject ends a saga and undoes all of it. What was not done yet may still be on its way, so that is undone as well.
+// reject ends a saga and undoes all of it. What was not done yet may still be on its way, so that
+// is undone as well.
 func (s Saga) reject(order, reason string) step {
 	return step{
 		Events:   Events{Ended{reason}},

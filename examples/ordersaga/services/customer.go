@@ -56,7 +56,7 @@ func (e CreditReleased) Apply(c *Customer) {
 // Customers are the aggregates.
 var Customers = aggregate.Define[Customer]("saga-customer", CreditGranted{}, CreditReserved{}, CreditRefused{}, CreditReleased{})
 
-// Grant gives credit.
+// Grant returns credit.
 func Grant(amount int) aggregate.Decision[Customer] {
 	return func(Customer) (aggregate.Events[Customer], error) {
 		return aggregate.Events[Customer]{CreditGranted{amount}}, nil

@@ -28,7 +28,8 @@ type Visitor struct {
 // Body is what a POST sends.
 type Body map[string]any
 
-// New makes a visitor. Server gives the URL of a server for each request, and transport is shared by visitors.
+// New makes a visitor. Server gives the URL of a server for each request, and transport is shared
+// by visitors.
 func New(server func() string, transport http.RoundTripper) *Visitor {
 	jar, _ := cookiejar.New(nil) // never fails
 	return &Visitor{server: server, http: &http.Client{Transport: transport, Jar: jar}}
@@ -61,7 +62,8 @@ func (v *Visitor) Open(ctx context.Context, body Body) (roomID string, err error
 	return opened.RoomID, err
 }
 
-// Do carries out a command, such as "pick" or "pick?wait=true", and gives the version of the room. Errors: [*Problem].
+// Do carries out a command, such as "pick" or "pick?wait=true", and gives the version of the room.
+// Errors: [*Problem].
 func (v *Visitor) Do(ctx context.Context, roomID, command string, body Body) (version uint64, err error) {
 	if body == nil {
 		body = Body{}
@@ -71,14 +73,15 @@ func (v *Visitor) Do(ctx context.Context, roomID, command string, body Body) (ve
 	return done.Version, err
 }
 
-// Room gives a room as the visitor sees it. Errors: [*Problem].
+// Room returns a room as the visitor sees it. Errors: [*Problem].
 func (v *Visitor) Room(ctx context.Context, roomID string) (r web.Room, err error) {
 	err = v.decode(ctx, http.MethodGet, "/rooms/"+roomID, nil, &r)
 	return r, err
 }
 
-// Watch calls show with each state of a room that the server sends, until that says that it has seen enough, the room is
-// gone, or the stream ends, which is no error. Errors: [*Problem], those of the connection, the context's.
+// Watch calls show with each state of a room that the server sends, until that says that it has
+// seen enough, the room is gone, or the stream ends, which is no error. Errors: [*Problem], those
+// of the connection, the context's.
 func (v *Visitor) Watch(ctx context.Context, roomID string, show func(web.Room) (enough bool)) error {
 	response, err := v.send(ctx, http.MethodGet, "/rooms/"+roomID+"/events", nil)
 	if err != nil {
@@ -118,7 +121,7 @@ func (v *Visitor) decode(ctx context.Context, method, path string, body, into an
 	return nil
 }
 
-// send gives a reply of success, whose body is to be closed.
+// send returns a reply of success, whose body is to be closed.
 func (v *Visitor) send(ctx context.Context, method, path string, body any) (*http.Response, error) {
 	var content bytes.Buffer
 	if body != nil {

@@ -77,8 +77,8 @@ func (g *game) open(ctx context.Context, users int) (err error) {
 	return nil
 }
 
-// play plays rounds while the one context lasts: all pick, and then one takes the cards back. Requests that are out then go on with
-// the other.
+// play plays rounds while the one context lasts: all pick, and then one takes the cards back.
+// Requests that are out then go on with the other.
 func (g *game) play(playing, ctx context.Context) error {
 	for round := 0; playing.Err() == nil; round++ {
 		var picking sync.WaitGroup
@@ -99,7 +99,7 @@ func (g *game) play(playing, ctx context.Context) error {
 	return ctx.Err()
 }
 
-// pause tells whether there is still time after it.
+// pause reports whether there is still time after it.
 func (g *game) pause(playing context.Context) bool {
 	if g.think <= 0 {
 		return playing.Err() == nil

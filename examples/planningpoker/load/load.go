@@ -1,5 +1,6 @@
-// Package load measures planning poker as its users would feel it: rooms full of people who play rounds over HTTP on two servers that share
-// their tables, and someone in each room who watches the page. For half of the rooms that is on the other server than the players are.
+// Package load measures planning poker as its users would feel it: rooms full of people who play
+// rounds over HTTP on two servers that share their tables, and someone in each room who watches the
+// page. For half of the rooms that is on the other server than the players are.
 package load
 
 import (
@@ -35,7 +36,8 @@ type Report struct {
 	Took         time.Duration
 	Commands     int // that were carried out
 	Failed       int // that were not, or that no page has shown
-	// Latencies are the times from the reply to a command to the page that shows it, or a later one, in order; 0 where the page was faster.
+	// Latencies are the times from the reply to a command to the page that shows it, or a later
+	// one, in order; 0 where the page was faster.
 	Latencies []time.Duration
 }
 
@@ -100,7 +102,7 @@ func each(games []*game, do func(*game) error) error {
 	return errors.Join(failures...)
 }
 
-// Quantile gives the latency that a part of them does not exceed.
+// Quantile returns the latency that a part of them does not exceed.
 func (r *Report) Quantile(part float64) time.Duration {
 	if len(r.Latencies) == 0 {
 		return 0

@@ -25,7 +25,8 @@ func Open(name string, deck []string, lifetime time.Duration, now time.Time) Dec
 	}
 }
 
-// Join lets somebody in. Who is there already keeps the name they have. Errors: [ErrInvalid], [ErrKicked], [ErrFull].
+// Join lets somebody in. Who is there already keeps the name they have. Errors: [ErrInvalid],
+// [ErrKicked], [ErrFull].
 func Join(userID, name string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now); {
@@ -50,8 +51,8 @@ func Leave(userID string, now time.Time) Decision {
 	}
 }
 
-// Pick picks a card, or another one, in the round that the user saw; 0: the present one.
-// Errors: [ErrNotMember], [ErrRoundOver], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
+// Pick picks a card, or another one, in the round that the user saw; 0: the present one. Errors:
+// [ErrNotMember], [ErrRoundOver], [ErrInvalid] for a card that the deck lacks, [ErrRevealed].
 func Pick(userID, card string, round int, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now, userID); {
@@ -70,7 +71,8 @@ func Pick(userID, card string, round int, now time.Time) Decision {
 	}
 }
 
-// Refresh takes the cards of the round that the user saw back, revealed or not; 0: the present one. Errors: [ErrNotMember].
+// Refresh takes the cards of the round that the user saw back, revealed or not; 0: the present one.
+// Errors: [ErrNotMember].
 func Refresh(userID string, round int, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		if err := r.admit(now, userID); err != nil || cmp.Or(round, r.Round) != r.Round || len(r.Cards) == 0 && !r.Revealed {
@@ -116,7 +118,8 @@ func (r Room) admit(now time.Time, members ...string) error {
 	return nil
 }
 
-// legible texts can be seen, are on one line, and do not turn it round. Joiners are let through, which emoji and some languages need.
+// legible texts can be seen, are on one line, and do not turn it round. Joiners are let through,
+// which emoji and some languages need.
 func legible(most int, texts ...string) error {
 	blank := []*unicode.RangeTable{unicode.Z, unicode.M, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point}
 	tricky := []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}

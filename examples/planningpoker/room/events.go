@@ -12,7 +12,8 @@ type (
 		Deck      []string  `json:"deck"`
 		ExpiresAt time.Time `json:"expiresAt"`
 	}
-	// Joined means that somebody has come in. What is known of them expires with the room, hence the time.
+	// Joined means that somebody has come in. What is known of them expires with the room, hence
+	// the time.
 	Joined struct {
 		UserID    string    `json:"userId"`
 		Name      string    `json:"name"`

@@ -1,5 +1,6 @@
-// Package room is the domain of the example: a room in which a team plays planning poker. Its members pick cards face down, which are
-// revealed when all have picked, until the table is refreshed for the next round. It knows no database, no broker and no clock.
+// Package room is the domain of the example: a room in which a team plays planning poker. Its
+// members pick cards face down, which are revealed when all have picked, until the table is
+// refreshed for the next round. It knows no database, no broker and no clock.
 package room
 
 import (
@@ -18,8 +19,9 @@ type Event = aggregate.Event[Room]
 // Events are what follows from a command.
 type Events = aggregate.Events[Room]
 
-// Decision is a command to a room. One that asks for what is so already changes nothing. It may be sent again, but [Pick] and
-// [Refresh] only with their round, lest they meet the next one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
+// Decision is a command to a room. One that asks for what is so already changes nothing. It may be
+// sent again, but [Pick] and [Refresh] only with their round, lest they meet the next one. Errors
+// of all but [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.
@@ -35,7 +37,8 @@ type Room struct {
 	Kicked    []string          `json:"kicked"`  // user ids of those who may not return
 }
 
-// Limits of a room: members at once, joins ever, cards, and bytes of names and cards. A character has up to four.
+// Limits of a room: members at once, joins ever, cards, and bytes of names and cards. A character
+// has up to four.
 const (
 	maxMembers, maxJoins, minDeck, maxDeck = 30, 300, 2, 20
 	maxRoomName, maxUserName, maxCard      = 240, 120, 8

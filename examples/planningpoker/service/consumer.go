@@ -15,21 +15,23 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// ViewGroup names what the positions in the journal belong to. A group with another name would be a new one, and start at the
-// beginning unless the config says otherwise.
+// ViewGroup names what the positions in the journal belong to. A group with another name would be a
+// new one, and start at the beginning unless the config says otherwise.
 const ViewGroup = "room-view"
 
-// Consumer brings the view up to date with the events of the rooms, as long as it runs. Several consumers share the
-// logical shards of the journal.
+// Consumer brings the view up to date with the events of the rooms, as long as it runs. Several
+// consumers share the logical shards of the journal.
 type Consumer struct {
 	router     *message.Router
 	subscriber *subscriber.Subscriber
 	projection *projection.Projection
 }
 
-// A page is live, so what other processes commit is looked for more often than by default, which costs some 40 read units a second at most
-// for each process, group and four shards. An event that the first look misses, since it was dated a little before others that were there already, is
-// found by the second one after trailingDelay, unless the room moves before; it has to be longer than clocks differ and indexes lag.
+// A page is live, so what other processes commit is looked for more often than by default, which
+// costs some 40 read units a second at most for each process, group and four shards. An event that
+// the first look misses, since it was dated a little before others that were there already, is
+// found by the second one after trailingDelay, unless the room moves before; it has to be longer
+// than clocks differ and indexes lag.
 const (
 	pollInterval    = 50 * time.Millisecond
 	maxPollInterval = 200 * time.Millisecond
@@ -46,7 +48,8 @@ func prompt(config subscriber.Config) subscriber.Config {
 	return config
 }
 
-// NewConsumer makes a consumer. Journal is filled in, and so are ConsumerGroup and intervals that are not set.
+// NewConsumer makes a consumer. Journal is filled in, and so are ConsumerGroup and intervals that
+// are not set.
 func (s *Service) NewConsumer(config subscriber.Config, logger watermill.LoggerAdapter) (*Consumer, error) {
 	config = prompt(config)
 	config.Journal = s.Journal
@@ -73,11 +76,11 @@ func (c *Consumer) Run(ctx context.Context) error { return c.router.Run(ctx) }
 // Running is closed once Run has begun to consume.
 func (c *Consumer) Running() <-chan struct{} { return c.router.Running() }
 
-// Close ends Run. It returns when the handlers have finished what they are at, positions are stored and its
-// shards are released, so other consumers go on at once.
+// Close ends Run. It returns when the handlers have finished what they are at, positions are stored
+// and its shards are released, so other consumers go on at once.
 func (c *Consumer) Close() error { return c.router.Close() }
 
-// Stats tells what the consumer has done so far.
+// Stats reports what the consumer has done so far.
 func (c *Consumer) Stats() (subscriber.Stats, projection.Stats) {
 	return c.subscriber.Stats(), c.projection.Stats()
 }

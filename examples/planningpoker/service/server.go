@@ -45,12 +45,13 @@ type ServerConfig struct {
 	Instance string            // names the process among those on the same tables, the same after a restart; default: host and port
 	Consumer subscriber.Config // Journal and ConsumerGroup are filled in
 	Logger   *slog.Logger      // default: slog.Default()
-	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that does TLS.
+	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that
+	// does TLS.
 	SecureCookie bool
 }
 
-// Start opens the service and serves it. It returns when all parts run, or when one cannot or the context has ended; after that
-// the context does nothing.
+// Start opens the service and serves it. It returns when all parts run, or when one cannot or the
+// context has ended; after that the context does nothing.
 func Start(ctx context.Context, client journal.Client, config ServerConfig) (*Server, error) {
 	if config.Address == "" {
 		config.Address = "127.0.0.1:0"
@@ -70,7 +71,8 @@ func Start(ctx context.Context, client journal.Client, config ServerConfig) (*Se
 	if err := server.assemble(config); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	// Parts run until Close, but for those that have not begun: a router that does not run cannot be closed, only canceled.
+	// Parts run until Close, but for those that have not begun: a router that does not run cannot
+	// be closed, only canceled.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	server.cancel = cancel
 	server.run("the consumer", func() error { return server.Consumer.Run(running) })
@@ -144,7 +146,8 @@ func (s *Server) abandon() error {
 	}
 }
 
-// wait waits for the parts to end, and gives the errors of those that did not end because they were told to.
+// wait waits for the parts to end, and gives the errors of those that did not end because they were
+// told to.
 func (s *Server) wait() (err error) {
 	for ; s.parts > 0; s.parts-- {
 		if end := <-s.ended; end != nil && !errors.Is(end, http.ErrServerClosed) && !errors.Is(end, context.Canceled) {
@@ -154,7 +157,8 @@ func (s *Server) wait() (err error) {
 	return err
 }
 
-// instance names a process by its machine and port. The name becomes a part of a consumer group's, which has no slash.
+// instance names a process by its machine and port. The name becomes a part of a consumer group's,
+// which has no slash.
 func instance(address string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -166,8 +170,8 @@ func instance(address string) string {
 // URL is where it serves.
 func (s *Server) URL() string { return "http://" + s.address }
 
-// Ready tells whether commands and queries work: the tables answer, and the consumer runs. How far
-// behind the view is, its metrics say.
+// Ready reports whether commands and queries work: the tables answer, and the consumer runs. How
+// far behind the view is, its metrics say.
 func (s *Server) Ready(ctx context.Context) error {
 	if !s.Consumer.router.IsRunning() || s.Consumer.router.IsClosed() {
 		return errors.New("the consumer of the view does not run")
@@ -175,7 +179,8 @@ func (s *Server) Ready(ctx context.Context) error {
 	return s.Service.Ready(ctx)
 }
 
-// Run returns when the context ends, or when a part of the server cannot go on, with its error. Call Close then.
+// Run returns when the context ends, or when a part of the server cannot go on, with its error.
+// Call Close then.
 func (s *Server) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -186,8 +191,8 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// Close ends streams first, for nobody else would, then the other requests, and at last the consumer, which still sees what those
-// committed.
+// Close ends streams first, for nobody else would, then the other requests, and at last the
+// consumer, which still sees what those committed.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
 	defer cancel()

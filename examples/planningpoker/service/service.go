@@ -1,6 +1,6 @@
-// Package service puts the example together: rooms that take commands, a consumer that tells the view what has happened in them,
-// a feed that tells browsers when the view has changed, and a server for all of it. Any number of processes may run it
-// on the same tables.
+// Package service puts the example together: rooms that take commands, a consumer that tells the
+// view what has happened in them, a feed that tells browsers when the view has changed, and a
+// server for all of it. Any number of processes may run it on the same tables.
 package service
 
 import (
@@ -22,7 +22,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// cached is how many rooms a process remembers, so that a command takes one round trip while no other process writes.
+// cached is how many rooms a process remembers, so that a command takes one round trip while no
+// other process writes.
 const cached = 10_000
 
 // Config configures a [Service].
@@ -42,7 +43,8 @@ type Service struct {
 	tables  []string
 }
 
-// Open makes the tables where they are missing, and opens them: Operation is the journal, which is kept for good, and Room the view.
+// Open makes the tables where they are missing, and opens them: Operation is the journal, which is
+// kept for good, and Room the view.
 func Open(ctx context.Context, client journal.Client, config Config) (*Service, error) {
 	if config.Now == nil {
 		config.Now = time.Now
@@ -76,7 +78,8 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 	return s, nil
 }
 
-// NewFeed makes a feed of the rooms that change, for one process among those that serve them; see live.Config for its name.
+// NewFeed makes a feed of the rooms that change, for one process among those that serve them; see
+// live.Config for its name.
 func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*live.Feed, error) {
 	return live.New(live.Config{
 		Journal: s.Journal, Group: ViewGroup, Topics: []string{room.Definition.Type()}, Instance: instance, Logger: logger,
@@ -89,7 +92,8 @@ func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*liv
 	})
 }
 
-// Wait waits until queries show an event of a room. Errors: those of groups.Groups.WaitApplied and view.DAO.Settle.
+// Wait waits until queries show an event of a room. Errors: those of groups.Groups.WaitApplied and
+// view.DAO.Settle.
 func (s *Service) Wait(ctx context.Context, roomID string, version uint64) error {
 	id := aggregate.ID{Type: room.Definition.Type(), Value: roomID}
 	if err := s.groups.WaitApplied(ctx, ViewGroup, id, version); err != nil {
@@ -98,7 +102,7 @@ func (s *Service) Wait(ctx context.Context, roomID string, version uint64) error
 	return s.View.Settle(ctx, roomID, version)
 }
 
-// Ready tells whether the tables answer.
+// Ready reports whether the tables answer.
 func (s *Service) Ready(ctx context.Context) error {
 	const nobody = "nobody"
 	if _, err := s.View.ExistRoom(ctx, nobody); err != nil {

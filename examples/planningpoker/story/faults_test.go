@@ -42,7 +42,8 @@ func (m *faultMix) failed() (n int) {
 	return n
 }
 
-// connection is a server's way to the database. Closing it looks to the database like a crash of the server.
+// connection is a server's way to the database. Closing it looks to the database like a crash of
+// the server.
 type connection struct {
 	*dynamotest.Proxy
 	client  *dynamodb.Client
@@ -70,7 +71,8 @@ func (m *faultMix) connect(db *dynamodb.Client) *connection {
 	return c
 }
 
-// late hides one event in ten from the first query of the tail that would find it, as an index does that has not caught up.
+// late hides one event in ten from the first query of the tail that would find it, as an index does
+// that has not caught up.
 func (m *faultMix) late(c *connection) func(item map[string]types.AttributeValue) bool {
 	var mu sync.Mutex
 	seen := map[string]bool{}

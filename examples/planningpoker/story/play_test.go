@@ -132,8 +132,9 @@ func (g *game) next(who *player) (command string, body client.Body) {
 	return command, body
 }
 
-// untilDone sends a request again until the server has decided: it may be down, or its database may not answer. A command that was carried out
-// without a reply may be carried out twice then, as it says no round: the journal tells what came of it.
+// untilDone sends a request again until the server has decided: it may be down, or its database may
+// not answer. A command that was carried out without a reply may be carried out twice then, as it
+// says no round: the journal tells what came of it.
 func (p *play) untilDone(ctx context.Context, request func() error) {
 	for ctx.Err() == nil {
 		err := request()
@@ -168,7 +169,8 @@ func (p *play) after(commands int, do func()) {
 	do()
 }
 
-// watch looks at the room as a page does, which comes back when its stream ends, and whose network breaks now and then.
+// watch looks at the room as a page does, which comes back when its stream ends, and whose network
+// breaks now and then.
 func (g *game) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		connected, cut := context.WithTimeout(ctx, 3*time.Second)

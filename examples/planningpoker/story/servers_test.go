@@ -77,7 +77,7 @@ func (s *servers) in(place int) *server {
 	return s.at[place]
 }
 
-// url gives where the server of a place is now.
+// url returns where the server of a place is now.
 func (s *servers) url(place int) func() string {
 	return func() string { return s.in(place).URL() }
 }
@@ -92,7 +92,8 @@ func (s *servers) restart(ctx context.Context, place int) {
 	s.start(ctx, place)
 }
 
-// crash cuts a server off in the middle of what it does: it can neither finish nor release anything. The next one starts at once.
+// crash cuts a server off in the middle of what it does: it can neither finish nor release
+// anything. The next one starts at once.
 func (s *servers) crash(ctx context.Context, place int) {
 	crashed := s.in(place)
 	crashed.connection.Close()

@@ -1,5 +1,5 @@
-// Package story plays planning poker through its REST API under conditions that it should stand, and compares the table Room with the truth: what
-// a replay of the journal says.
+// Package story plays planning poker through its REST API under conditions that it should stand,
+// and compares the table Room with the truth: what a replay of the journal says.
 package story_test
 
 import (

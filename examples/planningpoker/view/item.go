@@ -7,7 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Attributes of the table. The first five are fixed by its design; the sort key is a user id, or the room's own id for the room.
+// Attributes of the table. The first five are fixed by its design; the sort key is a user id, or
+// the room's own id for the room.
 const (
 	attrRoomID    = "room_id"
 	attrItemKey   = "item_key"

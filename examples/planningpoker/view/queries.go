@@ -11,13 +11,13 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 )
 
-// settle bounds how long a query that saw half a transaction is repeated. Such a thing is over in milliseconds; what lasts is
-// shown as it is.
+// settle bounds how long a query that saw half a transaction is repeated. Such a thing is over in
+// milliseconds; what lasts is shown as it is.
 const settle = time.Second
 
-// GetRoom gives a room with those who are in it, as it was after one event: strongly consistent, one read unit for each
-// 4 KB of its rows, those of users who left among them. What the view has not been told yet is not there.
-// Errors: room.ErrNotFound, room.ErrExpired, journal.ErrThrottled.
+// GetRoom returns a room with those who are in it, as it was after one event: strongly consistent,
+// one read unit for each 4 KB of its rows, those of users who left among them. What the view has
+// not been told yet is not there. Errors: room.ErrNotFound, room.ErrExpired, journal.ErrThrottled.
 func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 	err = untilSettled(ctx, func() (bool, error) {
 		items, err := d.query(ctx, roomID, "", nil)
@@ -41,8 +41,9 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 	return r, nil
 }
 
-// Settle waits until queries show an event of a room that the projection has applied: the position, which a transaction
-// writes with the rows, may be seen a moment before them. Errors: journal.ErrThrottled, the context's.
+// Settle waits until queries show an event of a room that the projection has applied: the position,
+// which a transaction writes with the rows, may be seen a moment before them. Errors:
+// journal.ErrThrottled, the context's.
 func (d *DAO) Settle(ctx context.Context, roomID string, version uint64) error {
 	return untilSettled(ctx, func() (bool, error) {
 		out, err := d.client.GetItem(ctx, &dynamodb.GetItemInput{
@@ -71,8 +72,8 @@ func untilSettled(ctx context.Context, look func() (settled bool, err error)) er
 	}
 }
 
-// GetActiveUsers gives those who are in a room, in the order in which they joined; none if there is no such room, or if
-// it has expired. Strongly consistent. Errors: journal.ErrThrottled.
+// GetActiveUsers returns those who are in a room, in the order in which they joined; none if there
+// is no such room, or if it has expired. Strongly consistent. Errors: journal.ErrThrottled.
 func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, err error) {
 	items, err := d.query(ctx, roomID, "#status <> :left AND #item_type = :user", attributes{":left": text(statusLeft), ":user": text(itemUser)})
 	if err != nil {
@@ -85,8 +86,8 @@ func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, 
 	return active(users), nil
 }
 
-// ExistRoom tells whether there is a room, strongly consistent. Errors: room.ErrExpired while its row is still there,
-// journal.ErrThrottled.
+// ExistRoom reports whether there is a room, strongly consistent. Errors: room.ErrExpired while its
+// row is still there, journal.ErrThrottled.
 func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
 	items, err := d.query(ctx, roomID, "#item_type = :room", attributes{":room": text(itemRoom)})
 	if err != nil {
@@ -101,8 +102,8 @@ func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
 	return true, nil
 }
 
-// GetUser gives somebody who is in a room, or was, strongly consistent. Errors: [ErrNoUser], also once the room has
-// expired; journal.ErrThrottled.
+// GetUser returns somebody who is in a room, or was, strongly consistent. Errors: [ErrNoUser], also
+// once the room has expired; journal.ErrThrottled.
 func (d *DAO) GetUser(ctx context.Context, roomID, userID string) (User, error) {
 	if userID == "" || len(userID) > maxSortKey {
 		return User{}, ErrNoUser
@@ -122,7 +123,7 @@ func (d *DAO) GetUser(ctx context.Context, roomID, userID string) (User, error) 
 // maxSortKey is DynamoDB's limit in bytes.
 const maxSortKey = 1024
 
-// query gives all rows of a room that a filter lets through.
+// query returns all rows of a room that a filter lets through.
 func (d *DAO) query(ctx context.Context, roomID, filter string, values attributes) (items []attributes, err error) {
 	in := &dynamodb.QueryInput{
 		TableName:                 &d.table,

@@ -12,12 +12,14 @@ import (
 	"github.com/millrace-dev/millrace/projection"
 )
 
-// Reactions are what the events do to the view: openRoom and join put a row, the others update rows of users who have not
-// left. Each event also leaves its number in the row of the room, so that a query can tell what it has seen.
+// Reactions are what the events do to the view: openRoom and join put a row, the others update rows
+// of users who have not left. Each event also leaves its number in the row of the room, so that a
+// query can tell what it has seen.
 //
-// An event that comes again or late changes nothing, as each row knows the last event that changed it, and what its
-// condition does not let through is left out. A room that has expired does not come back when the view is rebuilt:
-// its rows are not made any more, so there is nothing to update. They would only wait for DynamoDB to delete them.
+// An event that comes again or late changes nothing, as each row knows the last event that changed
+// it, and what its condition does not let through is left out. A room that has expired does not
+// come back when the view is rebuilt: its rows are not made any more, so there is nothing to
+// update. They would only wait for DynamoDB to delete them.
 func (d *DAO) Reactions() []projection.Reaction {
 	return []projection.Reaction{
 		on(d.openRoom), on(d.join), on(d.leave), on(d.pick), on(d.reveal), on(d.refreshPokerTable), on(d.kick),
@@ -118,8 +120,8 @@ func (d *DAO) update(
 
 var placeholder = regexp.MustCompile(`#\w+`)
 
-// names says which attributes the placeholders of an expression stand for. All names have one, as "status" is only one of
-// DynamoDB's reserved words.
+// names says which attributes the placeholders of an expression stand for. All names have one, as
+// "status" is only one of DynamoDB's reserved words.
 func names(expression string) map[string]string {
 	all := map[string]string{}
 	for _, name := range placeholder.FindAllString(expression, -1) {

@@ -110,7 +110,7 @@ func (f *fixture) show() view.Room {
 	return r
 }
 
-// rows gives all that the table holds, by sort key.
+// rows returns all that the table holds, by sort key.
 func (f *fixture) rows(table string) map[string]map[string]types.AttributeValue {
 	f.t.Helper()
 	out, err := f.client.Scan(f.t.Context(), &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
@@ -124,7 +124,7 @@ func (f *fixture) rows(table string) map[string]map[string]types.AttributeValue 
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// who gives what the users of a room show, in their order.
+// who returns what the users of a room show, in their order.
 func who(users []view.User) (all [][2]string) {
 	for _, u := range users {
 		all = append(all, [2]string{u.UserID, u.Card})

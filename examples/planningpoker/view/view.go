@@ -1,10 +1,10 @@
-// Package view is the query side of the example: the rooms and who is in them, in one DynamoDB table of its own, kept up to date
-// by the events of the rooms.
+// Package view is the query side of the example: the rooms and who is in them, in one DynamoDB
+// table of its own, kept up to date by the events of the rooms.
 //
-// [DAO.Reactions] says what each event changes, and a projection commits that together with its position. [DAO.GetRoom],
-// [DAO.GetActiveUsers], [DAO.ExistRoom] and [DAO.GetUser] read. A room has one row, and each of its users another in the
-// same partition. All of them expire with the room: what is past its time counts as gone here, even before DynamoDB deletes
-// it, which may take days.
+// [DAO.Reactions] says what each event changes, and a projection commits that together with its
+// position. [DAO.GetRoom], [DAO.GetActiveUsers], [DAO.ExistRoom] and [DAO.GetUser] read. A room has
+// one row, and each of its users another in the same partition. All of them expire with the room:
+// what is past its time counts as gone here, even before DynamoDB deletes it, which may take days.
 package view
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ErrNoUser says that a room never had such a user, that they have left where only those who are there count, or that the room
-// has expired.
+// ErrNoUser says that a room never had such a user, that they have left where only those who are
+// there count, or that the room has expired.
 var ErrNoUser = errors.New("there is no such user in the room")
 
 // Room is a room as queries show it.
@@ -81,7 +81,8 @@ func assemble(items []attributes) (r Room, found bool) {
 	return r, found
 }
 
-// torn tells that the rows are of different moments: a query may see one part of a transaction and not yet the other.
+// torn reports that the rows are of different moments: a query may see one part of a transaction
+// and not yet the other.
 func (r Room) torn() bool {
 	for _, u := range r.Users {
 		if u.version > r.Version {

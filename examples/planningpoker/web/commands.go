@@ -25,7 +25,8 @@ var defaultDeck = []string{"1", "2", "3", "5", "8", "13", "21", "?", "☕"}
 // patience is how long a POST with wait=true waits for the view.
 const patience = 5 * time.Second
 
-// errNotJSON also keeps the forms of other sites out: a browser asks before it sends JSON to another site.
+// errNotJSON also keeps the forms of other sites out: a browser asks before it sends JSON to
+// another site.
 var errNotJSON = errors.New("the body is not JSON, by its Content-Type: send application/json")
 
 // The bodies of commands. Some need no more than their path.
@@ -122,7 +123,8 @@ func (a *api) open(r *http.Request) (rest.Reply, error) {
 	}{id.String(), version}}, err
 }
 
-// execute gives the version of the room after a command and, if the client wants to wait, the status that says whether queries show it.
+// execute returns the version of the room after a command and, if the client wants to wait, the
+// status that says whether queries show it.
 func (a *api) execute(r *http.Request, id string, decide room.Decision, success int) (version uint64, status int, err error) {
 	wait := r.URL.Query().Get("wait")
 	if wait != "" && wait != "true" && wait != "false" {
@@ -135,7 +137,8 @@ func (a *api) execute(r *http.Request, id string, decide room.Decision, success 
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
 	if err := a.Wait(ctx, id, done.Version); err != nil {
-		// The command was carried out, so whatever keeps the view from showing it is no error of the command.
+		// The command was carried out, so whatever keeps the view from showing it is no error of
+		// the command.
 		if !errors.Is(err, groups.ErrNotApplied) {
 			a.Logger.Error("Could not wait for the view", "room", id, "version", done.Version, "error", err)
 		}

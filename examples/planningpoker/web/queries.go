@@ -44,8 +44,8 @@ func (a *api) getRoom(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: document}, err
 }
 
-// seen is what the visitor may see of the room in the path. All of it comes from one query: whether cards are revealed is only
-// known of the round in which they were picked.
+// seen is what the visitor may see of the room in the path. All of it comes from one query: whether
+// cards are revealed is only known of the round in which they were picked.
 func (a *api) seen(r *http.Request) (Room, error) {
 	id, err := roomID(r)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// visitorCookie holds 128 random bits that only its browser knows. Its visitor's user id is a hash of them, so whoever sees the
-// id cannot act for them, and every server works it out by itself.
+// visitorCookie holds 128 random bits that only its browser knows. Its visitor's user id is a hash
+// of them, so whoever sees the id cannot act for them, and every server works it out by itself.
 const visitorCookie = "poker_user"
 
 const (
@@ -26,7 +26,8 @@ var errNoVisitor = errors.New("the cookie " + visitorCookie + " is missing, whic
 
 type visitorKey struct{}
 
-// visit finds out who asks, and gives those who are new a cookie with the reply to a GET, for encrypted connections only if it is secure.
+// visit finds out who asks, and gives those who are new a cookie with the reply to a GET, for
+// encrypted connections only if it is secure.
 func visit(next http.Handler, secure bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		userID := ""

@@ -1,5 +1,6 @@
-// Package web serves the planning poker: a REST API for commands and queries, server-sent events that show a room as it changes,
-// and the page that uses both. Errors are problem documents (RFC 9457).
+// Package web serves the planning poker: a REST API for commands and queries, server-sent events
+// that show a room as it changes, and the page that uses both. Errors are problem documents (RFC
+// 9457).
 //
 //	POST /rooms                         open a room
 //	POST /rooms/{id}/join, /leave,      commands of the visitor, whom a cookie tells from others;
@@ -43,12 +44,14 @@ type Config struct {
 	Rooms Rooms
 	View  *view.DAO
 	Feed  Feed
-	// Wait waits until queries show an event of a room, as long as the context lasts. Errors: groups.ErrNotApplied.
+	// Wait waits until queries show an event of a room, as long as the context lasts. Errors:
+	// groups.ErrNotApplied.
 	Wait    func(ctx context.Context, roomID string, version uint64) error
 	Ready   func(context.Context) error // why commands or queries would fail
 	Metrics http.Handler
 	Now     func() time.Time
-	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that does TLS.
+	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that
+	// does TLS.
 	SecureCookie bool
 	Logger       *slog.Logger // of errors that a visitor can do nothing about; default: slog.Default()
 }
@@ -94,7 +97,7 @@ func explain(err error) (status int, detail string, ok bool) {
 	return 0, "", false
 }
 
-// roomID gives the id in the path as it is stored. A text that is no ULID is no room's.
+// roomID returns the id in the path as it is stored. A text that is no ULID is no room's.
 func roomID(r *http.Request) (string, error) {
 	id, err := ulid.ParseStrict(r.PathValue("id"))
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 )
 
-// Client returns a client for an empty database that no other test uses while this one runs, so tests
-// may run in parallel without table names of their own. The cleanup of the test deletes the tables, and
-// another test is then given the database. A second client for the same database, with options of its
-// own, is dynamodb.New(client.Options(), ...).
+// Client returns a client for an empty database that no other test uses while this one runs, so
+// tests may run in parallel without table names of their own. The cleanup of the test deletes the
+// tables, and another test is then given the database. A second client for the same database, with
+// options of its own, is dynamodb.New(client.Options(), ...).
 //
 // Without an endpoint in the environment it skips the test under -short and fails it otherwise.
 func Client(t testing.TB) *dynamodb.Client {
@@ -61,8 +61,8 @@ func closeIdle(client *dynamodb.Client) {
 	}
 }
 
-// limited is the transport of a client that no longer works once its test has ended: what the test has
-// left running must not write into the next test's tables.
+// limited is the transport of a client that no longer works once its test has ended: what the test
+// has left running must not write into the next test's tables.
 type limited struct {
 	http.RoundTripper
 	ended atomic.Bool
@@ -87,8 +87,8 @@ func (l *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 // CloseIdleConnections is what http.Client looks for in its transport.
 func (l *limited) CloseIdleConnections() { l.RoundTripper.(*http.Transport).CloseIdleConnections() }
 
-// Endpoint returns the URL of the emulator, for a test that needs more than a client. It skips and fails as
-// Client does.
+// Endpoint returns the URL of the emulator, for a test that needs more than a client. It skips and
+// fails as Client does.
 func Endpoint(t testing.TB) string {
 	t.Helper()
 	endpoint := dynamolocal.EndpointFromEnv()

@@ -25,10 +25,10 @@ func keysOf(endpoint string) (*keys, error) {
 }
 
 // keys lends the access keys of one emulator, and with them its databases. The emulator keeps about
-// six threads for each key that it has ever seen, so a returned key is lent again. The list of keys is
-// a table of the emulator: the test processes that share the emulator also share its keys, and the
-// list ends with the emulator. A key that is not returned, such as one of a process that crashed, is
-// not lent again.
+// six threads for each key that it has ever seen, so a returned key is lent again. The list of keys
+// is a table of the emulator: the test processes that share the emulator also share its keys, and
+// the list ends with the emulator. A key that is not returned, such as one of a process that
+// crashed, is not lent again.
 type keys struct{ list *dynamodb.Client }
 
 const (

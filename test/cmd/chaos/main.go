@@ -1,11 +1,12 @@
 //go:build unix
 
-// Command chaos kills consumer processes at random, as package chaos tells, and prints on its last line
+// Command chaos kills consumer processes at random, as package chaos tells, and prints on its last
+// line
 //
 //	chaos kills=N deliveries=N lost=0 reordered=0 effects_wrong=0 seed=S
 //
-// It needs a DynamoDB Local, which `make chaos` starts. What must not be goes to standard error, with where to look; the exit
-// code is then 1, and the folder with the logs of the run is kept.
+// It needs a DynamoDB Local, which `make chaos` starts. What must not be goes to standard error,
+// with where to look; the exit code is then 1, and the folder with the logs of the run is kept.
 package main
 
 import (

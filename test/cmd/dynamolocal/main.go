@@ -1,12 +1,13 @@
-// Command dynamolocal runs a command with DynamoDB Local up, and stops the emulator when the command ends.
+// Command dynamolocal runs a command with DynamoDB Local up, and stops the emulator when the
+// command ends.
 //
 //	dynamolocal [flags] [--] COMMAND [ARGUMENTS]
 //	dynamolocal [flags]
 //
-// The command finds the endpoint in MILLRACE_DYNAMODB_ENDPOINT. If that variable is set already, the command
-// runs against what it names. Interrupts and SIGTERM are passed on to the command, whose standard input is
-// not the terminal's. The exit code is the command's; it is 1 if the emulator cannot be had, 2 for wrong
-// usage and 127 if the command cannot be started.
+// The command finds the endpoint in MILLRACE_DYNAMODB_ENDPOINT. If that variable is set already,
+// the command runs against what it names. Interrupts and SIGTERM are passed on to the command,
+// whose standard input is not the terminal's. The exit code is the command's; it is 1 if the
+// emulator cannot be had, 2 for wrong usage and 127 if the command cannot be started.
 //
 // Without a command the emulator runs until it is interrupted, and the line to export is printed.
 package main
@@ -46,7 +47,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 
-	// Both stay registered from here on: a signal of the start's last moment still reaches the command.
+	// Both stay registered from here on: a signal of the start's last moment still reaches the
+	// command.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -74,8 +76,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// serve prints how to reach the emulator and waits for the interrupt. One that was there already needs no
-// waiting for.
+// serve prints how to reach the emulator and waits for the interrupt. One that was there already
+// needs no waiting for.
 func serve(ctx context.Context, server *dynamolocal.Server, stdout, stderr io.Writer) int {
 	_, _ = fmt.Fprintf(stdout, "export %s=%s\n", dynamolocal.EndpointEnv, server.Endpoint)
 	if !server.Owned() {
@@ -90,7 +92,8 @@ func serve(ctx context.Context, server *dynamolocal.Server, stdout, stderr io.Wr
 	}
 }
 
-// reportEnd tells of an emulator that has ended before it was stopped, as that explains what its users saw.
+// reportEnd reports an emulator that has ended before it was stopped, as that explains what its
+// users saw.
 func reportEnd(server *dynamolocal.Server, stderr io.Writer) {
 	select {
 	case <-server.Done():
@@ -99,8 +102,8 @@ func reportEnd(server *dynamolocal.Server, stderr io.Writer) {
 	}
 }
 
-// stdin is this process's own unless it is a terminal: the command is in a process group of its own, which
-// the terminal would stop for good if it read.
+// stdin is this process's own unless it is a terminal: the command is in a process group of its
+// own, which the terminal would stop for good if it read.
 func stdin() io.Reader {
 	info, err := os.Stdin.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice != 0 {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/mod/module"
 )
 
-// goTool is the go command outside of any workspace. It finds our two modules in a proxy of ours, and those of others in
-// the module cache or in the proxy that the environment configures.
+// goTool is the go command outside of any workspace. It finds our two modules in a proxy of ours,
+// and those of others in the module cache or in the proxy that the environment configures.
 type goTool struct {
 	env   []string
 	cache string // GOMODCACHE

@@ -27,8 +27,9 @@ type released struct {
 	files  map[string][]byte // by their names in the module
 }
 
-// readModule reads the files that a tag of the working tree would have: those that git tracks and those that it would
-// add, but none of nested modules. As in a release, a nested module without a license gets that of the repository.
+// readModule reads the files that a tag of the working tree would have: those that git tracks and
+// those that it would add, but none of nested modules. As in a release, a nested module without a
+// license gets that of the repository.
 func readModule(ctx context.Context, repository, folder string) (*released, error) {
 	listed, err := run(ctx, filepath.Join(repository, folder), nil, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if err != nil {
@@ -66,7 +67,8 @@ func isNested(names []string, name string) bool {
 	return false
 }
 
-// rehearsalVersion is a version that no other content has had, since the module cache keeps what a version was once.
+// rehearsalVersion is a version that no other content has had, since the module cache keeps what a
+// version was once.
 func rehearsalVersion(modules ...*released) string {
 	hash := sha256.New()
 	for _, m := range modules {
@@ -101,7 +103,8 @@ func (m *released) clone() *released {
 	return &released{path: m.path, folder: m.folder, files: maps.Clone(m.files)}
 }
 
-// required returns the version of a module that this one requires, and the lines about it in go.sum.
+// required returns the version of a module that this one requires, and the lines about it in
+// go.sum.
 func (m *released) required(modulePath string) (version string, sums []string, err error) {
 	file, err := modfile.Parse("go.mod", m.files["go.mod"], nil)
 	if err != nil {

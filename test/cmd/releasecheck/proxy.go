@@ -73,7 +73,8 @@ func (p proxy) sums(modulePath, version string) ([]string, error) {
 	return []string{modulePath + " " + version + " " + whole, modulePath + " " + version + "/go.mod " + file}, nil
 }
 
-// writeZip applies the rules of the go command: what a zip of a module may contain, how large it may be, which names are valid.
+// writeZip applies the rules of the go command: what a zip of a module may contain, how large it
+// may be, which names are valid.
 func writeZip(w io.Writer, m *released, version string) error {
 	var files []modzip.File
 	for _, name := range slices.Sorted(maps.Keys(m.files)) {

@@ -55,7 +55,8 @@ func rehearse(ctx context.Context, repository string, out io.Writer) error {
 	})
 }
 
-// tidy tidies cmd/millrace, which go mod tidy cannot do as long as the version of the root that it requires has no tag.
+// tidy tidies cmd/millrace, which go mod tidy cannot do as long as the version of the root that it
+// requires has no tag.
 func tidy(ctx context.Context, repository string) error {
 	return prepare(ctx, repository, func(r *rehearsal) error {
 		if err := r.proxy.add(r.root, r.version); err != nil {
@@ -92,7 +93,8 @@ func tidy(ctx context.Context, repository string) error {
 	})
 }
 
-// prepare reads the modules and makes a proxy, and removes in the end what the rehearsal has left on the machine.
+// prepare reads the modules and makes a proxy, and removes in the end what the rehearsal has left
+// on the machine.
 func prepare(ctx context.Context, repository string, do func(*rehearsal) error) (err error) {
 	r := &rehearsal{}
 	if r.repository, err = filepath.Abs(repository); err != nil {
@@ -119,7 +121,8 @@ func prepare(ctx context.Context, repository string, do func(*rehearsal) error) 
 	return do(r)
 }
 
-// check builds a module and its tests without a workspace, once its go.mod and go.sum are complete and minimal.
+// check builds a module and its tests without a workspace, once its go.mod and go.sum are complete
+// and minimal.
 func (r *rehearsal) check(ctx context.Context, folder string, flags ...string) error {
 	if _, err := r.goTool.run(ctx, folder, append([]string{"mod", "tidy", "-diff"}, flags...)...); err != nil {
 		return fmt.Errorf("%w\nrun make tidy", err)
@@ -132,8 +135,9 @@ func (r *rehearsal) check(ctx context.Context, folder string, flags ...string) e
 	return nil
 }
 
-// raise does what a release does to cmd/millrace once the root has a tag: it requires that version. The files in the
-// working tree stay as they are: the go command takes go.mod and go.sum from the folder that raise returns.
+// raise does what a release does to cmd/millrace once the root has a tag: it requires that version.
+// The files in the working tree stay as they are: the go command takes go.mod and go.sum from the
+// folder that raise returns.
 func (r *rehearsal) raise() (folder string, err error) {
 	sums, err := r.proxy.sums(rootPath, r.version)
 	if err != nil {
@@ -184,7 +188,8 @@ func (r *rehearsal) shop(ctx context.Context) error {
 			return err
 		}
 	}
-	// The newest version would come by itself, but then tomorrow's check could fail where today's did not.
+	// The newest version would come by itself, but then tomorrow's check could fail where today's
+	// did not.
 	others, err := requiredBy(filepath.Join(r.repository, "examples/go.mod"), "github.com/aws/aws-sdk-go-v2/config")
 	if err != nil {
 		return err

@@ -1,9 +1,10 @@
-// Command sim runs worlds of package test/sim until there were enough deliveries, and prints on its last line
+// Command sim runs worlds of package test/sim until there were enough deliveries, and prints on its
+// last line
 //
 //	soak deliveries=N lost=0 reordered=0 after_flush_duplicates=0 seed=S
 //
-// What must not be goes to standard error, with the world that it was in, the last that happened there, and how to run that
-// world alone: it does the same again. The exit code is then 1.
+// What must not be goes to standard error, with the world that it was in, the last that happened
+// there, and how to run that world alone: it does the same again. The exit code is then 1.
 package main
 
 import (
@@ -67,8 +68,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// prepare builds the program that runs a world, and a machine for it. What takes long about it is kept in a directory, if there
-// is one.
+// prepare builds the program that runs a world, and a machine for it. What takes long about it is
+// kept in a directory, if there is one.
 func prepare(ctx context.Context, dir string) (*machine.Machine, error) {
 	cache := dir
 	if dir == "" {

@@ -15,7 +15,8 @@ import (
 
 var all = flag.Bool("sim.all", false, "run also what takes minutes: a world twice, and one for each defect made on purpose")
 
-// command is the program of this package, built without the race detector, which takes minutes to prepare a guest.
+// command is the program of this package, built without the race detector, which takes minutes to
+// prepare a guest.
 type command struct{ path, cache string }
 
 func build(t *testing.T) command {
@@ -27,7 +28,7 @@ func build(t *testing.T) command {
 	return c
 }
 
-// run gives the exit code and what the program printed.
+// run returns the exit code and what the program printed.
 func (c command) run(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, notes bytes.Buffer

@@ -41,7 +41,7 @@ func (s *sum) worlds(ctx context.Context, deliveries, parallel int) {
 	campaign.Run(ctx, parallel, func() bool { return s.enough(deliveries) }, s.world)
 }
 
-// enough tells whether to stop: also at the first finding, which does not go away.
+// enough reports whether to stop: also at the first finding, which does not go away.
 func (s *sum) enough(deliveries int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

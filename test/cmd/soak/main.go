@@ -1,9 +1,10 @@
-// Command soak runs worlds of package soak until there were enough commits, and prints on its last line
+// Command soak runs worlds of package soak until there were enough commits, and prints on its last
+// line
 //
 //	soak commits=N lost=0 gaps=0 wrong=0 seed=S
 //
-// Commits are those that are found in the journals. What must not be goes to standard error, with the world that it
-// was in and how to run that alone; the exit code is then 1.
+// Commits are those that are found in the journals. What must not be goes to standard error, with
+// the world that it was in and how to run that alone; the exit code is then 1.
 package main
 
 import (
@@ -73,7 +74,7 @@ type sum struct {
 	failed                       bool
 }
 
-// enough tells whether to stop: also when it is plain that something is wrong.
+// enough reports whether to stop: also when it is plain that something is wrong.
 func (s *sum) enough(commits int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package machine runs a Go program that was built for WebAssembly on a machine of which nothing is left to chance: its clock,
-// its random numbers and its one processor are given. The same program with the same arguments and the same seed does the
-// same to the last byte.
+// Package machine runs a Go program that was built for WebAssembly on a machine of which nothing is
+// left to chance: its clock, its random numbers and its one processor are given. The same program
+// with the same arguments and the same seed does the same to the last byte.
 //
-// The clock jumps: it goes on by how long the program means to wait when all of it waits, and by a little each time that it
-// is read, so that a loop until a deadline ends.
+// The clock jumps: it goes on by how long the program means to wait when all of it waits, and by a
+// little each time that it is read, so that a loop until a deadline ends.
 package machine
 
 import (
@@ -30,8 +30,8 @@ type Machine struct {
 // ErrExit means that the program ended with another exit code than 0.
 var ErrExit = errors.New("the program failed")
 
-// New prepares a machine for a program, which takes seconds, or none if a directory is given where it has been done before.
-// Close frees it.
+// New prepares a machine for a program, which takes seconds, or none if a directory is given where
+// it has been done before. Close frees it.
 func New(ctx context.Context, program []byte, cache string) (*Machine, error) {
 	config := wazero.NewRuntimeConfigCompiler().
 		WithMemoryLimitPages(memoryPages)
@@ -53,7 +53,8 @@ func New(ctx context.Context, program []byte, cache string) (*Machine, error) {
 	return m, nil
 }
 
-// memoryPages bounds a program's memory: pages of 64 KiB, 1 GiB in all. What is not used takes none.
+// memoryPages bounds a program's memory: pages of 64 KiB, 1 GiB in all. What is not used takes
+// none.
 const memoryPages = 1 << 14
 
 // Close frees the machine.

@@ -9,7 +9,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// withMemory gives each run memory of the system's own: it grows without being copied, and is gone when the run is.
+// withMemory gives each run memory of the system's own: it grows without being copied, and is gone
+// when the run is.
 func withMemory(ctx context.Context) context.Context {
 	return experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(func(_, most uint64) experimental.LinearMemory {
 		const private = syscall.MAP_PRIVATE | syscall.MAP_ANON

@@ -10,8 +10,8 @@ import (
 
 var errNotConfirmed = errors.New("not confirmed, nothing was done")
 
-// confirm asks somebody at a terminal to type a name before what cannot be undone. Where there is no
-// terminal, --yes has to have said so.
+// confirm asks somebody at a terminal to type a name before what cannot be undone. Where there is
+// no terminal, --yes has to have said so.
 func (a *app) confirm(ctx context.Context, yes bool, name, what string) error {
 	switch {
 	case yes:

@@ -26,7 +26,8 @@ type journalLine struct {
 	Tables     []tableLine       `json:"tables"`
 }
 
-// tableLine is one of its tables. Items and bytes are DynamoDB's, which counts them every six hours or so.
+// tableLine is one of its tables. Items and bytes are DynamoDB's, which counts them every six hours
+// or so.
 type tableLine struct {
 	Holds   string   `json:"holds"` // "journal", "snapshot", "checkpoint"
 	Name    string   `json:"name"`

@@ -31,12 +31,13 @@ type eventLine struct {
 	Commit     string            `json:"commit,omitempty"`
 	Encoding   string            `json:"encoding,omitempty"` // what was applied to the payload when it was stored
 	output.Payload
-	// Undecoded: the payload is given as it is stored, because what was applied to it cannot be undone here.
+	// Undecoded: the payload is given as it is stored, because what was applied to it cannot be
+	// undone here.
 	Undecoded bool `json:"undecoded,omitempty"`
 }
 
-// newEventLine takes a record as it is stored. Its payload is decoded and shown only if that is asked for: an
-// encrypted one stays as it is.
+// newEventLine takes a record as it is stored. Its payload is decoded and shown only if that is
+// asked for: an encrypted one stays as it is.
 func newEventLine(ctx context.Context, j *journal.Journal, r *journal.Record, payload bool) (eventLine, error) {
 	l := eventLine{
 		Kind: "event", Aggregate: nameOf(r.Aggregate), Number: r.Number, OccurredAt: output.Time(r.OccurredAt), Type: r.EventType,

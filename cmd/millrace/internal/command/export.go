@@ -22,8 +22,8 @@ type archiveLine struct {
 	Events     int64  `json:"events"`
 	Bytes      int64  `json:"bytes"`              // of the archive
 	LeftOut    int64  `json:"left_out,omitempty"` // aggregates that could not be read
-	// Of an import: events that were there already, snapshots for which there was no room, and aggregates that have
-	// another history.
+	// Of an import: events that were there already, snapshots for which there was no room, and
+	// aggregates that have another history.
 	Present          int64 `json:"present,omitempty"`
 	SnapshotsLeftOut int64 `json:"snapshots_left_out,omitempty"`
 	Different        int   `json:"different,omitempty"`
@@ -164,7 +164,7 @@ func openArchive(path string, resume bool, only archive.Selection) (_ *os.File, 
 	return file, position, err
 }
 
-// progressText tells how far an archive is. Of its bytes, those up to begun were there before.
+// progressText reports how far an archive is. Of its bytes, those up to begun were there before.
 func progressText(p archive.Progress, begun int64, elapsed time.Duration) string {
 	return fmt.Sprintf("%s, %s, %s, %s a second", output.Counted(p.Aggregates, "aggregate", "aggregates"),
 		output.Counted(p.Events, "event", "events"), output.Bytes(p.Bytes), output.Bytes(rate(p.Bytes-begun, elapsed)))

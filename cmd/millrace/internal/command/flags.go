@@ -28,7 +28,8 @@ func plainly(err error) error {
 	return fmt.Errorf("--%s is %q: want %s", invalid.GetFlag().Name, invalid.GetValue(), want)
 }
 
-// parseMoment reads a time: "beginning", which is the zero time, "now", a duration before now, or RFC 3339.
+// parseMoment reads a time: "beginning", which is the zero time, "now", a duration before now, or
+// RFC 3339.
 func parseMoment(text string, now time.Time) (time.Time, error) {
 	switch text {
 	case "beginning":

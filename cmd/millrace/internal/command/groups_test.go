@@ -67,8 +67,8 @@ func (m member) next(t *testing.T) *message.Message {
 	}
 }
 
-// setupGroup is setupTables with a group that has handled the three events of one account, and not the two of another, which
-// came after all members had left.
+// setupGroup is setupTables with a group that has handled the three events of one account, and not
+// the two of another, which came after all members had left.
 func setupGroup(t *testing.T) (*shell, *journal.Journal) {
 	t.Helper()
 	s := setupTables(t)

@@ -177,7 +177,8 @@ LEFT is an estimate, as in millrace groups, which tells what it costs; --exact c
 	return cmd
 }
 
-// openModel opens a read model that is there. Config says what the command lets others say than the options of all.
+// openModel opens a read model that is there. Config says what the command lets others say than the
+// options of all.
 func (a *app) openModel(ctx context.Context, o modelOptions, name string, config readmodel.Config) (*readmodel.Model, error) {
 	j, err := a.open(ctx)
 	if err != nil {

@@ -171,7 +171,8 @@ func generationOf(model, text string) (readmodel.Generation, error) {
 	return readmodel.Generation{Model: model, Number: n}, nil
 }
 
-// generation opens a read model, and gives the generation that is named, or else the newest one that is newer than what serves.
+// generation opens a read model, and gives the generation that is named, or else the newest one
+// that is newer than what serves.
 func (a *app) generation(ctx context.Context, o modelOptions, args []string, config readmodel.Config) (*readmodel.Model, readmodel.Generation, error) {
 	if config.MaxLag == 0 {
 		return nil, readmodel.Generation{}, wrongUsage("--max-lag is 0: want 1 or more")
@@ -197,7 +198,7 @@ func (a *app) generation(ctx context.Context, o modelOptions, args []string, con
 	return m, g, nil
 }
 
-// showGeneration tells how a generation is now.
+// showGeneration reports how a generation is now.
 func (a *app) showGeneration(ctx context.Context, m *readmodel.Model, g readmodel.Generation, p *progressLine) error {
 	all, err := m.Generations(ctx)
 	if err != nil {

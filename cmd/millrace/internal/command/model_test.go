@@ -20,7 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// setupModel is setupTables with a read model whose first generation serves, and a journal of 300 events.
+// setupModel is setupTables with a read model whose first generation serves, and a journal of 300
+// events.
 func setupModel(t *testing.T) (*shell, *readmodel.Model, *journal.Journal) {
 	t.Helper()
 	s := setupTables(t)

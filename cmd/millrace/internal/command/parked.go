@@ -64,7 +64,7 @@ it at once, with all others that have events to handle.`,
 	return cmd
 }
 
-// notDone gives all aggregates that have events to handle.
+// notDone returns all aggregates that have events to handle.
 func notDone(g *groups.Groups, ctx context.Context, name, topic string) (all []groups.Behind, err error) { //nolint:revive // as Behind is with its receiver
 	_, err = g.Lag(ctx, name, topic, groups.LagOptions{OldestOf: -1, Behind: func(b groups.Behind) { all = append(all, b) }})
 	return all, err

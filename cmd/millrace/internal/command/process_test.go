@@ -34,7 +34,8 @@ type offline struct{}
 func (offline) Publish(string, ...*message.Message) error { return errors.New("the broker is offline") }
 func (offline) Close() error                              { return nil }
 
-// setupProcesses is setupTables with a saga for order o1: a timeout of an hour is set, and its command cannot be sent.
+// setupProcesses is setupTables with a saga for order o1: a timeout of an hour is set, and its
+// command cannot be sent.
 func setupProcesses(t *testing.T) (*shell, *process.Manager[saga]) {
 	t.Helper()
 	s := setupTables(t)

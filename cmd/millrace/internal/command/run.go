@@ -62,7 +62,7 @@ type usageError struct{ reason string }
 
 func (e *usageError) Error() string { return e.reason }
 
-// isUsage tells of what only flags can have caused.
+// isUsage reports what only flags can have caused.
 func isUsage(err error) bool {
 	var wrong *usageError
 	var config *readmodel.ConfigError

@@ -88,7 +88,8 @@ func lines(t *testing.T, out string) (objects []map[string]any) {
 	return objects
 }
 
-// cells takes a table apart: its rows, each by the names of the columns, which are two or more spaces apart.
+// cells takes a table apart: its rows, each by the names of the columns, which are two or more
+// spaces apart.
 func cells(t *testing.T, table string) (rows []map[string]string) {
 	t.Helper()
 	text := strings.Split(strings.TrimSuffix(table, "\n"), "\n")
@@ -116,7 +117,7 @@ func cells(t *testing.T, table string) (rows []map[string]string) {
 	return rows
 }
 
-// open gives the journal as an application has it.
+// open returns the journal as an application has it.
 func (s *shell) open(t *testing.T, config journal.Config) *journal.Journal {
 	t.Helper()
 	j, err := journal.Open(t.Context(), s.client, config)

@@ -22,7 +22,8 @@ type headLine struct {
 	DeletedAt       string        `json:"deleted_at,omitempty"`
 }
 
-// snapshotLine is its latest snapshot. Number is 0 where a foreign writer keeps it inside the payload.
+// snapshotLine is its latest snapshot. Number is 0 where a foreign writer keeps it inside the
+// payload.
 type snapshotLine struct {
 	Number   uint64 `json:"number"`
 	Schema   uint64 `json:"schema,omitempty"`

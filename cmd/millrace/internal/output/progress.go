@@ -14,7 +14,8 @@ const (
 	eraseLine = "\r\x1b[K"
 )
 
-// Progress shows how far long work has come. The zero value shows nothing. It is not safe for concurrent use.
+// Progress shows how far long work has come. The zero value shows nothing. It is not safe for
+// concurrent use.
 type Progress struct {
 	out      io.Writer
 	terminal bool
@@ -23,12 +24,14 @@ type Progress struct {
 	last     time.Time
 }
 
-// NewProgress begins now. On a terminal it is one line, which Done takes away; otherwise a line every 5 seconds.
+// NewProgress begins now. On a terminal it is one line, which Done takes away; otherwise a line
+// every 5 seconds.
 func NewProgress(out io.Writer, terminal bool, now func() time.Time) *Progress {
 	return &Progress{out: out, terminal: terminal, now: now, began: now()}
 }
 
-// Show shows the text that describe gives for the time that the work has taken, unless it is too early.
+// Show shows the text that describe gives for the time that the work has taken, unless it is too
+// early.
 func (p *Progress) Show(describe func(elapsed time.Duration) string) {
 	if p.out == nil {
 		return

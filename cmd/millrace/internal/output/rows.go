@@ -74,7 +74,8 @@ func (r *Rows[T]) add(row []string) {
 	}
 }
 
-// Flush prints the rows that are waiting. A column never becomes narrower than it was, so that blocks look like one table.
+// Flush prints the rows that are waiting. A column never becomes narrower than it was, so that
+// blocks look like one table.
 func (r *Rows[T]) Flush() error {
 	var b strings.Builder
 	for _, row := range r.block {

@@ -57,7 +57,8 @@ func Clean(text string) string {
 	return text
 }
 
-// Payload is stored bytes in the form that fits them: exactly one field is set, none where there are no bytes.
+// Payload is stored bytes in the form that fits them: exactly one field is set, none where there
+// are no bytes.
 type Payload struct {
 	JSON   json.RawMessage `json:"payload,omitempty"`
 	Text   string          `json:"payload_text,omitempty"`

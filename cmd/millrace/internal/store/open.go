@@ -17,8 +17,8 @@ import (
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
-// Resolvers are the key resolvers that the command knows by name. An application may have one of its own, whose
-// journals it cannot open.
+// Resolvers are the key resolvers that the command knows by name. An application may have one of
+// its own, whose journals it cannot open.
 var Resolvers = map[string]journal.KeyResolver{
 	resolver.FNV1a.Name():     resolver.FNV1a,
 	resolver.JavaHash.Name():  resolver.JavaHash,
@@ -27,9 +27,10 @@ var Resolvers = map[string]journal.KeyResolver{
 	resolver.SipHash13.Name(): resolver.SipHash13,
 }
 
-// Open opens a journal of which only the journal table's name has to be known. What given says must be so; what it
-// leaves open is taken from the tables: one DescribeTable and a few reads of one item. Payloads that were compressed are
-// decoded; those that were encrypted cannot be, see [journal.Journal.Decode].
+// Open opens a journal of which only the journal table's name has to be known. What given says must
+// be so; what it leaves open is taken from the tables: one DescribeTable and a few reads of one
+// item. Payloads that were compressed are decoded; those that were encrypted cannot be, see
+// [journal.Journal.Decode].
 //
 // Errors: those of journal.Open.
 func Open(ctx context.Context, client journal.Client, given journal.Config) (*journal.Journal, error) {
@@ -54,8 +55,8 @@ func Open(ctx context.Context, client journal.Client, given journal.Config) (*jo
 	}
 }
 
-// take takes one setting from what is stored. It is false where the setting is given, or cannot be taken, so
-// that each one is taken at most once.
+// take takes one setting from what is stored. It is false where the setting is given, or cannot be
+// taken, so that each one is taken at most once.
 func take(config *journal.Config, given journal.Config, m *journal.DescriptorMismatchError) bool {
 	switch m.Field {
 	case "key resolver":
@@ -83,8 +84,9 @@ func take(config *journal.Config, given journal.Config, m *journal.DescriptorMis
 	return false
 }
 
-// takeNames takes from the journal table what is no part of the descriptor, or is needed to read it: the names of its keys
-// and of its indexes. Without the permission to describe the table, they have to be the default ones.
+// takeNames takes from the journal table what is no part of the descriptor, or is needed to read
+// it: the names of its keys and of its indexes. Without the permission to describe the table, they
+// have to be the default ones.
 func takeNames(ctx context.Context, client journal.Client, config *journal.Config) error {
 	name := config.Tables.Journal
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &name})

@@ -20,13 +20,15 @@ const (
 	// AWS as an endpoint is the real service. So is none.
 	AWS = "aws"
 
-	// localRegion and localKey are those of the examples: DynamoDB Local keeps a database for each pair of them.
+	// localRegion and localKey are those of the examples: DynamoDB Local keeps a database for each
+	// pair of them.
 	localRegion = "us-east-1"
 	localKey    = "millrace"
 
 	// dialTimeout is for a person who waits; the SDK's own is 30 seconds, three times.
 	dialTimeout = 5 * time.Second
-	// credentialsTimeout: without credentials elsewhere the SDK asks the metadata service of EC2, which may not exist.
+	// credentialsTimeout: without credentials elsewhere the SDK asks the metadata service of EC2,
+	// which may not exist.
 	credentialsTimeout = 10 * time.Second
 )
 
@@ -40,10 +42,12 @@ var (
 
 // Target says where DynamoDB is.
 type Target struct {
-	// Endpoint is the URL of a DynamoDB Local, such as http://127.0.0.1:8000, or [AWS], or empty, which is AWS too.
+	// Endpoint is the URL of a DynamoDB Local, such as http://127.0.0.1:8000, or [AWS], or empty,
+	// which is AWS too.
 	Endpoint string
-	// Region and Profile go before those of the AWS configuration: environment, ~/.aws, the role of the machine. A
-	// DynamoDB Local needs neither; with a Profile its URL gets requests with real credentials, as a VPC endpoint needs.
+	// Region and Profile go before those of the AWS configuration: environment, ~/.aws, the role of
+	// the machine. A DynamoDB Local needs neither; with a Profile its URL gets requests with real
+	// credentials, as a VPC endpoint needs.
 	Region, Profile string
 }
 
@@ -55,10 +59,10 @@ func (t Target) String() string {
 	return "the DynamoDB at " + t.Endpoint
 }
 
-// IsAWS tells that it is the real service.
+// IsAWS reports that it is the real service.
 func (t Target) IsAWS() bool { return t.Endpoint == "" || t.Endpoint == AWS }
 
-// Connect gives a client. It asks AWS for credentials, and sends nothing else.
+// Connect returns a client. It asks AWS for credentials, and sends nothing else.
 //
 // Errors: [ErrEndpoint], [ErrNotSetUp].
 func (t Target) Connect(ctx context.Context) (*dynamodb.Client, error) {

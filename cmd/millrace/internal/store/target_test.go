@@ -18,8 +18,8 @@ func (*denied) ErrorCode() string             { return "AccessDeniedException" }
 func (*denied) ErrorMessage() string          { return "not authorized" }
 func (*denied) ErrorFault() smithy.ErrorFault { return smithy.FaultClient }
 
-// isolate keeps what the machine has configured out of the test. It sets the environment, so these tests
-// cannot run in parallel.
+// isolate keeps what the machine has configured out of the test. It sets the environment, so these
+// tests cannot run in parallel.
 func isolate(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{

@@ -17,12 +17,13 @@ type Config struct {
 	Since time.Time
 	// Follow goes on when the end is reached, until the context ends.
 	Follow bool
-	// Interval is the pause between two looks for new events. A look costs half a read unit for each shard, and
-	// half of one for each 4 KB of events. Default: 1 second.
+	// Interval is the pause between two looks for new events. A look costs half a read unit for
+	// each shard, and half of one for each 4 KB of events. Default: 1 second.
 	Interval time.Duration
 	// TrailingDelay is after what time the trailing pass reads the same again. Default: 10 seconds.
 	TrailingDelay time.Duration
-	// Trouble is told of items that are no events, and with Follow of reads that failed and will be tried again.
+	// Trouble is told of items that are no events, and with Follow of reads that failed and will be
+	// tried again.
 	Trouble func(error)
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
@@ -43,11 +44,12 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Run gives the events in batches, sorted by time, with payloads as they are stored. An error of each ends it. It
-// keeps at most one page, 1 MB, of each shard, and the places of the events of the last seconds.
+// Run gives the events in batches, sorted by time, with payloads as they are stored. An error of
+// each ends it. It keeps at most one page, 1 MB, of each shard, and the places of the events of the
+// last seconds.
 //
-// Errors: those of journal.Journal.Tail. With Follow only those that will not pass end it: ErrTableMissing, ErrAccess, the
-// context's.
+// Errors: those of journal.Journal.Tail. With Follow only those that will not pass end it:
+// ErrTableMissing, ErrAccess, the context's.
 func Run(ctx context.Context, c Config, each func([]*journal.Record) error) error {
 	c.setDefaults()
 	t := newTopic(c)

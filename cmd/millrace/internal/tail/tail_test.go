@@ -85,7 +85,7 @@ func (f *follower) mustShow(t *testing.T, want ...string) {
 	require.ElementsMatch(t, want, f.events())
 }
 
-// setup gives a journal on a clock of its own, which stands still.
+// setup returns a journal on a clock of its own, which stands still.
 func setup(t *testing.T) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)

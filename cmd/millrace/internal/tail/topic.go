@@ -21,7 +21,8 @@ const concurrency = 8
 type topic struct {
 	config Config
 	shards []*shard
-	// settled is the time up to which the trailing pass is through; what was given from then on is in given.
+	// settled is the time up to which the trailing pass is through; what was given from then on is
+	// in given.
 	settled   time.Time
 	given     map[place]time.Time
 	nextTrail time.Time
@@ -74,8 +75,8 @@ func (t *topic) look(ctx context.Context, each func([]*journal.Record) error) er
 	return nil
 }
 
-// live reads on to the end of all shards; no further than until, if that is not zero. What is read is given up to the time
-// that all shards have reached, so that batches are in order too.
+// live reads on to the end of all shards; no further than until, if that is not zero. What is read
+// is given up to the time that all shards have reached, so that batches are in order too.
 func (t *topic) live(ctx context.Context, until time.Time, each func([]*journal.Record) error) error {
 	for _, s := range t.shards {
 		s.more = true
