@@ -23,9 +23,10 @@ type Aggregate[S any] struct {
 	State S
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
-	// Repeated reports that Execute wrote nothing because the aggregate knows the [CommandID]
-	// already. State and Version are the current ones, not those after the command. State and
-	// Version are zero if the aggregate was deleted later.
+	// Repeated reports that the last run of the decision wrote nothing because the aggregate knows
+	// the [CommandID] already: from an earlier call, or from an earlier run of this call whose outcome
+	// was unknown. State and Version are the current ones, not those after the command. Both are
+	// zero if the aggregate was deleted since.
 	Repeated bool
 
 	partial bool       // see Partial

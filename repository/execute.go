@@ -118,7 +118,6 @@ func (e *execution[S]) attempt(
 			next, _, refusal, err = e.act(ctx, now)
 		}
 	}
-	var duplicate *journal.DuplicateCommandError
 	switch {
 	case err == nil && refusal != nil:
 		a, err = e.orKnown(ctx, &next, refusal)
@@ -128,9 +127,9 @@ func (e *execution[S]) attempt(
 	case isCallers(err):
 	case errors.As(err, &conflict):
 		return none, conflict, nil
-	case errors.As(err, &duplicate):
+	case errors.As(err, new(*journal.DuplicateCommandError)):
 		if a, err = e.currentOrNew(ctx, e.id); err == nil {
-			a.Repeated = !e.isOwn(duplicate.CommitID)
+			a.Repeated = true
 			return a, nil, nil
 		}
 	}
@@ -185,11 +184,10 @@ func (e *execution[S]) orRepeated(ctx context.Context, reason error) (Aggregate[
 	if isCallers(reason) || !e.isDeleted(reason) {
 		return Aggregate[S]{}, reason
 	}
-	command, err := e.known(ctx, reason)
-	if err != nil {
+	if _, err := e.known(ctx, reason); err != nil {
 		return Aggregate[S]{}, err
 	}
-	return e.deleted(command), nil
+	return e.deleted(), nil
 }
 
 // orKnown returns the aggregate if it knows the command, and otherwise the reason not to execute
@@ -204,11 +202,11 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 	if read != nil && command.Version <= read.Version {
 		a = *read
 	} else if a, err = e.currentOrNew(ctx, e.id); e.isDeleted(err) {
-		return e.deleted(command), nil
+		return e.deleted(), nil
 	} else if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
 	}
-	a.Repeated = !e.isOwn(command.CommitID)
+	a.Repeated = true
 	return a, nil
 }
 
@@ -235,9 +233,7 @@ func (e *execution[S]) isDeleted(err error) bool {
 }
 
 // deleted returns what Execute returns of an aggregate that was deleted after the command.
-func (e *execution[S]) deleted(command eventlog.Command) Aggregate[S] {
-	return Aggregate[S]{ID: e.id, Repeated: !e.isOwn(command.CommitID)}
-}
+func (e *execution[S]) deleted() Aggregate[S] { return Aggregate[S]{ID: e.id, Repeated: true} }
 
 // begin returns the aggregate to decide on, and whether it was the latest version when it was read.
 func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (a Aggregate[S], latest bool, err error) {

@@ -32,17 +32,8 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 	)
 	first := e.unknown[0]
 	for ctx.Err() == nil {
-		before := len(e.unknown)
-		a, err = e.run(bounded)
-		if err == nil {
-			return a, nil
-		}
-		if len(e.unknown) == before && e.isSettled(bounded) {
-			if a, known, failed := e.executed(bounded); failed == nil && known {
-				return a, nil
-			} else if failed == nil {
-				return Aggregate[S]{}, err
-			}
+		if a, known, err := e.again(bounded); known {
+			return a, err
 		}
 		wait := pauses.NextBackOff()
 		if wait == backoff.Stop || pause(bounded, wait) != nil {
@@ -57,6 +48,28 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 	return Aggregate[S]{}, fmt.Errorf("execute: %w", &last)
 }
 
+// again runs the command once more, unless it was executed. Known reports whether its outcome is
+// known now; otherwise the error does not count.
+func (e *execution[S]) again(ctx context.Context) (a Aggregate[S], known bool, err error) {
+	// Not before this is known to be necessary: what a decision tells its caller, through variables
+	// that it captures, has to be about the run that was written.
+	if a, known, err = e.executed(ctx, e.unknown[len(e.unknown)-1].CommitID); known || err != nil {
+		return a, known, err
+	}
+	before := len(e.unknown)
+	if a, err = e.run(ctx); err == nil {
+		return a, true, nil
+	}
+	if len(e.unknown) > before || !e.isSettled(ctx) {
+		return a, false, err
+	}
+	executed, known, failed := e.executed(ctx, "")
+	if failed != nil || known {
+		return executed, known, failed
+	}
+	return Aggregate[S]{}, true, err
+}
+
 // isSettled reports whether none of the commits with an unknown outcome can be written any more,
 // because the aggregate has passed the version that they expect or was deleted. One of them may
 // have been written.
@@ -68,20 +81,32 @@ func (e *execution[S]) isSettled(ctx context.Context) bool {
 	return !slices.ContainsFunc(e.unknown, func(u *journal.OutcomeUnknownError) bool { return version < u.First })
 }
 
-// executed returns the aggregate if it knows the command. An error leaves that open.
-func (e *execution[S]) executed(ctx context.Context) (a Aggregate[S], known bool, err error) {
+// executed returns the aggregate if it knows the command. If the latest run of this call made the
+// commit of the command, that is the aggregate after this commit, as Execute returns it otherwise. In
+// all other cases, or if that version cannot be loaded any more, the command is repeated. An
+// error leaves open whether the command is known.
+func (e *execution[S]) executed(ctx context.Context, latest string) (a Aggregate[S], known bool, err error) {
 	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
 	if err != nil || !known {
-		return Aggregate[S]{}, known, err
+		return Aggregate[S]{}, false, err
 	}
-	if a, err = e.currentOrNew(ctx, e.id); e.isDeleted(err) {
-		return e.deleted(command), true, nil
+	a, err = e.currentOrNew(ctx, e.id)
+	switch {
+	case e.isDeleted(err):
+		return e.deleted(), true, nil
+	case err != nil:
+		return Aggregate[S]{}, false, err
+	case command.CommitID != latest:
+	case command.Version == a.Version:
+		return a, true, nil
+	default:
+		after, err := e.byHead(ctx, e.id, func(head journal.Head) (Aggregate[S], error) {
+			return e.loadAt(ctx, head, command.Version)
+		})
+		if err == nil {
+			return after, true, nil
+		}
 	}
-	a.Repeated = !e.isOwn(command.CommitID)
-	return a, true, err
-}
-
-// isOwn reports whether this call made a commit, so that its command is not repeated.
-func (e *execution[S]) isOwn(commitID string) bool {
-	return slices.ContainsFunc(e.unknown, func(u *journal.OutcomeUnknownError) bool { return u.CommitID == commitID })
+	a.Repeated = true
+	return a, true, nil
 }

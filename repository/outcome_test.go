@@ -30,16 +30,19 @@ func (s store) impatient(t *testing.T) store {
 
 func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string]dynamotest.Fault{
-		"it was not written": dynamotest.CutConnection(),
-		"it was written":     dynamotest.LoseReply(),
+	for name, test := range map[string]struct {
+		lost      dynamotest.Fault
+		decisions int
+	}{
+		"it was not written": {dynamotest.CutConnection(), 2},
+		"it was written":     {dynamotest.LoseReply(), 1},
 	} {
 		for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
 			t.Run(name+", "+cached, func(t *testing.T) {
 				t.Parallel()
 				s := setup(t).impatient(t)
 				repo := s.accounts(t, config)
-				s.hideOutcome(lost)
+				s.hideOutcome(test.lost)
 				decisions := 0
 
 				a, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
@@ -49,14 +52,50 @@ func TestACommandIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
 
 				require.NoError(t, err)
 				assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{3}, Version: 3}, bare(a), "it is this call's commit")
-				assert.Equal(t, 2, decisions)
+				assert.Equal(t, test.decisions, decisions)
 				assert.Len(t, s.records(t, a.ID), 3)
 				calls := s.calls.Counts()
-				assert.Equal(t, 2, calls["TransactWriteItems"])
+				assert.Equal(t, test.decisions, calls["TransactWriteItems"])
 				assert.LessOrEqual(t, calls["GetItem"], 8)
 			})
 		}
 	}
+}
+
+func TestACommandReturnsTheStateAfterItsOwnCommitThoughOthersHaveWrittenSince(t *testing.T) {
+	t.Parallel()
+	for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
+		s := setup(t)
+		rival := open(t, s.direct).accounts(t, repository.Config{})
+		s = s.impatient(t)
+		s.hideOutcome(dynamotest.LoseReply())
+		s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+			_, err := rival.Execute(context.Background(), "42", Deposit(1000))
+			require.NoError(t, err)
+		}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		a, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(5), repository.CommandID("pay"))
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a), cached)
+		assert.Len(t, s.records(t, a.ID), 2)
+	}
+}
+
+// The request of the first run arrives after the second has decided. What the second decision has
+// told its caller was not written.
+func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
+	t.Parallel()
+	s := setup(t).impatient(t)
+	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	decisions := 0
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		if decisions++; decisions == 2 {
+			require.Equal(t, 1, late.Arrive())
+		}
+		return Events{Deposited{decisions}}, nil
+	}, repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1, Repeated: true}, bare(a))
+	assert.Len(t, s.records(t, a.ID), 1)
 }
 
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
@@ -182,20 +221,21 @@ func TestACommandWithoutEventsReturnsTheStateOfNowOnceItsOutcomeIsKnown(t *testi
 	s := setup(t)
 	rival := s.accounts(t, repository.Config{})
 	s = s.impatient(t)
-	s.hideOutcome(dynamotest.LoseReply())
+	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 	decisions := 0
 
 	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
 		if decisions++; decisions == 1 {
 			return nil, nil
 		}
+		require.Equal(t, 1, late.Arrive())
 		_, err := rival.Execute(t.Context(), "42", Deposit(10))
 		require.NoError(t, err)
 		return deposits(1000), nil // more than a commit can have
 	}, repository.CommandID("nothing"))
 
 	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1}, bare(a))
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{10}, Version: 1, Repeated: true}, bare(a))
 	assert.Equal(t, 2, decisions)
 }
 
@@ -222,7 +262,7 @@ func TestARefusalDoesNotHideAnOutcomeThatIsStillOpen(t *testing.T) {
 func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 	t.Parallel()
 	s := setup(t).impatient(t)
-	s.hideOutcome(dynamotest.LoseReply())
+	s.hideOutcome(dynamotest.CutConnection())
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	decisions := 0
@@ -235,7 +275,6 @@ func TestACommandIsNotRepeatedOnceTheContextHasEnded(t *testing.T) {
 	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
 	require.ErrorIs(t, err, context.Canceled)
 	assert.Equal(t, 2, decisions)
-	assert.Len(t, s.records(t, account("42")), 1)
 }
 
 // A decision's error is its own, whatever it says.

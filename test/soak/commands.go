@@ -94,8 +94,12 @@ func (w *writer) execute() {
 	_, _, _ = w.decide("execute", o) // which has told the truth what came of it
 }
 
-// decide executes a command and tells what came of it.
-func (w *writer) decide(how string, o *order, options ...repository.Option) (a repository.Aggregate[state], count int, err error) {
+// decided is what the decisions of one call came to: how often they ran, how many events the last
+// one had, and the most that one had.
+type decided struct{ runs, count, most int }
+
+// decide executes a command and reports what came of it.
+func (w *writer) decide(how string, o *order, options ...repository.Option) (a repository.Aggregate[state], d decided, err error) {
 	id, n, command, floor := o.id, o.size, o.command, w.truth.floor(o.id)
 	latest := floor
 	if w.cached {
@@ -104,30 +108,38 @@ func (w *writer) decide(how string, o *order, options ...repository.Option) (a r
 	told := w.mortal(how, id)
 	a, err = w.repo.Execute(w.alive, id, func(s state) (aggregate.Events[state], error) {
 		w.seen("a decision", id, s.Count, s, latest)
-		count = 0
+		d.runs++
+		d.count = 0
 		if s.Sum%32 == 1 {
 			return nil, errRefused
 		}
-		count = n + int(s.Sum%2)*min(n, 1) //nolint:gosec // 0 or 1
+		d.count = n + int(s.Sum%2)*min(n, 1) //nolint:gosec // 0 or 1
+		d.most = max(d.most, d.count)
 		for i := range s.Recent {
 			s.Recent[i] = 0
 		}
-		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, count), nil //nolint:gosec // not for secrets
+		return w.events(rand.New(rand.NewPCG(o.seed, s.Sum)), command, d.count), nil //nolint:gosec // not for secrets
 	}, options...)
 	if err == nil && a.Repeated && a.Version == 0 && floor > 0 { // a command without events may be the first of all
 		w.truth.see("repeated on a tombstone")
 		told(&journal.DeletedError{}) // that is how Execute says so
-		return a, count, nil
+		return a, d, nil
 	}
 	told(err)
 	if err == nil {
 		w.seen("Execute", id, a.Version, a.State, floor)
 		w.held[id] = a
 	}
-	if !a.Repeated {
-		w.settle(command, how, count, a.Version-uint64(count)+1, err) //nolint:gosec // not negative
+	switch {
+	case a.Repeated:
+	case len(options) > 0 && d.runs > 1 && errors.Is(err, journal.ErrOutcomeUnknown):
+		// Each run may have made a commit. Which one is written, if any, is not known.
+		w.truth.see("outcome of several runs unknown")
+		w.truth.settle(command, outcome{maybe: d.most})
+	default:
+		w.settle(command, how, d.count, a.Version-uint64(d.count)+1, err) //nolint:gosec // not negative
 	}
-	return a, count, err
+	return a, d, err
 }
 
 // save appends to an aggregate that may be stale by now.

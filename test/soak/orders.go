@@ -26,6 +26,7 @@ type order struct {
 	done    bool // it was acknowledged
 	unknown *journal.OutcomeUnknownError
 	count   int // how many events it had then
+	most    int // the most that a run of it had
 }
 
 // orders are those that may be repeated. It is safe for concurrent use.
@@ -72,16 +73,19 @@ func (w *writer) repeat() {
 
 func (w *writer) carryOut(how string, o *order) {
 	before := w.truth.outcome(o.command)
-	a, count, err := w.decide(how, o, repository.CommandID(fmt.Sprint("order-", o.command)), outboxRow(o.command))
+	a, d, err := w.decide(how, o, repository.CommandID(fmt.Sprint("order-", o.command)), outboxRow(o.command))
 	var unknown *journal.OutcomeUnknownError
 	switch {
 	case err == nil && a.Repeated:
 		w.truth.see("repeated")
-		if !o.done && o.unknown == nil {
+		switch {
+		case o.done:
+		case o.unknown == nil && d.runs <= 1 && !w.removes:
 			w.truth.report(Wrong, "%s: command %d on thing %s counts as repeated, and was never written", how, o.command, o.id)
-		}
-		if !o.done && o.unknown != nil {
+		case o.unknown != nil && d.runs <= 1:
 			w.truth.settle(o.command, outcome{sure: o.count, first: o.unknown.First})
+		default: // by one of several runs, or its events may have been removed since
+			w.truth.settle(o.command, outcome{maybe: max(o.most, d.most)})
 		}
 		o.done = true
 	case err == nil:
@@ -94,12 +98,12 @@ func (w *writer) carryOut(how string, o *order) {
 			w.truth.settle(o.command, before)
 			break
 		}
-		if o.unknown != nil {
-			// One of two commits, of which each may be written; which one is not known.
-			w.truth.settle(o.command, outcome{maybe: max(o.count, count)})
+		if o.unknown != nil || d.runs > 1 {
+			// One of several commits, of which each may be written; which one is not known.
+			w.truth.settle(o.command, outcome{maybe: max(o.most, d.most)})
 			return
 		}
-		o.unknown, o.count = unknown, count
+		o.unknown, o.count, o.most = unknown, d.count, d.most
 	case o.done || o.unknown != nil:
 		w.truth.settle(o.command, before) // this call wrote nothing; the one before may have
 	}
