@@ -33,11 +33,11 @@ import (
 // command now. A decision without events is recorded too; one that refuses is not. Of an aggregate
 // that was deleted since, only id and Repeated are returned.
 //
-// Execute returns the error of a decision as it is. All others are those of Load and Save, except
+// A [*RefusedError] wraps the error of a decision. All others are those of Load and Save, except
 // [journal.ErrNotFound]. With [journal.ErrOutcomeUnknown] the commit may have been written. For a
 // command with a CommandID, Execute then looks by itself whether it was executed, and runs it again
-// if not, until its outcome is known or the RetryBudget of [journal.Config] has passed once more. If
-// it still returns ErrOutcomeUnknown, execute the command again. Without a CommandID, ask
+// if not, until its outcome is known or the RetryBudget of [journal.Config] has passed once more.
+// If it still returns ErrOutcomeUnknown, execute the command again. Without a CommandID, ask
 // [journal.Journal.Resolve] first.
 func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...Option) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)

@@ -82,8 +82,8 @@ func (e *execution[S]) isSettled(ctx context.Context) bool {
 }
 
 // executed returns the aggregate if it knows the command. If the latest run of this call made the
-// commit of the command, that is the aggregate after this commit, as Execute returns it otherwise. In
-// all other cases, or if that version cannot be loaded any more, the command is repeated. An
+// commit of the command, that is the aggregate after this commit, as Execute returns it otherwise.
+// In all other cases, or if that version cannot be loaded any more, the command is repeated. An
 // error leaves open whether the command is known.
 func (e *execution[S]) executed(ctx context.Context, latest string) (a Aggregate[S], known bool, err error) {
 	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
