@@ -78,12 +78,11 @@ test: chromium $(EMULATOR) ## Run the tests with the race detector: all on dynam
 	$(EMULATOR) -- $(LOCAL_TEST) $(ON_LOCAL) $(CORE)
 
 .PHONY: test-all
-test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's whole suite, the other packages on DynamoDB Local, more worlds and comparisons (15 minutes)
+test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's whole suite, the other packages on DynamoDB Local, more comparisons, interop (15 minutes)
 	$(EMULATOR) -- $(LOCAL_TEST) $(SUITE)
 	$(EMULATOR) -- $(LOCAL_TEST) $(REST)
 	env -u MILLRACE_DYNAMODB_ENDPOINT GOWORK=off go test -short -vet=off ./...
 	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=30000
-	go test -vet=off -timeout $(TEST_TIMEOUT) -run TestWorlds $(SIM) -sim.all
 	$(MAKE) interop
 
 .PHONY: test-short
