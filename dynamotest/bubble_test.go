@@ -3,6 +3,7 @@
 package dynamotest_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,19 +14,67 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 )
 
-func TestALateRequestArrivesByItselfAfterItsTime(t *testing.T) {
+func TestARequestThatIsHeldUpArrivesThoughItsClientHasGivenUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable(t)
 		tab.db.Inject(dynamotest.LateBy(time.Second, 3*time.Second), dynamotest.Times(1))
-		require.Error(t, done(t.Context(), tab.once().PutItem, putting("a", 1, nil)))
+		recording := tab.db.Record()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		require.ErrorIs(t, done(ctx, tab.once().PutItem, putting("a", 1, nil)), context.DeadlineExceeded)
 
-		time.Sleep(time.Second - 1)
+		time.Sleep(time.Second/2 - 1)
 		synctest.Wait()
 		assert.Empty(t, tab.get("a", 1))
 		time.Sleep(2*time.Second + 1)
 		synctest.Wait()
 		assert.NotEmpty(t, tab.get("a", 1))
+		calls := recording.Calls("PutItem")
+		require.Len(t, calls, 2)
+		require.ErrorIs(t, calls[0].Err, context.DeadlineExceeded)
+		assert.False(t, calls[0].Late)
+		require.NoError(t, calls[1].Err)
+		assert.True(t, calls[1].Late)
+	})
+}
+
+func TestAClientThatWaitsGetsTheReplyOfARequestThatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable(t)
+		tab.put("a", 1, nil)
+		tab.db.Inject(dynamotest.LateBy(time.Second, 3*time.Second), dynamotest.On("GetItem"), dynamotest.Times(1))
+		tab.db.Inject(dynamotest.PauseReply(func(context.Context) { time.Sleep(time.Hour) }), dynamotest.On("GetItem"), dynamotest.Times(1))
+		recording := tab.db.Record()
+		begin := time.Now()
+
+		out, err := tab.once().GetItem(t.Context(), getting("a", 1))
+
+		require.NoError(t, err)
+		assert.NotEmpty(t, out.Item)
+		assert.GreaterOrEqual(t, time.Since(begin), time.Hour+time.Second)
+		assert.LessOrEqual(t, time.Since(begin), time.Hour+3*time.Second)
+		calls := recording.Calls("GetItem")
+		require.Len(t, calls, 1)
+		assert.False(t, calls[0].Late)
+		assert.Equal(t, []string{"LateBy", "PauseReply"}, calls[0].Faults)
+		assert.InDelta(t, 1, calls[0].ReadUnits, 0)
+	})
+}
+
+func TestCloseReleasesAClientWhoseRequestIsHeldUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tab := newTable(t)
+		tab.db.Inject(dynamotest.LateBy(time.Hour, time.Hour))
+		got := make(chan error)
+		go func() { got <- done(t.Context(), tab.once().PutItem, putting("a", 1, nil)) }()
+		synctest.Wait()
+
+		tab.db.Close()
+
+		require.ErrorIs(t, <-got, dynamotest.ErrClosed)
 	})
 }
 
@@ -45,9 +94,13 @@ func TestCloseDropsWhatIsOnItsWayAndWaitsForWhatArrives(t *testing.T) {
 				arrived = append(arrived, c)
 			}
 		})
+		impatient, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
 		require.Error(t, done(t.Context(), tab.once().PutItem, putting("never", 1, nil)))
-		require.Error(t, done(t.Context(), tab.once().PutItem, putting("later", 1, nil)))
-		require.Error(t, done(t.Context(), tab.once().TransactWriteItems, adding(1, "a")))
+		require.Error(t, done(impatient, tab.once().PutItem, putting("later", 1, nil)))
+		impatient, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.Error(t, done(impatient, tab.once().TransactWriteItems, adding(1, "a")))
 		time.Sleep(2 * time.Second)
 
 		db.Close()

@@ -60,6 +60,8 @@
 //	... // the client sees its connection break, and perhaps writes something else
 //	late.Arrive()
 //
+// With [LateBy] the client waits, for as long as it wants, and the request arrives by itself.
+//
 // The SDK retries neither a conflict nor a transaction that was cancelled, whatever the reason; a
 // write of a batch that conflicts comes back unprocessed. The rest it retries, but here without
 // long pauses; see [DB.Client].
@@ -77,8 +79,8 @@
 // # Time
 //
 // [DB.Clock] is the database's time. Move it to let items expire and changes reach their indexes;
-// freeze it to decide yourself. Nothing runs in the background except the requests that [LateBy]
-// has delayed, which Close drops, so a database also lives in a bubble of testing/synctest.
+// freeze it to decide yourself. Nothing runs in the background except the requests that a fault has
+// delayed, which Close drops, so a database also lives in a bubble of testing/synctest.
 //
 // # Round trips and cost
 //

@@ -94,9 +94,7 @@ func (f *injector) serve(ctx context.Context, r request) (answer, error) {
 	call.ReplyBytes = len(reply.body)
 	call.note(p)
 	f.observe(call)
-	if p.late != nil {
-		f.delay(ctx, r, p)
-	}
+	f.giveUp(ctx, r, p)
 	return reply, err
 }
 
@@ -108,7 +106,7 @@ func (f *injector) attempt(ctx context.Context, r request, p *plan, call *Call) 
 		call.Err = refusal
 		return refused(refusal), nil
 	}
-	reply, err := f.to.perform(ctx, r, p, call)
+	reply, err := f.send(ctx, r, p, call)
 	if err == nil {
 		err = p.onTheWayBack(ctx)
 	}
@@ -116,6 +114,15 @@ func (f *injector) attempt(ctx context.Context, r request, p *plan, call *Call) 
 		return answer{}, err
 	}
 	return reply, nil
+}
+
+// send sends a request to the database, and waits for its answer.
+func (f *injector) send(ctx context.Context, r request, p *plan, call *Call) (answer, error) {
+	if p.late == nil {
+		return f.to.perform(ctx, r, p, call)
+	}
+	p.late.sent = f.delay(ctx, r, p)
+	return p.late.sent.wait(ctx, call)
 }
 
 // refused is the answer that is an error.

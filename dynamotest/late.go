@@ -16,21 +16,32 @@ var errLate = fmt.Errorf("dynamotest: the connection was cut with the request on
 // effect, when [Injection.Arrive] is called. To the client that looks like [CutConnection]. With a
 // [Pause] in which the client's context ends, the client sees that end instead. It does not happen
 // to calls that another fault refuses.
-func Late() Fault { return late("Late", func(strike) time.Duration { return -1 }) }
-
-// LateBy is [Late] with requests that arrive by themselves, after a time between two bounds by the
-// clock of the machine. [Injection.Arrive] lets them arrive sooner.
-func LateBy(least, most time.Duration) Fault {
-	checkBounds("LateBy", least, most)
-	return late("LateBy", func(s strike) time.Duration { return between(s.random(), least, most) })
+func Late() Fault {
+	return late("Late", func(strike) lateness { return lateness{by: -1, cuts: true} })
 }
 
-func late(name string, by func(strike) time.Duration) Fault {
+// LateBy holds a request up for a time between two bounds, by the clock of the machine, or until
+// [Injection.Arrive] is called. A client that waits gets the reply. One that gives up, as its
+// context ends, does not take the request back: it reaches the database all the same. It does not
+// happen to calls that another fault refuses.
+func LateBy(least, most time.Duration) Fault {
+	checkBounds("LateBy", least, most)
+	return late("LateBy", func(s strike) lateness { return lateness{by: between(s.random(), least, most)} })
+}
+
+// lateWithin is [Late] with requests that arrive by themselves.
+func lateWithin(most time.Duration) Fault {
+	return late("Late", func(s strike) lateness { return lateness{by: between(s.random(), 0, most), cuts: true} })
+}
+
+func late(name string, how func(strike) lateness) Fault {
 	return Fault{name: name, strike: func(p *plan, s strike) bool {
 		if p.ended() {
 			return false
 		}
-		p.late = &lateness{injection: s.by, by: by(s)}
+		l := how(s)
+		l.injection = s.by
+		p.late = &l
 		return true
 	}}
 }
@@ -39,9 +50,11 @@ func late(name string, by func(strike) time.Duration) Fault {
 type lateness struct {
 	injection *Injection
 	by        time.Duration // until it arrives by itself; never if negative
+	cuts      bool          // the connection, so that the client does not wait
+	sent      *lateRequest
 }
 
-// lateRequests are the requests that are on their way though their clients have given them up.
+// lateRequests are the requests that are on their way, though their clients may have given them up.
 type lateRequests struct {
 	mu       sync.Mutex
 	onTheWay []*lateRequest
@@ -51,35 +64,48 @@ type lateRequests struct {
 
 type lateRequest struct {
 	injection *Injection
-	arrive    func(context.Context)
-	timer     *time.Timer // nil if it does not arrive by itself
+	perform   func(context.Context) lateReply
+	observe   func(Call)
+	replies   chan lateReply // to the client; closed if the request is dropped
+	gone      chan struct{}  // closed when nobody waits for the reply
+	timer     *time.Timer    // nil if it does not arrive by itself
 	cancel    context.CancelFunc
 	ctx       context.Context //nolint:containedctx // of the request, without its end
 }
 
+type lateReply struct {
+	answer answer
+	err    error
+	call   Call
+}
+
 // delay lets a request arrive late.
-func (f *injector) delay(ctx context.Context, r request, p *plan) {
-	late := &lateRequest{injection: p.late.injection, arrive: func(ctx context.Context) {
-		call := Call{Operation: r.name, RequestBytes: len(r.body), Late: true}
-		reply, err := f.to.perform(ctx, r, p, &call)
-		if err != nil {
-			call.Err = err
-		}
-		call.ReplyBytes = len(reply.body)
-		call.note(p)
-		f.observe(call)
-	}}
+func (f *injector) delay(ctx context.Context, r request, p *plan) *lateRequest {
+	late := &lateRequest{
+		injection: p.late.injection, observe: f.observe,
+		replies: make(chan lateReply), gone: make(chan struct{}),
+		perform: func(ctx context.Context) lateReply {
+			reply := lateReply{call: Call{Operation: r.name, RequestBytes: len(r.body)}}
+			reply.answer, reply.err = f.to.perform(ctx, r, p, &reply.call)
+			if reply.err != nil {
+				reply.call.Err = reply.err
+			}
+			reply.call.ReplyBytes = len(reply.answer.body)
+			reply.call.note(p)
+			return reply
+		},
+	}
 	late.ctx, late.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	l := &f.late
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		late.cancel()
-		return
+		late.drop()
+		return late
 	}
 	l.onTheWay = append(l.onTheWay, late)
 	if p.late.by < 0 {
-		return
+		return late
 	}
 	l.arriving.Add(1)
 	late.timer = time.AfterFunc(p.late.by, func() {
@@ -88,12 +114,51 @@ func (f *injector) delay(ctx context.Context, r request, p *plan) {
 			late.land()
 		}
 	})
+	return late
 }
 
-// land sends the request to the database.
+// giveUp says that the client no longer waits for a late request, which the client may not even have
+// begun to do.
+func (f *injector) giveUp(ctx context.Context, r request, p *plan) {
+	if p.late == nil {
+		return
+	}
+	if p.late.sent == nil {
+		p.late.sent = f.delay(ctx, r, p)
+	}
+	close(p.late.sent.gone)
+}
+
+// wait returns the reply, unless the client gives up before.
+func (r *lateRequest) wait(ctx context.Context, call *Call) (answer, error) {
+	select {
+	case reply, ok := <-r.replies:
+		if !ok {
+			return answer{}, ErrClosed
+		}
+		*call = reply.call
+		return reply.answer, reply.err
+	case <-ctx.Done():
+		return answer{}, ctx.Err()
+	}
+}
+
+// land sends the request to the database, and its reply to the client if that waits.
 func (r *lateRequest) land() {
 	defer r.cancel()
-	r.arrive(r.ctx)
+	reply := r.perform(r.ctx)
+	select {
+	case r.replies <- reply:
+	case <-r.gone:
+		reply.call.Late = true
+		r.observe(reply.call)
+	}
+}
+
+// drop ends a request that has not arrived.
+func (r *lateRequest) drop() {
+	r.cancel()
+	close(r.replies)
 }
 
 // take removes and returns the requests that are asked for, the oldest first.
@@ -123,14 +188,14 @@ func (l *lateRequests) close() {
 	l.mu.Unlock()
 	for _, r := range l.take(func(*lateRequest) bool { return true }) {
 		l.stopTimer(r)
-		r.cancel()
+		r.drop()
 	}
 	l.arriving.Wait()
 }
 
 // Arrive delivers the delayed requests now, oldest first, and returns their number. They have taken
-// effect when it returns, each as if it were sent now. [DB.Observe] and [DB.Record] show them as
-// calls that are late. Other faults of a request happen when it arrives.
+// effect when it returns, each as if it were sent now. [DB.Observe] and [DB.Record] show those that
+// their clients have given up as calls that are late. Other faults of a request happen when it arrives.
 func (i *Injection) Arrive() (requests int) {
 	l := &i.of.late
 	due := l.take(func(r *lateRequest) bool { return r.injection == i })

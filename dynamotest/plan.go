@@ -107,7 +107,7 @@ func (p *plan) onTheWay(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case p.late != nil:
+	case p.late != nil && p.late.cuts:
 		return errLate
 	case p.cut:
 		return errCut

@@ -7,7 +7,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
-	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
@@ -120,15 +119,12 @@ func ExampleRepository_upcasters() {
 		return
 	}
 	// What an older program has stored.
-	if err := stored(ctx, j, "42",
-		"account.paid_in.v1", `{"Cents":10000}`,
-		"account.exchanged.v1", `{"In":20,"Out":30}`,
-		"account.viewed.v1", `{"By":"Ada"}`,
-	); err != nil {
+	if err := storeOther(ctx, j, "42", PaidIn{Cents: 10000}, Exchanged{In: 20, Out: 30}, Viewed{By: "Ada"}); err != nil {
 		fmt.Println(err)
 		return
 	}
 
+	// The types of old events need no methods.
 	type paidIn struct{ Cents int }
 	type exchanged struct{ In, Out int }
 	accounts, err := repository.New(j, Accounts.WithUpcasters(
@@ -137,7 +133,7 @@ func ExampleRepository_upcasters() {
 			return aggregate.Events[Account]{Deposited{old.In}, Withdrawn{old.Out}}, nil
 		}),
 		aggregate.Drop("account.viewed.v1"),
-	), repository.Config{})
+	), repository.Config{SnapshotSchema: 1}) // 0 is that of the older program's states
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -155,11 +151,17 @@ func ExampleUnknownEvents() {
 		fmt.Println(err)
 		return
 	}
-	// What a newer program has stored.
-	if err := stored(ctx, j, "42",
-		"account.deposited.v1", `{"Amount":100}`,
-		"account.nicknamed.v1", `{"Name":"savings"}`,
-	); err != nil {
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	if _, err := accounts.Execute(ctx, "42", Deposit(100)); err != nil {
+		fmt.Println(err)
+		return
+	}
+	// What a newer program stores.
+	if err := storeOther(ctx, j, "42", Nicknamed{Name: "savings"}); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -200,12 +202,33 @@ func ExampleSnapshotPolicy() {
 	// Output: <nil>
 }
 
-// stored writes events of another version of the program: types and payloads.
-func stored(ctx context.Context, j *journal.Journal, account string, events ...string) error {
-	commit := eventlog.Commit{Aggregate: aggregate.ID{Type: "account", Value: account}}
-	for i := 0; i < len(events); i += 2 {
-		commit.Events = append(commit.Events, eventlog.Event{Type: events[i], Payload: []byte(events[i+1])})
+// OtherAccount is the account of another version of the program, which has other events.
+type (
+	OtherAccount struct{}
+	PaidIn       struct{ Cents int }
+	Exchanged    struct{ In, Out int }
+	Viewed       struct{ By string }
+	Nicknamed    struct{ Name string }
+)
+
+func (PaidIn) EventType() string    { return "account.paid_in.v1" }
+func (Exchanged) EventType() string { return "account.exchanged.v1" }
+func (Viewed) EventType() string    { return "account.viewed.v1" }
+func (Nicknamed) EventType() string { return "account.nicknamed.v1" }
+
+func (PaidIn) Apply(*OtherAccount)    {}
+func (Exchanged) Apply(*OtherAccount) {}
+func (Viewed) Apply(*OtherAccount)    {}
+func (Nicknamed) Apply(*OtherAccount) {}
+
+var OtherAccounts = aggregate.Define[OtherAccount]("account", PaidIn{}, Exchanged{}, Viewed{}, Nicknamed{})
+
+// storeOther writes events as the other version of the program does.
+func storeOther(ctx context.Context, j *journal.Journal, id string, events ...aggregate.Event[OtherAccount]) error {
+	accounts, err := repository.New(j, OtherAccounts, repository.Config{})
+	if err != nil {
+		return err
 	}
-	_, err := eventlog.Of(j).Append(ctx, commit)
+	_, err = accounts.Execute(ctx, id, func(OtherAccount) (aggregate.Events[OtherAccount], error) { return events, nil })
 	return err
 }

@@ -17,7 +17,7 @@
 // # What the members leave behind
 //
 // Handlers nack at random, some events for many seconds, so that there are aggregates behind at
-// most times. Some transactions of projections are held up on their way (network.go) and arrive
+// most times. Some transactions of projections are held up on their way (member.go) and arrive
 // when their member has been frozen and replaced.
 //
 // Each group has one log (log.go), to which its members and the parent append lines with single

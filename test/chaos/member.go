@@ -19,6 +19,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -33,6 +34,10 @@ const (
 	plain      = "plain"
 	projecting = "projection"
 )
+
+// lateTransactions is the part of a projection's transactions that are held up on their way, for up
+// to two leases. Whatever keeps a lease is as quick as ever.
+const lateTransactions = 1.0 / 30
 
 // member is one consumer process.
 type member struct {
@@ -123,7 +128,10 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	h := &handler{notes: notes, random: rand.New(rand.NewPCG(m.Seed, 0)), fault: m.Fault} //nolint:gosec // a seed decides
 	handle := h.plain
 	if m.Group == projecting {
-		if handle, err = h.projecting(slowed(client, 2*m.Lease, m.Seed)); err != nil {
+		network := dynamotest.OpenProxy(client, dynamotest.Seed(m.Seed))
+		defer network.Close()
+		network.Inject(dynamotest.LateBy(0, 2*m.Lease), dynamotest.On("TransactWriteItems"), dynamotest.Chance(lateTransactions))
+		if handle, err = h.projecting(network.Client()); err != nil {
 			return err
 		}
 	}

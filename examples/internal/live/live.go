@@ -116,7 +116,7 @@ func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
 // ending bounds how long Close waits for what hears, and removal how long it takes to remove the
 // group.
-const ending, removal = 5 * time.Second, 5 * time.Second
+const ending, removal = 10 * time.Second, 5 * time.Second
 
 // Close ends Run and all streams, and removes the group.
 func (f *Feed) Close() error {

@@ -39,7 +39,7 @@ const (
 )
 
 // closeTimeout is how long a handler has to finish what it is at.
-const closeTimeout = 5 * time.Second
+const closeTimeout = 10 * time.Second
 
 func prompt(config subscriber.Config) subscriber.Config {
 	config.PollInterval = cmp.Or(config.PollInterval, pollInterval)

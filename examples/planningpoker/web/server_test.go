@@ -157,9 +157,12 @@ func TestOperatorsAreTold(t *testing.T) {
 	operator := stranger(t, s.URL())
 	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/healthz", "").status)
 	assert.Equal(t, http.StatusOK, operator.do(http.MethodGet, "/readyz", "").status)
-	metrics := operator.do(http.MethodGet, "/metrics", "")
+	var metrics reply
+	require.Eventually(t, func() bool { // once the consumer has claimed its shards
+		metrics = operator.do(http.MethodGet, "/metrics", "")
+		return strings.Contains(metrics.body, `millrace_subscriber_shards_held{consumer_group="room-view"`)
+	}, patience, 10*time.Millisecond)
 	assert.Contains(t, metrics.body, `millrace_projection_events_applied_total{projection="room-view"} 0`)
-	assert.Contains(t, metrics.body, `millrace_subscriber_shards_held{consumer_group="room-view"`)
 	assert.Empty(t, metrics.header.Get("Set-Cookie"))
 }
 
