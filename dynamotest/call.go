@@ -46,7 +46,7 @@ type Capacity struct {
 }
 
 func (c *Call) note(p *plan) {
-	c.Faults = p.faults
+	c.Faults = p.happened()
 	for _, touch := range p.touches {
 		if !slices.Contains(c.Tables, touch.Table) {
 			c.Tables = append(c.Tables, touch.Table)

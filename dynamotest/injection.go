@@ -109,7 +109,7 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 	s := strike{by: i, operation: operation, input: in, hits: hits, random: random}
 	s.pause = func(ctx context.Context, do func(context.Context)) {
 		if i.fire(func() bool { return true }) { // unless another call was first
-			p.faults = append(p.faults, i.fault.name)
+			p.happens(i.fault.name)
 			do(context.WithValue(ctx, paused{i}, true))
 		}
 	}
@@ -120,7 +120,7 @@ func (i *Injection) meet(ctx context.Context, p *plan, operation string, in any)
 		return nil
 	}
 	if i.fire(func() bool { return i.fault.strike(p, s) }) {
-		p.faults = append(p.faults, i.fault.name)
+		p.happens(i.fault.name)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,7 +17,9 @@ import (
 
 // plan is what faults do to one call.
 type plan struct {
-	faults  []string // those that happened
+	mu     sync.Mutex // of faults, as a late request and the client that gives it up both come to them
+	faults []string   // those that happened
+
 	touches []engine.Touch
 	// undescribed holds why tables could not be described, by their names. Items that are put in
 	// such a table have no key in touches.
@@ -52,6 +55,20 @@ func (f *injector) plan(ctx context.Context, operation string, in any) (*plan, e
 		}
 	}
 	return p, nil
+}
+
+// happens notes that a fault does.
+func (p *plan) happens(fault string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, fault)
+}
+
+// happened returns the names of the faults that have happened so far.
+func (p *plan) happened() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.faults)
 }
 
 // answered reports whether the call has come to an end without an effect.
