@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	operations = flag.Int("compare.operations", 8_000, "how many operations to compare, at least")
+	operations = flag.Int("compare.operations", 4_000, "how many operations to compare, at least")
 	itself     = flag.Int("compare.itself", 3_000, "how many operations to compare DynamoDB Local with itself by")
 	firstSeed  = flag.Uint64("compare.seed", 1, "the seed of the first world; the next has the next one")
 	length     = flag.Int("compare.length", 300, "how many operations a world has after its tables are made")
