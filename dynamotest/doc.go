@@ -60,7 +60,7 @@
 //	... // the client sees its connection break, and perhaps writes something else
 //	late.Arrive()
 //
-// With [LateBy] the client waits, for as long as it wants, and the request arrives by itself.
+// With [LateBy] it arrives by itself, and with [Congestion] the client waits for that, or gives up.
 //
 // The SDK retries neither a conflict nor a transaction that was cancelled, whatever the reason; a
 // write of a batch that conflicts comes back unprocessed. The rest it retries, but here without

@@ -505,6 +505,7 @@ func TestAMistakeInAnInjectionPanics(t *testing.T) {
 		"PauseReply(nil)":                 func() { dynamotest.PauseReply(nil) },
 		"Hide(nil)":                       func() { dynamotest.Hide(nil) },
 		"LateBy(2s, 1s)":                  func() { dynamotest.LateBy(2*time.Second, time.Second) },
+		"Congestion(2s, 1s)":              func() { dynamotest.Congestion(2*time.Second, time.Second) },
 		"Inject needs a fault":            func() { db.Inject(dynamotest.Fault{}) },
 		"Conflict does not happen to":     func() { db.Inject(dynamotest.Conflict(), dynamotest.On("GetItem")) },
 		"DelayIndex is about no call":     func() { db.Inject(dynamotest.DelayIndex(0, 1), dynamotest.On("PutItem")) },

@@ -20,18 +20,19 @@ func Late() Fault {
 	return late("Late", func(strike) lateness { return lateness{by: -1, cuts: true} })
 }
 
-// LateBy holds a request up for a time between two bounds, by the clock of the machine, or until
-// [Injection.Arrive] is called. A client that waits gets the reply. One that gives up, as its
-// context ends, does not take the request back: it reaches the database all the same. It does not
-// happen to calls that another fault refuses.
+// LateBy is [Late] with requests that arrive by themselves, after a time between two bounds by the
+// clock of the machine. [Injection.Arrive] lets them arrive sooner.
 func LateBy(least, most time.Duration) Fault {
 	checkBounds("LateBy", least, most)
-	return late("LateBy", func(s strike) lateness { return lateness{by: between(s.random(), least, most)} })
+	return late("LateBy", func(s strike) lateness { return lateness{by: between(s.random(), least, most), cuts: true} })
 }
 
-// lateWithin is [Late] with requests that arrive by themselves.
-func lateWithin(most time.Duration) Fault {
-	return late("Late", func(s strike) lateness { return lateness{by: between(s.random(), 0, most), cuts: true} })
+// Congestion holds the request up on its way, as [LateBy] does, while the connection stays. A client
+// that waits gets the reply. One that gives up, as its context ends, does not take the request back:
+// it reaches the database all the same. It does not happen to calls that another fault refuses.
+func Congestion(least, most time.Duration) Fault {
+	checkBounds("Congestion", least, most)
+	return late("Congestion", func(s strike) lateness { return lateness{by: between(s.random(), least, most)} })
 }
 
 func late(name string, how func(strike) lateness) Fault {

@@ -78,10 +78,21 @@ func TestArriveHurriesALateRequest(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	late := tab.db.Inject(dynamotest.LateBy(time.Hour, time.Hour), dynamotest.On("PutItem"), dynamotest.Times(1))
+	require.Error(t, done(t.Context(), tab.once().PutItem, putting("a", 1, nil)))
+
+	assert.Equal(t, 1, late.Arrive())
+
+	assert.NotEmpty(t, tab.get("a", 1))
+}
+
+func TestArriveHurriesARequestThatIsHeldUp(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	jam := tab.db.Inject(dynamotest.Congestion(time.Hour, time.Hour), dynamotest.On("PutItem"), dynamotest.Times(1))
 	got := make(chan error, 1)
 	go func() { got <- done(t.Context(), tab.once().PutItem, putting("a", 1, nil)) }()
 
-	require.Eventually(t, func() bool { return late.Arrive() == 1 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return jam.Arrive() == 1 }, time.Minute, time.Millisecond)
 
 	require.NoError(t, <-got)
 	assert.NotEmpty(t, tab.get("a", 1))

@@ -33,7 +33,7 @@ func small(t *testing.T) []byte {
 func TestAnyChangedByteIsFound(t *testing.T) {
 	t.Parallel()
 	text := small(t)
-	for i := bytes.IndexByte(text, '\n') + 1; i < len(text); i += 1 + i/300 {
+	for i := bytes.IndexByte(text, '\n') + 1; i < len(text); i += 1 + i/100 {
 		damaged := bytes.Clone(text)
 		damaged[i] ^= 1
 		report, err := archive.VerifyArchive(bytes.NewReader(damaged))

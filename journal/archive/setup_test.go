@@ -142,7 +142,7 @@ func randomEvent(r *rand.Rand) eventlog.Event {
 	if r.IntN(2) == 0 {
 		e.Metadata = aggregate.Metadata{"who": "<Ann> & \u2028\x00\"\\", "why": ""}
 	}
-	if r.IntN(40) == 0 {
+	if r.IntN(400) == 0 {
 		e.Payload = bytes.Repeat([]byte{0xff}, 100_000)
 	}
 	return e

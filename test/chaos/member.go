@@ -130,7 +130,7 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	if m.Group == projecting {
 		network := dynamotest.OpenProxy(client, dynamotest.Seed(m.Seed))
 		defer network.Close()
-		network.Inject(dynamotest.LateBy(0, 2*m.Lease), dynamotest.On("TransactWriteItems"), dynamotest.Chance(lateTransactions))
+		network.Inject(dynamotest.Congestion(0, 2*m.Lease), dynamotest.On("TransactWriteItems"), dynamotest.Chance(lateTransactions))
 		if handle, err = h.projecting(network.Client()); err != nil {
 			return err
 		}
