@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -38,6 +40,22 @@ func TestCloseLeavesNoGoroutineBehind(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
 	}
+}
+
+func TestAMemberWhoseLeaveFailsTriesAgain(t *testing.T) {
+	t.Parallel()
+	client := create(t, 2)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
+	write(t, j, "x", 0, 1)
+	sub, messages := subscribe(t, eager(open(t, faulty.Client(testdb.Once))))
+	receiveAll(t, messages, 1)
+	require.Len(t, roster(t, j).Members, 1)
+	failed := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("UpdateItem"), onRow("roster", "REMOVE"), dynamotest.Times(2))
+
+	require.NoError(t, sub.Close())
+
+	assert.Equal(t, 2, failed.Fired())
+	assert.Empty(t, roster(t, j).Members)
 }
 
 func TestAHandlerThatDidNotAnswerInTimeMovesNoPositionOnceTheShardIsFree(t *testing.T) {

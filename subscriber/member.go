@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // member is one call of Subscribe: a member of the consumer group, which works on its share of the
@@ -349,18 +350,19 @@ func (m *member) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	seen := m.roster
-	for {
-		if !m.isIn(seen) {
-			return
-		}
+	for failures := 0; m.isIn(seen); {
 		now, err := m.checkpoint.ChangeRoster(ctx, m.key, seen, seen.Leave(m.number))
-		if errors.Is(err, checkpoint.ErrRosterMoved) {
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, checkpoint.ErrRosterMoved):
 			seen = now
-			continue
-		}
-		if err != nil {
+		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
 			m.logger.Error("Cannot leave the group, another member waits until the lease expires", err, nil)
+			return
+		default:
+			failures++
+			pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
 		}
-		return
 	}
 }
