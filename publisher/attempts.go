@@ -45,7 +45,9 @@ func (a attempts) Unwrap() []error {
 func (p *Publisher) settleOpen(ctx context.Context, c *commit, conflict *journal.ConflictError) error {
 	first, err := p.first(ctx, c)
 	switch {
-	case err != nil || first == nil: // as with an event that was removed since: it no longer tells whose it was
+	case errors.Is(err, errRemoved):
+		return errors.Join(c.open, err)
+	case err != nil || first == nil:
 		return c.open
 	case c.open.has(first.CommitID):
 		return nil
@@ -72,6 +74,8 @@ func (p *Publisher) lookFor(c *commit, err error) error {
 			return nil
 		case lookErr == nil && first != nil:
 			return &journal.ConflictError{ID: first.Aggregate, Expected: c.open.version(), Actual: first.Number}
+		case errors.Is(lookErr, errRemoved):
+			return errors.Join(c.open, lookErr)
 		case !sleep(ctx, wait.NextBackOff()):
 			if !errors.Is(err, journal.ErrOutcomeUnknown) {
 				return errors.Join(c.open, err)
@@ -81,16 +85,26 @@ func (p *Publisher) lookFor(c *commit, err error) error {
 	}
 }
 
-// first reads the event that is where the attempts' first would be; nil if there is none.
+// errRemoved: neither another attempt nor another look can tell more.
+var errRemoved = errors.New("the event that would tell was removed")
+
+// first reads the event that is where the attempts' first would be; nil if there is none, and
+// errRemoved if there was one.
 func (p *Publisher) first(ctx context.Context, c *commit) (*journal.Record, error) {
 	raw := p.journal.Raw() // only ids are looked at
 	id, number := c.open[0].ID, c.open[0].First
 	version, err := raw.Version(ctx, id)
+	if errors.As(err, new(*journal.DeletedError)) {
+		return nil, errRemoved
+	}
 	if err != nil || version < number {
 		return nil, err
 	}
 	for r, err := range raw.Events(ctx, id, number, number) {
+		if errors.As(err, new(*journal.TruncatedError)) {
+			return nil, errRemoved
+		}
 		return r, err
 	}
-	return nil, nil
+	return nil, errRemoved
 }

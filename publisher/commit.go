@@ -163,6 +163,9 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 
 // mayRepeat reports whether another attempt can do better.
 func (c *commit) mayRepeat(err error) bool {
+	if errors.Is(err, errRemoved) {
+		return false
+	}
 	return errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrOutcomeUnknown) || isUnreachable(err) ||
 		errors.Is(err, journal.ErrConflict) && c.expected == nil
 }

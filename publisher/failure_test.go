@@ -139,6 +139,43 @@ func TestACommitOfUnknownOutcomeWhosePlaceIsTakenIsRepeated(t *testing.T) {
 	assert.Equal(t, []string{"rival", "x"}, s.payloads(order1))
 }
 
+func TestACommitOfUnknownOutcomeWhosePlaceWasRemovedIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, remove := range map[string]func(context.Context, *journal.Journal) error{
+		"truncated": func(ctx context.Context, j *journal.Journal) error {
+			return j.Truncate(ctx, order1, 2, journal.Removal{})
+		},
+		"deleted": func(ctx context.Context, j *journal.Journal) error {
+			return j.Delete(ctx, order1, 1, journal.Removal{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
+			p := s.publisher(publisher.Config{CommitTimeout: 3 * time.Second})
+			rival := s.another()
+			s.wire.set(func(w *wire) {
+				w.onWrite = func(ctx context.Context, n int) error {
+					if n > 1 {
+						return nil
+					}
+					_, err := eventlog.Of(rival).Append(ctx, eventlog.Commit{
+						Aggregate: order1, Events: []eventlog.Event{{Payload: []byte("rival")}},
+						Snapshot: &journal.Snapshot{Number: 1, Payload: []byte("state")},
+					})
+					return errors.Join(err, remove(ctx, rival), errLostReply)
+				}
+			})
+
+			err := p.Publish("order", messageTo(order1, "x"))
+
+			require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+			assert.Equal(t, []int{0}, failureOf(t, err, order1).Unknown)
+			assert.Len(t, s.wire.sent(), 2, "repeating tells nothing")
+		})
+	}
+}
+
 func TestACommitThatIsNotFoundIsReportedAsUnknown(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})

@@ -33,10 +33,6 @@ var journalOptions = []func(*rand.Rand, *journal.Config){
 	func(r *rand.Rand, c *journal.Config) { c.RetryBudget = draw.Pick(r, time.Nanosecond, patient, patient) },
 }
 
-// commitTimeout ends a Publish whose outcome cannot be told, because the events that would tell were
-// removed meanwhile: the publisher repeats it for all of that time.
-const commitTimeout = 5 * time.Second
-
 // patient is a budget that no storm outlasts.
 const patient = time.Hour
 

@@ -109,7 +109,7 @@ func (w *writer) live(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	p := publisher.Config{Journal: j, Concurrency: 1, CommitTimeout: commitTimeout, StreamID: fmt.Sprint("stream", w.index)}
+	p := publisher.Config{Journal: j, Concurrency: 1, CommitTimeout: patient, StreamID: fmt.Sprint("stream", w.index)}
 	if w.turns.free {
 		p.Concurrency = 4
 	}
