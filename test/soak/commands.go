@@ -317,14 +317,21 @@ func (w *writer) resolve() {
 		}
 		if done {
 			w.truth.see("resolved as written")
-			first := u.err.First
-			if u.err.CommandID != "" {
-				first = 0 // a repetition may have written the command at another place
-			}
-			w.truth.settle(u.command, outcome{sure: u.count, first: first})
+			w.resolved(u)
 		}
 		return done
 	})
+}
+
+// resolved keeps that a command was written. One with an id may have been written by a repetition,
+// with more or fewer events and elsewhere.
+func (w *writer) resolved(u uncertain) {
+	switch {
+	case u.err.CommandID == "":
+		w.truth.settle(u.command, outcome{sure: u.count, first: u.err.First})
+	case w.truth.outcome(u.command).sure == 0:
+		w.truth.settle(u.command, outcome{sure: 1, maybe: u.count})
+	}
 }
 
 // crash ends the process soon, in the middle of whatever it does then.
