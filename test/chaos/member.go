@@ -106,7 +106,7 @@ func (m member) consume(ctx context.Context, notes *log, watch *watch, stderr io
 	client := watch.client(dynamolocal.NewClient(m.Endpoint, m.AccessKey))
 	j, err := journal.Open(ctx, client, journal.Config{})
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // told to end before it began
+		return nil // told to end before it began
 	}
 	if err != nil {
 		return err
