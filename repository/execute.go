@@ -66,6 +66,7 @@ type execution[S any] struct {
 	decide  aggregate.Decision[S]
 	options options
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
+	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
 }
 
 // run loads and decides until there is no conflict.
@@ -156,6 +157,7 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 			return a, false, nil, err
 		}
 	}
+	e.latest = ""
 	events, refusal := e.decide(own.State)
 	if refusal != nil {
 		return a, false, &RefusedError{ID: a.ID, Err: refusal}, nil
@@ -172,7 +174,7 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	case isCallers(err):
 		return a, ctx.Err() != nil, nil, err
 	case errors.As(err, &unknown):
-		e.unknown = append(e.unknown, unknown)
+		e.unknown, e.latest = append(e.unknown, unknown), unknown.CommitID
 		return a, true, nil, err
 	}
 	done = ctx.Err() != nil || errors.Is(err, journal.ErrConflict) || errors.As(err, new(*journal.DuplicateCommandError))

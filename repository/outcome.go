@@ -53,7 +53,7 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 func (e *execution[S]) again(ctx context.Context) (a Aggregate[S], known bool, err error) {
 	// Not before this is known to be necessary: what a decision tells its caller, through variables
 	// that it captures, has to be about the run that was written.
-	if a, known, err = e.executed(ctx, e.unknown[len(e.unknown)-1].CommitID); known || err != nil {
+	if a, known, err = e.executed(ctx); known || err != nil {
 		return a, known, err
 	}
 	before := len(e.unknown)
@@ -63,7 +63,7 @@ func (e *execution[S]) again(ctx context.Context) (a Aggregate[S], known bool, e
 	if len(e.unknown) > before || !e.isSettled(ctx) {
 		return a, false, err
 	}
-	executed, known, failed := e.executed(ctx, "")
+	executed, known, failed := e.executed(ctx)
 	if failed != nil || known {
 		return executed, known, failed
 	}
@@ -81,11 +81,11 @@ func (e *execution[S]) isSettled(ctx context.Context) bool {
 	return !slices.ContainsFunc(e.unknown, func(u *journal.OutcomeUnknownError) bool { return version < u.First })
 }
 
-// executed returns the aggregate if it knows the command. If the latest run of this call made the
+// executed returns the aggregate if it knows the command. If the last run of the decision made the
 // commit of the command, that is the aggregate after this commit, as Execute returns it otherwise.
 // In all other cases, or if that version cannot be loaded any more, the command is repeated. An
 // error leaves open whether the command is known.
-func (e *execution[S]) executed(ctx context.Context, latest string) (a Aggregate[S], known bool, err error) {
+func (e *execution[S]) executed(ctx context.Context) (a Aggregate[S], known bool, err error) {
 	command, known, err := e.journal.Command(ctx, e.id, e.options.commandID)
 	if err != nil || !known {
 		return Aggregate[S]{}, false, err
@@ -96,7 +96,7 @@ func (e *execution[S]) executed(ctx context.Context, latest string) (a Aggregate
 		return e.deleted(), true, nil
 	case err != nil:
 		return Aggregate[S]{}, false, err
-	case command.CommitID != latest:
+	case command.CommitID != e.latest:
 	case command.Version == a.Version:
 		return a, true, nil
 	default:

@@ -98,6 +98,24 @@ func TestACommandIsRepeatedWhereAnEarlierRunWasWritten(t *testing.T) {
 	assert.Len(t, s.records(t, a.ID), 1)
 }
 
+// The request of the first run arrives when the second one cannot load.
+func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
+	t.Parallel()
+	s := setup(t).impatient(t)
+	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem"), dynamotest.After(4), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(4), dynamotest.Times(1))
+	decisions := 0
+	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
+		decisions++
+		return Events{Deposited{5}}, nil
+	}, repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, 1, arrived.Fired())
+	assert.Equal(t, 1, decisions)
+	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{5}, Version: 1}, bare(a))
+}
+
 func TestACommandThatWasExecutedBeforeIsRepeatedAlsoAfterAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -330,7 +330,7 @@ func (w *writer) resolved(u uncertain) {
 	case u.err.CommandID == "":
 		w.truth.settle(u.command, outcome{sure: u.count, first: u.err.First})
 	case w.truth.outcome(u.command).sure == 0:
-		w.truth.settle(u.command, outcome{sure: 1, maybe: u.count})
+		w.truth.settle(u.command, outcome{sure: min(u.count, 1), maybe: u.count})
 	}
 }
 
