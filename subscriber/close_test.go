@@ -58,6 +58,23 @@ func TestAMemberWhoseLeaveFailsTriesAgain(t *testing.T) {
 	assert.Empty(t, roster(t, j).Members)
 }
 
+func TestAMemberThatClosesWithoutTheReplyToItsJoinLeaves(t *testing.T) {
+	t.Parallel()
+	client := create(t, 2)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
+	lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	config := quick(open(t, faulty.Client(testdb.Once)))
+	config.LeaseDuration = time.Minute // it waits for a tenth of that before it tries again
+	sub, _ := subscribe(t, config)
+	eventually(t, "it joins", func() bool { return lost.Fired() == 1 })
+	unread := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Times(1))
+
+	require.NoError(t, sub.Close())
+
+	assert.Equal(t, 1, unread.Fired())
+	assert.Empty(t, roster(t, j).Members)
+}
+
 func TestAHandlerThatDidNotAnswerInTimeMovesNoPositionOnceTheShardIsFree(t *testing.T) {
 	t.Parallel()
 	for name, acked := range map[string]int{"the first event": 0, "a later one": 3} {

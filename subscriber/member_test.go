@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -79,6 +80,31 @@ func TestMoreMembersThanShardsStandBy(t *testing.T) {
 		write(t, j, "x", 2, 1)
 		assert.Equal(t, expect("x", 3, 3), receiveAll(t, more, 1))
 	})
+}
+
+func TestAMemberWithoutTheReplyToItsJoinJoinsOnce(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]int{"as the first": 0, "as another": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := create(t, 2)
+			faulty, j := dynamotest.NewProxy(t, client), open(t, client)
+			write(t, j, "x", 0, 1)
+			for range others {
+				_, messages := subscribe(t, quick(j))
+				receiveAll(t, messages, 1)
+			}
+			lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems", "UpdateItem"), dynamotest.Times(1))
+			sub, _ := subscribe(t, quick(open(t, faulty.Client(testdb.Once))))
+			eventually(t, "it works on its share", func() bool { return len(numbers(sub)) == 2/(1+others) })
+
+			assert.Equal(t, 1, lost.Fired())
+			assert.EqualValues(t, 1+others, roster(t, j).Joined)
+			assert.Len(t, roster(t, j).Members, 1+others)
+			require.NoError(t, sub.Close())
+			assert.Len(t, roster(t, j).Members, others)
+		})
+	}
 }
 
 // Members come and go while events flow. What is acked by one that closes is never delivered again;

@@ -61,6 +61,9 @@ type Member struct {
 	Beat uint64
 	// Lease is how long others wait for a beat before they judge it dead.
 	Lease time.Duration
+	// Token is a random number by which a member finds itself in the roster when it does not know
+	// whether it has joined; 0 for none.
+	Token uint64
 	// Operator: one that holds a shard for a moment, to edit its rows, and takes no share of the work.
 	Operator bool
 }
@@ -85,6 +88,16 @@ func (r Roster) Join(m Member) (Roster, uint64) {
 	r.Joined++
 	r.Members[r.Joined] = m
 	return r, r.Joined
+}
+
+// WithToken returns the number of the member with a token, and whether there is one.
+func (r Roster) WithToken(token uint64) (member uint64, found bool) {
+	for m, state := range r.Members {
+		if state.Token == token {
+			return m, true
+		}
+	}
+	return 0, false
 }
 
 // Leave removes members. What they own is free then.

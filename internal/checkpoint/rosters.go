@@ -39,6 +39,7 @@ const (
 	attrBeat      = "beat"
 	attrOperator  = "operator"
 	attrLease     = "lease"
+	attrToken     = "token"
 	attrNext      = "next_generation" // of a group that was removed
 )
 
@@ -279,6 +280,9 @@ func memberValue(m Member) types.AttributeValue {
 	if m.Lease > 0 {
 		value[attrLease] = number(m.Lease.Milliseconds())
 	}
+	if m.Token > 0 {
+		value[attrToken] = number(m.Token)
+	}
 	if m.Operator {
 		value[attrOperator] = &types.AttributeValueMemberBOOL{Value: true}
 	}
@@ -326,7 +330,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 			}
 			r.Members[m] = Member{
 				Beat: uintOf(state.Value[attrBeat]), Operator: isTrue(state.Value[attrOperator]),
-				Lease: time.Duration(uintOf(state.Value[attrLease])) * time.Millisecond,
+				Lease: time.Duration(uintOf(state.Value[attrLease])) * time.Millisecond, Token: uintOf(state.Value[attrToken]),
 			}
 		}
 	}
