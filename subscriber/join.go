@@ -1,0 +1,123 @@
+package subscriber
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// join makes it a member with a share of what is free. It returns false when ctx has ended.
+func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
+	known := seen.Exists()
+	m.number, m.expired = 0, &atomic.Bool{}
+	// By the token it finds itself in the roster if the reply to an attempt was lost. If it joined a
+	// second time instead, nobody would work on the shards of the first.
+	token := rand.Uint64()
+	var attempted time.Time // the last time
+	for ctx.Err() == nil {
+		asOf := time.Now()
+		var err error
+		if !known {
+			seen, err = m.checkpoint.ReadRoster(ctx, m.key)
+			known = err == nil
+		}
+		if number, joined := seen.WithToken(token); joined {
+			m.begin(number, seen, attempted)
+			return true
+		}
+		if err == nil {
+			next := seen
+			if !next.Exists() {
+				next = checkpoint.NewRoster(len(m.held), m.config.Start.Time(m.since))
+			}
+			var number uint64
+			next, number = next.Join(checkpoint.Member{Token: token, Lease: m.config.LeaseDuration})
+			_, own := m.config.Positions.(*tablePositions)
+			next.Elsewhere = !own
+			take, _ := next.Share(number)
+			// Not cut off by the end of ctx: a member that does not know that it is one keeps its
+			// shards from others.
+			once, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.LeaseDuration/2)
+			var now checkpoint.Roster
+			attempted = asOf
+			now, err = m.checkpoint.ChangeRoster(once, m.key, seen, next.Take(number, take))
+			cancel()
+			if err == nil {
+				m.begin(number, now, asOf)
+				return true
+			}
+			if errors.Is(err, checkpoint.ErrRosterMoved) {
+				seen = now
+				continue
+			}
+			known = false
+		}
+		m.complain(ctx, "Cannot join the consumer group, will try again", err)
+		pause(ctx, m.config.LeaseDuration/10)
+	}
+	if !attempted.IsZero() {
+		m.withdraw(context.WithoutCancel(ctx), token)
+	}
+	return false
+}
+
+// begin starts the work on the shards that it took when it joined, which was after asOf.
+func (m *member) begin(number uint64, joined checkpoint.Roster, asOf time.Time) {
+	m.number, m.beat, m.roster, m.sightings = number, 0, joined, map[uint64]sighting{}
+	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
+	take := joined.Of(number)
+	m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
+	m.start(take)
+}
+
+// withdraw leaves the group if an attempt to join succeeded without a reply.
+func (m *member) withdraw(ctx context.Context, token uint64) {
+	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
+	defer cancel()
+	for failures := 1; ; failures++ {
+		seen, err := m.checkpoint.ReadRoster(ctx, m.key)
+		switch {
+		case err == nil:
+			m.roster = seen
+			m.number, _ = seen.WithToken(token)
+			m.leave(ctx)
+			return
+		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
+			m.logger.Error("Cannot tell whether it joined the group, another member waits until the lease expires", err, nil)
+			return
+		}
+		pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
+	}
+}
+
+// leave takes it off the roster, so that others take over at once.
+func (m *member) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
+	defer cancel()
+	seen := m.roster
+	for failures := 0; m.isIn(seen); {
+		now, err := m.checkpoint.ChangeRoster(ctx, m.key, seen, seen.Leave(m.number))
+		switch {
+		case err == nil:
+			return
+		case errors.Is(err, checkpoint.ErrRosterMoved):
+			seen = now
+		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
+			m.logger.Error("Cannot leave the group, another member waits until the lease expires", err, nil)
+			return
+		default:
+			failures++
+			pause(ctx, backoffOf(minFailurePause, maxFailurePause, failures))
+		}
+	}
+}
+
+// leaveTimeout is how long it tries to leave. After the lease others take over in any case.
+func (m *member) leaveTimeout() time.Duration { return min(writeTimeout, m.config.LeaseDuration) }
