@@ -37,8 +37,8 @@ type eventForm struct {
 //	var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 //
 // The examples matter for their Go type alone, value or pointer included: for &Deposited{}
-// decisions return and Decode gives *Deposited. Define never panics, so a package variable can hold
-// its result; [Definition.Validate] reports what is wrong.
+// decisions return and Decode returns *Deposited. Define never panics, so a package variable can
+// hold its result; [Definition.Validate] reports what is wrong.
 func Define[S any](aggregateType string, events ...Event[S]) Definition[S] {
 	r := &registry{aggregateType: aggregateType, events: make(map[string]eventForm, len(events))}
 	r.checkType()
@@ -185,7 +185,7 @@ func (d Definition[S]) ID(value string) (ID, error) {
 	return NewID(d.Type(), value)
 }
 
-// WithCodec returns a definition that is the same but for its codec. Events that are stored already
+// WithCodec returns a definition that differs only in its codec. Events that are stored already
 // can only be read by the codec that wrote them.
 func (d Definition[S]) WithCodec(codec Codec) Definition[S] {
 	d.codec = codec

@@ -4,7 +4,7 @@ package aggregate
 //
 // An event is a plain Go value; its methods may have value or pointer receivers. Which of the two
 // the definition was given ([Define]) is the form that decisions must return and that
-// [Definition.Decode] gives back.
+// [Definition.Decode] returns.
 type Event[S any] interface {
 	// EventType is the name under which the event is stored, such as "account.deposited.v1". It
 	// belongs to the Go type and must not depend on the event's fields. Never change it once events

@@ -28,7 +28,7 @@ type ID struct {
 	// characters are not: it is also a topic and a part of table keys.
 	Type string
 
-	// Value tells one aggregate of the type from the others. Any UTF-8 text is allowed.
+	// Value identifies one aggregate of the type. Any UTF-8 text is allowed.
 	Value string
 }
 

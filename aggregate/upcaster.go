@@ -9,7 +9,7 @@ import (
 // that stand for them today. Make one with [Upcast], [Split], [Rename], [Drop] or [UpcastRaw] and
 // give it to [Definition.WithUpcasters].
 //
-// Its function must be pure: the same payload gives the same events each time, with no clock,
+// Its function must be pure: the same payload yields the same events each time, with no clock,
 // random number or look-up of anything, because every load runs it anew. It must be safe for
 // concurrent use. A panic in it is passed on.
 type Upcaster struct {
@@ -31,7 +31,7 @@ type Upcaster struct {
 //
 // Old is a Go type with the fields that the function needs. It has no methods to implement and need
 // not be known to the definition. New is an event type of the definition, or one that another
-// upcaster reads, and tells its name by EventType. Either may be a pointer.
+// upcaster reads, and returns its name from EventType. Either may be a pointer.
 func Upcast[Old any, New interface{ EventType() string }](from string, convert func(old Old) New) Upcaster {
 	if convert == nil {
 		return Split[Old, []New](from, nil)

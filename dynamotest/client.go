@@ -20,7 +20,8 @@ import (
 var ErrClosed = errors.New("dynamotest: the database or proxy is closed: its test has ended, or Close was called")
 
 // Client returns a client of the SDK for the database. Its requests are the bytes that DynamoDB
-// would get, handed over without a socket. Each call gives another client; all see the same tables.
+// would get, handed over without a socket. Each call returns another client; all see the same
+// tables.
 //
 // The client retries what the SDK retries by default, in 3 attempts in all, but pauses at most 5 ms
 // between them instead of 20 s, so that tests with faults are fast, and has no quota of retries

@@ -12,9 +12,10 @@
 //		...
 //	}
 //
-// [New] gives a [DB] of the test's own, ready at once and closed with the test; any number of them
-// live side by side. [DB.Client] is a *dynamodb.Client whose requests go to it without a socket,
-// [DB.Handler] serves other programs. [Open] is New for a program that is no test, such as a demo.
+// [New] returns a [DB] of the test's own, ready at once and closed with the test; any number of
+// them live side by side. [DB.Client] is a *dynamodb.Client whose requests go to it without a
+// socket, [DB.Handler] serves other programs. [Open] is New for a program that is no test, such as
+// a demo.
 //
 // # What it does
 //
@@ -39,7 +40,7 @@
 //	db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.05))
 //	db.Inject(dynamotest.Hold(dynamotest.For(10*time.Millisecond))) // transactions on one item conflict
 //
-// A fault without [On] also happens to calls on tables, such as CreateTable. The Injection tells
+// A fault without [On] also happens to calls on tables, such as CreateTable. The Injection reports
 // how often it happened; if the test fails, the faults in place that did not happen at all are
 // logged.
 //

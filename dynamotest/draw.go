@@ -18,7 +18,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
 )
 
-// draws gives the random numbers of one injection.
+// draws are the random numbers of one injection.
 type draws struct {
 	of        *injector
 	injection uint64

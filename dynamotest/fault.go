@@ -25,7 +25,7 @@ type Fault struct {
 	pushesBack bool
 	waits      bool // it happens, if at all, when it comes to its pause
 	inside     bool // the database, so that a Proxy cannot do it
-	// strike makes the fault happen to a call, and tells whether it can.
+	// strike makes the fault happen to a call, and reports whether it can.
 	strike func(p *plan, s strike) bool
 	delay  func(*rand.Rand) time.Duration // of a change on its way to an index
 }

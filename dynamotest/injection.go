@@ -56,7 +56,7 @@ func (i *Injection) Remove() {
 	i.of.injections.Store(&left)
 }
 
-// Fired tells to how many calls the fault has happened, or for [DelayIndex] to how many changes.
+// Fired returns how many calls the fault has happened to, or for [DelayIndex] how many changes.
 func (i *Injection) Fired() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()

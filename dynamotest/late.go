@@ -27,9 +27,10 @@ func LateBy(least, most time.Duration) Fault {
 	return late("LateBy", func(s strike) lateness { return lateness{by: between(s.random(), least, most), cuts: true} })
 }
 
-// Congestion holds the request up on its way, as [LateBy] does, while the connection stays. A client
-// that waits gets the reply. One that gives up, as its context ends, does not take the request back:
-// it reaches the database all the same. It does not happen to calls that another fault refuses.
+// Congestion holds the request up on its way, as [LateBy] does, while the connection stays. A
+// client that waits gets the reply. One that gives up, as its context ends, does not take the
+// request back: it reaches the database all the same. It does not happen to calls that another
+// fault refuses.
 func Congestion(least, most time.Duration) Fault {
 	checkBounds("Congestion", least, most)
 	return late("Congestion", func(s strike) lateness { return lateness{by: between(s.random(), least, most)} })
@@ -118,8 +119,8 @@ func (f *injector) delay(ctx context.Context, r request, p *plan) *lateRequest {
 	return late
 }
 
-// giveUp says that the client no longer waits for a late request, which the client may not even have
-// begun to do.
+// giveUp says that the client no longer waits for a late request, which the client may not even
+// have begun to do.
 func (f *injector) giveUp(ctx context.Context, r request, p *plan) {
 	if p.late == nil {
 		return
@@ -196,7 +197,8 @@ func (l *lateRequests) close() {
 
 // Arrive delivers the delayed requests now, oldest first, and returns their number. They have taken
 // effect when it returns, each as if it were sent now. [DB.Observe] and [DB.Record] show those that
-// their clients have given up as calls that are late. Other faults of a request happen when it arrives.
+// their clients have given up as calls that are late. Other faults of a request happen when it
+// arrives.
 func (i *Injection) Arrive() (requests int) {
 	l := &i.of.late
 	due := l.take(func(r *lateRequest) bool { return r.injection == i })

@@ -36,8 +36,8 @@ type Head struct {
 	// Redundant are the numbers of the redundant snapshots, in ascending order. Repositories store
 	// them for loads of earlier versions.
 	Redundant []uint64
-	// TruncatedBefore, if not 0, says that events with lower numbers are removed, or soon will be; see
-	// [Journal.Truncate].
+	// TruncatedBefore, if not 0, says that events with lower numbers are removed, or soon will be;
+	// see [Journal.Truncate].
 	TruncatedBefore uint64
 	// DeletedAt is not zero when the head is a tombstone; see [Journal.Delete].
 	DeletedAt time.Time
@@ -99,7 +99,7 @@ func (j *engine) readLeanHead(ctx context.Context, id aggregate.ID) (Head, error
 	return head, err
 }
 
-// leanHeadOf puts head and state together. They are torn when the head tells of another state than
+// leanHeadOf puts head and state together. They are torn when the head refers to another state than
 // there is.
 func (j *engine) leanHeadOf(id aggregate.ID, items []item) (head Head, torn bool, err error) {
 	var row, state item

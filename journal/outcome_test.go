@@ -68,7 +68,8 @@ func TestALostReplyIsSuccessAlsoWhenTheTokenIsForgotten(t *testing.T) {
 					if call == 1 {
 						_, err := send()
 						assert.NoError(t, err)
-						// Another writer commits before the repetition: the head does not show the first any more.
+						// Another writer commits before the repetition: the head does not show the
+						// first any more.
 						s.write(t, user(name), 2, 1)
 						return nil, errConnectionLost
 					}

@@ -9,7 +9,7 @@ import (
 )
 
 // refit changes a transaction that was refused for its head although the version is the expected
-// one, and tells whether it is to be sent again. Two things come to that, and neither costs
+// one, and reports whether it is to be sent again. Two things come to that, and neither costs
 // anything where they do not happen:
 //
 // The head has a snapshot that is ahead of it, because a head or its version was put back, or a

@@ -146,7 +146,8 @@ func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguo
 		switch {
 		case !isFinal(reason):
 		case i >= t.writes && ambiguous:
-			// The caller's condition may come true again while an earlier attempt is still on its way.
+			// The caller's condition may come true again while an earlier attempt is still on its
+			// way.
 			return t.unknown(err)
 		case i >= t.writes:
 			return t.writeRefused(i, reason)

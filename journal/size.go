@@ -21,7 +21,7 @@ func (j *engine) EventSize(id aggregate.ID, e storage.Event) (int, error) {
 	return size, nil
 }
 
-// eventSize is what itemSize gives for the event's item with the longest shard, number and commit
+// eventSize is what itemSize returns for the event's item with the longest shard, number and commit
 // id, without building the item.
 func (j *engine) eventSize(id aggregate.ID, e storage.Event) int {
 	const (

@@ -195,7 +195,7 @@ func (j *engine) snapshotOf(it item) *Snapshot {
 	return s
 }
 
-// digest tells our own snapshot from one that a foreign writer put in its place:
+// digest distinguishes our own snapshot from one that a foreign writer put in its place:
 // its update sets the payload and leaves our attributes as they were.
 func digest(payload []byte) []byte {
 	sum := sha256.Sum256(payload)

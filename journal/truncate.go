@@ -251,7 +251,7 @@ func (j *engine) eachRow(ctx context.Context, table string, id aggregate.ID, do 
 		}
 		var rows []row
 		for _, it := range page.Items {
-			// The key tells the number also of an item whose attribute is damaged.
+			// The key has the number also of an item whose attribute is damaged.
 			_, sort := j.keysOf(it)
 			n, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64)
 			if err != nil || sort != storage.SortKey(id, n) {

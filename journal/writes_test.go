@@ -256,7 +256,8 @@ func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testin
 		require.NoError(t, err)
 		_, err = s.execute(t, user("2"), 0, 1, "now")
 		require.NoError(t, err)
-		// guard is the key of a command's guard: its sort key tells the command whatever the aggregate.
+		// guard is the key of a command's guard: its sort key tells the command whatever the
+		// aggregate.
 		guard := func(command string) item {
 			for _, it := range s.scan(t, tables.Journal) {
 				if id, ok := it["command_id"].(*types.AttributeValueMemberS); ok && id.Value == command {

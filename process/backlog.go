@@ -38,7 +38,7 @@ func NewBacklog(client journal.Client, table string) *Backlog {
 // Pending is a timeout that is set, or the commands of a step that are stored and not sent.
 type Pending struct {
 	Process aggregate.ID
-	// Row tells it from others of the process: "timeout/" with a name, or "commands/" with the id
+	// Row identifies it within the process: "timeout/" with a name, or "commands/" with the id
 	// of an input.
 	Row string
 	// Timeout is its name, if it is one.
@@ -65,7 +65,7 @@ type PendingCommand struct {
 	Message *message.Message
 }
 
-// PendingQuery says what [Backlog.Pending] gives. The zero value is everything.
+// PendingQuery selects what [Backlog.Pending] returns. The zero value is everything.
 type PendingQuery struct {
 	// Type is that of the processes.
 	Type string
@@ -115,7 +115,7 @@ func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pen
 	}
 }
 
-// page reads some rows, and tells where the next ones begin.
+// page reads some rows, and returns where the next ones begin.
 type page func(ctx context.Context, start item) (rows []item, next item, err error)
 
 func (b *Backlog) query(query PendingQuery) page {
@@ -223,7 +223,7 @@ func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 	return b.explain("retry", p, err)
 }
 
-// Drop gives it up. It takes two write units, or more if the row is over 1 KB.
+// Drop deletes it without sending it. It takes two write units, or more if the row is over 1 KB.
 //
 // A timeout that is dropped never fires, as if its process had cancelled it, but the process does
 // not know: one that waits for nothing else waits for ever. Commands that are dropped are not sent,

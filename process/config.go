@@ -21,7 +21,7 @@ type Config struct {
 	// Publisher sends the commands. A command is sent at least once, always with the same UUID.
 	Publisher message.Publisher
 
-	// GeneratePublishTopic tells the topic of a command, as that of a cqrs.CommandBus does.
+	// GeneratePublishTopic returns the topic of a command, as that of a cqrs.CommandBus does.
 	GeneratePublishTopic cqrs.CommandBusGeneratePublishTopicFn
 
 	// Marshaler makes messages of commands, as that of a cqrs.CommandBus does. Default:

@@ -106,7 +106,7 @@ func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
 	return key, key != "", nil
 }
 
-// React tells what a process does, from its state alone. Exists tells whether it has events. An
+// React returns what a process does, from its state alone. Exists reports whether it has events. An
 // [ErrPassedOver] says that it does nothing, and why.
 func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 	r, ok := d.reactions[in.Type]
@@ -222,7 +222,7 @@ type Reaction[S any] struct {
 	react              func(S, any, Input) (Step[S], error)
 }
 
-// On reacts to events of the type E. Key tells which process an event belongs to; none if it is
+// On reacts to events of the type E. Key returns which process an event belongs to; none if it is
 // empty. React gets the state of that process. It must be pure, as a decision is: it may run
 // several times for one event. Its error has the message nacked, so that the event comes again.
 //

@@ -43,7 +43,7 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 }
 
 // Fire does what is due now, by [Config].Now, once, and waits for it: [Manager.Run] does the same
-// each PollInterval, and does not wait. It tells how many timeouts were handled, those included
+// each PollInterval, and does not wait. It returns how many timeouts were handled, those included
 // whose process had nothing to do any more. The errors of all that failed are joined; it happens
 // again after [Config].RetryAfter.
 func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {

@@ -13,7 +13,8 @@ var (
 	ErrUnrecorded = errors.New("the step records no event: return one that tells what was done")
 	// ErrInvalidStep reports a step that cannot be stored.
 	ErrInvalidStep = errors.New("invalid step")
-	// ErrPassedOver reports that a process has nothing to do with an input. Handle returns nil then.
+	// ErrPassedOver reports that a process has nothing to do with an input. Handle returns nil
+	// then.
 	ErrPassedOver = errors.New("passed over")
 	// ErrNotPending reports that a timeout or command was done, cancelled, set again or dropped
 	// since it was read.

@@ -208,7 +208,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 }
 
 // repeated looks whether the step of an input that cannot be taken now was taken before, when the
-// process was not where it is now. It gives the error if it was not.
+// process was not where it is now. It returns the error if it was not.
 func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[S], in Input, refusal error) error {
 	if process.Version == 0 {
 		return refusal

@@ -46,7 +46,7 @@ func (m *Manager[S]) queue(id aggregate.ID) string {
 
 func (m *Manager[S]) queueName(n int) string { return fmt.Sprintf("%s-%d", m.definition.Type(), n) }
 
-// take sees to a row, unless somebody else does. Fired tells that it was a timeout.
+// take sees to a row, unless somebody else does. Fired reports that it was a timeout.
 func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error) {
 	id, sort := m.idOf(row), text(row[skey])
 	defer func(ctx context.Context) { // after the next one, as a panic is a failure
@@ -90,7 +90,7 @@ func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error)
 	return true, nil
 }
 
-// lease has a row be due later, and gives all of it, or nil if somebody else was faster.
+// lease has a row be due later, and returns all of it, or nil if somebody else was faster.
 func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 	out, err := m.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: aws.String(m.config.Table), Key: item{pkey: row[pkey], skey: row[skey]},

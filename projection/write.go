@@ -91,7 +91,7 @@ func IdempotentUpdate(u types.Update, event *journal.Record) Write {
 	return w
 }
 
-// done tells from the reason why the write's condition is false whether there is nothing to do.
+// done finds from the reason why the write's condition is false whether there is nothing to do.
 func (w Write) done(reason types.CancellationReason) bool {
 	if w.source == "" {
 		return w.idempotent

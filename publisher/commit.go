@@ -141,7 +141,8 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 			return nil
 		}
 		if c.mayRepeat(err) && sleep(ctx, wait.NextBackOff()) {
-			// What is abandoned may have been written by an attempt whose outcome is open; then it stays in.
+			// What is abandoned may have been written by an attempt whose outcome is open; then it
+			// stays in.
 			if len(c.open) == 0 && !p.dropAbandoned(s, c) {
 				return nil
 			}
@@ -198,7 +199,7 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 		c.open = append(c.open, unknown)
 		return err
 	case errors.As(err, &conflict) && conflict.Actual > version:
-		s.remember(conflict.Actual) // the refusal tells what a read of the head would
+		s.remember(conflict.Actual) // the refusal has what a read of the head would return
 		if len(c.open) == 0 {
 			return err
 		}
@@ -229,7 +230,7 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 }
 
 // dropAbandoned takes batches that nobody waits for out of a commit that has to be repeated. It
-// tells whether anything is left.
+// reports whether anything is left.
 func (p *Publisher) dropAbandoned(s *stream, c *commit) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

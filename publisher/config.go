@@ -41,8 +41,8 @@ type Config struct {
 	CommitTimeout time.Duration
 
 	// CachedStreams is how many aggregates that nobody is publishing to are remembered with their
-	// versions, some 200 bytes each. For others the first commit reads the head, one more round trip.
-	// Default: 10,000.
+	// versions, some 200 bytes each. For others the first commit reads the head, one more round
+	// trip. Default: 10,000.
 	CachedStreams int
 
 	// CloseTimeout is how long [Publisher.Close] waits for what is under way before it cuts it off.

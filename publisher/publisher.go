@@ -68,7 +68,7 @@ func (p *Publisher) StreamID() string { return p.config.StreamID }
 // does not change it either. No messages are no work and no error.
 //
 // Errors: [ErrPublisherClosed], [*TopicError] and [*MessageError] with nothing written; else
-// [*PublishError], which tells what is not written.
+// [*PublishError], which lists what is not written.
 func (p *Publisher) Publish(topic string, messages ...*message.Message) error {
 	if !p.enter() {
 		return ErrPublisherClosed

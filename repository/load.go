@@ -118,7 +118,7 @@ func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggr
 }
 
 // byHead loads by way of a head that is no tombstone. Head and events are separate reads: where a
-// truncation or a deletion came in between, it starts over with the head that tells of it.
+// truncation or a deletion came in between, it starts over with the head that shows it.
 func (r *Repository[S]) byHead(
 	ctx context.Context, id aggregate.ID, load func(journal.Head) (Aggregate[S], error),
 ) (Aggregate[S], error) {

@@ -51,8 +51,8 @@ func (e *execution[S]) untilKnown(ctx context.Context) (Aggregate[S], error) {
 // again runs the command once more, unless it was executed. Known reports whether its outcome is
 // known now; otherwise the error does not count.
 func (e *execution[S]) again(ctx context.Context) (a Aggregate[S], known bool, err error) {
-	// Not before this is known to be necessary: what a decision tells its caller, through variables
-	// that it captures, has to be about the run that was written.
+	// Not before this is known to be necessary: what a decision passes to its caller, through
+	// variables that it captures, has to be about the run that was written.
 	if a, known, err = e.executed(ctx); known || err != nil {
 		return a, known, err
 	}

@@ -78,8 +78,8 @@ func (r *Repository[S]) redundancy(from origin[S], expected uint64) *eventlog.Re
 // is one request as a rule.
 const removalLimit = time.Second
 
-// settle removes redundant snapshots beyond those to keep, and gives what the aggregate carries on.
-// Nothing that fails here is an error of the commit.
+// settle removes redundant snapshots beyond those to keep, and returns what the aggregate carries
+// on. Nothing that fails here is an error of the commit.
 func (r *Repository[S]) settle(ctx context.Context, a Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) origin[S] {
 	from := a.from()
 	if receipt.SnapshotLeftOut {

@@ -20,7 +20,7 @@ import (
 // for another call with the same message, has no others with it. An event that cannot be handled is
 // found out like this, and fails alone. The next events are taken half as many at a time, and one
 // more with each success. A run for several events that does not end with its context keeps the
-// message from coming again, as nothing tells then which of them is to blame.
+// message from coming again, as nothing shows then which of them is to blame.
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
@@ -98,7 +98,7 @@ func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 	return a
 }
 
-// takeIn adds events that follow, and tells whether all could be decoded.
+// takeIn adds events that follow, and reports whether all could be decoded.
 func (sh *shard) takeIn(a *ahead, next []*journal.Record) bool {
 	for _, stored := range next {
 		r, err := stored, error(nil)

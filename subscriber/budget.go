@@ -44,7 +44,7 @@ func (b *budget) give(n int) {
 	}
 }
 
-// reserve takes n once something is free, or gives the context's error.
+// reserve takes n once something is free, or returns the context's error.
 //
 // A stream may hold all of the budget, so that a large aggregate is read once, and readers wait for
 // the handlers. But lanes may be free while they wait, because the few streams that hold the budget

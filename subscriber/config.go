@@ -139,8 +139,8 @@ type Config struct {
 	// some 130 a second. Default: 1 hour; negative for never.
 	SweepInterval time.Duration
 
-	// CommitInterval is how often positions are written: one write unit for each
-	// aggregate that got further. After a crash the events acked since come again. Default: 1 second.
+	// CommitInterval is how often positions are written: one write unit for each aggregate that got
+	// further. After a crash the events acked since come again. Default: 1 second.
 	CommitInterval time.Duration
 
 	// BehindAfter is how long a blocked aggregate holds back the cursor of its shard before it is
@@ -169,8 +169,8 @@ type Config struct {
 	// read it (groups.WithPositions).
 	Positions PositionStore
 
-	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that was
-	// forgotten costs a write unit when it has a new event.
+	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that
+	// was forgotten costs a write unit when it has a new event.
 	idleStreams int
 	// cursorInterval: a cursor is written less often than positions, as it only saves a restart
 	// some reading.

@@ -281,7 +281,7 @@ func (sh *shard) fill(st *stream, records []*journal.Record) {
 	st.fill(records)
 }
 
-// pass acks all events up to a number and tells how many.
+// pass acks all events up to a number and returns how many.
 func (sh *shard) pass(st *stream, number uint64) uint64 {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -176,7 +176,7 @@ func (sh *shard) resume(st *stream) {
 	sh.lanes.run(st)
 }
 
-// before notes the place of a corrupt event, or that it is not known, and tells whether there may
+// before notes the place of a corrupt event, or that it is not known, and reports whether there may
 // be others before it. They are not to wait for it, nor to count as failed.
 func (sh *shard) before(st *stream, corrupt *journal.CorruptItemError) bool {
 	sh.mu.Lock()

@@ -17,8 +17,8 @@ import (
 func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 	known := seen.Exists()
 	m.number, m.expired = 0, &atomic.Bool{}
-	// By the token it finds itself in the roster if the reply to an attempt was lost. If it joined a
-	// second time instead, nobody would work on the shards of the first.
+	// By the token it finds itself in the roster if the reply to an attempt was lost. If it joined
+	// a second time instead, nobody would work on the shards of the first.
 	token := rand.Uint64()
 	var attempted time.Time // the last time
 	for ctx.Err() == nil {

@@ -17,8 +17,8 @@ func (l *lock) own() chan struct{} {
 	return l.slot
 }
 
-// Lock waits for the lock. It gives the cause of the context's end where that comes first, and then
-// also if the lock is free: whoever has no time left is to begin nothing.
+// Lock waits for the lock. It returns the cause of the context's end where that comes first, and
+// then also if the lock is free: whoever has no time left is to begin nothing.
 func (l *lock) Lock(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

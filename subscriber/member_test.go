@@ -121,7 +121,8 @@ func TestNothingIsLostOrDoubledWhileMembersJoinAndLeave(t *testing.T) {
 			var consumers sync.WaitGroup
 			join := func() *subscriber.Subscriber {
 				config := quick(open(t, client))
-				// Short enough for members to share during the test, long enough for none to lose its lease.
+				// Short enough for members to share during the test, long enough for none to lose
+				// its lease.
 				config.LeaseDuration, config.CloseTimeout = 4*time.Second, 20*time.Second
 				sub, messages := subscribe(t, config)
 				for range 4 {

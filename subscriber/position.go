@@ -36,18 +36,18 @@ type Advance struct {
 	Epoch     uint64
 	From, To  uint64
 
-	// Item is the move as a write of a DynamoDB transaction. Only [Position.Commit] gives it.
+	// Item is the move as a write of a DynamoDB transaction. Only [Position.Commit] returns it.
 	Item types.TransactWriteItem
 }
 
-// Done tells from the old item of a write whose condition was false (DynamoDB returns it with the
-// cancellation reason) that an earlier attempt at the same write had succeeded.
+// Done finds out from the old item of a write whose condition was false (DynamoDB returns it with
+// the cancellation reason) that an earlier attempt at the same write had succeeded.
 func (a Advance) Done(old map[string]types.AttributeValue) bool {
 	return checkpoint.Reached(old, a.Epoch, a.To)
 }
 
-// Moved tells from the old item that an earlier attempt of this member, at another write, has moved
-// the position after it was given up. Nobody has taken over; to begin again settles it.
+// Moved finds out from the old item that an earlier attempt of this member, at another write, has
+// moved the position after it was given up. Nobody has taken over; to begin again settles it.
 func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 	return checkpoint.Moved(old, a.Epoch, a.From)
 }
@@ -59,7 +59,7 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 // has not returned from its run, it waits for that as long as ctx lasts.
 //
 // run should end with its context. While it does not, the aggregate waits: nothing but run's return
-// tells whether it has had its effects.
+// reports whether it has had its effects.
 //
 // Errors: [ErrNoPosition] where positions are not in the journal's own table, [ErrFenced] once the
 // shard was given up, those of ctx, those of reading the position again after a failed attempt, and
@@ -79,8 +79,8 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 // store.Advance would do with the [Advance], both in one transaction of that store. It must return
 // nil only if that is committed, and [ErrFenced] if the store refuses the Advance. After any other
 // error nobody needs to know whether it was committed: before the next attempt the subscriber
-// claims the position again, which tells. So a Claim must wait for, or prevent, what may still come
-// of a transaction that was given up, as the lock of a row does.
+// claims the position again, which shows it. So a Claim must wait for, or prevent, what may still
+// come of a transaction that was given up, as the lock of a row does.
 //
 // Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep
 // the position elsewhere, those of ctx and of store.Claim, and those of run.
@@ -127,7 +127,7 @@ func (p *Position) commit(ctx context.Context, to func() uint64, run func(contex
 	return nil
 }
 
-// own waits for a write of the position, and gives errCommitting for that of a handler, which may
+// own waits for a write of the position, and returns errCommitting for that of a handler, which may
 // take for ever.
 func (p *position) own(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

@@ -7,9 +7,9 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 )
 
-// NackReason is a message.HandlerMiddleware that tells the subscriber why a handler fails: a nack
-// itself has no reason. What [Config.Failures] gives up is recorded, logged or poisoned with the
-// error of the last attempt then. Put it outside of middlewares that retry or that recover from
+// NackReason is a message.HandlerMiddleware that reports to the subscriber why a handler fails: a
+// nack itself has no reason. What [Config.Failures] gives up is recorded, logged or poisoned with
+// the error of the last attempt then. Put it outside of middlewares that retry or that recover from
 // panics, and inside of those that drop errors. The handlers of packages projection and
 // projection/sqlprojection do the same by themselves.
 func NackReason(h message.HandlerFunc) message.HandlerFunc {

@@ -151,7 +151,7 @@ func (sh *shard) lose() {
 	sh.stop()
 }
 
-// fenced tells, and notes, that an error means that the shard is another's.
+// fenced reports, and notes, that an error means that the shard is another's.
 func (sh *shard) fenced(err error) bool {
 	if !errors.Is(err, ErrFenced) {
 		return false
@@ -251,7 +251,7 @@ func (sh *shard) start(ctx context.Context) error {
 
 // takeOver brings the list of those behind up to date: the cursor has passed whatever came since
 // they were listed, so the heads themselves have to tell how far the aggregates go. It stamps them
-// anew, or a former owner could still take them off. Of those that are parked it gives the
+// anew, or a former owner could still take them off. Of those that are parked it returns the
 // positions too.
 func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]checkpoint.Behind, []uint64, error) {
 	positions := make([]uint64, len(listed))

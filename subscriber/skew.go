@@ -30,7 +30,7 @@ func (k *skew) read() (late, ahead time.Duration) {
 	return k.late, k.ahead
 }
 
-// raise notes a measure and tells whether it is time to warn of it.
+// raise notes a measure and reports whether it is time to warn of it.
 func (k *skew) raise(most *time.Duration, d, limit time.Duration) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // ShardStatus is how a subscriber stands with a logical shard that it holds, as far as it knows:
-// what it has not read yet does not show. Package groups gives the exact lag.
+// what it has not read yet does not show. Package groups computes the exact lag.
 type ShardStatus struct {
 	Topic string
 	Shard int

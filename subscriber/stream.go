@@ -53,7 +53,8 @@ type stream struct {
 	deliveries int // of its message
 	attempts   int // that failed, to make it a message or to handle it
 	failures   int // to reach the store
-	// resumed is the roster's count of resumptions as the shard knew it at the first failed attempt.
+	// resumed is the roster's count of resumptions as the shard knew it at the first failed
+	// attempt.
 	resumed uint64
 	verdict *verdict // nil unless the event is given up, and that is not stored yet
 	// cautious: the stream was put off, so only its next event is read: a handler that nacks for

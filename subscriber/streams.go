@@ -48,7 +48,7 @@ func (sh *shard) trim() {
 	}
 }
 
-// hear passes on numbers alone: what the second look found, or the sweep. It gives those that the
+// hear passes on numbers alone: what the second look found, or the sweep. It returns those that the
 // first look had missed.
 func (sh *shard) hear(records []*journal.Record, by source) (missed []*journal.Record) {
 	sh.mu.Lock()
@@ -141,7 +141,7 @@ func (sh *shard) forget() {
 	}
 }
 
-// forgetAll gives back what the streams hold, once the shard has come to rest.
+// forgetAll releases what the streams hold, once the shard has come to rest.
 func (sh *shard) forgetAll() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -59,7 +59,7 @@ func (s *subscription) complain(ctx context.Context, msg string, err error) {
 	}
 }
 
-// inParallel writes rows side by side, as many as the subscription may, and gives the errors.
+// inParallel writes rows side by side, as many as the subscription may, and returns the errors.
 func (s *subscription) inParallel(rows []func() error) []error {
 	var writers sync.WaitGroup
 	errs := make([]error, len(rows))

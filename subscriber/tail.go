@@ -95,7 +95,7 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 			}
 		}
 		sh.noteTimes(page, now)
-		// The events of one commit have one time, and the index gives them in any order.
+		// The events of one commit have one time, and the index returns them in any order.
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
 		sh.offer(page.Records, !page.More)
 		if !page.More {
@@ -147,7 +147,7 @@ func (sh *shard) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailP
 
 const readTimeout = 10 * time.Second
 
-// report logs items of the tail that are no records. Where an item still tells its place, its
+// report logs items of the tail that are no records. Where an item still has its place, its
 // aggregate hears of it and stops there until it is mended; else the gap stops it.
 func (sh *shard) report(corrupt []*journal.CorruptItemError) {
 	for _, err := range corrupt {

@@ -28,8 +28,8 @@ func openJournal(ctx context.Context) (*journal.Journal, error) {
 }
 
 func Example() {
-	// A program sets provider and propagator once, as a rule the global ones: otel.SetTracerProvider,
-	// otel.SetTextMapPropagator. Then tracing.Config{} is enough.
+	// A program sets provider and propagator once, as a rule the global ones:
+	// otel.SetTracerProvider, otel.SetTextMapPropagator. Then tracing.Config{} is enough.
 	spans := tracetest.NewInMemoryExporter()
 	config := tracing.Config{
 		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)),

@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Middleware gives each handling of a message a span, which is linked to the commit of its event,
-// or is its child with [Config.ContinueTrace]. The handler finds the span in the context of the
-// message, whose metadata carries it into commits. It is a message.HandlerMiddleware, for
+// Middleware starts a span for each handling of a message, which is linked to the commit of its
+// event, or is its child with [Config.ContinueTrace]. The handler finds the span in the context of
+// the message, whose metadata carries it into commits. It is a message.HandlerMiddleware, for
 // Router.AddMiddleware or Handler.AddMiddleware.
 //
 // A message that is nacked comes again, and has another span, whose millrace.delivery.attempt is

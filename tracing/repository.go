@@ -45,7 +45,8 @@ func (r *Repository[S]) Execute(
 			return events, refused
 		}, given...)
 		span.SetAttributes(decisionsKey.Int(decisions))
-		// One inside another error is that of another call, such as one in a function given to Writes.
+		// One inside another error is that of another call, such as one in a function given to
+		// Writes.
 		if refused, ok := err.(*repository.RefusedError); ok { //nolint:errorlint // see above
 			span.RecordError(refused.Err)
 			span.SetAttributes(outcomeKey.String("refused"))
@@ -68,7 +69,7 @@ func (r *Repository[S]) Save(
 	return next, err
 }
 
-// start begins the span of a commit and gives the context with which to make it.
+// start begins the span of a commit and returns the context with which to make it.
 func (r *Repository[S]) start(ctx context.Context, id aggregate.ID) (context.Context, trace.Span) {
 	ctx = withParent(ctx, r.propagator, aggregate.MetadataFromContext(ctx))
 	ctx, span := r.tracer.Start(ctx, "commit "+id.Type, trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(

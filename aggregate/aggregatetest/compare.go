@@ -110,9 +110,9 @@ func (c *comparison) equal(path string, want, got reflect.Value) bool {
 	return c.differ(path, show(want), show(got))
 }
 
-// isMessage tells pointers to generated Protocol Buffers messages, by name so that no test has to
-// import that module. Nil and empty are the same to their getters, and a codec cannot keep them
-// apart.
+// isMessage reports whether a type is a pointer to a generated Protocol Buffers message, by name so
+// that no test has to import that module. Nil and empty are the same to their getters, and a codec
+// cannot keep them apart.
 func isMessage(t reflect.Type) bool {
 	if t.Kind() != reflect.Pointer {
 		return false

@@ -200,7 +200,7 @@ func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario
 }
 
 // decide makes a decision three times, each time on a copy of the state of its own: twice to see
-// whether it is pure, and once on the state as a snapshot gives it back.
+// whether it is pure, and once on the state as restored from a snapshot.
 func (s *Scenario[S]) decide(decide aggregate.Decision[S]) (outcome[S], bool) {
 	s.t.Helper()
 	var copies [3]S // the first stays as it is

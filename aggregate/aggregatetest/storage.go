@@ -60,7 +60,7 @@ func (s *Scenario[S]) replay() (S, bool) {
 	return state, true
 }
 
-// reload is the state as a snapshot of it gives it back.
+// reload returns the state as restored from a snapshot of it.
 func (s *Scenario[S]) reload(state S) (S, bool) {
 	s.t.Helper()
 	var reloaded S

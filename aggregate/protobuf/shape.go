@@ -86,8 +86,8 @@ func faulty(format string, args ...any) shape {
 	return shape{kind: isFaulty, fault: fmt.Sprintf(format, args...)}
 }
 
-// usableWhenZero tells messages that know their type from those that are told it when they are
-// made, such as dynamic ones.
+// usableWhenZero reports whether a zero message knows its type, unlike one that learns it when it
+// is made, such as dynamic ones.
 func usableWhenZero(target reflect.Type) (usable bool) {
 	defer func() {
 		if recover() != nil {

@@ -96,7 +96,7 @@ func (a *app) open(j *journal.Journal) (err error) {
 	return err
 }
 
-// topicOf gives each type of commands a topic.
+// topicOf returns the topic of a type of commands.
 func topicOf(command string) string { return "command." + command }
 
 // handleCommands has Watermill's command processor hand each command to its service.
@@ -159,7 +159,7 @@ func (a *app) outcome(ctx context.Context, order string) (services.Order, error)
 	return await(ctx, a.orders, order, func(o services.Order) bool { return o.Status != "placed" })
 }
 
-// credit waits until a customer is as wanted, and gives the credit left.
+// credit waits until a customer is as wanted, and returns the credit left.
 func (a *app) credit(ctx context.Context, customer string, wanted func(services.Customer) bool) (int, error) {
 	c, err := await(ctx, a.customers, customer, wanted)
 	return c.Credit, err

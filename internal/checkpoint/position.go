@@ -25,7 +25,7 @@ func (s *Store) positionKey(group Group, id aggregate.ID) item {
 	return s.key(s.shardOf(group, id).partition(), positionSort(id.Value))
 }
 
-// Claim stamps the epoch on the group's position on an aggregate and gives the position, and
+// Claim stamps the epoch on the group's position on an aggregate and returns the position, and
 // whether there is one yet. One round trip, one write unit.
 func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{

@@ -21,8 +21,8 @@ const (
 
 // Progress is what a member that takes over a shard has to know.
 type Progress struct {
-	// Cursor: every event that occurred before it is acked, or its aggregate is on the list of those
-	// behind. Zero where there is none yet.
+	// Cursor: every event that occurred before it is acked, or its aggregate is on the list of
+	// those behind. Zero where there is none yet.
 	Cursor time.Time
 	// Swept is when heads and positions were compared last. Zero where they never were.
 	Swept time.Time
@@ -39,7 +39,7 @@ type Behind struct {
 	Parked *Parked
 }
 
-// Parked tells why the events of an aggregate wait.
+// Parked is why the events of an aggregate wait.
 type Parked struct {
 	Number uint64 // of the event that failed
 	At     time.Time

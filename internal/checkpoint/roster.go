@@ -64,7 +64,8 @@ type Member struct {
 	// Token is a random number by which a member finds itself in the roster when it does not know
 	// whether it has joined; 0 for none.
 	Token uint64
-	// Operator: one that holds a shard for a moment, to edit its rows, and takes no share of the work.
+	// Operator: one that holds a shard for a moment, to edit its rows, and takes no share of the
+	// work.
 	Operator bool
 }
 

@@ -42,7 +42,8 @@ func (r Roster) Share(member uint64) (take, give []int) {
 	case n > most:
 		return nil, own[most:]
 	case n > least:
-		// Those with one more than the least give it up as long as others lack it, the first ones first.
+		// Those with one more than the least give it up as long as others lack it, the first ones
+		// first.
 		for _, m := range slices.Sorted(maps.Keys(counts)) {
 			if counts[m] != most {
 				continue

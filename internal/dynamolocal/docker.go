@@ -58,7 +58,8 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 		remove()
 		return nil, err
 	}
-	// The client does not pass SIGKILL on, and removing by force is the same signal to the container.
+	// The client does not pass SIGKILL on, and removing by force is the same signal to the
+	// container.
 	s.kill, s.remove = remove, remove
 	s.again = func(ctx context.Context) (*Server, error) {
 		o.Port = s.port
@@ -70,7 +71,8 @@ func startDocker(ctx context.Context, o Options) (*Server, error) {
 func dockerAnswers(ctx context.Context, docker string) bool {
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	// The format matters: without it some clients print what they know of themselves and exit with 0.
+	// The format matters: without it some clients print what they know of themselves and exit with
+	// 0.
 	version, err := exec.CommandContext(ctx, docker, "info", "--format", "{{.ServerVersion}}").Output()
 	return err == nil && strings.TrimSpace(string(version)) != ""
 }
@@ -102,8 +104,8 @@ func dockerStorage(o Options) (storage, error) {
 	}
 	s := storage{run: []string{"--volume", host + ":/data"}, dbPath: "/data"}
 	if uid := os.Getuid(); uid >= 0 {
-		// The image's own user could not write to the folder, and root would leave files that the caller
-		// cannot remove.
+		// The image's own user could not write to the folder, and root would leave files that the
+		// caller cannot remove.
 		s.run = append(s.run, "--user", strconv.Itoa(uid)+":"+strconv.Itoa(os.Getgid()))
 	}
 	return s, nil

@@ -97,7 +97,7 @@ func findJava(ctx context.Context) (string, error) {
 	return "", reason
 }
 
-// javaVersion is the line of `java -version` that tells the version. Before Java 9 it was 1.N.
+// javaVersion is the line of `java -version` that has the version. Before Java 9 it was 1.N.
 var javaVersion = regexp.MustCompile(`(?m)^\S+ version "(?:1\.)?(\d+)`)
 
 // parseJavaVersion returns the major version out of what `java -version` prints.

@@ -35,9 +35,9 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// Linux sends the signal that ends the child with its parent when the *thread* that started the
-		// child ends, and the Go runtime ends idle threads. So this goroutine keeps its thread until the
-		// child has ended.
+		// Linux sends the signal that ends the child with its parent when the *thread* that started
+		// the child ends, and the Go runtime ends idle threads. So this goroutine keeps its thread
+		// until the child has ended.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -86,7 +86,8 @@ func (p *process) exit() error {
 	return p.err
 }
 
-// exitCode is the code of the ended child as a shell gives it: 128 and the signal, if one ended it.
+// exitCode is the code of the ended child as a shell reports it: 128 and the signal, if one ended
+// it.
 func (p *process) exitCode() int {
 	state := p.cmd.ProcessState
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {

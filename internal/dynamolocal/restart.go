@@ -16,8 +16,8 @@ func (s *Server) Restart(ctx context.Context) (*Server, error) {
 	s.Kill()
 	for attempt := 1; ; attempt++ {
 		next, err := s.again(ctx)
-		// The port is not always free at once: an engine takes a moment, and a client that asks for the
-		// old server may be given this very port for its own end of the connection.
+		// The port is not always free at once: an engine takes a moment, and a client that asks for
+		// the old server may be given this very port for its own end of the connection.
 		if !errors.Is(err, errPortTaken) || attempt == portAttempts {
 			return next, err
 		}

@@ -31,7 +31,7 @@ func (s *Server) Environ(env []string) []string {
 }
 
 // Run runs cmd in the environment of Environ until it ends, passes on to it the signals that come,
-// and returns its exit code: 128 and the signal's number if a signal ended it. The error tells that
+// and returns its exit code: 128 and the signal's number if a signal ended it. The error says that
 // it could not be started.
 //
 // The command gets a process group of its own. An interrupt typed at the terminal thus reaches it

@@ -47,11 +47,12 @@ type Options struct {
 	// them. Empty keeps them in memory.
 	DBPath string
 
-	// Private starts an emulator even if the environment names an endpoint, for a test that stops and
-	// restarts it. Port and DBPath imply it, because a server that runs already takes neither.
+	// Private starts an emulator even if the environment names an endpoint, for a test that stops
+	// and restarts it. Port and DBPath imply it, because a server that runs already takes neither.
 	Private bool
 
-	// Notes receives a line for what takes time or is passed over, such as the download. Nil discards.
+	// Notes receives a line for what takes time or is passed over, such as the download. Nil
+	// discards.
 	Notes io.Writer
 }
 

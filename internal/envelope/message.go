@@ -22,7 +22,7 @@ func occurredAt(t time.Time) string {
 // smallMap is how many entries Go's maps hold before they grow.
 const smallMap = 8
 
-// Message returns the message that tells of a stored event. It shares the payload with the record
+// Message returns the message for a stored event. It shares the payload with the record
 // and nothing else, so each delivery of an event can have a message of its own. An event without a
 // type, as written by others, makes a message without [NameKey].
 func Message(r *journal.Record) *message.Message {

@@ -11,7 +11,7 @@ import (
 // Event knows the type that it is stored under.
 type Event interface{ EventType() string }
 
-// EventType asks the zero value of E. It gives "" for types whose zero value does not answer:
+// EventType asks the zero value of E. It returns "" for types whose zero value does not answer:
 // interfaces and most pointers.
 func EventType[E Event]() (name string) {
 	var zero E

@@ -1,4 +1,4 @@
-// Package testdb gives a test an empty DynamoDB: DynamoDB Local where the environment names one,
+// Package testdb lends a test an empty DynamoDB: DynamoDB Local where the environment names one,
 // dynamotest otherwise.
 //
 //	client := testdb.Client(t)
@@ -37,5 +37,5 @@ func Client(t testing.TB) *dynamodb.Client {
 // caller.
 func Once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 
-// IsLocal reports whether Client gives DynamoDB Local.
+// IsLocal reports whether Client returns a client of DynamoDB Local.
 func IsLocal() bool { return dynamolocal.EndpointFromEnv() != "" }

@@ -27,7 +27,7 @@ type ImportOptions struct {
 	Different func(*HistoryError) error
 }
 
-// ImportProgress tells how far an import has come.
+// ImportProgress is how far an import has come.
 type ImportProgress struct {
 	Progress
 	// Present are those of the events that the journal had already.

@@ -46,7 +46,7 @@ func (s Selection) has(id aggregate.ID) bool {
 	return s.AggregateType == "" || s.AggregateType == id.Type
 }
 
-// Progress tells how far a run has come.
+// Progress is how far a run has come.
 type Progress struct {
 	Aggregates int64 // that are done
 	Events     int64

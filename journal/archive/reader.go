@@ -42,7 +42,7 @@ func (p *page) fault() Fault {
 	return Fault{Kind: LeftOut, Aggregate: p.head.Aggregate, Err: errors.New(p.leftOut)}
 }
 
-// reader gives an archive page by page.
+// reader reads an archive page by page.
 type reader struct {
 	in     *bufio.Reader
 	text   []byte

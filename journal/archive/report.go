@@ -13,7 +13,8 @@ import (
 // Report is what a verification has found.
 type Report struct {
 	Progress
-	// Faults are all of them, in the order of their aggregates and numbers, or of an archive's lines.
+	// Faults are all of them, in the order of their aggregates and numbers, or of an archive's
+	// lines.
 	Faults []Fault
 }
 
@@ -37,7 +38,8 @@ func (r Report) Err() error {
 type FaultKind string
 
 const (
-	// Missing says: events are not there, though the head or later events say that they were written.
+	// Missing says: events are not there, though the head or later events say that they were
+	// written.
 	Missing FaultKind = "missing"
 	// Beyond says: events are there that the head does not know of: it was put back, or they were
 	// written without it. The next commit will be refused.
@@ -56,7 +58,7 @@ const (
 	// Different says: an event is not that of the archive.
 	Different FaultKind = "different from the archive"
 	// LeftOut says: the archive does not have an aggregate, because its export could not read it;
-	// Err tells the reason. See ExportOptions.Unreadable.
+	// Err is the reason. See ExportOptions.Unreadable.
 	LeftOut FaultKind = "left out of the archive"
 )
 

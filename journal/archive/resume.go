@@ -23,8 +23,8 @@ type Position struct {
 	Complete bool
 }
 
-// Resume reads an archive whose export was cut off, at whatever byte, and tells where to go on: cut
-// what was read to [Position.Offset], and give the position to [Export], with a writer that
+// Resume reads an archive whose export was cut off, at whatever byte, and returns where to go on:
+// cut what was read to [Position.Offset], and give the position to [Export], with a writer that
 // appends. An empty file is the beginning.
 //
 // Where nothing can be cut off, as in an object store, copy that many bytes into a new object and

@@ -29,9 +29,9 @@ type Config struct {
 	// gzip.HuffmanOnly. 0 is not gzip.NoCompression but the default: gzip.DefaultCompression.
 	Level int
 	// MaxBytes is the largest size of a payload after it is decompressed. A forged item of a few KB
-	// can decompress to gigabytes, so MaxBytes limits the result. Longer payloads are not compressed.
-	// Default: 16 MiB, which is forty times what an item holds. A subscriber can hold one such
-	// payload in each lane.
+	// can decompress to gigabytes, so MaxBytes limits the result. Longer payloads are not
+	// compressed. Default: 16 MiB, which is forty times what an item holds. A subscriber can hold
+	// one such payload in each lane.
 	MaxBytes int
 }
 

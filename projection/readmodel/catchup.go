@@ -60,7 +60,7 @@ type chase struct {
 	pause time.Duration
 }
 
-// chase looks at a generation, and tells whether there is something to report.
+// chase looks at a generation, and reports whether there is something to report.
 func (m *Model) chase(ctx context.Context, g Generation, c *chase) (p Progress, seen bool, err error) {
 	if time.Now().Before(c.next) {
 		if p, _, err = m.estimate(ctx, g); err != nil {

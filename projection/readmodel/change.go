@@ -69,9 +69,9 @@ func (m *Model) verify(ctx context.Context, g Generation) error {
 	return nil
 }
 
-// Rollback has the generation serve again that did before a generation, and gives what serves. The
-// one that served is the previous one then. Where from does not serve any more it does nothing, so
-// it may be called again after an error.
+// Rollback has the generation serve again that did before a generation, and returns what serves.
+// The one that served is the previous one then. Where from does not serve any more it does nothing,
+// so it may be called again after an error.
 //
 // Errors: [ErrNoPrevious], [ErrChanged], those of [Open].
 func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, error) {
@@ -88,7 +88,7 @@ func (m *Model) Rollback(ctx context.Context, from Generation) (Generation, erro
 	return m.generation(s, s.serving), err
 }
 
-// Drop gives a generation up: its consumers stop within [Config].Refresh and what they take to
+// Drop abandons a generation: its consumers stop within [Config].Refresh and what they take to
 // close, and then its groups are removed. It waits for that, as long as ctx lasts, so give it a
 // deadline, and may be called again: a member that crashed is in the way for good if it was the
 // last one (ActiveError of package groups), unless removal has Force, and a process that could not

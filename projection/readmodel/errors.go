@@ -20,8 +20,8 @@ var (
 	// ErrServing reports that the generation serves, so it cannot be dropped. Switch to another one
 	// first.
 	ErrServing = errors.New("generation serves queries")
-	// ErrNoPrevious reports that there is no generation to go back to: none served before, or it was
-	// dropped.
+	// ErrNoPrevious reports that there is no generation to go back to: none served before, or it
+	// was dropped.
 	ErrNoPrevious = errors.New("no previous generation")
 	// ErrChanged reports that others changed the generations at the same time, again and again.
 	// Look at [Model.Generations] before you repeat the call.

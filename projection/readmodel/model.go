@@ -146,8 +146,8 @@ func newModel(client Client, config Config, program bool) (*Model, error) {
 }
 
 // Serving returns the generation that queries read: as it was read within [Config].MaxAge, or else
-// now, strongly consistent. Where that fails and there is an older reading, it gives that, for both
-// generations are kept up to date.
+// now, strongly consistent. Where that fails and there is an older reading, it returns that, for
+// both generations are kept up to date.
 //
 // Errors: [*FormError] if it is of a form that this program does not know, those of Open.
 func (m *Model) Serving(ctx context.Context) (Generation, error) {

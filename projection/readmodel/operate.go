@@ -19,8 +19,8 @@ import (
 // consumers will take up and have not yet, as none of the serving one has; and a generation that
 // gives a topic up on purpose never counts as begun. Give the topics then.
 //
-// Without [Config].Forms it takes any: [Model.Serving] gives what serves, and [Model.Begin] begins
-// a generation of the same form. Name one form to begin that.
+// Without [Config].Forms it takes any: [Model.Serving] returns what serves, and [Model.Begin]
+// begins a generation of the same form. Name one form to begin that.
 //
 // Errors: [ErrNoModel], and those of [Open].
 func OpenExisting(ctx context.Context, client Client, config Config) (*Model, error) {

@@ -85,7 +85,7 @@ func (m *Model) caughtUp(p Progress) bool {
 	return p.Begun && p.Left <= m.config.MaxLag && (p.Oldest.IsZero() || now.Sub(p.Oldest) <= m.config.MaxDelay)
 }
 
-// Estimate tells cheaply about how far a generation is: see groups.Groups.Estimate for what that
+// Estimate estimates cheaply how far a generation is: see groups.Groups.Estimate for what that
 // costs, and its errors. What rests and was skipped costs as in Progress.
 func (m *Model) Estimate(ctx context.Context, g Generation) (Progress, error) {
 	p, topics, err := m.estimate(ctx, g)

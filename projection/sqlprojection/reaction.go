@@ -23,7 +23,7 @@ type Reaction struct {
 // as the aggregate defines it, or a type of the reader's own with the fields it needs.
 // The zero value of E must tell the type, so E is not a pointer.
 //
-// The record tells the aggregate, the sequence number, the time and the metadata. An error: nothing
+// The record has the aggregate, the sequence number, the time and the metadata. An error: nothing
 // has happened, the message is nacked and comes again; only its aggregate waits.
 func On[E interface{ EventType() string }](react func(ctx context.Context, tx *sql.Tx, event E, record *journal.Record) error) Reaction {
 	if react == nil {

@@ -69,15 +69,16 @@ func (s *Store) CreateTable(ctx context.Context) error {
 	return fmt.Errorf("make table %s: %w", s.config.Table, err)
 }
 
-// Claim makes epoch the only one that may advance the position, and gives it, if there is one yet.
-// Two statements. It waits for a transaction that has moved the position and is still open.
+// Claim makes epoch the only one that may advance the position, and returns it, if there is one
+// yet. Two statements. It waits for a transaction that has moved the position and is still open.
 //
 // Errors: subscriber.ErrFenced if a newer epoch was there first, and those of the database.
 func (s *Store) Claim(ctx context.Context, group subscriber.Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
 	if _, err := s.db.ExecContext(ctx, s.sql.claim, append(key(group, id), int64(epoch))...); err != nil {
 		return 0, false, fmt.Errorf("claim position on %s: %w", id, err)
 	}
-	// What the row has now cannot be moved by an older epoch any more, so this needs no transaction.
+	// What the row has now cannot be moved by an older epoch any more, so this needs no
+	// transaction.
 	has, err := s.read(ctx, group, id)
 	if err == nil && has.epoch > epoch {
 		err = subscriber.ErrFenced
@@ -129,7 +130,7 @@ type Tx interface {
 
 // AdvanceIn moves the position in a transaction of the caller's, who runs it by
 // subscriber.Position.CommitIn with this store. Make it the first statement, for the reasons that
-// the package overview gives. [Store.Handle] does all of this.
+// the package overview shows. [Store.Handle] does all of this.
 //
 // Errors: subscriber.ErrFenced if another epoch has claimed the position or it is not at From, and
 // those of the database. After any, roll back.

@@ -42,5 +42,5 @@ func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 	return id, number, nil
 }
 
-// text tells ids apart that read the same, by the length of the type.
+// text differs for ids that read the same, by the length of the type.
 func text(id aggregate.ID) string { return strconv.Itoa(len(id.Type)) + ":" + id.String() }

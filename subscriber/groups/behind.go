@@ -15,14 +15,14 @@ import (
 type Behind struct {
 	Aggregate aggregate.ID
 	// Next is the number of the event that it waits with, and Head the highest that was known when
-	// it was listed, or that of the last event where [Groups.Lag] tells of it. Next is 0 for one
+	// it was listed, or that of the last event where [Groups.Lag] returned it. Next is 0 for one
 	// that is not parked of a group whose positions cannot be read, see [WithPositions].
 	Next, Head uint64
 	// Parked is nil for one that is tried again and again.
 	Parked *Parked
 }
 
-// Parked tells why the events of an aggregate wait for [Groups.Unpark] or [Groups.Skip].
+// Parked is why the events of an aggregate wait for [Groups.Unpark] or [Groups.Skip].
 type Parked struct {
 	Number uint64 // of the event that failed
 	At     time.Time

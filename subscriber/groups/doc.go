@@ -5,7 +5,7 @@
 //	all, err := g.List(ctx)
 //	lag, err := g.Lag(ctx, "order-history", "order", groups.LagOptions{})
 //
-// A consumer group has the name that subscriber.Config.ConsumerGroup gives it, and works on one
+// A consumer group has the name in subscriber.Config.ConsumerGroup, and works on one
 // topic, which is an aggregate type. The same name on two topics is two groups here.
 //
 // A group may keep its positions in a store of its own (subscriber.Config.Positions), as SQL read

@@ -15,7 +15,7 @@ import (
 // estimate looks at in each shard.
 const estimateLimit = 100
 
-// Estimate tells cheaply about how far a group is behind, as metrics and dashboards want it. In
+// Estimate estimates cheaply how far a group is behind, as metrics and dashboards want it. In
 // each shard it looks at the list of those behind and at up to a hundred events of the tail from
 // the cursor on, up to which the group is done, and compares them with the positions of their
 // aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
@@ -119,7 +119,7 @@ func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions 
 }
 
 // lagOfListed counts the events of aggregates that are listed, as far as it is known how many they
-// have, and gives the first of each.
+// have, and returns the first of each.
 func lagOfListed(listed []checkpoint.Behind, records []*journal.Record, positions map[aggregate.ID]uint64) (lag Lag, first []place) {
 	heads := map[aggregate.ID]uint64{}
 	for _, r := range records {
@@ -149,7 +149,7 @@ func parked(listed []checkpoint.Behind) (n int) {
 	return n
 }
 
-// aggregatesOf gives each one once.
+// aggregatesOf returns each one once.
 func aggregatesOf(listed []checkpoint.Behind, records []*journal.Record) []aggregate.ID {
 	ids := idsOf(listed)
 	seen := map[aggregate.ID]bool{}

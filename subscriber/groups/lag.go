@@ -100,7 +100,7 @@ func (o *LagOptions) setDefaults() {
 	}
 }
 
-// Lag tells exactly how far a group is behind: it compares the heads of all aggregates with its
+// Lag returns exactly how far a group is behind: it compares the heads of all aggregates with its
 // positions. What is handled and committed while it runs may show or not; so may what was a moment
 // ago, for it reads eventually consistent. Positions are stored a little after the ack
 // (subscriber.Config.CommitInterval).

@@ -8,7 +8,7 @@ import (
 // readers is how many reads are made side by side.
 const readers = 16
 
-// inParallel does n things, a few of them side by side, and gives their errors. After one nothing
+// inParallel does n things, a few of them side by side, and returns their errors. After one nothing
 // more is begun.
 func inParallel(few, n int, do func(i int) error) error {
 	var (

@@ -86,7 +86,7 @@ func activeOf(r checkpoint.Roster) *ActiveError {
 	return &active
 }
 
-// sleep tells false when ctx ends first.
+// sleep returns false when ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -59,7 +59,8 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		if err = g.store.RemoveRoster(ctx, k, emptied); !errors.Is(err, checkpoint.ErrRosterMoved) {
 			return err
 		}
-		// Members have joined, which the next round finds; a beat of one is in the way for a moment only.
+		// Members have joined, which the next round finds; a beat of one is in the way for a moment
+		// only.
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func bareLoad(ctx context.Context, client *dynamodb.Client, partition, aid strin
 	return state, n, nil
 }
 
-// bareTail reads a shard of the tail index to its end and gives the number of events.
+// bareTail reads a shard of the tail index to its end and returns the number of events.
 func bareTail(ctx context.Context, client *dynamodb.Client, partition string) (n int, err error) {
 	pages := dynamodb.NewQueryPaginator(client, &dynamodb.QueryInput{
 		TableName: aws.String("journal"), IndexName: aws.String("journal-tail-index"),

@@ -44,7 +44,7 @@ func (b *bench) commitCPU(ctx context.Context) error {
 	)
 }
 
-// cpuOf does something often and gives the processor time of one.
+// cpuOf does something often and returns the processor time of one.
 func cpuOf(do func() error) (time.Duration, error) {
 	const often = 5 * inARow
 	runtime.GC()

@@ -64,7 +64,7 @@ func (b *bench) memoryCommit(ctx context.Context) error {
 	)
 }
 
-// eachOf does something inARow times and gives what one of them took.
+// eachOf does something inARow times and returns what one of them took.
 func eachOf(do func() error) (time.Duration, error) {
 	runtime.GC()
 	time.Sleep(settle)
@@ -79,7 +79,7 @@ func eachOf(do func() error) (time.Duration, error) {
 	return took / inARow, err
 }
 
-// answering is a transport that gives the same reply at once, so that only the SDK's own work is
+// answering is a transport that returns the same reply at once, so that only the SDK's own work is
 // left.
 type answering string
 

@@ -114,7 +114,8 @@ func (p *postgres) stop() error {
 		errs = append(errs, p.db.Close())
 	}
 	if p.server != nil {
-		// An interrupt ends its sessions and stops it. It may have had one already, from the terminal.
+		// An interrupt ends its sessions and stops it. It may have had one already, from the
+		// terminal.
 		if err := p.server.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			errs = append(errs, err)
 		}

@@ -153,14 +153,14 @@ func addTo(model string, id aggregate.ID, n int) types.Update {
 	}
 }
 
-// consumer handles messages, and tells how many events it has handled.
+// consumer handles messages, and returns how many events it has handled.
 type consumer struct {
 	handle  func(*message.Message) error
 	handled func() uint64
 }
 
-// project has a new group handle all of a topic, and gives the time from before Subscribe until all
-// is done.
+// project has a new group handle all of a topic, and returns the time from before Subscribe until
+// all is done.
 func (b *bench) project(ctx context.Context, topic, group string, events uint64, c consumer) (time.Duration, error) {
 	start := time.Now()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: b.j, ConsumerGroup: group}, nil)

@@ -130,9 +130,9 @@ func (h *handler) received(msg *message.Message) (entry, error) {
 	return e, h.notes.write(e)
 }
 
-// blocked tells to nack a message. A few events are nacked for up to twice as long as it takes to
-// be listed as behind: so members come and go while the cursor has passed what they have to
-// deliver.
+// blocked reports whether to nack a message. A few events are nacked for up to twice as long as it
+// takes to be listed as behind: so members come and go while the cursor has passed what they have
+// to deliver.
 func blocked(msg *message.Message) bool {
 	r, ok := subscriber.RecordFromContext(msg.Context())
 	if !ok {

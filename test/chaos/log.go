@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// kind says what a line of a log tells.
+// kind is what a line of a log is about.
 type kind string
 
 const (

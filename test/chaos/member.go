@@ -51,9 +51,9 @@ type member struct {
 	Fault     Fault
 }
 
-// MemberMain is the whole of a process that [Run] has started as a member: it gives the exit code,
-// and true. In any other process it gives false and does nothing. Programs that call Run ask it
-// first thing in main, tests in TestMain.
+// MemberMain is the whole of a process that [Run] has started as a member: it returns the exit
+// code, and true. In any other process it returns false and does nothing. Programs that call Run
+// ask it first thing in main, tests in TestMain.
 func MemberMain(stderr io.Writer) (code int, isMember bool) {
 	spec := os.Getenv(memberEnv)
 	if spec == "" {

@@ -32,7 +32,7 @@ type world struct {
 }
 
 // Run runs until all that was written is consumed, or nothing happens any more, and leaves no
-// process behind. The error tells that there is no result: what went wrong by the library's doing
+// process behind. The error says that there is no result: what went wrong by the library's doing
 // is in the report.
 func Run(ctx context.Context, config Config) (Report, error) {
 	config.setDefaults()

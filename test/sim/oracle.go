@@ -26,7 +26,7 @@ type oracle struct {
 	commands map[commandKey]arrived
 	// commanded counts the commands of each saga, which takes the place of an aggregate.
 	commanded map[stream]int
-	// handled tells when the process managers of a group had handled an event.
+	// handled is when the process managers of a group had handled an event.
 	handled map[handledKey]time.Duration
 }
 
@@ -170,7 +170,7 @@ func (o *oracle) nack(ctx context.Context, m *member, s stream, number uint64) {
 	a.answered(ctx)
 }
 
-// isRepeated is told of a transaction that was done, and tells whether it had been done before.
+// isRepeated is told of a transaction that was done, and reports whether it had been done before.
 func (o *oracle) isRepeated(token string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -206,7 +206,7 @@ func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
 	}
 }
 
-// claim is told of a claim that the database has granted. It gives what the member will know when
+// claim is told of a claim that the database has granted. It returns what the member will know when
 // it gets the reply.
 func (o *oracle) claim(m *member, s stream) (position uint64) {
 	o.mu.Lock()

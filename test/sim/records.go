@@ -93,8 +93,8 @@ func (o *oracle) passOver(m *member, s stream, number uint64) {
 	o.find(Passed, "%s moves the position of %s to #%d, which was not handled, and keeps no record of it", m.name, s, number)
 }
 
-// inspectRecords compares the records that package groups shows with those that were seen. It gives
-// them.
+// inspectRecords compares the records that package groups shows with those that were seen. It
+// returns them.
 func (w *world) inspectRecords(ctx context.Context) (map[stream][]uint64, error) {
 	shown := map[stream][]uint64{}
 	g := groups.New(w.journal)

@@ -200,7 +200,7 @@ func (c *course) end() {
 	}
 }
 
-// cause expects that an event of a saga tells what led to it.
+// cause expects that an event of a saga says what led to it.
 func (c *course) cause(r *journal.Record, input string) {
 	if got := r.Metadata[aggregate.CausationIDKey]; got != input {
 		c.find("remembers %s after %s as caused by %s, not by %s", r.EventType, c.at.Last, got, input)

@@ -24,7 +24,8 @@ const (
 	// Moved: a stored position that went back, beyond what was acked, or that is not where it
 	// should be in the end.
 	Moved Kind = "position"
-	// Passed: an event that was passed over and left no record, or was handed out though there is one.
+	// Passed: an event that was passed over and left no record, or was handed out though there is
+	// one.
 	Passed Kind = "passed"
 	// Effect: an effect of a projection that did not happen exactly once, or a process manager that
 	// did not do what its events and timeouts ask for, or under ids that are not theirs.
@@ -53,6 +54,6 @@ type Report struct {
 	Virtual time.Duration
 	// Seen counts what happened, so that a run in which something never did can be told.
 	Seen map[string]int
-	// Plan tells how the world was set up.
+	// Plan is how the world was set up.
 	Plan string
 }

@@ -129,7 +129,7 @@ func (o *oracle) left(m *member) (n int) {
 }
 
 // stealLease takes all shards from whoever has them, as another member would that judged their
-// owners dead: the epochs rise, and nobody owns them. It tells whether there is a roster that it
+// owners dead: the epochs rise, and nobody owns them. It reports whether there is a roster that it
 // could change.
 func stealLease(ctx context.Context, client *dynamodb.Client, group, topic string) (bool, error) {
 	key := map[string]types.AttributeValue{

@@ -17,9 +17,11 @@ type Sabotage string
 
 // What can be broken.
 const (
-	// Skip: now and then an event is acked that no handler has seen, as by a subscriber that skips it.
+	// Skip: now and then an event is acked that no handler has seen, as by a subscriber that skips
+	// it.
 	Skip Sabotage = "skip"
-	// Unfence: positions are written whatever their condition says, as by a member that is not fenced.
+	// Unfence: positions are written whatever their condition says, as by a member that is not
+	// fenced.
 	Unfence Sabotage = "unfence"
 	// Forget: now and then a stored position is gone, as by a database that forgets.
 	Forget Sabotage = "forget"

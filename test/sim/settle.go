@@ -15,7 +15,7 @@ import (
 )
 
 // settle keeps one member of each group, lets it catch up, closes all, and lets another one look
-// whether anything comes again. It gives how many events each aggregate has.
+// whether anything comes again. It returns how many events each aggregate has.
 func (w *world) settle(ctx context.Context, operator *operator, random *rand.Rand) (map[stream]uint64, error) {
 	w.oracle.note("calm", "")
 	w.calm.Store(true)

@@ -132,7 +132,7 @@ func (w farEnd) Do(request *http.Request) (*http.Response, error) {
 	return w.arrive(request)
 }
 
-// arrive hands a request to the database and tells the oracle what came of it. The client's
+// arrive hands a request to the database and reports to the oracle what came of it. The client's
 // patience ends on the wire, not in the database: what has arrived is done.
 func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()

@@ -1,6 +1,6 @@
 // Package soak shows by random commands, random faults and a memory of its own that the write side
-// keeps its promises: what was acknowledged is there, numbers are 1..n, and a load gives the state
-// after all n events.
+// keeps its promises: what was acknowledged is there, numbers are 1..n, and a load returns the
+// state after all n events.
 //
 //	make soak                                       # a million commits
 //	go run ./test/cmd/soak -seed 7 -world 42    # one world of it alone
@@ -16,7 +16,7 @@
 //
 // In most worlds one writer runs at a time. It gives up its turn before each request, after each
 // reply and in the middle of transactions, and the seed says who is next (turns.go). So a seed
-// gives the same interleaving, the same faults and the same end each time, whatever the machine
+// yields the same interleaving, the same faults and the same end each time, whatever the machine
 // does; the only things that it does not decide are budgets and pauses of the library in real time,
 // which take seconds to matter. In every eighth world writers run freely, as goroutines do; these
 // find what turns cannot, such as races, and may need several tries to fail again.

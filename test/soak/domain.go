@@ -9,7 +9,7 @@ import (
 )
 
 // state tells by its Sum which events it is the fold of: one left out, doubled or out of order
-// gives another.
+// yields another.
 type state struct {
 	Count uint64
 	Sum   uint64

@@ -288,7 +288,7 @@ func (w *running) heads(ctx context.Context) (map[string]head, error) {
 	return all, err
 }
 
-// stateRow is the number that scan gives the state in the lean layout, which has none.
+// stateRow is the number that scan uses for the state in the lean layout, which has none.
 const stateRow = math.MaxUint64
 
 // scan returns the items of the things in a table, or of one of them. An item is named by its keys;

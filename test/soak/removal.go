@@ -116,8 +116,8 @@ func (w *writer) toRemove(id string) (journal.Head, bool) {
 	return head, false
 }
 
-// keep reads the events below a number that exist, before somebody removes them, and tells whether
-// it has them all: a transaction may show in part.
+// keep reads the events below a number that exist, before somebody removes them, and reports
+// whether it has them all: a transaction may show in part.
 func (w *writer) keep(id string, before uint64) (all bool) {
 	rows, err := w.histories(w.alive, id)
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *writer) keep(id string, before uint64) (all bool) {
 	return all
 }
 
-// mortal begins something on a thing, and gives what judges how it ended: who is told that the
+// mortal begins something on a thing, and returns what judges how it ended: who is told that the
 // thing is deleted is told so for a reason, and nobody hears anything else later.
 func (w *writer) mortal(how, id string) (told func(error)) {
 	var gone bool

@@ -115,7 +115,7 @@ func report(t *testing.T, runner *Runner, result *Result) {
 	}
 }
 
-// reportMessages reports which errors are the same but for their message.
+// reportMessages reports which errors differ only in their message.
 func reportMessages(t *testing.T, result *Result) {
 	t.Helper()
 	messages := slices.SortedFunc(maps.Values(result.Messages), func(a, b *Messages) int {

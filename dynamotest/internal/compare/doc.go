@@ -1,4 +1,4 @@
-// Package compare runs the same operations on two DynamoDBs and tells where their replies differ.
+// Package compare runs the same operations on two DynamoDBs and reports where their replies differ.
 // It is how dynamotest is held against DynamoDB Local.
 //
 // A world is a few tables and a sequence of operations on them, all of it drawn from one seed: what

@@ -21,11 +21,12 @@ type Known struct {
 	// Reference is the AWS documentation that says what DynamoDB does.
 	Reference string
 
-	// Is tells whether a difference is this one, and no more than this one. Left is DynamoDB Local.
+	// Is reports whether a difference is this one, and no more than this one. Left is DynamoDB
+	// Local.
 	Is func(d Difference) bool
 
-	// IsPlace tells it of one place of two replies without errors, for what is replied otherwise
-	// than it is stored. There may be several such differences in one reply.
+	// IsPlace reports the same for one place of two replies without errors, for what is replied
+	// otherwise than it is stored. There may be several such differences in one reply.
 	IsPlace func(d Difference, p Place) bool
 }
 

@@ -31,7 +31,8 @@ func (r *Runner) Minimise(ctx context.Context, d Difference) Difference {
 		return false
 	}
 
-	// leaveOut tries to do without so many operations in a row, then half as many, down to each alone.
+	// leaveOut tries to do without so many operations in a row, then half as many, down to each
+	// alone.
 	leaveOut := func(size int) {
 		for ; size > 0; size /= 2 {
 			for end := len(best.World.Operations) - 1; end > 0; end -= size {

@@ -56,8 +56,8 @@ func (r *Runner) Run(ctx context.Context, w World, result *Result) error {
 			return ctx.Err()
 		}
 		if errors.Is(left.Err, net.ErrClosed) || errors.Is(right.Err, net.ErrClosed) {
-			// A connection to DynamoDB Local broke, rarely and at a large reply. Whether the operation was
-			// made is not known.
+			// A connection to DynamoDB Local broke, rarely and at a large reply. Whether the
+			// operation was made is not known.
 			result.Coverage["world ended by a broken connection"]++
 			return nil
 		}

@@ -119,7 +119,8 @@ func (g *generator) updateTable(t *table) Operation {
 	case 0:
 		x := g.newGlobalIndex(t, "global"+strconv.Itoa(g.IntN(4)))
 		if !g.chance(150) {
-			// DynamoDB Local does not get over an item whose attribute cannot be a key of the new index.
+			// DynamoDB Local does not get over an item whose attribute cannot be a key of the new
+			// index.
 			x.hash, x.sort = t.hash, attribute{}
 			if t.sort.name != "" {
 				x.hash, x.sort = t.sort, pick(g.dice, attribute{}, t.hash)

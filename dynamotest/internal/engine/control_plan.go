@@ -107,7 +107,8 @@ func (t *table) planAction(next *plan, in *dynamodb.UpdateTableInput, a indexAct
 		if ix != nil {
 			return apierror.Validation("Attempting to create an index which already exists")
 		}
-		// What the table knows of attributes does not count: the request must define the new index's own.
+		// What the table knows of attributes does not count: the request must define the new
+		// index's own.
 		created, err := a.create.parse(t.key, in.AttributeDefinitions, next.settings.billing)
 		if err != nil {
 			return err

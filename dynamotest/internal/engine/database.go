@@ -29,7 +29,7 @@ type Config struct {
 	Now func() time.Time
 	// ExpiryDelay is how long an expired item stays.
 	ExpiryDelay func() time.Duration
-	// IndexDelay tells how long a change of the item with a key takes to reach a global index.
+	// IndexDelay returns how long a change of the item with a key takes to reach a global index.
 	// Changes of one item keep their order.
 	IndexDelay func(table, index string, key func() value.Item) time.Duration
 }

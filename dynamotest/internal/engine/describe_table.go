@@ -20,7 +20,7 @@ func (db *Database) DescribeTable(in *dynamodb.DescribeTableInput) (*dynamodb.De
 	return &dynamodb.DescribeTableOutput{Table: t.describe(types.TableStatusActive)}, nil
 }
 
-// named finds a table for an operation on tables, whose error tells the name, unlike those on
+// named finds a table for an operation on tables, whose error has the name, unlike those on
 // items.
 func (db *Database) named(name *string) (*table, error) {
 	if err := checkTableName(name); err != nil {

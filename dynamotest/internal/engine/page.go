@@ -132,7 +132,7 @@ func checkSelect(selected types.Select, source *string, indexName *string) error
 	return apierror.Validation("Cannot specify the ProjectionExpression when choosing to get %s", selected)
 }
 
-// visit takes a row into the page and tells whether there is room for another.
+// visit takes a row into the page and reports whether there is room for another.
 func (r *reader) visit(at *row) bool {
 	if r.scanned > 0 && (r.limit > 0 && r.scanned == r.limit || r.size >= maxPageSize) {
 		return false

@@ -53,7 +53,8 @@ func (db *Database) replace(c *Cost, t *table, p position, item value.Item, fact
 		before, after := ix.entry(t, old), ix.entry(t, next)
 		units := moveUnits(before, after)
 		if units == 0 {
-			// The entry can be equal and yet another row: a later change is compared with the newest.
+			// The entry can be equal and yet another row: a later change is compared with the
+			// newest.
 			continue
 		}
 		c.write(t, ix, units)

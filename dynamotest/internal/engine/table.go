@@ -25,8 +25,8 @@ type table struct {
 	held     map[position]*write // by transactions under way
 }
 
-// settings are what CreateTable and UpdateTable say, DescribeTable tells, and nothing here depends
-// on.
+// settings are what CreateTable and UpdateTable set and DescribeTable returns, and nothing here
+// depends on.
 type settings struct {
 	attributes         []types.AttributeDefinition
 	billing            types.BillingMode

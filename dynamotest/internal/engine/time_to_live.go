@@ -11,9 +11,9 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest/internal/apierror"
 )
 
-// UpdateTimeToLive says which attribute tells when an item expires, or that none does any more. It
-// holds at once, and can be said as often as one likes; DynamoDB takes up to an hour, in which it
-// refuses a second time.
+// UpdateTimeToLive says which attribute has the time when an item expires, or that none does any
+// more. It holds at once, and can be said as often as one likes; DynamoDB takes up to an hour, in
+// which it refuses a second time.
 func (db *Database) UpdateTimeToLive(in *dynamodb.UpdateTimeToLiveInput) (*dynamodb.UpdateTimeToLiveOutput, error) {
 	if err := checkTableName(in.TableName); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (db *Database) UpdateItem(c *Cost, in *dynamodb.UpdateItemInput) (*dynamodb
 	}, nil
 }
 
-// updated is what an update gives back.
+// updated is what an update returns.
 func updated(w *write, asked types.ReturnValue, old, next value.Item) value.Item {
 	switch asked {
 	case types.ReturnValueAllOld:

@@ -255,7 +255,7 @@ func (t *table) checkResult(item value.Item, tooLarge string) error {
 
 const conditionFailed = "The conditional request failed"
 
-// run makes a write that is the whole request, and gives the item before and after.
+// run makes a write that is the whole request, and returns the item before and after.
 func (db *Database) run(
 	c *Cost, t *table, w *write, onFailure types.ReturnValuesOnConditionCheckFailure,
 ) (old, next value.Item, err error) {

@@ -96,7 +96,7 @@ func (o operand) newValue(item value.Item) (types.AttributeValue, error) {
 	}
 }
 
-// appended is what list_append gives.
+// appended is the result of list_append.
 func appended(lists []operand, item value.Item) (types.AttributeValue, error) {
 	var all []types.AttributeValue
 	for _, o := range lists {

@@ -23,7 +23,8 @@ type Key struct {
 type Range struct {
 	Partition types.AttributeValue
 
-	// Bounds of the sort key, nil where it has none. One that is exclusive is not in the range itself.
+	// Bounds of the sort key, nil where it has none. One that is exclusive is not in the range
+	// itself.
 	Low, High                   types.AttributeValue
 	Equal                       bool // it was one value that was asked for
 	LowExclusive, HighExclusive bool
@@ -32,7 +33,7 @@ type Range struct {
 	Prefix types.AttributeValue
 }
 
-// ParseKeyCondition reads a key condition. Whether it is one for a table, For tells.
+// ParseKeyCondition reads a key condition. For checks it against a table.
 func ParseKeyCondition(source string, a *Attributes) (*KeyCondition, error) {
 	root, err := parsePredicate("KeyConditionExpression", source, a)
 	if err != nil {

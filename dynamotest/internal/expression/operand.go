@@ -47,7 +47,7 @@ func (o operand) in(item value.Item) types.AttributeValue {
 	}
 }
 
-// sizeOf is what the function size gives; nil where the value has no size.
+// sizeOf is the result of the function size; nil where the value has no size.
 func sizeOf(v types.AttributeValue) types.AttributeValue {
 	var n int
 	switch v := v.(type) {
@@ -71,7 +71,7 @@ func sizeOf(v types.AttributeValue) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
 }
 
-// utf16Length is the length of a string as Java counts it, which is what size gives.
+// utf16Length is the length of a string as Java counts it, which is the result of size.
 func utf16Length(s string) int {
 	n := utf8.RuneCountInString(s)
 	for i := range len(s) {
@@ -110,8 +110,8 @@ func (p *parser) openGroup() (opened token) {
 	return token{kind: tokenOpen, start: opened.start, end: p.token.start}
 }
 
-// closeGroup also tells whether the group is redundant, that is has nothing but a group in it: ((a
-// = :v)).
+// closeGroup also reports whether the group is redundant, that is has nothing but a group in it:
+// ((a = :v)).
 func (p *parser) closeGroup(opened token) (redundant bool) {
 	redundant = p.group.start == opened.end && p.group.end == p.previous.end
 	p.expect(tokenClose)

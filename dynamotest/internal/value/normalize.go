@@ -19,9 +19,9 @@ const (
 	MaxNesting = 32
 )
 
-// Normalize checks a value that came in and gives it in the form in which it is stored: numbers in
-// full, sets in order. Errors are ValidationExceptions. The value given is not changed, but what is
-// returned may share parts with it.
+// Normalize checks a value that came in and returns it in the form in which it is stored: numbers
+// in full, sets in order. Errors are ValidationExceptions. The value given is not changed, but what
+// is returned may share parts with it.
 func Normalize(v types.AttributeValue) (types.AttributeValue, error) { return normalize(v, 1) }
 
 // NormalizeItem does what Normalize does, and checks names.

@@ -21,7 +21,7 @@ type reader struct {
 	err   error
 
 	unescaped []byte // room for strings that have escapes
-	refused   error  // a fault that DynamoDB tells only after it has read everything
+	refused   error  // a fault that DynamoDB reports only after it has read everything
 }
 
 func (r *reader) fail(format string, args ...any) {
@@ -221,7 +221,7 @@ func (r *reader) checked(text []byte, ascii bool) []byte {
 	return text
 }
 
-// number reads a number and gives its text, which belongs to the body.
+// number reads a number and returns its text, which belongs to the body.
 func (r *reader) number() []byte {
 	start := r.at
 	if r.is('-') {

@@ -1,4 +1,4 @@
-// Package live tells the browsers that one process serves what has changed in a read model, by
+// Package live notifies the browsers that one process serves of changes in a read model, by
 // server-sent events.
 //
 //	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}, Instance: "host:8080", Key: roomOf})
@@ -8,8 +8,8 @@
 //
 // One consumer group keeps the read model, and each event is handled in one of its processes. So
 // each process has a group of its own here, which hears of all events, waits until the read model's
-// group has applied them, and tells whoever watches. It holds nothing back: an event that it cannot
-// wait for is told all the same, and watchers look again after a while in any case.
+// group has applied them, and notifies whoever watches. It holds nothing back: an event that it
+// cannot wait for is told all the same, and watchers look again after a while in any case.
 package live
 
 import (
@@ -36,10 +36,10 @@ type Config struct {
 	// Instance names this process among those that serve the read model. With the same name after a
 	// crash it goes on with the same group, and leaves none behind.
 	Instance string
-	// Key gives what those watch whom an event concerns, "" for nobody. The read model has the
-	// event by then.
+	// Key returns the key that an event concerns, "" for none. Browsers watch one key each. The
+	// read model has the event by then.
 	Key func(context.Context, *journal.Record) (string, error)
-	// Hint gives the same where the record alone tells it. Then nothing is read for events that
+	// Hint returns the same where the record alone has it. Then nothing is read for events that
 	// nobody watches. Default: none.
 	Hint func(*journal.Record) string
 	// Subscriber says how often it looks for events of other processes, and the like. Journal,
@@ -48,7 +48,7 @@ type Config struct {
 	Logger     watermill.LoggerAdapter
 }
 
-// Feed hears of changes and tells those in its process who watch.
+// Feed hears of changes and notifies those in its process who watch.
 type Feed struct {
 	config Config
 	groups *groups.Groups

@@ -36,10 +36,10 @@ const (
 	writeTimeout = 10 * time.Second // a browser that does not read is gone
 )
 
-// Serve streams what show gives: at once, after each change, and every 25 seconds in any case, but
-// what has an ID only if it is another then. Who comes late or misses something gets what is so by
-// now, never an old state; and what has no ID, and says only that there may be news, has its page
-// look again.
+// Serve streams what show returns: at once, after each change, and every 25 seconds in any case,
+// but what has an ID only if it is another then. Who comes late or misses something gets what is so
+// by now, never an old state; and what has no ID, and says only that there may be news, has its
+// page look again.
 //
 // An error of the first show is returned, and nothing is written. Later ones end the stream, and
 // the browser comes again.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// SameOrigin refuses (403) what the pages of other sites send, but for GET and HEAD, which change
+// SameOrigin refuses (403) requests from pages of other sites, except GET and HEAD, which change
 // nothing: a browser lets any page post a form anywhere. Programs send neither of the headers that
 // tell, and so pass. A proxy in front has to leave the Host header as it is.
 func SameOrigin(next http.Handler) http.Handler {

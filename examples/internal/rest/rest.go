@@ -15,8 +15,8 @@ import (
 
 // Config configures a [Mux].
 type Config struct {
-	// Explain gives the status of an error of the application, and what to tell the client. Errors
-	// of the journal, of reading requests and of deadlines need no explanation.
+	// Explain returns the status of an error of the application, and what to tell the client.
+	// Errors of the journal, of reading requests and of deadlines need no explanation.
 	Explain func(error) (status int, detail string, ok bool)
 	Logger  *slog.Logger // of errors that a client can do nothing about; default: slog.Default()
 }

@@ -15,7 +15,7 @@
 // looks at it, and a route that it lacks cannot be made. Every error is an application/problem+json
 // document.
 //
-// The history follows the commands within moments. The version in the reply to a command tells when
+// The history follows the commands within moments. The version in the reply to a command shows when
 // it has: an order in the history has the version of the last event of each service that it was
 // told. With ?wait a command is answered once the history shows it.
 package api
@@ -45,7 +45,7 @@ type History interface {
 	FindOrderHistory(ctx context.Context, consumerID string, filter history.Filter) (history.Page, error)
 }
 
-// Feed tells when the orders of a consumer have changed. A live.Feed is one.
+// Feed notifies when the orders of a consumer have changed. A live.Feed is one.
 type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
 }

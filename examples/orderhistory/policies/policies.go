@@ -98,7 +98,7 @@ func command[S any](msg *message.Message, to Service[S], from *journal.Record, d
 	return fmt.Errorf("after %s: %w", from.EventType, err)
 }
 
-// answered tells a refusal for what an aggregate is from one for not being there.
+// answered separates a refusal by an aggregate from one because there is no such aggregate.
 func answered(err error) bool {
 	var o order.Refused
 	var t ticket.Refused

@@ -46,9 +46,9 @@ func IsMissing(ctx context.Context, s *service.Service) (bool, error) {
 	return true, nil
 }
 
-// Add makes the orders and gives their number, those that were there among them. A consumer must be
-// running, for the services wait for one another. Several processes may do so at once, and it may
-// be done again: a step that was taken is not taken again, so what an interruption left is
+// Add makes the orders and returns their number, those that were there among them. A consumer must
+// be running, for the services wait for one another. Several processes may do so at once, and it
+// may be done again: a step that was taken is not taken again, so what an interruption left is
 // completed.
 func Add(ctx context.Context, s *service.Service, now time.Time) (int, error) {
 	random := rand.New(rand.NewPCG(1, 1)) // the same orders each time

@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// NewFeed makes what tells the browsers of this process which consumer's orders have changed. The
-// instance names the process, see live.Config.
+// NewFeed makes what notifies the browsers of this process which consumer's orders have changed.
+// The instance names the process, see live.Config.
 func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*live.Feed, error) {
 	return live.New(live.Config{
 		Journal: s.Journal, Group: HistoryGroup, Topics: Topics(), Instance: instance, Key: s.consumerOf, Logger: logger,

@@ -41,7 +41,7 @@ func (e *echo) repeat(next message.HandlerFunc) message.HandlerFunc {
 	}
 }
 
-// exchange keeps what handles a message again, and gives one that it has kept for long enough.
+// exchange keeps what handles a message again, and returns one that it has kept for long enough.
 func (e *echo) exchange(handle func() error) (old func() error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -21,7 +21,7 @@ const lateGroup = "late"
 const beginnings = 2
 
 // tellLate tells the history the first events of everything once more, while it is told the rest:
-// another consumer group with the same handlers on the same table. It gives how many old events
+// another consumer group with the same handlers on the same table. It returns how many old events
 // were left out.
 func tellLate(ctx context.Context, client *dynamodb.Client, s *service.Service, logger watermill.LoggerAdapter) (left uint64, err error) {
 	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: s.Journal, ConsumerGroup: lateGroup, MaxInFlight: 16}, logger)

@@ -14,7 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 )
 
-// serve runs the REST API on this machine, on a connection of its own, and gives a client of it.
+// serve runs the REST API on this machine, on a connection of its own, and returns a client of it.
 func (c *consumers) serve(ctx context.Context) (client *apiClient, stop func() error, err error) {
 	stormy, _ := c.sky.connect(c.client)
 	s, err := service.Open(ctx, stormy, c.config)

@@ -29,7 +29,7 @@ type sky struct {
 
 func newSky(seed uint64) *sky { return &sky{random: rand.New(rand.NewPCG(seed, 1))} }
 
-// connect gives a process its own way to the database, which can be cut off.
+// connect returns a process's own way to the database, which can be cut off.
 func (s *sky) connect(to *dynamodb.Client) (*dynamodb.Client, *connection) {
 	options := to.Options()
 	wire := &connection{client: options.HTTPClient, sky: s}

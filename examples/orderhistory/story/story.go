@@ -147,7 +147,7 @@ func act(
 }
 
 // settle waits until the policies have done all that follows, and the history has been told all of
-// it, and gives the truth then.
+// it, and returns the truth then.
 func settle(ctx context.Context, s *service.Service) (truth, error) {
 	// In this order: what a ticket's event leads to is an event of an order, whose policies only
 	// make events that have none.

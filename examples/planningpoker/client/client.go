@@ -28,7 +28,7 @@ type Visitor struct {
 // Body is what a POST sends.
 type Body map[string]any
 
-// New makes a visitor. Server gives the URL of a server for each request, and transport is shared
+// New makes a visitor. Server returns the URL of a server for each request, and transport is shared
 // by visitors.
 func New(server func() string, transport http.RoundTripper) *Visitor {
 	jar, _ := cookiejar.New(nil) // never fails
@@ -62,8 +62,8 @@ func (v *Visitor) Open(ctx context.Context, body Body) (roomID string, err error
 	return opened.RoomID, err
 }
 
-// Do carries out a command, such as "pick" or "pick?wait=true", and gives the version of the room.
-// Errors: [*Problem].
+// Do carries out a command, such as "pick" or "pick?wait=true", and returns the version of the
+// room. Errors: [*Problem].
 func (v *Visitor) Do(ctx context.Context, roomID, command string, body Body) (version uint64, err error) {
 	if body == nil {
 		body = Body{}

@@ -105,7 +105,7 @@ func (r Room) reveal(happened Event) Events {
 	return Events{happened, Revealed{}}
 }
 
-// admit tells why nothing can happen in the room, or not by somebody.
+// admit returns why nothing can happen in the room, or not by somebody.
 func (r Room) admit(now time.Time, members ...string) error {
 	switch {
 	case r.Round == 0:

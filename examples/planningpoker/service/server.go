@@ -146,8 +146,8 @@ func (s *Server) abandon() error {
 	}
 }
 
-// wait waits for the parts to end, and gives the errors of those that did not end because they were
-// told to.
+// wait waits for the parts to end, and returns the errors of those that did not end because they
+// were told to.
 func (s *Server) wait() (err error) {
 	for ; s.parts > 0; s.parts-- {
 		if end := <-s.ended; end != nil && !errors.Is(end, http.ErrServerClosed) && !errors.Is(end, context.Canceled) {

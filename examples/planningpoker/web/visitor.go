@@ -26,7 +26,7 @@ var errNoVisitor = errors.New("the cookie " + visitorCookie + " is missing, whic
 
 type visitorKey struct{}
 
-// visit finds out who asks, and gives those who are new a cookie with the reply to a GET, for
+// visit finds out who asks, and sends those who are new a cookie with the reply to a GET, for
 // encrypted connections only if it is secure.
 func visit(next http.Handler, secure bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,8 @@ func visit(next http.Handler, secure bool) http.Handler {
 	})
 }
 
-// isForVisitors tells page and queries from what programs and browsers fetch without being anyone.
+// isForVisitors separates page and queries from what programs and browsers fetch without being
+// anyone.
 func isForVisitors(r *http.Request) bool {
 	return (r.Method == http.MethodGet || r.Method == http.MethodHead) &&
 		(r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, "/r/") || strings.HasPrefix(r.URL.Path, "/rooms/"))

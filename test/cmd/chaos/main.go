@@ -1,7 +1,7 @@
 //go:build unix
 
-// Command chaos kills consumer processes at random, as package chaos tells, and prints on its last
-// line
+// Command chaos kills consumer processes at random, as package chaos describes, and prints on its
+// last line
 //
 //	chaos kills=N deliveries=N lost=0 reordered=0 effects_wrong=0 seed=S
 //

@@ -1,5 +1,5 @@
 // Command guest runs one world of package sim and prints its report as JSON, and all that happens
-// to standard error. It is built for WebAssembly, where its host gives it time and random numbers:
+// to standard error. It is built for WebAssembly, where its host provides time and random numbers:
 //
 //	GOOS=wasip1 GOARCH=wasm go build ./test/sim/guest
 package main

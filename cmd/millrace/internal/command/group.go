@@ -13,7 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// removedLine tells of a group that was removed, or of what was deleted of one.
+// removedLine reports a group that was removed, or what was deleted of one.
 type removedLine struct {
 	Kind  string `json:"kind"` // "removed", "cleaned_up"
 	Group string `json:"group"`

@@ -101,7 +101,7 @@ func (l *progressLine) skipped() string {
 	return output.Count(l.SkippedEvents)
 }
 
-// rests tells on which topics a generation's group does nothing, empty for none.
+// rests lists the topics on which a generation's group does nothing, empty for none.
 func (l *progressLine) rests() string {
 	var why []string
 	if len(l.Stopped) > 0 {

@@ -171,7 +171,7 @@ func generationOf(model, text string) (readmodel.Generation, error) {
 	return readmodel.Generation{Model: model, Number: n}, nil
 }
 
-// generation opens a read model, and gives the generation that is named, or else the newest one
+// generation opens a read model, and returns the generation that is named, or else the newest one
 // that is newer than what serves.
 func (a *app) generation(ctx context.Context, o modelOptions, args []string, config readmodel.Config) (*readmodel.Model, readmodel.Generation, error) {
 	if config.MaxLag == 0 {

@@ -52,7 +52,7 @@ group anew, and drop has to be repeated.`,
 	return cmd
 }
 
-// droppedLine tells of a generation that was dropped.
+// droppedLine reports a generation that was dropped.
 type droppedLine struct {
 	Kind       string `json:"kind"` // "dropped"
 	Model      string `json:"model"`

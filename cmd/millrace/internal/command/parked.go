@@ -111,7 +111,7 @@ func (a *app) runBehind(ctx context.Context, name, topic string,
 	return rows.Flush()
 }
 
-// editedLine tells what was done to an aggregate of a group.
+// editedLine reports what was done to an aggregate of a group.
 type editedLine struct {
 	Kind      string        `json:"kind"` // "unparked", "skipped", "reset", "forgotten"
 	Group     string        `json:"group"`

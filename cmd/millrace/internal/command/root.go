@@ -79,7 +79,7 @@ func (a *app) does(run func(cmd *cobra.Command, args []string) error) func(*cobr
 	}
 }
 
-// wants is for the arguments that a command takes, by the names that its help gives them.
+// wants is for the arguments that a command takes, by the names in its help.
 func wants(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -113,7 +113,7 @@ func (a *app) showProgress() *output.Progress {
 	return output.NewProgress(a.env.Err, a.env.ErrTerminal, a.env.Now)
 }
 
-// note tells people something beside the result.
+// note prints something beside the result, for people.
 func (a *app) note(format string, args ...any) {
 	_, _ = fmt.Fprintf(a.env.Err, format+"\n", args...)
 }

@@ -37,7 +37,7 @@ type Env struct {
 	Version string
 }
 
-// Run runs one command and gives the exit code. It ends early, and cleanly, when ctx does.
+// Run runs one command and returns the exit code. It ends early, and cleanly, when ctx does.
 func Run(ctx context.Context, args []string, env Env) int {
 	a := &app{env: env}
 	root := a.root()

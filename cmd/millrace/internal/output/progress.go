@@ -30,7 +30,7 @@ func NewProgress(out io.Writer, terminal bool, now func() time.Time) *Progress {
 	return &Progress{out: out, terminal: terminal, now: now, began: now()}
 }
 
-// Show shows the text that describe gives for the time that the work has taken, unless it is too
+// Show shows the text that describe returns for the time that the work has taken, unless it is too
 // early.
 func (p *Progress) Show(describe func(elapsed time.Duration) string) {
 	if p.out == nil {

@@ -44,7 +44,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// Run gives the events in batches, sorted by time, with payloads as they are stored. An error of
+// Run returns the events in batches, sorted by time, with payloads as they are stored. An error of
 // each ends it. It keeps at most one page, 1 MB, of each shard, and the places of the events of the
 // last seconds.
 //
