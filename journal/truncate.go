@@ -102,7 +102,7 @@ func (j *engine) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 // continues to write.
 //
 // Expected is the version on which the decision to delete was made. Consumer groups are not
-// informed: append an event that says so first, and give them time to read it with [Removal].After.
+// informed: store an event that says so first, and give them time to read it with [Removal].After.
 //
 // For costs, and what to do after an error, see [Journal.Truncate]. An aggregate that is a
 // tombstone already is not an error: Delete removes what is left of it.

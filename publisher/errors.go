@@ -109,8 +109,8 @@ type AppendError struct {
 	// messages: first those that are written, then those that may be, then those that are not.
 	Written, Unknown, NotWritten []int
 	// Attempts are the commits that the messages of Unknown may be in; at most one of them is or
-	// will be written. Ask journal.Resolve about each before publishing the messages again. None of
-	// an [*AbandonedError], whose commit is still under way.
+	// will be written. Call [journal.Journal.Resolve] for each before you publish the messages
+	// again. An [*AbandonedError] has none, as its commit is still under way.
 	Attempts []*journal.OutcomeUnknownError
 	Err      error
 }

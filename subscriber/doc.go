@@ -93,8 +93,8 @@
 //
 // In DynamoDB's units, for one group and topic:
 //
-//   - Half a read unit for each poll of a shard, so about Shards/2 a second while idle with default
-//     settings.
+//   - Half a read unit for each poll of a shard, so about 0.55 per second and shard while idle
+//     with default settings.
 //   - One read unit for each 4 KB of events, half for each of the two reads.
 //   - One read unit for an event that this process has committed; it is read by key.
 //   - One write unit for the first event of an aggregate under an epoch, except under the first one

@@ -60,7 +60,8 @@ func (m *Model) topics(ctx context.Context, g Generation) ([]string, error) {
 }
 
 // List returns the read models of a table with their generations, by name: half a read unit for
-// each 4 KB of the table, which has some 200 bytes for each. Name is that of [Config].Table. The
+// each 4 KB of the table, which has some 200 bytes for each. Table is [Config].Table, empty for
+// [DefaultTable]. The
 // names of the read models are those of their serving generations.
 //
 // Errors: [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], the

@@ -42,7 +42,8 @@ func (a *app) whereToLook() string {
 	if a.target.IsAWS() {
 		return "Is the region right, and is there a network?"
 	}
-	return "Is it running, and is the endpoint right? `make dynamodb-local` starts a DynamoDB Local; --endpoint or $" + endpointEnv + " names it."
+	return "Is it running, and is the endpoint right? `docker run -p 8000:8000 amazon/dynamodb-local` starts a DynamoDB Local; " +
+		"--endpoint or $" + endpointEnv + " names it."
 }
 
 func (a *app) advice(err error) string {
@@ -77,7 +78,7 @@ func (a *app) advice(err error) string {
 	case errors.Is(err, groups.ErrNotParked), errors.As(err, &notNext):
 		return "`millrace group behind` shows what holds a group up, and with which event it goes on."
 	case errors.Is(err, groups.ErrElsewhere):
-		return "They are read and changed in the store that its members use. docs/sql.md, under Operating it, tells how."
+		return "They are read and changed in the store that its members use. See https://github.com/millrace-dev/millrace/blob/main/docs/sql.md#operating-it"
 	case errors.Is(err, groups.ErrNotSkipped):
 		return "`millrace group skipped` lists those that were."
 	case errors.Is(err, subscriber.ErrFenced):

@@ -131,7 +131,7 @@ func TestWhereNothingListensTheErrorNamesTheEndpoint(t *testing.T) {
 	o := s.run(t, "describe", "--endpoint", "http://"+address)
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "cannot reach the DynamoDB at http://"+address)
-	assert.Contains(t, o.err, "make dynamodb-local")
+	assert.Contains(t, o.err, "amazon/dynamodb-local")
 }
 
 func TestWhereAWSCannotBeReachedTheErrorAsksForTheRegion(t *testing.T) {

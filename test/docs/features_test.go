@@ -23,7 +23,7 @@ import (
 
 func TestThePageOfFeaturesShowsCodeThatCompiles(t *testing.T) {
 	t.Parallel()
-	source := strings.NewReplacer("_, _ = ", "", "_ = ", "").Replace(read(t, "features_test.go"))
+	source := strings.NewReplacer("_, _ = ", "", "_ = ", "").Replace(read(t, "../test/docs/features_test.go"))
 	quoted := 0
 	for _, block := range strings.Split(read(t, "features.md"), "```go\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")

@@ -1,0 +1,16 @@
+// Package docs holds the documentation against the code. Its tests run in the folder of the pages.
+package docs
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../../docs"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
