@@ -3,11 +3,11 @@
 //
 //	func TestOrderIsPlacedOnceThoughTheReplyIsLost(t *testing.T) {
 //		db := dynamotest.New(t)
-//		shop := NewShop(db.Client()) // creates its table
+//		shop := NewShop(db.Client()) // your program: it creates its table, and puts an item per order
 //		lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 //
-//		if err := shop.Place(t.Context(), "order-1"); err != nil {
-//			t.Fatal(err)
+//		if err := shop.Place(t.Context(), "order-1"); err != nil || lost.Fired() != 1 {
+//			t.Fatal(err, lost.Fired())
 //		}
 //		...
 //	}

@@ -8,7 +8,9 @@ import (
 	"log"
 	"os/signal"
 	"syscall"
+	"time"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -25,11 +27,9 @@ import (
 )
 
 // An account is an aggregate: a state that only its events change.
-type (
-	Account   struct{ Balance int }
-	Deposited struct{ Amount int }
-	Withdrawn struct{ Amount int }
-)
+type Account struct{ Balance int }
+type Deposited struct{ Amount int }
+type Withdrawn struct{ Amount int }
 
 func (Deposited) EventType() string  { return "account.deposited.v1" }
 func (Withdrawn) EventType() string  { return "account.withdrawn.v1" }
@@ -58,11 +58,9 @@ func Withdraw(amount int) aggregate.Decision[Account] {
 var balances = projection.Table{Name: "balances", PartitionKey: "account"}
 
 func addToBalance(account string, amount int) []projection.Write {
-	by := &types.AttributeValueMemberN{Value: fmt.Sprint(amount)}
 	return []projection.Write{projection.Update(types.Update{
-		TableName: &balances.Name, Key: balances.Key(account),
-		UpdateExpression:          aws.String("ADD balance :by"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":by": by},
+		TableName: &balances.Name, Key: balances.Key(account), UpdateExpression: aws.String("ADD balance :by"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":by": &types.AttributeValueMemberN{Value: fmt.Sprint(amount)}},
 	})}
 }
 
@@ -74,8 +72,7 @@ func main() {
 	if *onAWS {
 		client = dynamodb.NewFromConfig(must(config.LoadDefaultConfig(ctx)))
 	}
-	// Both create what does not exist yet. The number of shards never changes.
-	check(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // if it does not exist; shards never change
 	check(projection.CreateTable(ctx, client, balances))
 	j := must(journal.Open(ctx, client, journal.Config{}))
 
@@ -87,8 +84,9 @@ func main() {
 		projection.On(func(_ context.Context, e Withdrawn, r *journal.Record) ([]projection.Write, error) {
 			return addToBalance(r.Aggregate.Value, -e.Amount), nil
 		})))
-	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "balances"}, nil))
-	router := must(message.NewRouter(message.RouterConfig{}, nil))
+	logger := watermill.NewStdLogger(false, false)
+	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "balances"}, logger))
+	router := must(message.NewRouter(message.RouterConfig{}, logger))
 	router.AddConsumerHandler("balances", Accounts.Type(), sub, projector.Handle)
 	stopped := make(chan error, 1)
 	go func() { defer stop(); stopped <- router.Run(ctx) }()
@@ -101,7 +99,9 @@ func main() {
 	fmt.Println("withdraw 1000000:", err)
 
 	// Wait for the projection, so that the query sees what was just written.
-	check(groups.New(j).WaitApplied(ctx, "balances", alice.ID, alice.Version))
+	patience, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	check(groups.New(j).WaitApplied(patience, "balances", alice.ID, alice.Version))
 	item := must(client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &balances.Name, Key: balances.Key("alice"), ConsistentRead: aws.Bool(true),
 	})).Item

@@ -15,6 +15,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -50,7 +51,8 @@ func _(
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.ExpectVersion(version))
 	_, _ = accounts.LoadAsOf(ctx, "42", lastMonth)
 	_ = repository.Config{Cache: 10_000}
-	_ = definition.WithUpcasters(aggregate.Rename("account.deposited.v0", "account.deposited.v1"))
+	definition = definition.WithUpcasters(aggregate.Rename("account.deposited.v0", "account.deposited.v1"))
+	_ = projection.Config{Definitions: []aggregate.AnyDefinition{definition}}
 	_ = journal.Config{Encodings: []journal.Encoding{gzip, secret}}
 	_ = journal.Config{Layout: journal.Lean}
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})

@@ -101,7 +101,8 @@ func (a *app) reset() *cobra.Command {
 		Long: `Have a group begin again, and forget where it was: its positions, and what was parked or skipped. A paused group stays paused. The rows
 from before are deleted afterwards, one write unit for each aggregate.
 
-Members that work go on where they were until they learn of it: where that matters, pause the group with --wait first.`,
+Handlers get the events from there on again, and their effects happen again: clear the read model before, or its counts double.
+Members that work go on where they were until they learn of it: so pause the group with --wait first.`,
 		Example: "  millrace group reset order-history order --to beginning\n  millrace group reset order-history order --to 2025-06-01T00:00:00Z --yes",
 		Args:    wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {

@@ -1,0 +1,47 @@
+package docs
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestThePageOfTestingBeginsWithATestOfHere(t *testing.T) {
+	t.Parallel()
+	_, block, found := strings.Cut(read(t, "testing.md"), "```go\n")
+	require.True(t, found)
+	block, _, _ = strings.Cut(block, "```")
+	assert.Contains(t, read(t, "../test/docs/testing_test.go"), strings.Replace(block, "{\n", "{\n\tt.Parallel()\n", 1))
+}
+
+var Accounts = aggregate.Define[balance]("balance", deposited{})
+
+func Deposit(cents int) aggregate.Decision[balance] {
+	return func(balance) (aggregate.Events[balance], error) {
+		return aggregate.Events[balance]{deposited{cents}}, nil
+	}
+}
+
+func TestADepositIsStoredOnceThoughTheReplyIsLost(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	client := db.Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	accounts, err := repository.New(j, Accounts, repository.Config{})
+	require.NoError(t, err)
+
+	lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	account, err := accounts.Execute(t.Context(), "42", Deposit(100))
+	require.NoError(t, err)
+	assert.EqualValues(t, 1, account.Version)
+	assert.Equal(t, 1, lost.Fired(), "the fault has happened")
+}
