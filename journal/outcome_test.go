@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -160,6 +161,30 @@ func TestALostReplyOfATransactionThatLostARaceIsAConflict(t *testing.T) {
 		var conflict *journal.ConflictError
 		require.ErrorAs(t, err, &conflict)
 		assert.EqualValues(t, 1, conflict.Actual)
+	})
+}
+
+// The head may come to the version that a request on its way expects. A conflict would say that the
+// commit is not written.
+func TestALostReplyOfACommitThatExpectsAVersionYetToComeLeavesTheOutcomeOpen(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		for id, version := range map[string]int{"1": 0, "2": 1} {
+			if version > 0 {
+				s.write(t, user(id), 1, version)
+			}
+			proxy := dynamotest.NewProxy(t, s.client)
+			late := proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+
+			_, err := s.through(t, proxy.Client()).Append(t.Context(), eventlog.Commit{
+				Aggregate: user(id), Expected: uint64(version + 1), Events: events(version+2, 1),
+			})
+
+			require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+			require.NotErrorIs(t, err, journal.ErrConflict)
+			s.write(t, user(id), version+1, 1)
+			require.Equal(t, 1, late.Arrive())
+			assert.EqualValues(t, version+2, s.head(t, user(id)).Version, "so it came after all")
+		}
 	})
 }
 

@@ -155,7 +155,13 @@ func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguo
 		case i == 0 && j.refit(t, reason.Item):
 			return errRefit
 		case i == 0:
-			return j.conflict(t.commit, reason.Item)
+			refused := j.conflict(t.commit, reason.Item)
+			var conflict *ConflictError
+			if ambiguous && errors.As(refused, &conflict) && conflict.Actual < conflict.Expected {
+				// The head may yet come to where an attempt on its way expects it.
+				return t.unknown(err)
+			}
+			return refused
 		default:
 			// The head is where it should be and the event's place is taken: the head was
 			// restored from a backup, or an event was written without it.

@@ -77,10 +77,10 @@ func (p *Publisher) lookFor(c *commit, err error) error {
 		case errors.Is(lookErr, errRemoved):
 			return errors.Join(c.open, lookErr)
 		case !sleep(ctx, wait.NextBackOff()):
-			if !errors.Is(err, journal.ErrOutcomeUnknown) {
-				return errors.Join(c.open, err)
+			if errors.Is(err, journal.ErrOutcomeUnknown) || errors.Is(err, journal.ErrConflict) {
+				return c.open // a conflict would say that nothing was written
 			}
-			return c.open
+			return errors.Join(c.open, err)
 		}
 	}
 }

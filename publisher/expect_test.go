@@ -3,12 +3,14 @@ package publisher_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 )
@@ -37,6 +39,28 @@ func TestAMessageThatExpectsAVersionIsAppendedToThatVersionOnly(t *testing.T) {
 
 	assert.Equal(t, []string{"a0", "a1", "c0", "c1"}, s.payloads(order1))
 	assert.Zero(t, s.wire.readCount(), "the expectation is the version: nothing has to be read")
+}
+
+// A request on its way is written once the aggregate has come to the version that it expects.
+func TestAnOutcomeIsUnknownWhereTheExpectedVersionIsYetToCome(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	proxy := dynamotest.NewProxy(t, s.client)
+	j, err := journal.Open(t.Context(), proxy.Client(), journal.Config{})
+	require.NoError(t, err)
+	p := s.publisher(publisher.Config{Journal: j})
+	p.ResolveFor(50 * time.Millisecond)
+	require.NoError(t, p.Publish("order", messageTo(order1, "first")))
+	late := proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+
+	err = p.Publish("order", expecting(messagesTo(order1, "ahead", 1), 2)...)
+
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+	require.NotErrorIs(t, err, journal.ErrConflict, "it would say that nothing was written")
+	assert.Equal(t, []int{0}, failureOf(t, err, order1).Unknown)
+	require.NoError(t, p.Publish("order", messageTo(order1, "second")))
+	assert.Equal(t, 1, late.Arrive())
+	assert.Equal(t, []string{"first", "second", "ahead0"}, s.payloads(order1))
 }
 
 func TestAnExpectationIsNotStored(t *testing.T) {

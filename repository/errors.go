@@ -19,7 +19,7 @@ type RefusedError struct {
 	Err error
 }
 
-func (e *RefusedError) Error() string { return e.Err.Error() }
+func (e *RefusedError) Error() string { return fmt.Sprint(e.Err) }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // ConfigError reports a setting that cannot work.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -223,6 +224,8 @@ func (c Config) Validate() error {
 		return &ConfigError{"Journal", "is nil; open one with journal.Open"}
 	case c.ConsumerGroup == "":
 		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work"}
+	case !utf8.ValidString(c.ConsumerGroup):
+		return &ConfigError{"ConsumerGroup", "is not valid UTF-8, and would share positions with others; use plain text"}
 	case strings.Contains(c.ConsumerGroup, "/"):
 		return &ConfigError{"ConsumerGroup", "contains a slash, which separates the parts of a key"}
 	case len(c.ConsumerGroup) > 512:

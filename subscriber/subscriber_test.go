@@ -603,6 +603,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"no journal":          func(c *subscriber.Config) { c.Journal = nil },
 		"no group":            func(c *subscriber.Config) { c.ConsumerGroup = "" },
 		"slash in the group":  func(c *subscriber.Config) { c.ConsumerGroup = "a/b" },
+		"group of bytes":      func(c *subscriber.Config) { c.ConsumerGroup = "g\xff" },
 		"long group":          func(c *subscriber.Config) { c.ConsumerGroup = strings.Repeat("g", 513) },
 		"negative in flight":  func(c *subscriber.Config) { c.MaxInFlight = -1 },
 		"negative buffer":     func(c *subscriber.Config) { c.BufferBytes = -1 },

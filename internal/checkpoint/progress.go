@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,12 +58,15 @@ func bounded(reason string) string {
 	return strings.ToValidUTF8(reason, "?")
 }
 
-// Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB.
-// Nothing is stamped: what a former owner may still write is as true as what it wrote before.
+// Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. It
+// stamps nothing: what a former owner may still write is as true as what it wrote before. But it
+// reads the cursor first: a former owner lists an aggregate before the cursor passes its events, and
+// an old list with a new cursor would lack it.
 func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err error) {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:              &s.table,
 		ConsistentRead:         aws.Bool(true),
+		ScanIndexForward:       aws.Bool(false), // the cursor has the last key
 		KeyConditionExpression: aws.String("#pk = :pk AND #sk BETWEEN :behind AND :cursor"),
 		ExpressionAttributeNames: map[string]string{
 			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
@@ -87,6 +91,7 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 			}
 		}
 	}
+	slices.Reverse(progress.Behind)
 	return progress, nil
 }
 

@@ -1,6 +1,8 @@
 package checkpoint_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
@@ -65,6 +68,26 @@ func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
 
 	require.NoError(t, s.ListBehind(t.Context(), group, 2, checkpoint.Behind{Aggregate: other, Head: 8}))
 	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8}}, s.progress(t).Behind, "it is not parked any more")
+}
+
+// With an old list and a new cursor, nobody would look for the aggregate that was listed in between.
+func TestTheCursorIsReadBeforeTheListThatItReliesOn(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	early, late := account("a"), account("z")
+	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: late, Head: 7}))
+	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(5), time.UnixMilli(0)))
+	s.proxy.Inject(dynamotest.SmallPages(1), dynamotest.On("Query"))
+	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) { // a former owner that has not heard of it yet
+		assert.NoError(t, s.ListBehind(ctx, group, 1, checkpoint.Behind{Aggregate: early, Head: 8}))
+		assert.NoError(t, s.SaveCursor(ctx, shard, 1, time.UnixMilli(9), time.UnixMilli(0)))
+	}), dynamotest.On("Query"), dynamotest.Times(1))
+
+	progress := s.progress(t)
+
+	listed := slices.ContainsFunc(progress.Behind, func(b checkpoint.Behind) bool { return b.Aggregate == early })
+	assert.True(t, listed || progress.Cursor.Before(time.UnixMilli(9)), "%+v", progress)
+	assert.Equal(t, late, progress.Behind[len(progress.Behind)-1].Aggregate, "by key")
 }
 
 func TestTheReasonOfAParkedAggregateIsTextOfBoundedLength(t *testing.T) {
