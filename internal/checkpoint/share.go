@@ -35,10 +35,11 @@ func (r Roster) Share(member uint64) (take, give []int) {
 	}
 	n := len(own)
 	switch {
+	case n < most && len(free) > missing:
+		// One more than the least at once: else it would be free until somebody looks again.
+		return free[:min(len(free), max(least-n, 0)+1, most-n)], nil
 	case n < least:
 		return free[:min(len(free), least-n)], nil
-	case n < most && len(free) > missing:
-		return free[:1], nil
 	case n > most:
 		return nil, own[most:]
 	case n > least:

@@ -115,6 +115,22 @@ func TestSharesMoveNoMoreThanTheyMust(t *testing.T) {
 	}
 }
 
+// What the first ones to look left would be free until somebody looks again, a beat later.
+func TestAllThatACrashedMemberHadIsTakenAtTheFirstLook(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 4))
+		shards, members := 1+random.IntN(64), 2+random.IntN(10)
+		r := checkpoint.NewRoster(shards, time.Time{})
+		for range members {
+			r, _ = r.Join(checkpoint.Member{})
+		}
+		r, _, _ = settle(t, random, r)
+		r, _ = round(random, r.Leave(workers(r)[random.IntN(members)]))
+		require.Empty(t, r.Free(), "seed %d: %d shards, owners %v", seed, shards, r.Owners)
+	}
+}
+
 func TestABalancedRosterMovesNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(300) {
