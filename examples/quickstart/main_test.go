@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -23,7 +24,9 @@ func TestTheProgramPrintsWhatTheReadModelHolds(t *testing.T) {
 	t.Parallel()
 	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), asProgram+"=1")
-	printed, err := program.CombinedOutput()
-	require.NoError(t, err)
+	var logged strings.Builder
+	program.Stderr = &logged
+	printed, err := program.Output()
+	require.NoError(t, err, logged.String())
 	assert.Equal(t, "withdraw 1000000: insufficient funds: the balance is 70\nbalance: 70\n", string(printed))
 }
