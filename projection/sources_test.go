@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -44,6 +45,23 @@ func TestAnItemGrowsWithItsSourcesAndNotWithTheirEvents(t *testing.T) {
 		want[projection.SourceAttribute(account(fmt.Sprint("s", s)))] = number(each)
 	}
 	assert.Equal(t, want, last)
+}
+
+func TestSourcesWhoseIDsReadTheSameCountApart(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	sources := map[string]aggregate.ID{"x": {Type: "order", Value: "line-1"}, "y": {Type: "order-line", Value: "1"}}
+	w.write("x", 0, Deposited{1}, Deposited{2})
+	p := newProjection(t, w.client, projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
+		source := *r
+		source.Aggregate = sources[r.Aggregate.Value]
+		return []projection.Write{projection.IdempotentUpdate(add("shared", e.Amount), &source)}, nil
+	}))
+	w.consume(subscriber.Config{}, p.Handle)
+	eventually(t, "the first counts", func() bool { return w.total("shared") == 3 })
+	w.write("y", 0, Deposited{100})
+	eventually(t, "all are handled", func() bool { return p.Stats().Applied == 3 })
+	assert.Equal(t, 103, w.total("shared"))
 }
 
 func TestAnItemThatWouldBeTooLargeIsTold(t *testing.T) {

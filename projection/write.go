@@ -108,9 +108,12 @@ func (w Write) done(reason types.CancellationReason) bool {
 // attribute of that name cannot stand there by itself.
 var setClause = regexp.MustCompile(`(?i)(?:^|\s)SET\s+`)
 
-// SourceAttribute names the attribute in which an item records the last event of an
-// aggregate that updated it.
-func SourceAttribute(id aggregate.ID) string { return "last_event/" + id.String() }
+// SourceAttribute names the attribute in which an item records the last event of an aggregate that
+// updated it, such as "last_event/5:order-42". The length of the type keeps ids apart that read the
+// same.
+func SourceAttribute(id aggregate.ID) string {
+	return "last_event/" + strconv.Itoa(len(id.Type)) + ":" + id.String()
+}
 
 func with[V any](m map[string]V, key string, value V) map[string]V {
 	c := make(map[string]V, len(m)+1)
