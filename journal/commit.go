@@ -43,10 +43,11 @@ type transaction struct {
 	commit  *commit
 	receipt storage.Receipt
 	input   *dynamodb.TransactWriteItemsInput
-	size    int // in bytes, as DynamoDB counts them
-	guard   int // the action that puts the command's guard, 0 for none
-	states  int // the first action for a snapshot
-	writes  int // the first of the caller's own actions
+	begun   time.Time // when it was dated, from where RetryBudget counts
+	size    int       // in bytes, as DynamoDB counts them
+	guard   int       // the action that puts the command's guard, 0 for none
+	states  int       // the first action for a snapshot
+	writes  int       // the first of the caller's own actions
 
 	head     item // as writeHead makes it
 	refitted bool // see refit
@@ -71,7 +72,7 @@ func (j *engine) tablesOf(t *transaction) string {
 	return strings.Join(names, " or ")
 }
 
-// leaveOut returns the snapshot up, which no commit fails for.
+// leaveOut leaves the snapshot out: no commit fails for one.
 func (t *transaction) leaveOut(reason error) {
 	t.commit.Snapshot, t.receipt.SnapshotLeftOut, t.receipt.SnapshotError = nil, true, reason
 }
@@ -90,12 +91,21 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	if err := j.validate(&c); err != nil {
 		return nil, err
 	}
-	t := &transaction{commit: &c, receipt: storage.Receipt{
+	// Before the commit is dated: an encoding may wait for a key service, and readers reckon with the
+	// time from the date to the last attempt.
+	events, snapshotErr, err := j.encodeCommit(ctx, &c)
+	if err != nil {
+		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+	}
+	t := &transaction{commit: &c, begun: time.Now(), receipt: storage.Receipt{
 		CommitID: j.config.NewID(),
 		Version:  c.Version(),
 		// Not finer than what is stored, so that writer and readers see the same.
 		OccurredAt: time.UnixMilli(j.config.Now().UnixMilli()).UTC(),
 	}}
+	if snapshotErr != nil {
+		t.leaveOut(snapshotErr) // it is only a short cut
+	}
 	if n := len(t.receipt.CommitID); n == 0 || n > maxTokenBytes {
 		return nil, &ConfigError{Field: "NewID", Reason: fmt.Sprintf("gave %q: an id has 1 to %d characters", t.receipt.CommitID, maxTokenBytes)}
 	}
@@ -103,17 +113,9 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(c.Events)+len(c.Writes)),
 		ClientRequestToken: &t.receipt.CommitID,
 	}
-	for i, e := range c.Events {
-		if err := validateEvent(e); err != nil {
-			return nil, fmt.Errorf("append to %s: event %d of the commit: %w", c.Aggregate, i+1, err)
-		}
-		number := c.Expected + uint64(i) + 1
-		e, err := j.encodeEvent(ctx, c.Aggregate, number, e)
-		if err != nil {
-			return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
-		}
+	for i, e := range events {
 		it := j.itemOf(&Record{
-			Aggregate: c.Aggregate, Number: number,
+			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
 			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata, Encoding: e.Encoding,
 			OccurredAt: t.receipt.OccurredAt, CommitID: t.receipt.CommitID,
 		})
@@ -136,21 +138,34 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	if t.size > storage.MaxCommitBytes {
 		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
-	encoded, err := j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot)
-	switch {
-	case errors.Is(err, ErrKeyDestroyed):
-		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
-	case err != nil:
-		t.leaveOut(err) // it is only a short cut
-	default:
-		c.Snapshot = encoded
-	}
 	t.head, t.states = head, len(t.input.TransactItems)
 	j.addSnapshot(t, head)
 	t.input.TransactItems[0] = j.writeHead(&c, head)
 	t.writes = len(t.input.TransactItems)
 	t.input.TransactItems = append(t.input.TransactItems, c.Writes...)
 	return t, nil
+}
+
+// encodeCommit returns the commit's events as they are stored, and puts its snapshot into that form.
+// An error of the snapshot alone does not stop the commit, unless the key was destroyed.
+func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.Event, snapshotErr, err error) {
+	events = make([]storage.Event, len(c.Events))
+	for i, e := range c.Events {
+		if err := validateEvent(e); err != nil {
+			return nil, nil, fmt.Errorf("event %d of the commit: %w", i+1, err)
+		}
+		if events[i], err = j.encodeEvent(ctx, c.Aggregate, c.Expected+uint64(i)+1, e); err != nil {
+			return nil, nil, err
+		}
+	}
+	encoded, snapshotErr := j.encodeSnapshot(ctx, c.Aggregate, c.Snapshot)
+	if errors.Is(snapshotErr, ErrKeyDestroyed) {
+		return nil, nil, snapshotErr
+	}
+	if snapshotErr == nil {
+		c.Snapshot = encoded
+	}
+	return events, snapshotErr, nil
 }
 
 // validate checks what can be told without building the items.

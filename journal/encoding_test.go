@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -185,6 +186,36 @@ func TestNothingIsWrittenWhenAnEncodingFails(t *testing.T) {
 		cancel()
 		_, err = s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(ctx, eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		assert.ErrorIs(t, err, context.Canceled, "the encoding gets the context")
+	})
+}
+
+// slow is an encoding that takes a minute, by the journal's clock.
+type slow struct {
+	wrapped
+	now time.Time
+}
+
+func (s *slow) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
+	s.now = s.now.Add(time.Minute)
+	return s.wrapped.Encode(ctx, at, payload)
+}
+
+// A key service may take longer than those who tail the journal wait for an event of some date.
+func TestACommitIsDatedAfterItsEncodings(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		key := &slow{wrapped: wrapped{name: "a"}, now: time.UnixMilli(1e12).UTC()}
+		j := s.through(t, s.client, encodings(key), func(c *journal.Config) { c.Now = func() time.Time { return key.now } })
+		receipt, err := j.Append(t.Context(), eventlog.Commit{
+			Aggregate: user("1"), Events: events(1, 3), Snapshot: &journal.Snapshot{Number: 3, Payload: []byte("state")},
+		})
+		require.NoError(t, err)
+		assert.Equal(t, time.UnixMilli(1e12).UTC().Add(4*time.Minute), key.now)
+		assert.Equal(t, key.now, receipt.OccurredAt)
+		records, err := read(t, j, user("1"), 1, 3)
+		require.NoError(t, err)
+		for _, r := range records {
+			assert.Equal(t, key.now, r.OccurredAt)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -76,7 +77,7 @@ func (j *engine) validateRestoration(r *restoration) error {
 func (j *engine) buildRestoration(r *restoration) (*transaction, error) {
 	id := r.Head.Aggregate
 	c := &commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
-	t := &transaction{commit: c, receipt: storage.Receipt{CommitID: j.config.NewID(), Version: r.Head.Version}}
+	t := &transaction{commit: c, begun: time.Now(), receipt: storage.Receipt{CommitID: j.config.NewID(), Version: r.Head.Version}}
 	t.input = &dynamodb.TransactWriteItemsInput{
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(r.Records)),
 		ClientRequestToken: &t.receipt.CommitID,

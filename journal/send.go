@@ -18,7 +18,6 @@ import (
 // send repeats the transaction until its outcome is known. The SDK's own retries are
 // off here: they would hide whether an attempt may have been written.
 func (j *engine) send(ctx context.Context, t *transaction) error {
-	start := time.Now()
 	wait := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond),
 		backoff.WithMaxInterval(time.Second),
@@ -29,12 +28,12 @@ func (j *engine) send(ctx context.Context, t *transaction) error {
 	}
 	ambiguous := false // an attempt before this one may have been written
 	for {
-		err := j.attempt(ctx, t, time.Until(start.Add(j.config.RetryBudget)))
+		err := j.attempt(ctx, t, j.left(t))
 		switch judge(err) {
 		case written:
 			return nil
 		case refused:
-			if err := j.refusal(ctx, t, err, ambiguous, time.Until(start.Add(j.config.RetryBudget))); !errors.Is(err, errRefit) {
+			if err := j.refusal(ctx, t, err, ambiguous, j.left(t)); !errors.Is(err, errRefit) {
 				return err
 			}
 			continue
@@ -42,9 +41,14 @@ func (j *engine) send(ctx context.Context, t *transaction) error {
 			ambiguous = true
 		}
 		if !sleep(ctx, wait.NextBackOff()) {
-			return j.giveUp(ctx, t, err, ambiguous, time.Until(start.Add(j.config.RetryBudget)))
+			return j.giveUp(ctx, t, err, ambiguous, j.left(t))
 		}
 	}
+}
+
+// left is what is left of the budget.
+func (j *engine) left(t *transaction) time.Duration {
+	return time.Until(t.begun.Add(j.config.RetryBudget))
 }
 
 // attempt sends the transaction once. A connection that hangs must not outlast the budget: events
