@@ -16,7 +16,8 @@ import (
 //
 //   - a number in a field of type any becomes a json.Number instead of a float64, so integers
 //     beyond 2^53 stay exact,
-//   - null where an object, a text, a number or a boolean must stand is an error, not a zero value,
+//   - null where an object, a text, a number or a boolean must stand is an error, not a zero value;
+//     types with UnmarshalJSON or UnmarshalText decide for themselves (time.Time takes it),
 //   - a string that is not UTF-8 is an error when it is written; encoding/json would replace its
 //     bytes,
 //   - a type with fields that JSON drops is reported by [Definition.Validate].
@@ -51,7 +52,17 @@ func (jsonCodec) Unmarshal(data []byte, v any) error {
 	if shape.neverNull && isNull(data) {
 		return fmt.Errorf("null cannot be a %s", target.Elem())
 	}
-	if !shape.dynamic {
+	if err := shape.decode(data, v); err != nil {
+		return err
+	}
+	if !bytes.Contains(data, []byte("null")) {
+		return nil
+	}
+	return checkNulls(data, target.Elem())
+}
+
+func (s jsonShape) decode(data []byte, v any) error {
+	if !s.dynamic {
 		return json.Unmarshal(data, v)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -88,13 +99,17 @@ func jsonShapeOf(t reflect.Type) jsonShape {
 		return known.(jsonShape)
 	}
 	shape := jsonShape{dynamic: holdsAny(t, map[reflect.Type]bool{})}
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
-	default:
-		shape.neverNull = !decodesItself(t)
-	}
+	shape.neverNull = neverNull(t)
 	jsonShapes.Store(t, shape)
 	return shape
+}
+
+func neverNull(t reflect.Type) bool {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Interface, reflect.Map, reflect.Slice:
+		return false
+	}
+	return !decodesItself(t)
 }
 
 func holdsAny(t reflect.Type, seen map[reflect.Type]bool) bool {

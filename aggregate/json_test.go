@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/big"
+	"net/netip"
 	"reflect"
 	"strings"
 	"testing"
@@ -63,6 +64,63 @@ func TestJSONTakesNullOnlyWhereItIsAValue(t *testing.T) {
 		assert.NoError(t, aggregate.JSON.Unmarshal(null, target), "%T", target)
 	}
 	assert.NoError(t, aggregate.JSON.Unmarshal([]byte(`{"A":null}`), new(struct{ A *int })))
+}
+
+func TestJSONTakesNullInsideOnlyWhereItIsAValue(t *testing.T) {
+	t.Parallel()
+
+	type Line struct {
+		SKU   string `json:"sku"`
+		Price int64  `json:"price,string"`
+	}
+	type Order struct {
+		base
+		*Line
+		Amount   int
+		Lines    []Line
+		ByName   map[string]*Line
+		Array    [2]bool
+		At       time.Time
+		Maybe    optional
+		Pointer  *int
+		Free     any
+		Left     int `json:"-"`
+		Deep     []map[string][]Line
+		Embedded struct{ Named struct{ On bool } } `json:"deep_one"`
+	}
+	for data, says := range map[string]string{
+		`{"Amount":null}`:                 "Amount: null cannot be a int",
+		" { \"\\u0041mount\"\t:\nnull } ": "Amount: null cannot be a int",
+		`{"Free":{"\"}":[{}, -1.5e3 , true,false,"\\"]}, "Amount":null}`: "Amount: null cannot be a int",
+		`{"amount" : null}`:                          "amount: null cannot be a int",
+		`{"ID":null}`:                                "ID: null cannot be a int",
+		`{"sku":null}`:                               "sku: null cannot be a string",
+		`{"price":null}`:                             "price: null cannot be a int64",
+		`{"Lines":[{"sku":"a"},null]}`:               "Lines[1]: null cannot be a aggregate_test.Line",
+		`{"Lines":[{"sku":"a"},{"price":null}]}`:     "Lines[1].price: null cannot be a int64",
+		`{"ByName":{"a b":{"sku":null}}}`:            "ByName.a b.sku: null cannot be a string",
+		`{"Array":[true,null]}`:                      "Array[1]: null cannot be a bool",
+		`{"Deep":[{"a":[{"sku":null}]}]}`:            "Deep[0].a[0].sku: null cannot be a string",
+		`{"deep_one":{"Named":{"On":null}}}`:         "deep_one.Named.On: null cannot be a bool",
+		`{"deep_one":{"Named":null}}`:                "deep_one.Named: null cannot be a struct",
+		`{"Left":1,"Free":{"a":null},"Amount":null}`: "Amount: null cannot be a int",
+	} {
+		err := aggregate.JSON.Unmarshal([]byte(data), new(Order))
+		require.ErrorContains(t, err, says, data)
+		assert.ErrorContains(t, err, "use a pointer", data)
+	}
+	for _, data := range []string{
+		`{"Lines":null,"ByName":null,"Pointer":null,"Free":null,"Maybe":null,"At":null}`,
+		`{"ByName":{"a":null},"Deep":[null,{"a":null}]}`,
+		`{"Left":null,"unknown":null,"Unknown":{"Amount":null},"Free":[null,{"Amount":null}]}`,
+		`{"sku":"null","Free":"Amount\":null"}`,
+	} {
+		assert.NoError(t, aggregate.JSON.Unmarshal([]byte(data), new(Order)), data)
+	}
+	assert.ErrorContains(t, aggregate.JSON.Unmarshal([]byte(`[1,null]`), new([]int)), "[1]: null cannot be a int")
+	assert.NoError(t, aggregate.JSON.Unmarshal([]byte(`{"Name":"a","Children":[null],"ByName":null}`), new(tree)))
+	assert.ErrorContains(t, aggregate.JSON.Unmarshal([]byte(`{"Name":"a","Children":[{"Children":[{"Name":null}]}]}`), new(tree)),
+		"Children[0].Children[0].Name: null")
 }
 
 func TestJSONRefusesATargetThatIsNoPointer(t *testing.T) {
@@ -173,7 +231,67 @@ type (
 	embedsText    struct{ text }
 	text          string
 	pointerMethod struct{ amount int }
+	embedsTime    struct {
+		time.Time
+		Owner string
+	}
+	embedsBig struct {
+		*big.Int
+		Owner string
+	}
+	embedsAddress struct {
+		Port int
+		netip.Addr
+	}
+	embedsGeneric[T any] struct {
+		time.Time
+		Owner T
+	}
+	hasEmbedsTime struct{ Lines []embedsTime }
 )
+
+// These embed a type that encodes itself, and lose nothing.
+type (
+	onlyTime struct{ time.Time }
+	markTime struct {
+		time.Time
+		Cached int `json:"-"`
+	}
+	ownMethods[T any] struct {
+		time.Time
+		Owner T
+	}
+	ownPointerMethods struct {
+		time.Time
+		Owner string
+	}
+	namedTime struct {
+		Time  time.Time
+		Owner string
+	}
+)
+
+func (o ownMethods[T]) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]any{"T": o.Time, "O": o.Owner})
+}
+
+func (o *ownMethods[T]) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &struct {
+		T *time.Time
+		O *T
+	}{&o.Time, &o.Owner})
+}
+
+func (o *ownPointerMethods) MarshalJSON() ([]byte, error) {
+	return ownMethods[string]{o.Time, o.Owner}.MarshalJSON()
+}
+
+func (o *ownPointerMethods) UnmarshalJSON(data []byte) error {
+	var all ownMethods[string]
+	err := all.UnmarshalJSON(data)
+	o.Time, o.Owner = all.Time, all.Owner
+	return err
+}
 
 func (e *pointerMethod) MarshalJSON() ([]byte, error)    { return json.Marshal(e.amount) }
 func (e *pointerMethod) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &e.amount) }
@@ -201,6 +319,13 @@ func TestJSONReportsTypesThatWouldLoseSomething(t *testing.T) {
 		{embedsPointer{}, "field base is an embedded pointer to an unexported type"},
 		{embedsText{}, "field text is unexported"},
 		{pointerMethod{}, "it is a aggregate_test.pointerMethod, whose marshalling method has a pointer receiver"},
+		{embedsTime{}, "it embeds time.Time, whose methods encode all of it, so JSON loses the other fields: give the embedded field a name, " +
+			"or give aggregate_test.embedsTime the methods MarshalJSON and UnmarshalJSON"},
+		{&embedsTime{}, "it embeds time.Time"},
+		{embedsBig{}, "it embeds *big.Int"},
+		{embedsAddress{}, "it embeds netip.Addr"},
+		{embedsGeneric[int]{}, "it embeds time.Time"},
+		{hasEmbedsTime{}, "field Lines embeds time.Time"},
 		{func() {}, "it is a func(), which JSON cannot hold"},
 	}
 	for _, test := range tests {
@@ -229,6 +354,7 @@ func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 		Account{},
 		tree{},
 		&bigByValue{}, &pointerMethod{}, "text", 1,
+		onlyTime{}, markTime{}, ownMethods[int]{}, &ownMethods[string]{}, &ownPointerMethods{}, namedTime{},
 		[]string{},
 		struct {
 			base
@@ -255,7 +381,7 @@ func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 	t.Parallel()
 
-	n := *big.NewInt(7)
+	n, at := *big.NewInt(7), time.Unix(1, 0).UTC()
 	for _, lossy := range []any{
 		unexported{1},
 		unexportedDeep{[]struct{ price int }{{1}}},
@@ -266,11 +392,18 @@ func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 		embedsPointer{&base{1}},
 		embedsText{"a"},
 		pointerMethod{1},
+		embedsTime{at, "me"},
+		embedsAddress{1, netip.IPv6Loopback()},
+		embedsGeneric[int]{at, 1},
+		hasEmbedsTime{[]embedsTime{{at, "me"}}},
 	} {
 		assert.False(t, survivesJSON(lossy), "%T", lossy)
 		assert.Error(t, checkJSON(lossy), "%T", lossy)
 	}
-	for _, kept := range []any{&bigByValue{n}, &pointerMethod{1}, tree{"a", []*tree{{Name: "b"}}, map[string]tree{"c": {}}}, struct{ base }{base{1}}} {
+	for _, kept := range []any{
+		&bigByValue{n}, &pointerMethod{1}, tree{"a", []*tree{{Name: "b"}}, map[string]tree{"c": {}}}, struct{ base }{base{1}},
+		onlyTime{at}, ownMethods[int]{at, 1}, &ownPointerMethods{at, "me"}, namedTime{at, "me"},
+	} {
 		assert.True(t, survivesJSON(kept), "%T", kept)
 		assert.NoError(t, checkJSON(kept), "%T", kept)
 	}
