@@ -185,6 +185,24 @@ func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
 	})
 }
 
+// Truncation may have left no other one, and the events between are gone.
+func TestASnapshotOlderThanTheCommitIsRefused(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		id := user("1")
+		s.covered(t, id, 10)
+		require.NoError(t, s.Truncate(t.Context(), id, 11, journal.Removal{}))
+		for _, number := range []uint64{0, 3, 9, 12} {
+			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: id, Expected: 10, Events: events(11, 1), Snapshot: &journal.Snapshot{Number: number, Payload: []byte("{}")}})
+			var config *journal.ConfigError
+			require.ErrorAs(t, err, &config, number)
+			require.ErrorContains(t, err, "from 10 to 11")
+		}
+		head := s.head(t, id)
+		assert.EqualValues(t, 10, head.Version)
+		assert.EqualValues(t, 10, head.Snapshot.Number)
+	})
+}
+
 func TestASnapshotThatMakesTheCommitTooLargeIsLeftOut(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{})

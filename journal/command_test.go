@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strings"
@@ -26,7 +27,7 @@ func inMemory(t *testing.T, config journal.Config) (store, *dynamotest.DB) {
 	db := dynamotest.New(t)
 	db.Clock().Freeze()
 	config = ownTables(config)
-	config.Now, config.Shards = db.Clock().Now, 7
+	config.Now, config.Shards = db.Clock().Now, cmp.Or(config.Shards, 7)
 	s := store{client: db.Client()}
 	require.NoError(t, journal.Create(t.Context(), s.client, config))
 	j, err := journal.Open(t.Context(), s.client, config)

@@ -184,9 +184,11 @@ func (j *engine) validate(c *commit) error {
 			return fmt.Errorf("append to %s: %w", c.Aggregate, err)
 		}
 	}
-	if s := c.Snapshot; s != nil && (s.Number == 0 || s.Number > c.Version()) {
+	// An older one might be of events before the last truncation, and would replace the only one that
+	// stands for them.
+	if s, first := c.Snapshot, max(c.Expected, 1); s != nil && (s.Number < first || s.Number > c.Version()) {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, &ConfigError{Field: "Snapshot.Number", Reason: fmt.Sprintf(
-			"is %d: a snapshot is of an event from 1 to %d", s.Number, c.Version())})
+			"is %d: the snapshot of a commit is of an event from %d to %d", s.Number, first, c.Version())})
 	}
 	most := storage.MaxEvents - len(c.Writes)
 	if c.CommandID != "" {

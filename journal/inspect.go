@@ -7,8 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -74,31 +72,13 @@ func (j *engine) inspectHead(ctx context.Context, id aggregate.ID, found *inspec
 }
 
 func (j *engine) inspectEvents(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
-	a, table := j.config.Attributes, j.config.Tables.Journal
-	prefix := id.Type + "-" + id.Value + "-"
-	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
-		TableName:                 &table,
-		ConsistentRead:            aws.Bool(true),
-		KeyConditionExpression:    aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
-		ExpressionAttributeNames:  attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey),
-		ExpressionAttributeValues: item{":pk": stringValue(j.partitionKey(id)), ":prefix": stringValue(prefix)},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return dynamo.Explain(err, table)
-		}
-		for _, it := range page.Items {
-			_, sort := j.keysOf(it)
-			number, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64)
-			if err != nil || storage.SortKey(id, number) != sort {
-				continue // the guard of a command, or an aggregate whose id begins like this one
-			}
-			r, err := j.recordOf(it)
+	return j.numbered(ctx, j.config.Tables.Journal, id, nil, func(items []numberedItem) error {
+		for _, it := range items {
+			r, err := j.recordOf(it.item)
 			var corrupt *CorruptItemError
 			switch {
 			case errors.As(err, &corrupt):
-				corrupt.Aggregate, corrupt.Number = id, number
+				corrupt.Aggregate, corrupt.Number = id, it.number
 				found.Corrupt = append(found.Corrupt, corrupt)
 			case err != nil:
 				return err
@@ -106,8 +86,8 @@ func (j *engine) inspectEvents(ctx context.Context, id aggregate.ID, found *insp
 				each(r)
 			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func (j *engine) Strays(ctx context.Context, aggregateType string) iter.Seq2[*CorruptItemError, error] {

@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
-	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // Removal says how [Journal.Truncate] and [Journal.Delete] remove events. The zero value deletes
@@ -26,10 +25,15 @@ type Removal struct {
 	// to read them. The journal table needs time to live on its TTL attribute, which [Create] turns
 	// on.
 	After time.Duration
-	// Progress, if set, is called after each page with the number of events that were removed or
-	// marked so far.
+	// Progress, if set, is called with the number of events that were removed or marked so far, at
+	// least after every 500.
 	Progress func(events int)
 }
+
+const (
+	expiresAtOnce         = 16 // requests that give events a time to live
+	removesBetweenReports = 500
+)
 
 // Truncate removes the events of an aggregate with numbers below before, which its latest snapshot
 // replaces. It first records that in the head, and then removes the events. From then on they may
@@ -217,11 +221,13 @@ func (j *engine) removeEvents(ctx context.Context, id aggregate.ID, before uint6
 				return j.expireAll(ctx, table, keys, expires)
 			}
 		}
-		if err := remove(ctx, table, keys); err != nil {
-			return err
-		}
-		if removed += len(keys); removal.Progress != nil && len(keys) > 0 {
-			removal.Progress(removed)
+		for some := range slices.Chunk(keys, removesBetweenReports) {
+			if err := remove(ctx, table, some); err != nil {
+				return err
+			}
+			if removed += len(some); removal.Progress != nil {
+				removal.Progress(removed)
+			}
 		}
 		return nil
 	})
@@ -230,60 +236,41 @@ func (j *engine) removeEvents(ctx context.Context, id aggregate.ID, before uint6
 // row is what removal needs to know of an item. Number is 0 for a head.
 type row struct{ number, expires uint64 }
 
-// eachRow returns the rows of an aggregate that have a number, page by page, strongly consistent:
-// no index would do, for it could leave something behind. The order is that of the keys' text.
+// eachRow returns the numbered rows of an aggregate page by page, in the order of their keys' text.
 func (j *engine) eachRow(ctx context.Context, table string, id aggregate.ID, do func([]row) error) error {
-	a, prefix := j.config.Attributes, id.String()+"-"
-	pages := dynamodb.NewQueryPaginator(j.client, &dynamodb.QueryInput{
-		TableName:                &table,
-		ConsistentRead:           aws.Bool(true),
-		KeyConditionExpression:   aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
-		ProjectionExpression:     aws.String("#sk, #ttl"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#ttl", a.TTL),
-		ExpressionAttributeValues: item{
-			":pk": stringValue(j.partitionKey(id)), ":prefix": stringValue(prefix),
-		},
+	a := j.config.Attributes
+	return j.numbered(ctx, table, id, []string{a.SortKey, a.TTL}, func(items []numberedItem) error {
+		rows := make([]row, len(items))
+		for i, it := range items {
+			expires, _ := uintOf(it.item[a.TTL])
+			rows[i] = row{it.number, expires}
+		}
+		return do(rows)
 	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return dynamo.Explain(err, table)
-		}
-		var rows []row
-		for _, it := range page.Items {
-			// The key has the number also of an item whose attribute is damaged.
-			_, sort := j.keysOf(it)
-			n, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64)
-			if err != nil || sort != storage.SortKey(id, n) {
-				continue // the guard of a command, a state, or an aggregate whose id begins like this one
-			}
-			expires, _ := uintOf(it[a.TTL])
-			rows = append(rows, row{n, expires})
-		}
-		if err := do(rows); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// expireAll gives items a time to live. One that is gone already stays so.
+// expireAll gives items a time to live, a few at a time: no batch can. One that is gone already stays
+// so.
 func (j *engine) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
+	updates, ctx := errgroup.WithContext(ctx)
+	updates.SetLimit(expiresAtOnce)
 	for _, key := range keys {
-		err := j.updateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName:                 &table,
-			Key:                       key,
-			UpdateExpression:          aws.String("SET #ttl = :at"),
-			ConditionExpression:       aws.String("attribute_exists(#pk)"),
-			ExpressionAttributeNames:  attributeNames("#ttl", j.config.Attributes.TTL, "#pk", j.config.Attributes.PartitionKey),
-			ExpressionAttributeValues: item{":at": numberValue(at.Unix())},
-		})
-		var gone *types.ConditionalCheckFailedException
-		if err != nil && !errors.As(err, &gone) {
+		updates.Go(func() error {
+			err := j.updateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName:                 &table,
+				Key:                       key,
+				UpdateExpression:          aws.String("SET #ttl = :at"),
+				ConditionExpression:       aws.String("attribute_exists(#pk)"),
+				ExpressionAttributeNames:  attributeNames("#ttl", j.config.Attributes.TTL, "#pk", j.config.Attributes.PartitionKey),
+				ExpressionAttributeValues: item{":at": numberValue(at.Unix())},
+			})
+			if errors.As(err, new(*types.ConditionalCheckFailedException)) {
+				return nil
+			}
 			return dynamo.Explain(err, table)
-		}
+		})
 	}
-	return nil
+	return updates.Wait()
 }
 
 // updateItem is sent again while a transaction is under way on the item, which the SDK does not do.

@@ -1,0 +1,142 @@
+package journal_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+func TestTheRowsOfOtherAggregatesAreNeitherLostNorMistakenWhereverAPageEnds(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			random := rand.New(rand.NewPCG(seed, 0))
+			s, db := inMemory(t, journal.Config{Shards: 1})
+			id, own := user("1"), 1+random.IntN(120)
+			s.covered(t, id, own)
+			others := map[aggregate.ID]int{}
+			for range 12 {
+				suffix := make([]rune, 1+random.IntN(4))
+				for i := range suffix {
+					suffix[i] = []rune("0129-/:x~\U0010FFFF")[random.IntN(10)]
+				}
+				if other := user("1-" + string(suffix)); others[other] == 0 {
+					others[other] = 1 + random.IntN(12)
+					s.covered(t, other, others[other])
+				}
+			}
+			db.Inject(dynamotest.SmallPages(1+random.IntN(7)), dynamotest.On("Query"))
+
+			var seen []uint64
+			_, err := s.Inspect(t.Context(), id, func(r *journal.Record) { seen = append(seen, r.Number) })
+			require.NoError(t, err)
+			assert.Len(t, seen, own)
+			require.NoError(t, s.Delete(t.Context(), id, uint64(own), journal.Removal{}))
+			assert.Empty(t, s.numbers(t, id))
+			for other, n := range others {
+				assert.Equal(t, numbersFrom(1, n), s.numbers(t, other), "%q", other.Value)
+			}
+		})
+	}
+}
+
+func TestRemovalAndInspectionReadLittleOfOtherAggregates(t *testing.T) {
+	t.Parallel()
+	const pageOf = 20
+	for name, c := range map[string]struct {
+		suffix string
+		most   int // rows of the other that are read
+	}{
+		"not at all where something other than a digit follows": {"u1", 0},
+		"to the end of a page where a digit follows":            {"2024", pageOf},
+		"and where more than digits follow":                     {"2x", pageOf},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, db := inMemory(t, journal.Config{Shards: 1})
+			const own, others = 30, 300
+			s.covered(t, user("acme"), own)
+			s.covered(t, user("acme-"+c.suffix), others)
+			db.Inject(dynamotest.SmallPages(pageOf), dynamotest.On("Query"))
+			client, read := &meddler{Client: s.client}, 0
+			client.query = func(_ int, _ *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+				out, err := send()
+				if err == nil {
+					read += int(out.ScannedCount)
+				}
+				return out, err
+			}
+			j := s.through(t, client)
+
+			_, err := j.Inspect(t.Context(), user("acme"), func(*journal.Record) {})
+			require.NoError(t, err)
+			assert.LessOrEqual(t, read, own+c.most)
+			read = 0
+			require.NoError(t, j.Delete(t.Context(), user("acme"), own, journal.Removal{}))
+			assert.LessOrEqual(t, read, own+c.most+1, "and the head")
+			assert.Equal(t, numbersFrom(1, others), s.numbers(t, user("acme-"+c.suffix)))
+		})
+	}
+}
+
+func TestGuardsOfCommandsAreNotReadByRemoval(t *testing.T) {
+	t.Parallel()
+	s, _ := inMemory(t, journal.Config{Shards: 1})
+	const commands = 200
+	for n := range uint64(commands) {
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: n, CommandID: fmt.Sprint("command ", n), Events: events(1, 1)})
+		require.NoError(t, err)
+	}
+	client, read := &meddler{Client: s.client}, 0
+	client.query = func(_ int, _ *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
+		out, err := send()
+		if err == nil {
+			read += int(out.ScannedCount)
+		}
+		return out, err
+	}
+	require.NoError(t, s.through(t, client).Delete(t.Context(), user("1"), commands, journal.Removal{}))
+	// One of six digests begins with a digit.
+	assert.Less(t, read, commands+commands/3)
+}
+
+func TestEventsGetTheirTimeToLiveSideBySide(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{})
+	const n, atOnce = 100, 16
+	s.covered(t, user("1"), n)
+	var begun atomic.Int64
+	all := make(chan struct{})
+	db.Inject(dynamotest.Pause(func(context.Context) {
+		if begun.Add(1) == atOnce {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-time.After(time.Minute):
+		}
+	}), dynamotest.On("UpdateItem"), dynamotest.Table(s.Config().Tables.Journal))
+	var progress []int
+	removal := journal.Removal{After: time.Hour, Progress: func(events int) { progress = append(progress, events) }}
+	require.NoError(t, s.Truncate(t.Context(), user("1"), n+1, removal))
+	assert.Equal(t, []int{n}, progress)
+	assert.EqualValues(t, n, begun.Load())
+	select {
+	case <-all:
+	default:
+		t.Error("never were 16 under way")
+	}
+}
