@@ -104,6 +104,9 @@ func (j *engine) buildRestoration(r *restoration) (*transaction, error) {
 		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
 	t.head, t.states = head, len(t.input.TransactItems)
+	if c.Snapshot != nil && c.Snapshot.Number == 0 && j.config.Layout == Lean {
+		t.leaveOut(storage.ErrForeign)
+	}
 	if c.Snapshot != nil {
 		if err := j.addLatest(t, head); err != nil {
 			if r.Head.TruncatedBefore > 1 {

@@ -188,6 +188,30 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 	})
 }
 
+// In the lean layout nobody can use it, and a load would take it for a commit that is shown in part.
+func TestAForeignSnapshotIsRestoredOnlyWhereForeignProgramsReadIt(t *testing.T) {
+	eachLayout(t, func(t *testing.T, s store) {
+		r := restoration(user("1"), 0, old(user("1"), 1, 3))
+		r.Head.Snapshot = &journal.Snapshot{Number: 0, Payload: []byte("theirs")}
+		receipt, err := s.Restore(t.Context(), r)
+		require.NoError(t, err)
+		client := &meddler{Client: s.client}
+
+		head, err := s.through(t, client).Head(t.Context(), user("1"))
+
+		require.NoError(t, err)
+		assert.Zero(t, client.calls["transGet"])
+		if s.Config().Layout != journal.Lean {
+			assert.Equal(t, r.Head, head)
+			assert.False(t, receipt.SnapshotLeftOut)
+			return
+		}
+		assert.Nil(t, head.Snapshot)
+		assert.True(t, receipt.SnapshotLeftOut)
+		assert.ErrorIs(t, receipt.SnapshotError, eventlog.ErrForeign)
+	})
+}
+
 func TestALeanRestorationHasItsSnapshotInARowOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := setup(t, journal.Config{Layout: journal.Lean})

@@ -44,6 +44,7 @@ const (
 var (
 	ErrNoRoom    = storage.ErrNoRoom
 	ErrOldSchema = storage.ErrOldSchema
+	ErrForeign   = storage.ErrForeign
 )
 
 // ShardKey is the partition key of a logical shard.

@@ -16,6 +16,9 @@ var (
 	// ErrOldSchema: the snapshot would have replaced one of a later schema, which alone stands for
 	// truncated events.
 	ErrOldSchema = errors.New("snapshot of an earlier schema")
+	// ErrForeign: a foreign program wrote the snapshot that is to be restored, and programs of that
+	// family do not know the lean layout.
+	ErrForeign = errors.New("snapshot of a foreign program")
 )
 
 // Event is an event to be stored.
@@ -82,7 +85,7 @@ type Receipt struct {
 	Version    uint64    // of the head now
 	OccurredAt time.Time // of the events, as it is stored: milliseconds, in UTC
 	// SnapshotLeftOut: the snapshot was not stored. SnapshotError says why: a
-	// *journal.TooLargeError if it is over 400 KB, [ErrNoRoom], [ErrOldSchema] or a
+	// *journal.TooLargeError if it is over 400 KB, [ErrNoRoom], [ErrOldSchema], [ErrForeign] or a
 	// *journal.EncodingError. The events are written all the same; a load replays more of them.
 	SnapshotLeftOut bool
 	SnapshotError   error
