@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -235,6 +237,38 @@ func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.
 
 		assert.Len(t, s.scan(t, s.Config().Tables.Journal), 1+3, "the descriptor and the events before")
 		assert.Len(t, s.scan(t, s.Config().Tables.Snapshot), 1)
+	})
+}
+
+// DynamoDB does not promise to evaluate all conditions once one has failed.
+func TestAnEventInTheWayIsAConflictWhereTheHeadHasMovedUnseen(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 2)
+		s.write(t, user("2"), 1, 2)
+		require.NoError(t, s.Delete(t.Context(), user("2"), 2, journal.Removal{}))
+		unseen := func() (*http.Response, error) {
+			return refuse(http.StatusBadRequest, "TransactionCanceledException", `,"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed"}]`)
+		}
+		j := s.through(t, s.onWire("TransactWriteItems", func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
+
+		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		assert.Equal(t, journal.ConflictError{ID: user("1"), Expected: 1, Actual: 2}, *conflict)
+
+		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Expected: 2, Events: events(3, 1)})
+		require.ErrorAs(t, err, new(*journal.DeletedError))
+
+		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 2, Events: events(3, 1)})
+		require.ErrorAs(t, err, new(*journal.CorruptItemError))
+
+		proxy := dynamotest.NewProxy(t, s.client)
+		denied := store{client: proxy.Client(testdb.Once)}
+		j = s.through(t, denied.onWire("TransactWriteItems", func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
+		proxy.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
+		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+		require.ErrorIs(t, err, journal.ErrThrottled)
+		require.ErrorContains(t, err, "nothing written")
 	})
 }
 

@@ -167,18 +167,37 @@ func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguo
 			}
 			return refused
 		default:
-			// The head is where it should be and the event's place is taken: the head was
-			// restored from a backup, or an event was written without it.
-			taken := t.input.TransactItems[i].Put.Item
-			partition, sort := j.keysOf(taken)
-			number, _ := uintOf(taken[j.config.Attributes.SequenceNumber])
-			return &CorruptItemError{
-				Aggregate: id, Number: number, Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort,
-				Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", t.commit.Expected),
-			}
+			return j.taken(ctx, t, i, ambiguous, left)
 		}
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", id, dynamo.Explain(err, j.tablesOf(t)))
+}
+
+// taken explains why the place of an event is taken though the head's condition was not found false.
+// Either it was not evaluated, and there is a conflict, or the head is where it should be: it was
+// restored from a backup, or an event was written without it.
+func (j *engine) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
+	id := t.commit.Aggregate
+	row, err := j.getItem(ctx, j.config.Tables.Snapshot, j.key(id, 0))
+	if err != nil && ambiguous {
+		return t.unknown(err)
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s, nothing written: %w", id, err)
+	}
+	version, _ := uintOf(row[j.config.Attributes.Version])
+	if version > t.commit.Expected || row[attrDeletedAt] != nil {
+		return j.conflict(t.commit, row)
+	}
+	item := t.input.TransactItems[action].Put.Item
+	partition, sort := j.keysOf(item)
+	number, _ := uintOf(item[j.config.Attributes.SequenceNumber])
+	return &CorruptItemError{
+		Aggregate: id, Number: number, Table: j.config.Tables.Journal, PartitionKey: partition, SortKey: sort,
+		Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", version),
+	}
 }
 
 // mayBeRemoved reports that the head no longer vouches for the commit's first event, which would
