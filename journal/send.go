@@ -90,7 +90,7 @@ func judge(err error) verdict {
 		return maybeWritten
 	case dynamo.IsAccess(err):
 		return refused
-	case dynamo.IsDial(err):
+	case dynamo.IsUnreachable(err):
 		return notWritten
 	case dynamo.IsUnsent(err):
 		return refused

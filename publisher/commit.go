@@ -12,6 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/cenkalti/backoff/v4"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -176,7 +177,7 @@ func (c *commit) mayRepeat(err error) bool {
 func isUnreachable(err error) bool {
 	var send *smithyhttp.RequestSendError
 	var response *smithyhttp.ResponseError
-	return errors.As(err, &send) || errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
+	return dynamo.IsUnreachable(err) || errors.As(err, &send) || errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
 }
 
 func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {

@@ -7,10 +7,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -52,6 +55,29 @@ func TestAnOutageIsWaitedOut(t *testing.T) {
 
 	assert.Negative(t, down, "the database must have been down")
 	assert.Equal(t, []string{"known", "m0", "m1", "m2"}, s.payloads(order1))
+}
+
+func TestAnOutageOfTheServiceThatHasTheCredentialsIsWaitedOut(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	var down atomic.Int64
+	away := &net.OpError{Op: "dial", Err: errors.New("connection refused")}
+	client := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) {
+		o.Credentials = aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+			if down.Add(-1) >= 0 {
+				return aws.Credentials{}, away
+			}
+			return s.client.Options().Credentials.Retrieve(ctx)
+		})
+	})
+	j, err := journal.Open(t.Context(), client, journal.Config{RetryBudget: time.Nanosecond})
+	require.NoError(t, err)
+	down.Store(10)
+
+	require.NoError(t, s.publisher(publisher.Config{Journal: j}).Publish("order", messageTo(order1, "x")))
+
+	assert.Negative(t, down.Load())
+	assert.Equal(t, []string{"x"}, s.payloads(order1))
 }
 
 func TestAnOutageThatOutlastsTheCommitTimeoutSaysThatNothingWasWritten(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -70,22 +71,46 @@ func IsAccess(err error) bool {
 		"MissingAuthenticationToken", "InvalidSignatureException", "IncompleteSignatureException", "ExpiredTokenException",
 		"InvalidClientTokenId", "NotAuthorized", "OptInRequired", "UnauthorizedException":
 		return true
-	case "":
-		// The SDK has no type for credentials that cannot be had; its text is all there is.
-		return !IsContext(err) && IsUnsent(err) && strings.Contains(err.Error(), "get credentials")
 	}
-	return false
+	return isWithoutCredentials(err) && !IsContext(err) && !isPassing(err)
 }
 
-// IsDial reports whether no connection was made.
-func IsDial(err error) bool {
+// isWithoutCredentials reports whether a request could not be signed, and so was not sent. The SDK
+// has no type for that; its text is all there is.
+func isWithoutCredentials(err error) bool {
+	var operation *smithy.OperationError
+	return errors.As(err, &operation) && strings.Contains(operation.Err.Error(), "get credentials: ")
+}
+
+// isPassing reports whether the service that has the credentials did not reply, or failed. The one
+// of EC2 is asked last, and elsewhere than on EC2 nobody listens there: then there are none.
+func isPassing(err error) bool {
+	if strings.Contains(err.Error(), "no EC2 IMDS role found") {
+		return false
+	}
+	var send *smithyhttp.RequestSendError
+	var response *smithyhttp.ResponseError
+	return isDial(err) || IsThrottle(err) || errors.As(err, &send) ||
+		errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
+}
+
+func isDial(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial"
 }
 
+// IsUnreachable reports whether no connection was made, to DynamoDB or for credentials. Nothing was
+// sent, and another attempt may succeed.
+func IsUnreachable(err error) bool {
+	if isWithoutCredentials(err) {
+		return isPassing(err)
+	}
+	return isDial(err)
+}
+
 // IsUnsent reports whether a request never left this process, so that it cannot have had an effect.
 func IsUnsent(err error) bool {
-	if IsDial(err) {
+	if isDial(err) || isWithoutCredentials(err) {
 		return true
 	}
 	var operation *smithy.OperationError
