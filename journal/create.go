@@ -19,10 +19,11 @@ import (
 // snapshot table; only items that are to expire have a time.
 //
 // Tables that have items but no descriptor were made by another program: Create does not change
-// them and returns [ErrNoDescriptor]; see [Adopt].
+// them and returns [ErrNoDescriptor]; see [Adopt]. While DynamoDB throttles, fails or cannot be
+// reached, it tries each step again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [*DescriptorMismatchError], [ErrNoDescriptor], [ErrTableMissing] for an
-// index that an existing table lacks, [ErrAccess].
+// index that an existing table lacks, [ErrAccess], [ErrThrottled], [ErrUnavailable], the context's.
 func Create(ctx context.Context, client Client, config Config) error {
 	j, err := prepare(client, config)
 	if err != nil {
@@ -33,19 +34,23 @@ func Create(ctx context.Context, client Client, config Config) error {
 			return fmt.Errorf("create table %q: %w", *table.TableName, err)
 		}
 	}
-	if err := j.verifyUnused(ctx); err != nil {
+	if err := dynamo.Start(ctx, j.verifyUnused); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}
 	// The descriptor comes last, so where there is one this was done, and takes no permissions any
 	// more.
-	if _, err := j.readDescriptor(ctx); errors.Is(err, ErrNoDescriptor) {
+	err = dynamo.Start(ctx, func(ctx context.Context) error {
+		_, err := j.readDescriptor(ctx)
+		return err
+	})
+	if errors.Is(err, ErrNoDescriptor) {
 		for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
 			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, table, j.config.Attributes.TTL)); err != nil {
 				return fmt.Errorf("create table %q: %w", table, err)
 			}
 		}
 	}
-	if err := j.writeDescriptor(ctx); err != nil {
+	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
 		return fmt.Errorf("create journal: %w", err)
 	}
 	return nil
@@ -106,10 +111,10 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
 		}
 	}
-	if err := j.verifyShards(ctx); err != nil {
+	if err := dynamo.Start(ctx, j.verifyShards); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
-	if err := j.writeDescriptor(ctx); err != nil {
+	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
 	return nil

@@ -33,10 +33,15 @@ var (
 	// cannot be read any more. A commit that fails with it has written nothing. An [Encoding]
 	// returns it, inside an [*EncodingError].
 	ErrKeyDestroyed = errors.New("encryption key destroyed")
-	// ErrThrottled reports that DynamoDB refused a request for longer than [Config.RetryBudget],
-	// because it lacks capacity or because other transactions were under way on the same items.
-	// Nothing was written.
+	// ErrThrottled reports that DynamoDB refused a request for longer than [Config.RetryBudget], for
+	// lack of capacity. A commit has written nothing.
 	ErrThrottled = dynamo.ErrThrottled
+	// ErrContended reports that other transactions were under way on the same items for longer than
+	// [Config.RetryBudget]. A commit has written nothing.
+	ErrContended = dynamo.ErrContended
+	// ErrUnavailable reports that DynamoDB could not be reached or failed, in all attempts. A commit
+	// has written nothing; where that is not known, the error is ErrOutcomeUnknown.
+	ErrUnavailable = dynamo.ErrUnavailable
 	// ErrTableMissing reports that a table or an index does not exist.
 	ErrTableMissing = dynamo.ErrTableMissing
 	// ErrAccess reports that credentials are missing or wrong, or lack a permission. Nothing was

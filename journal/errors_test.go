@@ -23,7 +23,7 @@ import (
 // kinds are the errors of the package, so that a test can say which one an error is, and which it
 // is not: sentinels, and pointers to typed errors.
 var kinds = []any{
-	journal.ErrNotFound, journal.ErrConflict, journal.ErrOutcomeUnknown, journal.ErrInvalidCommit, journal.ErrThrottled,
+	journal.ErrNotFound, journal.ErrConflict, journal.ErrOutcomeUnknown, journal.ErrInvalidCommit, journal.ErrThrottled, journal.ErrContended, journal.ErrUnavailable,
 	journal.ErrTableMissing, journal.ErrAccess, journal.ErrNoDescriptor, journal.ErrNotCovered, journal.ErrKeyDestroyed,
 	new(*journal.ConfigError), new(*journal.DeletedError), new(*journal.TruncatedError), new(*journal.CorruptItemError),
 	new(*journal.DescriptorMismatchError), new(*journal.DuplicateCommandError), new(*journal.EncodingError),
@@ -171,6 +171,8 @@ var allCalls = []call{
 		return firstHeadError(ctx, j, journal.HeadsQuery{AggregateType: "user-account"})
 	}},
 	{"Open", "GetItem", inJournal, func(ctx context.Context, j eventlog.Log) error {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // it is patient
+		defer cancel()
 		_, err := journal.Open(ctx, j.Client(), j.Config())
 		return err
 	}},

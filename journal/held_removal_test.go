@@ -33,7 +33,7 @@ func TestARemovalIsSentAgainWhileATransactionIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsThrottling(t *testing.T) {
+func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsContended(t *testing.T) {
 	t.Parallel()
 	remove := map[string]func(context.Context, eventlog.Log) error{
 		"truncate": func(ctx context.Context, j eventlog.Log) error {
@@ -58,7 +58,7 @@ func TestARemovalThatMeetsTransactionsBeyondTheBudgetIsThrottling(t *testing.T) 
 
 				err := remove(t.Context(), s.through(t, s.client, impatient))
 
-				require.ErrorIs(t, err, journal.ErrThrottled)
+				require.ErrorIs(t, err, journal.ErrContended)
 				require.NotErrorIs(t, err, journal.ErrConflict, "nobody has moved the head")
 				assert.ErrorContains(t, err, table)
 				assert.Equal(t, numbersFrom(1, 4), s.numbers(t, user("1")))

@@ -49,16 +49,21 @@ func init() {
 
 // Open returns the journal of tables that [Create] or [Adopt] has prepared. It compares config with
 // the descriptor, with one strongly consistent read, and takes from it the shard count and the
-// layout if config leaves them out.
+// layout if config leaves them out. While DynamoDB throttles, fails or cannot be reached, it tries
+// again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor], [*DescriptorMismatchError],
-// [*CorruptItemError], [ErrAccess].
+// [*CorruptItemError], [ErrAccess], [ErrThrottled], [ErrUnavailable], the context's.
 func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	j, err := newEngine(client, config)
 	if err != nil {
 		return nil, err
 	}
-	stored, err := j.readDescriptor(ctx)
+	var stored descriptor
+	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
+		stored, err = j.readDescriptor(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}

@@ -149,7 +149,7 @@ func TestAReadTransactionThatMeetsAWriterIsSentAgain(t *testing.T) {
 
 	held = math.MaxInt
 	_, err = read(t, s.through(t, client, impatient), user("1"), 1, 3)
-	assert.ErrorIs(t, err, journal.ErrThrottled)
+	assert.ErrorIs(t, err, journal.ErrContended)
 }
 
 func TestKeysThatDynamoDBLeavesUnprocessedAreAskedForAgain(t *testing.T) {

@@ -316,19 +316,22 @@ func TestWhatAnotherTransactionOrThrottlingHoldsUpIsSentAgain(t *testing.T) {
 
 func TestThrottlingBeyondTheBudgetIsAnErrorAndNothingIsWritten(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
-		for name, answer := range map[string]func() (*http.Response, error){
-			"another transaction on the head": func() (*http.Response, error) { return cancelTransaction("TransactionConflict") },
-			"a throttled transaction":         func() (*http.Response, error) { return cancelTransaction("ThrottlingError") },
-			"a throttled request":             func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") },
+		for name, c := range map[string]struct {
+			answer func() (*http.Response, error)
+			want   error
+		}{
+			"another transaction on the head": {func() (*http.Response, error) { return cancelTransaction("TransactionConflict") }, journal.ErrContended},
+			"a throttled transaction":         {func() (*http.Response, error) { return cancelTransaction("ThrottlingError") }, journal.ErrThrottled},
+			"a throttled request":             {func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") }, journal.ErrThrottled},
 		} {
 			t.Run(name, func(t *testing.T) {
 				j := s.through(t, s.onWire("TransactWriteItems", func(int, func() (*http.Response, error)) (*http.Response, error) {
-					return answer()
+					return c.answer()
 				}), impatient)
 
 				_, err := j.Append(t.Context(), one(name))
 
-				require.ErrorIs(t, err, journal.ErrThrottled)
+				assertOnly(t, err, c.want)
 				require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
 				assert.ErrorContains(t, err, fmt.Sprintf("append to %s, nothing written", user(name)))
 				assert.ErrorContains(t, err, s.Config().Tables.Journal)

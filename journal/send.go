@@ -84,7 +84,7 @@ func judge(err error) verdict {
 			return refused
 		}
 		return notWritten // TransactionConflict, ThrottlingError, ProvisionedThroughputExceeded
-	case dynamo.IsThrottle(err):
+	case dynamo.IsThrottle(err), dynamo.IsContended(err):
 		return notWritten
 	case dynamo.IsContext(err):
 		return maybeWritten

@@ -417,7 +417,7 @@ func TestATransactionOnAnItemOfTheCallersIsWaitedFor(t *testing.T) {
 
 	db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name))
 	_, err = s.through(t, s.client, impatient).Append(t.Context(), with("2", c.count("n")))
-	require.ErrorIs(t, err, journal.ErrThrottled)
+	require.ErrorIs(t, err, journal.ErrContended)
 	require.ErrorContains(t, err, c.name, "the table may be any")
 	s.requireNothingWritten(t, user("2"))
 }

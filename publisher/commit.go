@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
@@ -168,16 +166,8 @@ func (c *commit) mayRepeat(err error) bool {
 	if errors.Is(err, errRemoved) {
 		return false
 	}
-	return errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrOutcomeUnknown) || isUnreachable(err) ||
+	return dynamo.IsTransient(err) || errors.Is(err, journal.ErrOutcomeUnknown) ||
 		errors.Is(err, journal.ErrConflict) && c.expected == nil
-}
-
-// isUnreachable reports that a request did not get through to DynamoDB, or that DynamoDB failed on
-// it.
-func isUnreachable(err error) bool {
-	var send *smithyhttp.RequestSendError
-	var response *smithyhttp.ResponseError
-	return dynamo.IsUnreachable(err) || errors.As(err, &send) || errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError
 }
 
 func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // Subscriber is a Watermill subscriber that tails a journal. It is safe for
@@ -152,5 +153,10 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Rost
 		return checkpoint.Roster{}, &ConfigError{"Failures", fmt.Sprintf(
 			"has %q as the topic of the poison queue, which is subscribed to: each event that fails would become one more; name another topic", topic)}
 	}
-	return sub.checkpoint.ReadRoster(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
+	var roster checkpoint.Roster
+	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
+		roster, err = sub.checkpoint.ReadRoster(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
+		return err
+	})
+	return roster, err
 }

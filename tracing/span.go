@@ -59,6 +59,8 @@ var errorTypes = []struct {
 	{sentinel(context.DeadlineExceeded), "timeout"},
 	{sentinel(journal.ErrConflict), "conflict"},
 	{sentinel(journal.ErrThrottled), "throttled"},
+	{sentinel(journal.ErrContended), "contended"},
+	{sentinel(journal.ErrUnavailable), "unavailable"},
 	{sentinel(journal.ErrNotFound), "not_found"},
 	{typed[*journal.DeletedError], "deleted"},
 	{typed[*journal.TruncatedError], "truncated"},

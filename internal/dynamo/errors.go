@@ -18,6 +18,8 @@ import (
 // Package journal exports these errors.
 var (
 	ErrThrottled    = errors.New("throttled")
+	ErrContended    = errors.New("other transactions on the same items")
+	ErrUnavailable  = errors.New("DynamoDB unavailable")
 	ErrTableMissing = errors.New("table or index missing")
 	ErrAccess       = errors.New("access to DynamoDB denied")
 )
@@ -54,6 +56,10 @@ func ExplainFor(err error, table, creator string) error {
 		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
 	case IsThrottle(err):
 		return fmt.Errorf("%w: table %q: try again later, or give it more capacity: %w", ErrThrottled, table, err)
+	case IsContended(err):
+		return fmt.Errorf("%w: table %q: try again, or have fewer writers at a time: %w", ErrContended, table, err)
+	case IsUnavailable(err):
+		return fmt.Errorf("%w: table %q: check region, endpoint and network, or try again later: %w", ErrUnavailable, table, err)
 	default:
 		return err
 	}
@@ -119,23 +125,39 @@ func IsUnsent(err error) bool {
 	return errors.As(err, &operation) && !errors.As(err, &send) && !errors.As(err, &response)
 }
 
-// IsThrottle reports whether DynamoDB refused for lack of capacity, or because of another
-// transaction on the same item.
+// IsThrottle reports whether DynamoDB refused for lack of capacity.
 func IsThrottle(err error) bool {
 	switch Code(err) {
 	case "ProvisionedThroughputExceededException", "ThrottlingException", "Throttling", "RequestLimitExceeded",
-		"TooManyRequestsException", "LimitExceededException", "TransactionConflictException":
+		"TooManyRequestsException", "LimitExceededException":
 		return true
 	}
+	return isCanceledFor(err, "ThrottlingError", "ProvisionedThroughputExceeded")
+}
+
+// IsContended reports whether DynamoDB refused because of another transaction on the same item.
+func IsContended(err error) bool {
+	return Code(err) == "TransactionConflictException" || isCanceledFor(err, "TransactionConflict")
+}
+
+func isCanceledFor(err error, codes ...string) bool {
 	var canceled *types.TransactionCanceledException
 	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
-		switch aws.ToString(r.Code) {
-		case "ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict":
-			return true
-		}
-		return false
+		return slices.Contains(codes, aws.ToString(r.Code))
 	})
 }
+
+// IsUnavailable reports whether DynamoDB could not be reached, did not reply, or failed. A request
+// may have had its effect.
+func IsUnavailable(err error) bool {
+	var send *smithyhttp.RequestSendError
+	var response *smithyhttp.ResponseError
+	return !IsContext(err) && (IsUnreachable(err) || errors.As(err, &send) ||
+		errors.As(err, &response) && response.HTTPStatusCode() >= http.StatusInternalServerError)
+}
+
+// IsTransient reports whether another attempt may succeed, without anybody doing anything.
+func IsTransient(err error) bool { return IsThrottle(err) || IsContended(err) || IsUnavailable(err) }
 
 // Code returns the code of an error that DynamoDB replied, and "" for any other error.
 func Code(err error) string {

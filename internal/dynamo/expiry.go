@@ -20,11 +20,15 @@ type ExpiryClient interface {
 // EnsureExpiry turns time to live on for an attribute of a table, and does not wait until it is
 // effective: DynamoDB takes up to an hour to begin, and deletes expired items within days. It may
 // be called again, and by several processes at once: one of them gets a ValidationException, and
-// describes the table again.
+// describes the table again. It is patient as [Start] is.
 //
 // Errors: [*MismatchError] if time to live is on for another attribute, [ErrTableMissing],
 // [ErrAccess].
 func EnsureExpiry(ctx context.Context, client ExpiryClient, table, attribute string) error {
+	return Start(ctx, func(ctx context.Context) error { return ensureExpiry(ctx, client, table, attribute) })
+}
+
+func ensureExpiry(ctx context.Context, client ExpiryClient, table, attribute string) error {
 	wait := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(20*time.Millisecond), backoff.WithMaxInterval(time.Second)), 8), ctx)
 	return backoff.Retry(func() error {

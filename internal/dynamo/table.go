@@ -19,17 +19,17 @@ type TableClient interface {
 }
 
 // EnsureTable creates a table if it does not exist, waits until it and its indexes are active, and
-// compares the keys of one that exists.
+// compares the keys of one that exists. It is patient as [Start] is.
 //
 // Errors: [*MismatchError], [ErrTableMissing] for an index that an existing table lacks,
 // [ErrAccess].
 func EnsureTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
-	return ensureTable(ctx, client, table, true)
+	return Start(ctx, func(ctx context.Context) error { return ensureTable(ctx, client, table, true) })
 }
 
 // VerifyTable is [EnsureTable] for a table that must exist.
 func VerifyTable(ctx context.Context, client TableClient, table *dynamodb.CreateTableInput) error {
-	return ensureTable(ctx, client, table, false)
+	return Start(ctx, func(ctx context.Context) error { return ensureTable(ctx, client, table, false) })
 }
 
 // ensureTable describes a table that it has created again, for DescribeTable is eventually

@@ -306,7 +306,8 @@ func difference(a, b *journal.Record) string {
 func (im *importer) restore(ctx context.Context, r eventlog.Restoration) (eventlog.Receipt, error) {
 	for attempt := 1; ; attempt++ {
 		receipt, err := im.journal.Restore(ctx, r)
-		again := errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrOutcomeUnknown)
+		again := errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrContended) ||
+			errors.Is(err, journal.ErrUnavailable) || errors.Is(err, journal.ErrOutcomeUnknown)
 		if !again || attempt == 5 || ctx.Err() != nil {
 			return receipt, err
 		}

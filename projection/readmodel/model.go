@@ -11,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -114,20 +115,24 @@ type Model struct {
 }
 
 // Open returns a read model, and makes its first generation if it has none, which serves, of the
-// last of [Config].Forms: a request or two.
+// last of [Config].Forms: a request or two. While DynamoDB throttles, fails or cannot be reached, it
+// tries again for up to 30 seconds.
 //
-// Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess], those of
-// the SDK.
+// Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess],
+// [journal.ErrThrottled], [journal.ErrUnavailable], the context's.
 func Open(ctx context.Context, client Client, config Config) (*Model, error) {
 	m, err := newModel(client, config, true)
 	if err != nil {
 		return nil, err
 	}
-	_, err = m.change(ctx, "open", true, func(s state) (state, error) {
-		if s.exists() {
-			return s, errUnchanged
-		}
-		return state{serving: 1}.begin(m.newest(s)), nil
+	err = dynamo.Start(ctx, func(ctx context.Context) error {
+		_, err := m.change(ctx, "open", true, func(s state) (state, error) {
+			if s.exists() {
+				return s, errUnchanged
+			}
+			return state{serving: 1}.begin(m.newest(s)), nil
+		})
+		return err
 	})
 	if err != nil {
 		return nil, err

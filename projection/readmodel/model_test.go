@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/tables"
 	"github.com/millrace-dev/millrace/internal/testdb"
@@ -427,4 +428,21 @@ func TestFaultsOfConfigAndTableAreTold(t *testing.T) {
 	require.NoError(t, err)
 	_, err = readmodel.Open(t.Context(), w.client, w.config())
 	require.ErrorIs(t, err, readmodel.ErrCorrupt)
+}
+
+func TestAReadModelIsOpenedAmidADisturbance(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	proxy := dynamotest.NewProxy(t, w.client)
+	client := proxy.Client(testdb.Once)
+	for _, fault := range []dynamotest.Fault{dynamotest.Throttle(), dynamotest.InternalError(), dynamotest.CutConnection()} {
+		proxy.Inject(fault, dynamotest.Times(5))
+		require.NoError(t, readmodel.CreateTable(t.Context(), client, ""))
+		proxy.Inject(fault, dynamotest.Times(5))
+		_, err := readmodel.Open(t.Context(), client, w.config())
+		require.NoError(t, err)
+		proxy.Inject(fault, dynamotest.Times(5))
+		_, err = readmodel.OpenExisting(t.Context(), client, w.config())
+		require.NoError(t, err)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,7 +29,11 @@ func OpenExisting(ctx context.Context, client Client, config Config) (*Model, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.read(ctx)
+	var s state
+	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
+		s, err = m.read(ctx)
+		return err
+	})
 	if err == nil && !s.exists() {
 		err = fmt.Errorf("%w: %q in table %q", ErrNoModel, m.config.Name, m.config.Table)
 	}

@@ -213,7 +213,7 @@ func (w *writer) seen(how, id string, version uint64, s state, floor uint64) {
 
 func (w *writer) readError(how string, err error) {
 	switch {
-	case w.crashed(err), readFailed(err), errors.Is(err, journal.ErrThrottled):
+	case w.crashed(err), readFailed(err), errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
 		w.truth.see("read failed")
 	case errors.As(err, new(*journal.DeletedError)): // see mortal
 	default:

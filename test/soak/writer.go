@@ -154,7 +154,7 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 		if conflict.Actual <= conflict.Expected {
 			w.truth.report(Wrong, "%s: a conflict that is none: %v", how, err)
 		}
-	case errors.Is(err, journal.ErrThrottled):
+	case errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
 		w.truth.see("throttled")
 	case errors.As(err, &large):
 		w.truth.see("too large: " + large.Unit)

@@ -57,8 +57,10 @@ func explain(err error) (status int, detail string) {
 		return http.StatusBadRequest, err.Error()
 	case errors.Is(err, journal.ErrConflict):
 		return http.StatusConflict, "others are changing the same all the time, try again"
-	case errors.Is(err, journal.ErrThrottled):
+	case errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
 		return http.StatusServiceUnavailable, "the database is busy, try again"
+	case errors.Is(err, journal.ErrUnavailable):
+		return http.StatusServiceUnavailable, "the database cannot be reached, try again"
 	case errors.Is(err, journal.ErrOutcomeUnknown):
 		return http.StatusGatewayTimeout, "the command may or may not have been carried out, look before you send it again"
 	case errors.Is(err, context.DeadlineExceeded):

@@ -85,6 +85,8 @@ func (a *app) advice(err error) string {
 		return "Do it again."
 	case errors.Is(err, journal.ErrThrottled):
 		return "Try later, or give the tables more capacity."
+	case errors.Is(err, journal.ErrContended):
+		return "Try again."
 	case errors.Is(err, archive.ErrTorn):
 		return "Its export was cut off: `millrace export --resume` goes on with it. What is complete in it can be imported."
 	case errors.Is(err, readmodel.ErrNoModel):
