@@ -1,7 +1,6 @@
 package publisher
 
 import (
-	"context"
 	"errors"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -15,18 +14,15 @@ type batch struct {
 	indexes  []int // of the messages in Publish's arguments
 	events   []eventlog.Event
 	runs     []run
-	expected *uint64           // the version that the aggregate must have
-	contexts []context.Context // of the messages, those that can end
+	expected *uint64 // the version that the aggregate must have
 
 	done chan struct{} // closed when finished
 
 	// Guarded by Publisher.mu while the batch is in a queue.
-	next      int // run
-	written   int // events
-	inFlight  bool
-	abandoned bool // nobody waits for it any more
-	finished  bool
-	err       error
+	next     int // run
+	written  int // events
+	finished bool
+	err      error
 }
 
 // run is a part of a batch that is committed as a whole. Only a batch that does not fit into one
@@ -53,35 +49,6 @@ func (b *batch) add(index int, event eventlog.Event, bytes int) {
 		return
 	}
 	b.runs = append(b.runs, one)
-}
-
-// addContext keeps a message's context. Most batches have one for all their messages.
-func (b *batch) addContext(ctx context.Context) {
-	if n := len(b.contexts); n > 0 && b.contexts[n-1].Done() == ctx.Done() {
-		return
-	}
-	b.contexts = append(b.contexts, ctx)
-}
-
-// watch returns a channel that is closed when the first of the contexts ends, and the reason.
-func (b *batch) watch() (ended <-chan struct{}, reason func() error, stop func()) {
-	switch len(b.contexts) {
-	case 0:
-		return nil, nil, func() {}
-	case 1:
-		return b.contexts[0].Done(), b.contexts[0].Err, func() {}
-	}
-	first, cancel := context.WithCancelCause(context.Background())
-	stops := make([]func() bool, len(b.contexts))
-	for i, ctx := range b.contexts {
-		stops[i] = context.AfterFunc(ctx, func() { cancel(ctx.Err()) })
-	}
-	return first.Done(), func() error { return context.Cause(first) }, func() {
-		for _, stop := range stops {
-			stop()
-		}
-		cancel(nil)
-	}
 }
 
 // failure says what has become of the batch's messages when the run that is next ended with err.

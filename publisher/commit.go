@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -81,7 +80,6 @@ func (p *Publisher) take(s *stream) *commit {
 			break
 		}
 		c.batches = append(c.batches, b)
-		b.inFlight = true
 		events, bytes = events+r.len(), bytes+r.bytes
 		if c.expected != nil {
 			break
@@ -92,34 +90,19 @@ func (p *Publisher) take(s *stream) *commit {
 
 // settle reports the batches of a commit how it ended.
 func (p *Publisher) settle(s *stream, c *commit, err error) {
-	abandoned := 0
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, b := range c.batches {
-		b.inFlight = false
-		if b.abandoned {
-			abandoned += b.runs[b.next].len()
-		}
 		if err == nil {
 			b.written = b.runs[b.next].to
 			b.next++
-			if b.next < len(b.runs) && !b.abandoned {
+			if b.next < len(b.runs) {
 				continue
 			}
 		}
 		b.finish(err)
 	}
 	s.clean()
-	p.mu.Unlock()
-
-	if abandoned == 0 {
-		return
-	}
-	fields := watermill.LogFields{"aggregate": s.id.String(), "messages": abandoned}
-	if err != nil {
-		p.logger.Error("Messages whose context had ended were not appended", err, fields)
-		return
-	}
-	p.logger.Info("Messages whose context had ended were appended", fields)
 }
 
 // commit writes one transaction, again and again while others are faster, DynamoDB throttles or
@@ -140,11 +123,6 @@ func (p *Publisher) commit(s *stream, c *commit) error {
 			return nil
 		}
 		if c.mayRepeat(err) && sleep(ctx, wait.NextBackOff()) {
-			// What is abandoned may have been written by an attempt whose outcome is open; then it
-			// stays in.
-			if len(c.open) == 0 && !p.dropAbandoned(s, c) {
-				return nil
-			}
 			p.logger.Debug("Commit is repeated", watermill.LogFields{"aggregate": s.id.String(), "reason": err.Error()})
 			continue
 		}
@@ -218,21 +196,6 @@ func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, 
 	}
 	s.remember(version)
 	return version, nil
-}
-
-// dropAbandoned takes batches that nobody waits for out of a commit that has to be repeated. It
-// reports whether anything is left.
-func (p *Publisher) dropAbandoned(s *stream, c *commit) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c.batches = slices.DeleteFunc(c.batches, func(b *batch) bool {
-		if b.abandoned {
-			b.finish(context.Canceled)
-		}
-		return b.abandoned
-	})
-	s.clean()
-	return len(c.batches) > 0
 }
 
 // sleep waits; false means that the context ended first.

@@ -46,7 +46,7 @@ type Config struct {
 	CachedStreams int
 
 	// CloseTimeout is how long [Publisher.Close] waits for what is under way before it cuts it off.
-	// Default: 30 seconds.
+	// Default: 5 seconds, as that of subscriber.Config.
 	CloseTimeout time.Duration
 }
 
@@ -70,7 +70,7 @@ func (c *Config) setDefaults() {
 		c.CachedStreams = 10_000
 	}
 	if c.CloseTimeout == 0 {
-		c.CloseTimeout = 30 * time.Second
+		c.CloseTimeout = 5 * time.Second
 	}
 }
 

@@ -51,13 +51,10 @@
 //
 // # Contexts
 //
-// A commit carries the messages of many callers, so it runs under the Publisher's own context, and
-// a message whose context ends cannot take the others down. The Publish of that message returns: if
-// the message was still waiting, it is taken out and certainly not written; if its commit was under
-// way, the error is an [*AbandonedError], and the message may still be written. If a context has
-// ended before Publish starts to write, nothing of that Publish is written. The contexts of all
-// messages that go to one aggregate count for all of these, since a later message must not be
-// written without an earlier one.
+// A commit carries the messages of many callers, so it runs under the Publisher's own context. The
+// end of a message's context has no effect: [Config.CommitTimeout] and [Publisher.Close] end a
+// Publish. Handlers return messages whose context has ended, as after Watermill's Timeout
+// middleware, and these have to be publishable, to a poison queue for example.
 //
 // # Errors
 //

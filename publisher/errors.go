@@ -102,7 +102,7 @@ func (e *PublishError) collect(of func(*AppendError) []int) []int {
 }
 
 // AppendError says that messages are not written to one aggregate, for the reason Err: an error of
-// the journal, the error of a message's context, an [*AbandonedError] or [ErrPublisherClosed].
+// the journal or [ErrPublisherClosed].
 type AppendError struct {
 	Aggregate aggregate.ID
 	// Written, Unknown and NotWritten are the indexes, in Publish's arguments, of the aggregate's
@@ -110,7 +110,7 @@ type AppendError struct {
 	Written, Unknown, NotWritten []int
 	// Attempts are the commits that the messages of Unknown may be in; at most one of them is or
 	// will be written. Call [journal.Journal.Resolve] for each before you publish the messages
-	// again. An [*AbandonedError] has none, as its commit is still under way.
+	// again.
 	Attempts []*journal.OutcomeUnknownError
 	Err      error
 }
@@ -120,18 +120,6 @@ func (e *AppendError) Error() string {
 		quote(e.Aggregate.String()), len(e.Written), len(e.Unknown), len(e.NotWritten), e.Err)
 }
 func (e *AppendError) Unwrap() error { return e.Err }
-
-// AbandonedError says that a message's context ended while the commit of its aggregate's messages
-// was under way. The commit goes on for the sake of others. It is a [journal.ErrOutcomeUnknown];
-// Err is the context's error.
-type AbandonedError struct{ Err error }
-
-func (e *AbandonedError) Error() string {
-	return fmt.Sprintf("the context ended while the commit was under way, which may or may not be written; "+
-		"read the aggregate before publishing again, or a message may be stored twice: %v", e.Err)
-}
-func (e *AbandonedError) Unwrap() error        { return e.Err }
-func (e *AbandonedError) Is(target error) bool { return target == journal.ErrOutcomeUnknown }
 
 // quote keeps an error readable whatever it is about: control characters are escaped and a long
 // text is cut.

@@ -124,7 +124,7 @@ func TestAnExpectationHasACommitOfItsOwn(t *testing.T) {
 		expecting(messagesTo(order1, "late", 2), 3), messagesTo(order1, "c", 2),
 	} {
 		results = append(results, async(p, "order", msgs...))
-		eventually(t, func() bool { return p.Waiting(order1) == i+1 }, "%d batches wait", i+1)
+		eventually(t, func() bool { return p.Queued(order1) == i+2 }, "%d batches wait", i+1)
 	}
 	for range 5 {
 		release()

@@ -1,7 +1,6 @@
 package publisher
 
 import (
-	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -10,27 +9,14 @@ import (
 // ResolveFor sets how long a commit whose reply was lost is looked for.
 func (p *Publisher) ResolveFor(d time.Duration) { p.resolveFor = d }
 
-// Waiting is how many batches wait for an aggregate's next commit.
-func (p *Publisher) Waiting(id aggregate.ID) int {
+// Queued is how many batches of an aggregate are in a commit or wait for the next.
+func (p *Publisher) Queued(id aggregate.ID) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	waiting := 0
 	if s, ok := p.streams.byID[id]; ok {
-		for _, b := range s.queue {
-			if !b.inFlight {
-				waiting++
-			}
-		}
+		return len(s.queue)
 	}
-	return waiting
-}
-
-// Abandoned reports whether nobody waits any more for a batch of an aggregate that is in flight.
-func (p *Publisher) Abandoned(id aggregate.ID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok := p.streams.byID[id]
-	return ok && slices.ContainsFunc(s.queue, func(b *batch) bool { return b.abandoned })
+	return 0
 }
 
 // Remembered is how many aggregates the Publisher knows.

@@ -1,7 +1,6 @@
 package publisher
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 
@@ -66,12 +65,6 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		size, err := p.journal.EventSize(b.id, event)
 		if err != nil {
 			return refuse(err)
-		}
-		if ctx := msg.Context(); ctx.Done() != nil {
-			b.addContext(ctx)
-			// Publish can return before the commit has read the payload; the caller may then
-			// have other uses for the bytes.
-			event.Payload = bytes.Clone(event.Payload)
 		}
 		b.add(i, event, size)
 		if !begun {

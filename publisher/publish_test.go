@@ -198,7 +198,7 @@ func TestWhoeverComesDuringACommitSharesTheNext(t *testing.T) {
 	for i := range 150 {
 		results = append(results, async(p, "order", messageTo(order1, fmt.Sprint(i))))
 	}
-	eventually(t, func() bool { return p.Waiting(order1) == 150 }, "150 messages wait")
+	eventually(t, func() bool { return p.Queued(order1) == 151 }, "150 messages wait")
 	for range 3 {
 		release()
 	}
@@ -220,7 +220,7 @@ func TestMessagesThatFitIntoOneTransactionAreNotTornApart(t *testing.T) {
 	receive(t, arrived, "the first commit")
 	for i, n := range []int{60, 60, 39, 120, 10} {
 		results = append(results, async(p, "order", messagesTo(order1, "m", n)...))
-		eventually(t, func() bool { return p.Waiting(order1) == i+1 }, "%d batches wait", i+1)
+		eventually(t, func() bool { return p.Queued(order1) == i+2 }, "%d batches wait", i+1)
 	}
 	for range 5 {
 		release()

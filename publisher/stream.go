@@ -26,7 +26,7 @@ func (s *stream) remember(version uint64) { s.version, s.known = version, true }
 func (s *stream) forget()                 { s.known = false }
 
 func (b *batch) finish(err error) {
-	b.finished, b.inFlight, b.err = true, false, err
+	b.finished, b.err = true, err
 	close(b.done)
 }
 

@@ -143,3 +143,50 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]uint64 {
 	}
 	return counts
 }
+
+// The middlewares that applications use, in the order that Watermill's examples have. Timeout leaves
+// its ended context on the message that a handler returns, and PoisonQueue publishes that.
+func TestTheUsualMiddlewaresPoisonWhatTimesOutAndForwardTheRest(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	plain, orders := s.ordered(t, "invoicing")
+	_, poisoned := s.ordered(t, "poisoned")
+	_, invoices := s.ordered(t, "accounting")
+	poison, err := middleware.PoisonQueue(plain, "poison")
+	require.NoError(t, err)
+	var poisonedIn, invoicedIn inbox
+	var tried tries
+	startRouter(t, func(router *message.Router) {
+		invoicing := router.AddHandler("invoicing", "order", orders, "invoice", plain, func(msg *message.Message) ([]*message.Message, error) {
+			switch tried.count(msg); string(msg.Payload) {
+			case "1/1": // forwards it late
+				<-msg.Context().Done()
+				return message.Messages{msg}, nil
+			case "1/2":
+				<-msg.Context().Done()
+				return nil, msg.Context().Err()
+			case "1/3":
+				panic("a bug")
+			}
+			return message.Messages{msg}, nil
+		})
+		invoicing.AddMiddleware(
+			middleware.CorrelationID,
+			poison,
+			middleware.Retry{MaxRetries: 2, InitialInterval: time.Millisecond, ResetContextOnRetry: true}.Middleware,
+			middleware.Recoverer,
+			middleware.Timeout(50*time.Millisecond),
+		)
+		router.AddConsumerHandler("accounting", "invoice", invoices, invoicedIn.handle)
+		router.AddConsumerHandler("poisoned", "poison", poisoned, poisonedIn.handle)
+	})
+	for n := 1; n <= 4; n++ {
+		require.NoError(t, plain.Publish("order", orderEvent("1", n)))
+	}
+	eventually(t, "what fails is poisoned and the rest goes on", func() bool { return invoicedIn.size() == 2 && poisonedIn.size() == 2 })
+	assert.Equal(t, []string{"1/1", "1/4"}, invoicedIn.payloads("1"))
+	assert.Equal(t, []string{"1/2", "1/3"}, poisonedIn.payloads("1"))
+	tried.mu.Lock()
+	defer tried.mu.Unlock()
+	assert.Equal(t, map[string]int{"1/1": 1, "1/2": 3, "1/3": 3, "1/4": 1}, tried.by)
+}
