@@ -26,7 +26,7 @@ func TestAMessageIsStoredAsItIs(t *testing.T) {
 	msg := message.NewMessage("uuid-1", []byte{0, 255, 'x'})
 	msg.Metadata = message.Metadata{
 		"aggregate_id": "1", "name": "order.placed.v1", "tenant": "a", "correlation_id": "c", "causation_id": "m",
-		"sequence_number": "99", "occurred_at": "yesterday", "aggregate_type": "other",
+		"sequence_number": "99", "delivery_attempt": "7", "occurred_at": "yesterday", "aggregate_type": "other",
 	}
 	before := msg.Copy()
 

@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -21,7 +22,7 @@ const (
 	MetadataOccurredAt     = "occurred_at"     // RFC 3339 with milliseconds, UTC
 	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See
 	// [AttemptFromContext].
-	MetadataDeliveryAttempt = "delivery_attempt"
+	MetadataDeliveryAttempt = envelope.DeliveryAttemptKey
 )
 
 // messageContext carries what belongs to a message, and ends with the handling of it. Most handlers

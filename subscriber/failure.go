@@ -106,7 +106,7 @@ func (sh *shard) giveUp(st *stream, f *failure) error {
 		sh.resume(st)
 		return nil
 	}
-	cause := f.cause()
+	cause := briefError{f.cause()}
 	v := &verdict{
 		number: f.record.Number, eventType: f.record.EventType, at: sh.now(), err: cause, attempts: st.attempts,
 		reason: fmt.Sprintf("%v, %s", cause, times(st.attempts)),
@@ -143,7 +143,7 @@ func (sh *shard) committed(st *stream) (uint64, error) {
 
 func (sh *shard) block(st *stream, err error, pause time.Duration) {
 	sh.stats.failures.Add(1)
-	sh.logger.Error("Aggregate is blocked, will try again", err, watermill.LogFields{
+	sh.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
 		"aggregate_id": st.id.Value, "pause": pause, "attempts": st.attempts,
 	})
 	sh.delay(st, pause)

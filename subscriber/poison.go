@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // Metadata of messages in a poison queue, as Watermill's middleware has it.
@@ -24,11 +26,16 @@ const (
 const (
 	metadataAggregateID    = "aggregate_id_poisoned"
 	metadataSequenceNumber = "sequence_number_poisoned"
+	metadataPayload        = "payload_poisoned"
 )
 
 // sendPoison hands an event to the poison queue and goes on behind it.
 func (sh *shard) sendPoison(st *stream, f *failure, v *verdict) error {
-	if err := sh.publishPoison(sh.poison(f, v.reason)); err != nil {
+	err := sh.publishPoison(sh.poison(f, v.reason))
+	if errors.As(err, new(*journal.TooLargeError)) { // with all that comes on top of the event
+		err = sh.publishPoison(sh.poisonWithoutPayload(f, v.reason))
+	}
+	if err != nil {
 		return fmt.Errorf("publish event %d of %s to the poison queue: %w", v.number, st.id, err)
 	}
 	sh.stats.poisoned.Add(1)
@@ -76,5 +83,16 @@ func (sh *shard) poison(f *failure, reason string) *message.Message {
 	msg.Metadata.Set(metadataSubscriber, "subscriber.Subscriber")
 	msg.Metadata.Set(metadataAggregateID, f.record.Aggregate.Value)
 	msg.Metadata.Set(metadataSequenceNumber, strconv.FormatUint(f.record.Number, 10))
+	return msg
+}
+
+// poisonWithoutPayload makes the message for a poison queue in a journal, whose item would be too
+// large with the event's payload and metadata. The event stays where the message says.
+func (sh *shard) poisonWithoutPayload(f *failure, reason string) *message.Message {
+	place := &failure{record: &journal.Record{
+		Aggregate: f.record.Aggregate, Number: f.record.Number, EventID: f.record.EventID, EventType: f.record.EventType, OccurredAt: f.record.OccurredAt,
+	}}
+	msg := sh.poison(place, reason)
+	msg.Metadata.Set(metadataPayload, "left out, as the message would be too large")
 	return msg
 }

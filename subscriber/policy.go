@@ -54,8 +54,10 @@ func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempt
 // PoisonQueue gives up a single event after a number of failed attempts: its message goes to a
 // topic of a publisher, with the metadata that Watermill's middleware of the same name sets,
 // aggregate_id_poisoned and sequence_number_poisoned, and the aggregate goes on with the next
-// event. A message of an event that cannot be decoded has the payload as it is stored, and that of
-// one that cannot be read has none. When the publisher fails, the event is tried again. Use the
+// event. The reason has the first KB of the error. A message of an event that cannot be decoded has
+// the payload as it is stored, and that of one that cannot be read has none. Nor has one that would
+// be too large for a publisher to a journal, of an event close to the limit of 400 KB: it says so in
+// payload_poisoned. When the publisher fails, the event is tried again. Use the
 // middleware for handlers that tell by the error whether to give up.
 //
 // The message is published before the position is stored, which follows at once, or with the next

@@ -1,6 +1,7 @@
 package subscriber_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/gochannel"
@@ -18,6 +20,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -144,6 +147,50 @@ func TestAnEventThatKeepsFailingGoesToThePoisonQueue(t *testing.T) {
 	eventually(t, "both are counted", func() bool { return sub.Stats().Poisoned == 2 })
 	write(t, j, "bad", 3, 1)
 	assert.Equal(t, expect("bad", 4, 4), receiveAll(t, messages, 1), "the aggregate goes on")
+}
+
+// It must not block for what is wrong with the reason, or for what comes on top of the event.
+func TestAnyEventCanGoToAPoisonQueueInAJournal(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	for id, size := range map[string]int{"small": 10, "large": 400<<10 - 200} {
+		_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+			Aggregate: account(id), Events: []eventlog.Event{{ID: id, Type: "noted", Payload: bytes.Repeat([]byte("x"), size)}},
+		})
+		require.NoError(t, err)
+	}
+	pub, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, pub.Close()) })
+	config := quick(j)
+	config.Failures = subscriber.PoisonQueue(1, pub, "poison")
+	sub, messages := subscribe(t, config)
+	for range 2 {
+		msg := receive(t, messages)
+		subscriber.SetNackReason(msg.Context(), errors.New("bad \xff byte"+strings.Repeat("y", 500<<10)))
+		msg.Nack()
+	}
+	eventually(t, "both are poisoned", func() bool { return sub.Stats().Poisoned == 2 })
+
+	config.ConsumerGroup, config.Failures = "operators", subscriber.Block()
+	operators, err := subscriber.NewSubscriber(config, nil)
+	require.NoError(t, err)
+	poisoned, err := operators.Subscribe(t.Context(), "poison")
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, operators.Close()) })
+	for range 2 {
+		msg := receive(t, poisoned)
+		msg.Ack()
+		id := msg.Metadata.Get("aggregate_id_poisoned")
+		assert.Equal(t, id, msg.UUID)
+		assert.Equal(t, "1", msg.Metadata.Get("sequence_number_poisoned"))
+		reason := msg.Metadata.Get("reason_poisoned")
+		assert.True(t, strings.HasPrefix(reason, "bad ") && utf8.ValidString(reason), reason)
+		assert.True(t, strings.HasSuffix(reason, "yyy, once"), reason)
+		assert.Less(t, len(reason), 1100)
+		assert.Equal(t, id == "large", msg.Metadata.Get("payload_poisoned") != "")
+		assert.Equal(t, id == "large", len(msg.Payload) == 0)
+	}
 }
 
 // Until then a crash would have it published again.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
 // NackReason is a message.HandlerMiddleware that reports to the subscriber why a handler fails: a
@@ -43,6 +45,13 @@ func (f *failure) cause() error {
 		return fmt.Errorf("%w: %w", f.err, f.reason)
 	}
 }
+
+// briefError has as much of an error's text as is stored of it, for logs and messages: a handler's
+// may be long, or not be text.
+type briefError struct{ err error }
+
+func (e briefError) Error() string { return checkpoint.Bounded(e.err.Error()) }
+func (e briefError) Unwrap() error { return e.err }
 
 // times says how often, in words.
 func times(n int) string {

@@ -50,8 +50,8 @@ type Parked struct {
 // maxReason bounds what is stored of an error, in bytes.
 const maxReason = 1 << 10
 
-// bounded is as much of a text as is stored of it.
-func bounded(reason string) string {
+// Bounded returns as much of a text as is stored of it, as valid UTF-8.
+func Bounded(reason string) string {
 	if len(reason) > maxReason {
 		reason = strings.ToValidUTF8(reason[:maxReason], "")
 	}
@@ -139,7 +139,7 @@ func (s *Store) ListBehind(ctx context.Context, group Group, epoch uint64, b Beh
 	values := item{":e": number(epoch), ":h": number(b.Head)}
 	if b.Parked != nil {
 		update = "SET #e = :e, #h = :h, #at = :at, #n = :n, #why = :why"
-		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(bounded(b.Parked.Reason))
+		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(Bounded(b.Parked.Reason))
 	}
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.behindKey(group, b.Aggregate),

@@ -101,9 +101,9 @@ func (s *Store) PutSkipped(ctx context.Context, group Group, e Skipped) error {
 func (s *Store) skippedRow(group Group, e Skipped) item {
 	row := s.skippedKey(group, e.Aggregate, e.Number)
 	row[attrEpoch], row[attrNumber], row[attrSkippedAt] = number(e.Epoch), number(e.Number), number(e.At.UnixMilli())
-	row[attrReason] = text(bounded(e.Reason))
+	row[attrReason] = text(Bounded(e.Reason))
 	if e.EventType != "" {
-		row[attrEventType] = text(bounded(e.EventType))
+		row[attrEventType] = text(Bounded(e.EventType))
 	}
 	return row
 }

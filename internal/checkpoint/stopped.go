@@ -16,10 +16,10 @@ func (why *Stopped) Same(other Stopped) bool {
 func stoppedValue(why Stopped) types.AttributeValue {
 	value := item{
 		attrID: text(why.Aggregate.Value), attrNumber: number(why.Number), attrStoppedAt: number(why.At.UnixMilli()),
-		attrReason: text(bounded(why.Reason)),
+		attrReason: text(Bounded(why.Reason)),
 	}
 	if why.EventType != "" {
-		value[attrEventType] = text(bounded(why.EventType))
+		value[attrEventType] = text(Bounded(why.EventType))
 	}
 	return &types.AttributeValueMemberM{Value: value}
 }

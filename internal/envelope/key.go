@@ -18,6 +18,8 @@ const (
 	// ExpectedVersionKey holds the version that the aggregate must have for the message to be
 	// appended. It is a request to the publisher and never stored.
 	ExpectedVersionKey = "expected_version"
+	// DeliveryAttemptKey counts the deliveries of a message to a consumer group, from 2.
+	DeliveryAttemptKey = "delivery_attempt"
 )
 
 // Metadata keys that are stored with the event.
@@ -29,7 +31,7 @@ const (
 // stored reports whether the value of a metadata key goes into the journal.
 func stored(key string) bool {
 	switch key {
-	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey:
+	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey:
 		return false
 	}
 	return true
