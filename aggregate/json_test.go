@@ -354,7 +354,11 @@ func TestJSONHasNothingAgainstTypesItKeeps(t *testing.T) {
 		Account{},
 		tree{},
 		&bigByValue{}, &pointerMethod{}, "text", 1,
-		onlyTime{}, markTime{}, ownMethods[int]{}, &ownMethods[string]{}, &ownPointerMethods{}, namedTime{},
+		onlyTime{},
+		markTime{},
+		ownMethods[int]{},
+		&ownMethods[string]{}, &ownPointerMethods{},
+		namedTime{},
 		[]string{},
 		struct {
 			base
@@ -401,8 +405,13 @@ func TestJSONReportAgreesWithEncodingJSON(t *testing.T) {
 		assert.Error(t, checkJSON(lossy), "%T", lossy)
 	}
 	for _, kept := range []any{
-		&bigByValue{n}, &pointerMethod{1}, tree{"a", []*tree{{Name: "b"}}, map[string]tree{"c": {}}}, struct{ base }{base{1}},
-		onlyTime{at}, ownMethods[int]{at, 1}, &ownPointerMethods{at, "me"}, namedTime{at, "me"},
+		&bigByValue{n}, &pointerMethod{1},
+		tree{"a", []*tree{{Name: "b"}}, map[string]tree{"c": {}}},
+		struct{ base }{base{1}},
+		onlyTime{at},
+		ownMethods[int]{at, 1},
+		&ownPointerMethods{at, "me"},
+		namedTime{at, "me"},
 	} {
 		assert.True(t, survivesJSON(kept), "%T", kept)
 		assert.NoError(t, checkJSON(kept), "%T", kept)

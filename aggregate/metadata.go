@@ -3,6 +3,8 @@ package aggregate
 import (
 	"context"
 	"maps"
+
+	"github.com/millrace-dev/millrace/internal/carried"
 )
 
 const (
@@ -26,20 +28,20 @@ func (m Metadata) CorrelationID() string { return m[CorrelationIDKey] }
 // CausationID returns the value of [CausationIDKey], or "" if there is none.
 func (m Metadata) CausationID() string { return m[CausationIDKey] }
 
-type metadataKey struct{}
-
 // ContextWithMetadata returns a context whose metadata is that of ctx with metadata laid over it: a
 // key in both takes the new value. Both maps are copied, so later changes to metadata do not show.
 func ContextWithMetadata(ctx context.Context, metadata Metadata) context.Context {
 	merged := MetadataFromContext(ctx)
 	maps.Copy(merged, metadata)
-	return context.WithValue(ctx, metadataKey{}, merged)
+	return context.WithValue(ctx, carried.Key{}, merged)
 }
 
-// MetadataFromContext returns a copy of the metadata that ctx carries. It is never nil.
+// MetadataFromContext returns a copy of the metadata that ctx carries. It is never nil. The context
+// of a message of package subscriber carries what its event passes on: the keys of correlation and
+// of tracing, and the event's id as [CausationIDKey].
 func MetadataFromContext(ctx context.Context) Metadata {
-	carried, _ := ctx.Value(metadataKey{}).(Metadata)
-	metadata := make(Metadata, len(carried))
-	maps.Copy(metadata, carried)
+	from, _ := ctx.Value(carried.Key{}).(Metadata)
+	metadata := make(Metadata, len(from))
+	maps.Copy(metadata, from)
 	return metadata
 }

@@ -3,10 +3,12 @@ package publisher
 import (
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/carried"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -62,6 +64,7 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		event := eventlog.Event{
 			ID: marshaled.ID, Type: marshaled.Type, Payload: marshaled.Payload, Metadata: marshaled.Metadata,
 		}
+		event.Metadata = ledTo(msg, event)
 		size, err := p.journal.EventSize(b.id, event)
 		if err != nil {
 			return refuse(err)
@@ -79,6 +82,22 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		}
 	}
 	return batches, nil
+}
+
+// ledTo returns the event's metadata with what the message's context carries, as that of a message
+// of our subscriber does whose handler sends this one. A key of the event's own stays as it is, and
+// a message that is forwarded is not led to by itself.
+func ledTo(msg *message.Message, event eventlog.Event) aggregate.Metadata {
+	ctx := msg.Context()
+	if ctx.Value(carried.Key{}) == nil {
+		return event.Metadata
+	}
+	metadata := aggregate.MetadataFromContext(ctx)
+	if metadata[aggregate.CausationIDKey] == event.ID {
+		return event.Metadata
+	}
+	maps.Copy(metadata, event.Metadata)
+	return metadata
 }
 
 // expect takes up what a message expects of the aggregate's version, before the message is added.

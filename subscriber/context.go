@@ -8,6 +8,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/carried"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -47,6 +48,9 @@ type contextKey struct{}
 func (c *messageContext) Value(key any) any {
 	if _, ok := key.(contextKey); ok {
 		return c
+	}
+	if _, ok := key.(carried.Key); ok {
+		return envelope.PassedOn(c.record, aggregate.MetadataFromContext(c.parent))
 	}
 	// The standard library finds its own context in there, so that those derived from this one need
 	// no goroutine.

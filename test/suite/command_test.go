@@ -146,3 +146,58 @@ func (c *tries) total() (n int) {
 	}
 	return n
 }
+
+// Without a line in the handler: what was set in motion by one request is found by its id.
+func TestWhatAHandlerCommitsAndSendsNamesItsCauseAndItsRequest(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	j, err := journal.Open(t.Context(), s.client, journal.Config{})
+	require.NoError(t, err)
+	repo, err := repository.New(j, accounts, repository.Config{})
+	require.NoError(t, err)
+	var notices inbox
+	pub, _ := s.ordered(t, "publisher")
+	_, noticed := s.ordered(t, "noticed")
+	startRouter(t, func(router *message.Router) {
+		router.AddConsumerHandler("noticed", "notice", noticed, notices.handle)
+	})
+	bus, err := cqrs.NewEventBusWithConfig(pub, cqrs.EventBusConfig{
+		GeneratePublishTopic: func(cqrs.GenerateEventPublishTopicParams) (string, error) { return "notice", nil },
+		Marshaler:            cqrs.JSONMarshaler{},
+	})
+	require.NoError(t, err)
+	commands := startCommands(t, s, cqrs.JSONMarshaler{}, cqrs.NewCommandHandler("deposits", func(ctx context.Context, c *deposit) error {
+		_, err := repo.Execute(ctx, c.Account, func(account) (aggregate.Events[account], error) {
+			return aggregate.Events[account]{deposited(*c)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		return bus.Publish(ctx, c)
+	}))
+	ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{
+		aggregate.CorrelationIDKey: "request 7", "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "tenant": "a",
+	})
+	require.NoError(t, commands.Send(ctx, &deposit{"alice", 1}))
+	eventually(t, "it was noticed", func() bool { return notices.size() == 1 })
+
+	var command *journal.Record
+	for r, err := range j.Events(t.Context(), aggregate.ID{Type: "suite_test.deposit", Value: "alice"}, 1, 1) {
+		require.NoError(t, err)
+		command = r
+	}
+	assert.Equal(t, "request 7", command.Metadata[aggregate.CorrelationIDKey])
+	want := aggregate.Metadata{
+		aggregate.CorrelationIDKey: "request 7", aggregate.CausationIDKey: command.EventID,
+		"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+	}
+	for r, err := range j.Events(t.Context(), aggregate.ID{Type: accounts.Type(), Value: "alice"}, 1, 1) {
+		require.NoError(t, err)
+		assert.Equal(t, want, r.Metadata)
+	}
+	notices.mu.Lock()
+	defer notices.mu.Unlock()
+	for key, value := range want {
+		assert.Equal(t, value, notices.messages[0].Metadata.Get(key), key)
+	}
+}
