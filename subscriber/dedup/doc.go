@@ -1,20 +1,20 @@
 // Package dedup recognises messages that came before, for handlers behind a transport that delivers
 // some messages twice.
 //
-// Handlers of a [github.com/millrace-dev/millrace/subscriber] do not need it. The subscriber knows
-// the position of its group in each aggregate. It never delivers an event at or below that
-// position, always delivers one that was nacked again, and forgets neither after some time. Only
-// after a crash, events that were acked shortly before come again, since positions are stored a
-// little after the ack. A handler that must not see them commits the position with its effects, as
-// package projection does. A Deduplicator before such a handler loses messages: it drops those
-// that were nacked.
+// Most handlers of a [github.com/millrace-dev/millrace/subscriber] do not need it. The subscriber
+// knows the position of its group in each aggregate. It never delivers an event at or below that
+// position, always delivers one that was nacked again, and forgets neither after some time. But it
+// stores positions a little after the ack (subscriber.Config.CommitInterval). After a crash all
+// events come again that were acked since: many mails of a handler that sends mails go out twice.
+// Such a handler uses [Positions], which stores each position before the ack: only an event whose
+// handler was running comes again. A handler whose effects are in a database commits the position
+// with them, as package projection does; then nothing happens twice.
 //
-// This package is for handlers behind another transport:
+// This package is for such handlers, and for those behind another transport:
 //
-//   - [Positions] is for messages of the subscriber that a handler has forwarded, to Kafka for
-//     example, and that are consumed there. It does what the subscriber does: it keeps the number
-//     of the last event that was handled, for each aggregate and group, and moves it after the
-//     handler has succeeded.
+//   - [Positions] is for messages of the subscriber, also where a handler has forwarded them, to
+//     Kafka for example, and they are consumed there. It keeps the number of the last event that
+//     was handled, for each aggregate and group, and moves it after the handler has succeeded.
 //   - [Keys] is for messages that are not events of a journal. It is an ExpiringKeyRepository for
 //     Watermill's Deduplicator, with the limits that a store of keys has.
 //

@@ -1,0 +1,117 @@
+package dedup_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/dedup"
+)
+
+// The subscriber stores positions a little after the ack, so a crash has acked events come again.
+func TestAHandlerWithPositionsSeesOnlyTheEventInItsHandsAgainAfterACrash(t *testing.T) {
+	t.Parallel()
+	for name, with := range map[string]bool{"with positions": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client := database(t)
+			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+			const n = 30
+			mails := mails{sent: map[string]int{}}
+			handle := mails.send
+			if with {
+				handle = newPositions(t, client, dedup.PositionsConfig{Group: "mails"}).Middleware(handle)
+			}
+			// The first one crashes after the last ack: what it stores later does not arrive.
+			proxy := dynamotest.NewProxy(t, client)
+			first := consume(t, proxy, handle, time.Hour)
+			j, err := journal.Open(t.Context(), client, journal.Config{})
+			require.NoError(t, err)
+			for i := range n {
+				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order(fmt.Sprint(i)), Events: []eventlog.Event{{Type: "placed", ID: fmt.Sprint(i)}}})
+				require.NoError(t, err)
+			}
+			mails.waitFor(t, n)
+			proxy.Inject(dynamotest.CutConnection())
+			require.NoError(t, first.Close())
+
+			again := consume(t, dynamotest.NewProxy(t, client), handle, 10*time.Millisecond)
+			_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: order("last"), Events: []eventlog.Event{{Type: "placed", ID: "last"}}})
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return mails.of("last") == 1 }, 2*time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return again.Stats().Acked >= n+1 }, 2*time.Minute, time.Millisecond)
+			require.NoError(t, again.Close())
+			if with {
+				assert.Equal(t, n+1, mails.total())
+			} else {
+				assert.Greater(t, mails.total(), n+1, "or the crash has come too late")
+			}
+		})
+	}
+}
+
+// mails counts what a handler has sent, for each event.
+type mails struct {
+	mu   sync.Mutex
+	sent map[string]int
+}
+
+func (m *mails) send(msg *message.Message) ([]*message.Message, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sent[msg.UUID]++
+	return nil, nil
+}
+
+func (m *mails) of(id string) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.sent[id]
+}
+
+func (m *mails) total() (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, sent := range m.sent {
+		n += sent
+	}
+	return n
+}
+
+func (m *mails) waitFor(t *testing.T, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return m.total() >= n }, 2*time.Minute, time.Millisecond)
+}
+
+// consume handles events in the group as a process does.
+func consume(t *testing.T, through *dynamotest.Proxy, handle message.HandlerFunc, commitInterval time.Duration) *subscriber.Subscriber {
+	t.Helper()
+	j, err := journal.Open(t.Context(), through.Client(), journal.Config{})
+	require.NoError(t, err)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: j, ConsumerGroup: "mails", CommitInterval: commitInterval, LeaseDuration: time.Second,
+		PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond, CloseTimeout: 100 * time.Millisecond,
+	}, nil)
+	require.NoError(t, err)
+	messages, err := sub.Subscribe(t.Context(), "order")
+	require.NoError(t, err)
+	go func() {
+		for msg := range messages {
+			if _, err := handle(msg); err != nil {
+				msg.Nack()
+				continue
+			}
+			msg.Ack()
+		}
+	}()
+	return sub
+}
