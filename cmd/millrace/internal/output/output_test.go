@@ -96,3 +96,18 @@ func TestProgressIsShownNowAndThen(t *testing.T) {
 	assert.Equal(t, "\r\x1b[K0s\r\x1b[K100ms\r\x1b[K", out.String())
 	show(&output.Progress{}, 3, time.Second)
 }
+
+func TestATimeBeyondTheYearsOfRFC3339IsShownAsItIsStored(t *testing.T) {
+	t.Parallel()
+	for millis, want := range map[int64]string{
+		1_700_000_000_000:         "2023-11-14T22:13:20.000Z",
+		253_402_300_799_999:       "9999-12-31T23:59:59.999Z",
+		253_402_300_800_000:       "253402300800000 ms since 1970",
+		1_700_000_000_000_000_000: "1700000000000000000 ms since 1970",
+		-62_167_219_200_000:       "0000-01-01T00:00:00.000Z",
+		-62_167_219_200_001:       "-62167219200001 ms since 1970",
+	} {
+		assert.Equal(t, want, output.Time(time.UnixMilli(millis)))
+	}
+	assert.Empty(t, output.Time(time.Time{}))
+}

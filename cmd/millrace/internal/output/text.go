@@ -18,10 +18,14 @@ import (
 // timeLayout is RFC 3339 with milliseconds, which is what the journal stores.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// Time is in UTC; empty for none.
+// Time is in UTC; empty for none. RFC 3339 has the years 0 to 9999. A foreign program may have
+// stored nanoseconds, which are read as milliseconds of a later year: these are shown as they are.
 func Time(t time.Time) string {
 	if t.IsZero() {
 		return ""
+	}
+	if year := t.UTC().Year(); year < 0 || year > 9999 {
+		return strconv.FormatInt(t.UnixMilli(), 10) + " ms since 1970"
 	}
 	return t.UTC().Format(timeLayout)
 }
