@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,5 +146,37 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 				assert.Empty(t, s.get(t, c.Tables.Journal, s.keyOf(id, 2)))
 			})
 		}
+	})
+}
+
+// A foreign program may use ids that leave no room for our keys. One of them must not stop the rest.
+func TestAnAggregateWhoseIDIsTooLongForUsIsNamedAndTheRestIsRead(t *testing.T) {
+	eachSchema(t, func(t *testing.T, s store) {
+		long := aggregate.ID{Type: "user-account", Value: strings.Repeat("x", 1_005)}
+		var fine aggregate.ID
+		for n := 0; fine == (aggregate.ID{}) || s.Shard(fine) != s.Shard(long); n++ {
+			fine = user(fmt.Sprint(n))
+		}
+		s.write(t, fine, 1, 1)
+		s.put(t, s.Config().Tables.Journal, s.foreignEvent(long, 1, text("theirs"), 1_600_000_000_000))
+		head := s.keyOf(long, 0)
+		a := s.Config().Attributes
+		head[a.AggregateID], head[a.SequenceNumber], head[a.Version] = text(long.String()), number(0), number(1)
+		s.put(t, s.Config().Tables.Snapshot, head)
+
+		var corrupt []*journal.CorruptItemError
+		heads := s.heads(t, journal.HeadsQuery{Corrupt: func(err *journal.CorruptItemError) { corrupt = append(corrupt, err) }})
+		require.Len(t, heads, 1)
+		assert.Equal(t, fine, heads[0].Aggregate)
+		require.Len(t, corrupt, 1)
+		assert.Equal(t, long, corrupt[0].Aggregate)
+		require.ErrorContains(t, corrupt[0], "1018 bytes: at most 1003")
+
+		page, err := s.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: s.Shard(long)})
+		require.NoError(t, err)
+		require.Len(t, page.Records, 1)
+		assert.Equal(t, fine, page.Records[0].Aggregate)
+		require.Len(t, page.Corrupt, 1)
+		assert.ErrorContains(t, page.Corrupt[0], "1018 bytes")
 	})
 }

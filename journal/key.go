@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -75,6 +76,16 @@ func (j *engine) aggregateOf(it item) (aggregate.ID, bool) {
 		return aggregate.ID{}, false
 	}
 	return aggregate.ID{Type: aggregateType, Value: value}, true
+}
+
+// tooLong says why an aggregate of a foreign program cannot be used, empty if it can. The program
+// itself needs no room for a number of twenty digits.
+func tooLong(id aggregate.ID) string {
+	n := len(id.Type) + len("-") + len(id.Value)
+	if n <= aggregate.MaxIDBytes {
+		return ""
+	}
+	return fmt.Sprintf("belongs to an aggregate whose id has %d bytes: at most %d leave room for all keys", n, aggregate.MaxIDBytes)
 }
 
 func attributeNames(pairs ...string) map[string]string {

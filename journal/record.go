@@ -105,6 +105,9 @@ func (j *engine) recordOf(it item) (*Record, error) {
 	if !ok {
 		return corrupt("has no " + a.AggregateID + " that fits its partition")
 	}
+	if reason := tooLong(id); reason != "" {
+		return corrupt(reason)
+	}
 	number, ok := uintOf(it[a.SequenceNumber])
 	if !ok || number == 0 {
 		return corrupt("has no sequence number from 1 on in " + a.SequenceNumber)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/testdb"
@@ -273,4 +274,22 @@ func TestAnAggregateWithoutAHeadIsOneFaultHoweverManyPagesItIsOn(t *testing.T) {
 	report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{})
 	require.NoError(t, err)
 	require.Len(t, report.Faults, 1)
+}
+
+func TestVerifyNamesAnAggregateWhoseIDIsTooLongAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s, _ := pair(t)
+	long := aggregate.ID{Type: "account", Value: strings.Repeat("x", 1_010)}
+	it := s.keyIn(0, long, "0")
+	it["aid"], it["seq_nr"], it["version"] = text(long.String()), number(0), number(1)
+	s.put(t, s.Config().Tables.Snapshot, it)
+	for i := range 20 {
+		s.write(t, account(fmt.Sprint(i)), 1, 1)
+	}
+	report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{})
+	require.NoError(t, err)
+	assert.EqualValues(t, 20, report.Aggregates)
+	require.Len(t, report.Faults, 1)
+	assert.Equal(t, long, report.Faults[0].Aggregate)
+	assert.ErrorContains(t, report.Faults[0], "at most 1003")
 }

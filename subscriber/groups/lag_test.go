@@ -1,6 +1,7 @@
 package groups_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -200,6 +201,31 @@ func TestAnEventThatCannotBeReadIsALagOfUnknownAge(t *testing.T) {
 	assert.Zero(t, lag.Oldest)
 	require.Len(t, corrupt, 1)
 	assert.Equal(t, account("x").String()+"-1", corrupt[0].SortKey)
+}
+
+func TestAnAggregateOfAForeignProgramWhoseIDIsTooLongDoesNotHideTheLagOfTheRest(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	s.begin(t, time.Time{})
+	s.write(t, "x", 0, 1)
+	long := account(strings.Repeat("x", 1_010))
+	_, err := s.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: aws.String(s.Config().Tables.Snapshot),
+		Item: map[string]types.AttributeValue{
+			"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey(topic, 0)},
+			"skey": &types.AttributeValueMemberS{Value: long.String() + "-0"},
+			"aid":  &types.AttributeValueMemberS{Value: long.String()}, "seq_nr": &types.AttributeValueMemberN{Value: "0"},
+			"version": &types.AttributeValueMemberN{Value: "3"},
+		},
+	})
+	require.NoError(t, err)
+	var corrupt []*journal.CorruptItemError
+
+	lag := s.lag(t, groups.LagOptions{Corrupt: func(err *journal.CorruptItemError) { corrupt = append(corrupt, err) }})
+
+	assert.EqualValues(t, 1, lag.Events)
+	require.Len(t, corrupt, 1)
+	assert.Equal(t, long, corrupt[0].Aggregate)
 }
 
 func TestAnEstimateComparesWhatIsBehindTheCursorWithThePositions(t *testing.T) {
