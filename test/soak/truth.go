@@ -30,6 +30,7 @@ const (
 	Lost  Kind = "lost"  // acknowledged and not there
 	Gap   Kind = "gap"   // a number missing or given twice, or a head that is not at the last event
 	Wrong Kind = "wrong" // a load that is no fold of 1..n or older than it may be, what was refused and is there, an undocumented error
+	Stuck Kind = "stuck" // no command ended or began for a long time
 )
 
 // Finding is something that must not be.

@@ -25,11 +25,16 @@ type World struct {
 	// Commands is how many each writer executes. Default: 250.
 	Commands int
 
-	tamper func(context.Context, *dynamodb.Client) error // before it is judged
+	tamper   func(context.Context, *dynamodb.Client) error // before it is judged
+	patience time.Duration                                 // see stuckAfter
 }
 
 // freeEvery is how many worlds there are for each one whose writers run freely.
 const freeEvery = 8
+
+// stuckAfter is for how long no command has to begin in a world until it is given up. A command
+// takes milliseconds, or seconds where many worlds share two processors.
+const stuckAfter = 5 * time.Minute
 
 // Report is what came of a world.
 type Report struct {
@@ -64,6 +69,9 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
 	if w.Commands == 0 {
 		w.Commands = 250
+	}
+	if w.patience == 0 {
+		w.patience = stuckAfter
 	}
 	run := &running{
 		World: w, truth: newTruth(), now: time.Now,
@@ -116,6 +124,10 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		faults = drawFaults(random, run.memory, run.pause)
 	}
 	err = run.work(ctx, writers)
+	if errors.Is(err, errStuck) {
+		run.truth.report(Stuck, "no command began for %v after %d", w.patience, run.truth.count())
+		return Report{Findings: run.truth.findings}, nil
+	}
 	faults.End()
 	run.turns.free = true
 	for _, one := range writers {
@@ -132,6 +144,9 @@ func (w World) Run(ctx context.Context) (Report, error) {
 	return run.inspect(ctx, writers)
 }
 
+// errStuck: the writers make no progress. They are left as they are.
+var errStuck = errors.New("no progress")
+
 // work has the writers work until each of them is done.
 func (w *running) work(ctx context.Context, writers []*writer) error {
 	errs := make([]error, len(writers))
@@ -146,8 +161,23 @@ func (w *running) work(ctx context.Context, writers []*writer) error {
 		}()
 	}
 	w.turns.begin()
-	wait.Wait()
-	return errors.Join(errs...)
+	done := make(chan struct{})
+	go func() {
+		wait.Wait()
+		close(done)
+	}()
+	for begun := -1; ; {
+		select {
+		case <-done:
+			return errors.Join(errs...)
+		case <-time.After(w.patience):
+		}
+		now := w.truth.count()
+		if now == begun {
+			return errStuck
+		}
+		begun = now
+	}
 }
 
 // pause is what a transaction that is held or torn waits for.

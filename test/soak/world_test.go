@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
@@ -44,6 +46,18 @@ func TestNothingIsLostSkippedOrMadeUpWhateverHappens(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestAWorldThatMakesNoProgressIsGivenUpAndReported(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.Open()
+	t.Cleanup(db.Close)
+	db.Inject(dynamotest.Pause(func(context.Context) { select {} }), dynamotest.On("TransactWriteItems"), dynamotest.After(30))
+	report, err := World{Seed: 1, Number: 7, Client: db.Client(), patience: 100 * time.Millisecond}.Run(t.Context())
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Findings)
+	last := report.Findings[len(report.Findings)-1]
+	assert.Equal(t, Stuck, last.Kind, last.Text)
 }
 
 func TestASeedGivesTheSameWorldEachTime(t *testing.T) {

@@ -1,7 +1,7 @@
 // Command soak runs worlds of package soak until there were enough commits, and prints on its last
 // line
 //
-//	soak commits=N lost=0 gaps=0 wrong=0 seed=S
+//	soak commits=N lost=0 gaps=0 wrong=0 stuck=0 seed=S
 //
 // Commits are those that are found in the journals. What must not be goes to standard error, with
 // the world that it was in and how to run that alone; the exit code is then 1.
@@ -53,8 +53,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		stop()
 	}
 	s.remark()
-	_, _ = fmt.Fprintf(stdout, "soak commits=%d lost=%d gaps=%d wrong=%d seed=%d\n",
-		s.commits, s.kinds[soak.Lost], s.kinds[soak.Gap], s.kinds[soak.Wrong], *seed)
+	_, _ = fmt.Fprintf(stdout, "soak commits=%d lost=%d gaps=%d wrong=%d stuck=%d seed=%d\n",
+		s.commits, s.kinds[soak.Lost], s.kinds[soak.Gap], s.kinds[soak.Wrong], s.kinds[soak.Stuck], *seed)
 	if s.failed || s.findings() > 0 {
 		return 1
 	}

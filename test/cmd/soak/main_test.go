@@ -11,7 +11,7 @@ func TestTheLastLineHasTheCountsAndTheSeed(t *testing.T) {
 	t.Parallel()
 	var out, notes bytes.Buffer
 	assert.Zero(t, run(t.Context(), []string{"-commits", "100", "-parallel", "1", "-seed", "3"}, &out, &notes), notes.String())
-	assert.Regexp(t, `^soak commits=\d{3,} lost=0 gaps=0 wrong=0 seed=3\n$`, out.String())
+	assert.Regexp(t, `^soak commits=\d{3,} lost=0 gaps=0 wrong=0 stuck=0 seed=3\n$`, out.String())
 }
 
 func TestAWrongFlagIsRefused(t *testing.T) {
