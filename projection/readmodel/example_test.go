@@ -59,10 +59,10 @@ func Example() {
 	s.query(ctx, now, s.place("d", 10))
 	check(now.Drop(ctx, next, groups.Removal{}))
 	// Output:
-	// orders.1 has order a: 1999 cents
-	// orders.1 has order b: 500 cents
-	// orders.2 has order c: 2.50 euros
-	// orders.1 has order d: 10 cents
+	// orders_1 has order a: 1999 cents
+	// orders_1 has order b: 500 cents
+	// orders_2 has order c: 2.50 euros
+	// orders_1 has order d: 10 cents
 }
 
 type shop struct {

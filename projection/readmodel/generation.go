@@ -17,8 +17,8 @@ type Generation struct {
 // Group is its consumer group.
 func (g Generation) Group() string { return fmt.Sprintf("%s.%d", g.Model, g.Number) }
 
-// Table is its table of a name: "orders" becomes "orders.2".
-func (g Generation) Table(name string) string { return fmt.Sprintf("%s.%d", name, g.Number) }
+// Table is its table of a name: "orders" becomes "orders_2", a name that needs no quotes in SQL.
+func (g Generation) Table(name string) string { return fmt.Sprintf("%s_%d", name, g.Number) }
 
 func (g Generation) String() string { return g.Group() }
 

@@ -41,6 +41,10 @@ type Config struct {
 	// Table keeps which generations there are. [CreateTable] makes it; read models can share one.
 	// Default: "readmodel".
 	Table string
+	// Positions is the store in which the generations' groups keep their positions, such as a
+	// *sqlprojection.Store for a read model in an SQL database. Default: none, as they are in the
+	// checkpoint table.
+	Positions groups.Positions
 	// MaxAge is for how long [Model.Serving] takes what it read before for true. Default: 1 second;
 	// negative to read each time.
 	MaxAge time.Duration
@@ -147,7 +151,11 @@ func newModel(client Client, config Config, program bool) (*Model, error) {
 	if err := config.validate(program); err != nil {
 		return nil, err
 	}
-	return &Model{client: client, config: config, groups: groups.New(config.Journal)}, nil
+	var options []groups.Option
+	if config.Positions != nil {
+		options = append(options, groups.WithPositions(config.Positions))
+	}
+	return &Model{client: client, config: config, groups: groups.New(config.Journal, options...)}, nil
 }
 
 // Serving returns the generation that queries read: as it was read within [Config].MaxAge, or else
