@@ -315,7 +315,7 @@ func TestACommitThatFindsNobodyListeningIsNotUnknown(t *testing.T) {
 
 	_, err := s.through(t, client, impatient).Append(t.Context(), one("1"))
 
-	assertOnly(t, err, nil)
+	assertOnly(t, err, journal.ErrUnavailable)
 	assert.ErrorContains(t, err, "nothing written")
 	assert.ErrorContains(t, err, "connection refused")
 }

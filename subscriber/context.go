@@ -23,7 +23,7 @@ const (
 	MetadataOccurredAt     = "occurred_at"     // RFC 3339 with milliseconds, UTC
 	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See
 	// [AttemptFromContext].
-	MetadataDeliveryAttempt = envelope.DeliveryAttemptKey
+	MetadataDeliveryAttempt = "delivery_attempt"
 )
 
 // messageContext carries what belongs to a message, and ends with the handling of it. Most handlers
