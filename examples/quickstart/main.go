@@ -27,9 +27,11 @@ import (
 )
 
 // An account is an aggregate: a state that only its events change.
-type Account struct{ Balance int }
-type Deposited struct{ Amount int }
-type Withdrawn struct{ Amount int }
+type (
+	Account   struct{ Balance int }
+	Deposited struct{ Amount int }
+	Withdrawn struct{ Amount int }
+)
 
 func (Deposited) EventType() string  { return "account.deposited.v1" }
 func (Withdrawn) EventType() string  { return "account.withdrawn.v1" }
@@ -54,8 +56,7 @@ func Withdraw(amount int) aggregate.Decision[Account] {
 	}
 }
 
-// The read model is a table with one item for each account.
-var balances = projection.Table{Name: "balances", PartitionKey: "account"}
+var balances = projection.Table{Name: "balances", PartitionKey: "account"} // the read model, an item per account
 
 func addToBalance(account string, amount int) []projection.Write {
 	return []projection.Write{projection.Update(types.Update{
@@ -107,8 +108,7 @@ func main() {
 	})).Item
 	fmt.Println("balance:", item["balance"].(*types.AttributeValueMemberN).Value)
 
-	// Shut down as on SIGINT: take no more events, finish those in progress, store the positions.
-	stop()
+	stop() // as SIGINT does: take no more events, finish those in progress, store the positions
 	check(<-stopped)
 }
 

@@ -51,6 +51,8 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 		return nil, fmt.Errorf("a story of %d orders is too short, take %d or more", config.Orders, minOrders)
 	}
 	fmt.Fprintf(config.Out, "Order history with seed %d\n", config.Seed)
+	fmt.Fprintln(config.Log, "Faults are injected on purpose: requests are throttled, connections break, a consumer crashes. "+
+		"Errors that are logged come of them.")
 	began := time.Now()
 	names := service.Config{Prefix: "ftgo-story-" + uuid.NewString()[:8] + "-"}
 	s, err := service.Open(ctx, client, names)
@@ -86,6 +88,7 @@ func tell(ctx context.Context, s *service.Service, history *consumers, config Co
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
+	defer showProgress(config.Log, api, history)()
 	left, err := act(ctx, s, api, history, config, plans)
 	if err != nil {
 		return nil, err
@@ -111,6 +114,25 @@ func tell(ctx context.Context, s *service.Service, history *consumers, config Co
 	report.Pages, report.Questions = v.pages, v.asked
 	report.Differences = append(report.Differences, v.differences...)
 	return report, nil
+}
+
+// showProgress prints a line now and then, until it is told to stop.
+func showProgress(log io.Writer, api *apiClient, history *consumers) (stop func()) {
+	began, done := time.Now(), make(chan struct{})
+	go func() {
+		each := time.NewTicker(5 * time.Second)
+		defer each.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-each.C:
+				fmt.Fprintf(log, "%v: %d commands accepted, %d requests throttled on purpose\n",
+					time.Since(began).Round(time.Second), api.accepted.Load(), history.sky.throttled.Load())
+			}
+		}
+	}()
+	return func() { close(done) }
 }
 
 // act lets the actors carry out the plans while the history follows, through a restart, a crash and
