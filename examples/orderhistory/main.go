@@ -31,6 +31,14 @@ func main() {
 	}
 }
 
+const commandUsage = `usage: orderhistory [command] [flags]
+
+  serve   serve the page and the REST API (the default)
+  story   have consumers order amid faults, and verify the history
+
+Flags of %s:
+`
+
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	command := "serve"
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
@@ -38,6 +46,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	flags := flag.NewFlagSet("orderhistory "+command, flag.ContinueOnError)
 	flags.SetOutput(log)
+	flags.Usage = func() {
+		fmt.Fprintf(log, commandUsage, command)
+		flags.PrintDefaults()
+	}
 	switch command {
 	case "serve":
 		address := flags.String("listen", "127.0.0.1:8080", "address of the page and the REST API")

@@ -97,7 +97,7 @@ func assemble(ctx context.Context, client *dynamodb.Client, address string, logg
 	}
 	s := &server{service: open, ended: make(chan end, parts)}
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: -listen names another address", err)
 	}
 	if err := s.connect(logger); err != nil {
 		return nil, errors.Join(err, s.listener.Close())

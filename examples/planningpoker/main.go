@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,6 +33,14 @@ func main() {
 	}
 }
 
+const commandUsage = `usage: planningpoker [command] [flags]
+
+  serve   serve the page and the REST API (the default)
+  load    measure commands per second, and the time from a commit to the page
+
+Flags of %s:
+`
+
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	command := "serve"
 	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
@@ -39,6 +48,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	flags := flag.NewFlagSet("planningpoker "+command, flag.ContinueOnError)
 	flags.SetOutput(log)
+	flags.Usage = func() {
+		fmt.Fprintf(log, commandUsage, command)
+		flags.PrintDefaults()
+	}
 	switch command {
 	case "serve":
 		var config service.ServerConfig
@@ -53,7 +66,11 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(out, "On", dynamo.Where())
-		return serve(ctx, client, config, out, log)
+		err = serve(ctx, client, config, out, log)
+		if listen := new(net.OpError); errors.As(err, &listen) && listen.Op == "listen" {
+			err = fmt.Errorf("%w: -listen names another address", err)
+		}
+		return err
 	case "load":
 		config := load.Config{Logger: quiet(log)}
 		flags.IntVar(&config.Rooms, "rooms", 50, "how many rooms")
