@@ -139,7 +139,7 @@ func ExamplePoisonQueue() {
 	// account-alice #1: account.opened.v1
 	// account-alice #1: account.opened.v1, attempt 2
 	// account-alice #2: account.deposited.v1
-	// account.opened.v1 is poison: the message was nacked, 2 times
+	// account.opened.v1 is poison: the message was nacked without a reason (see subscriber.NackReason), 2 times
 }
 
 // An event that keeps failing is passed over, and a record tells which it was.
@@ -169,7 +169,7 @@ func ExampleSkip() {
 	// account-alice #1: account.opened.v1
 	// account-alice #1: account.opened.v1, attempt 2
 	// account-alice #2: account.deposited.v1
-	// skipped account-alice #1, account.opened.v1: the message was nacked, 2 times
+	// skipped account-alice #1, account.opened.v1: the message was nacked without a reason (see subscriber.NackReason), 2 times
 }
 
 // An event that keeps failing stops the group, for all its members, until somebody has mended the
@@ -205,7 +205,7 @@ func ExampleStop() {
 	// Output:
 	// account-alice #1: account.opened.v1
 	// account-alice #1: account.opened.v1, attempt 2
-	// stopped by account-alice #1: the message was nacked, 2 times
+	// stopped by account-alice #1: the message was nacked without a reason (see subscriber.NackReason), 2 times
 	// account-alice #1: account.opened.v1
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	errNacked      = errors.New("the message was nacked")
+	errNacked      = errors.New("the message was nacked without a reason (see subscriber.NackReason)")
 	errAckDeadline = errors.New("the message was not acked in time")
 )
 

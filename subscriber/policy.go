@@ -17,7 +17,7 @@ import "github.com/ThreeDotsLabs/watermill/message"
 //
 // What is given up is recorded with a reason: the error of the last attempt, and how many there
 // were. That of a handler is known where it is told ([NackReason], [SetNackReason]), as the
-// handlers of package projection do; else the reason is that the message was nacked.
+// handlers of package projection do; else the reason says that there was none.
 type FailurePolicy struct {
 	kind      policyKind
 	attempts  int

@@ -268,7 +268,7 @@ func TestAnEventIsNotTriedAgainBecauseTheOneBeforeItIsBeingStored(t *testing.T) 
 		return parked
 	}
 	eventually(t, "it is parked", func() bool { return len(list()) == 1 })
-	assert.Equal(t, "the message was nacked, 2 times", list()[0].Parked.Reason)
+	assert.Equal(t, "the message was nacked without a reason (see subscriber.NackReason), 2 times", list()[0].Parked.Reason)
 }
 
 func TestAGroupCanBeginNowOrAtATime(t *testing.T) {

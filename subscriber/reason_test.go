@@ -84,13 +84,13 @@ func TestTheReasonIsThatOfTheLastAttempt(t *testing.T) {
 		answer func(*message.Message)
 		want   string
 	}{
-		"nacked":        {func(msg *message.Message) { msg.Nack() }, "the message was nacked, 2 times"},
+		"nacked":        {func(msg *message.Message) { msg.Nack() }, "the message was nacked without a reason (see subscriber.NackReason), 2 times"},
 		"with a reason": {func(msg *message.Message) { subscriber.SetNackReason(msg.Context(), errDeclined); msg.Nack() }, "the card was declined, 2 times"},
 		"taken back": {func(msg *message.Message) {
 			subscriber.SetNackReason(msg.Context(), errDeclined)
 			subscriber.SetNackReason(msg.Context(), nil)
 			msg.Nack()
-		}, "the message was nacked, 2 times"},
+		}, "the message was nacked without a reason (see subscriber.NackReason), 2 times"},
 		"not answered":      {func(*message.Message) {}, "the message was not acked in time, 2 times"},
 		"not answered, why": {func(msg *message.Message) { subscriber.SetNackReason(msg.Context(), errDeclined) }, "the message was not acked in time: the card was declined, 2 times"},
 	} {

@@ -89,7 +89,7 @@ func TestAnEventThatKeepsFailingIsSkippedAndARecordOfItStays(t *testing.T) {
 
 	records := skipped(t, j)
 	require.Len(t, records, 2)
-	for i, want := range []string{"the message was nacked, 3 times", "cannot read this"} {
+	for i, want := range []string{"the message was nacked without a reason (see subscriber.NackReason), 3 times", "cannot read this"} {
 		r := records[i]
 		assert.Equal(t, groups.SkippedEvent{Aggregate: account("x"), Number: uint64(i + 2), EventType: "deposited", At: r.At, Reason: r.Reason}, r)
 		assert.Contains(t, r.Reason, want)

@@ -53,7 +53,7 @@ func TestAnEventThatKeepsFailingStopsTheGroupUntilItIsResumed(t *testing.T) {
 	assert.True(t, now.Paused)
 	require.NotNil(t, now.Stopped)
 	assert.Equal(t, groups.Stopped{
-		Aggregate: account("x"), Number: 1, EventType: "deposited", At: now.Stopped.At, Reason: "the message was nacked, 3 times",
+		Aggregate: account("x"), Number: 1, EventType: "deposited", At: now.Stopped.At, Reason: "the message was nacked without a reason (see subscriber.NackReason), 3 times",
 	}, *now.Stopped)
 	assert.WithinDuration(t, time.Now(), now.Stopped.At, patience)
 	assert.EqualValues(t, 1, first.Stats().Stopped)

@@ -60,6 +60,7 @@ func start(ctx context.Context, client *dynamodb.Client, now func() time.Time) (
 	if a.router, err = message.NewRouter(message.RouterConfig{}, watermill.NopLogger{}); err != nil {
 		return nil, err
 	}
+	a.router.AddMiddleware(subscriber.NackReason)
 	for _, topic := range []string{services.Orders.Type(), services.Customers.Type(), services.Tickets.Type(), services.Payments.Type()} {
 		sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "order-saga"}, nil)
 		if err != nil {

@@ -81,6 +81,7 @@ func New(config Config) (*Feed, error) {
 	consume := config.Subscriber
 	consume.Journal, consume.ConsumerGroup, consume.Start = config.Journal, f.group(), subscriber.Now()
 	consume.CommitInterval = cmp.Or(consume.CommitInterval, 10*time.Second) // what comes again after a crash does no harm
+	router.AddMiddleware(subscriber.NackReason)
 	for _, topic := range config.Topics {
 		sub, err := subscriber.NewSubscriber(consume, config.Logger)
 		if err != nil {

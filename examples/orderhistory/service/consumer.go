@@ -46,6 +46,7 @@ func (s *Service) NewConsumer(
 	if err != nil {
 		return nil, err
 	}
+	router.AddMiddleware(subscriber.NackReason) // so that a parked order shows why
 	router.AddMiddleware(middleware...)
 	c := &Consumer{router: router}
 

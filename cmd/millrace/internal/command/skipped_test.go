@@ -27,7 +27,7 @@ func TestSkippedEventsAreListedAndForgotten(t *testing.T) {
 	assert.Equal(t, []string{"1", "2", "account.deposited.v1"}, []string{rows[0]["AGGREGATE"], rows[0]["EVENT"], rows[0]["TYPE"]})
 	assert.Contains(t, rows[0]["REASON"], "skipped by an operator, parked because")
 	assert.Equal(t, "3", rows[1]["EVENT"])
-	assert.Equal(t, "the message was nacked, once", rows[1]["REASON"])
+	assert.Equal(t, "the message was nacked without a reason (see subscriber.NackReason), once", rows[1]["REASON"])
 	objects := lines(t, s.ok(t, "group", "skipped", "audit", "account", "--json"))
 	require.Len(t, objects, 2)
 	assert.Equal(t, "skipped_event", objects[1]["kind"])
@@ -61,7 +61,7 @@ func TestAStoppedGroupTellsWhyAndGoesOnWhenItIsResumed(t *testing.T) {
 	assert.Regexp(t, `(?m)^state +stopped$`, out)
 	assert.Regexp(t, `(?m)^stopped by +event 2 of account 1 \(account.deposited.v1\)$`, out)
 	assert.Regexp(t, `(?m)^stopped at +20`, out)
-	assert.Regexp(t, `(?m)^reason +the message was nacked, once$`, out)
+	assert.Regexp(t, `(?m)^reason +the message was nacked without a reason \(see subscriber\.NackReason\), once$`, out)
 	object := lines(t, s.ok(t, "groups", "--json"))[0]
 	assert.Equal(t, true, object["paused"])
 	stopped, ok := object["stopped"].(map[string]any)
