@@ -189,13 +189,13 @@ func (j *engine) listedHead(it item, verifyPlace bool) (Head, error) {
 		corrupt.Reason = "has no " + j.config.Attributes.AggregateID + " that fits its partition"
 		return Head{}, corrupt
 	}
-	if reason := tooLong(id); reason != "" {
-		corrupt.Aggregate, corrupt.Reason = id, reason
-		return Head{}, corrupt
-	}
 	if want := j.partitionKey(id); verifyPlace && (partition != want || sort != storage.SortKey(id, 0)) {
 		corrupt.Aggregate, corrupt.Misplaced = id, true
 		corrupt.Reason = fmt.Sprintf("is not where the head of its aggregate has to be, %q / %q", want, storage.SortKey(id, 0))
+		return Head{}, corrupt
+	}
+	if reason := tooLong(id); reason != "" {
+		corrupt.Aggregate, corrupt.Reason = id, reason
 		return Head{}, corrupt
 	}
 	head, err := j.headOf(id, it)

@@ -21,11 +21,16 @@ func Start(ctx context.Context, do func(ctx context.Context) error) error {
 		backoff.WithMaxInterval(2*time.Second),
 		backoff.WithMaxElapsedTime(StartBudget),
 	)
+	var last error // that did not come of the context's end
 	for {
 		err := do(ctx)
+		if err != nil && ctx.Err() != nil && last != nil {
+			return fmt.Errorf("%w, after: %w", err, last)
+		}
 		if err == nil || !IsTransient(err) || IsContext(err) {
 			return err
 		}
+		last = err
 		pause := wait.NextBackOff()
 		if pause == backoff.Stop {
 			return err

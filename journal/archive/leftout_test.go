@@ -203,7 +203,7 @@ func TestAnAggregateWhoseIDIsTooLongIsLeftOut(t *testing.T) {
 
 	exported, why := from.exportWithout(t, id)
 
-	require.ErrorAs(t, why[0], new(*aggregate.InvalidIDError))
+	require.ErrorAs(t, why[0], new(*journal.CorruptItemError))
 	done := to.imports(t, exported)
 	assert.EqualValues(t, 1, done.LeftOut)
 	assert.EqualValues(t, 1, done.Aggregates)

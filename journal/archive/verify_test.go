@@ -280,7 +280,7 @@ func TestVerifyNamesAnAggregateWhoseIDIsTooLongAndGoesOn(t *testing.T) {
 	t.Parallel()
 	s, _ := pair(t)
 	long := aggregate.ID{Type: "account", Value: strings.Repeat("x", 1_010)}
-	it := s.keyIn(0, long, "0")
+	it := s.keyIn(eventlog.Of(s.Journal).Shard(long), long, "0")
 	it["aid"], it["seq_nr"], it["version"] = text(long.String()), number(0), number(1)
 	s.put(t, s.Config().Tables.Snapshot, it)
 	for i := range 20 {
