@@ -145,7 +145,7 @@ func ExampleGroups_Skip() {
 	must(err)
 	fmt.Printf("%d event to handle\n", lag.Events)
 	// Output:
-	// account-bob waits with event 2: the message was nacked, once
+	// account-bob waits with event 2: the message was nacked without a reason (see subscriber.NackReason), once
 	// 1 event to handle
 }
 
@@ -160,7 +160,7 @@ func ExampleGroups_Skipped() {
 		must(g.ForgetSkipped(ctx, "audit", e.Aggregate, e.Number)) // after it was made good for by hand
 	}
 	// Output:
-	// account-bob, event 2 (account.deposited.v1): skipped by an operator, parked because the message was nacked, once
+	// account-bob, event 2 (account.deposited.v1): skipped by an operator, parked because the message was nacked without a reason (see subscriber.NackReason), once
 }
 
 func ExampleGroups_Remove() {

@@ -59,7 +59,7 @@ func TestAnEventThatAnOperatorSkipsLeavesARecordWithTheReasonItWasParkedFor(t *t
 	require.Len(t, records, 1)
 	assert.Equal(t, groups.SkippedEvent{
 		Aggregate: account("x"), Number: 2, EventType: "deposited", At: records[0].At,
-		Reason: "skipped by an operator, parked because the message was nacked, 2 times",
+		Reason: "skipped by an operator, parked because the message was nacked without a reason (see subscriber.NackReason), 2 times",
 	}, records[0])
 	assert.WithinDuration(t, time.Now(), records[0].At, patience)
 	s.caughtUp(t)
