@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -90,6 +91,32 @@ func TestRemovalAndInspectionReadLittleOfOtherAggregates(t *testing.T) {
 			assert.Equal(t, numbersFrom(1, others), s.numbers(t, user("acme-"+c.suffix)))
 		})
 	}
+}
+
+// With pages as large as they are: a Query may begin at a key that there is not.
+func TestAPageThatEndsAmongTheRowsOfAnotherAggregateIsGoneOnBehind(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{Shards: 1})
+	id, letter, hyphen := user("1"), user("1-2x"), user("1-3-4")
+	s.covered(t, id, 40)
+	for _, other := range []aggregate.ID{letter, hyphen} {
+		for n := range 25 {
+			_, err := s.Append(t.Context(), eventlog.Commit{
+				Aggregate: other, Expected: uint64(n), Events: []eventlog.Event{{Type: "large", Payload: bytes.Repeat([]byte("x"), 100<<10)}},
+			})
+			require.NoError(t, err)
+		}
+	}
+	inspected := func(id aggregate.ID) (n int) {
+		_, err := s.Inspect(t.Context(), id, func(*journal.Record) { n++ })
+		require.NoError(t, err)
+		return n
+	}
+	assert.Equal(t, 40, inspected(id))
+	require.NoError(t, s.Delete(t.Context(), id, 40, journal.Removal{}))
+	assert.Zero(t, inspected(id))
+	assert.Equal(t, 25, inspected(letter))
+	assert.Equal(t, 25, inspected(hyphen))
 }
 
 func TestGuardsOfCommandsAreNotReadByRemoval(t *testing.T) {
