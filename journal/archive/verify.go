@@ -109,17 +109,21 @@ func (v *verifier) heads(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// aggregate reports what two inspections in a row agree on.
+// aggregate reports what three inspections in a row agree on: a commit that is under way can show in
+// part for a while.
 func (v *verifier) aggregate(ctx context.Context, id aggregate.ID) error {
-	const attempts = 5
+	const attempts, wanted = 6, 2
 	var before []Fault
-	for attempt := 0; ; attempt++ {
+	for attempt, agreements := 0, 0; ; attempt++ {
 		faults, events, err := v.inspect(ctx, id)
 		if err != nil {
 			return err
 		}
 		agreed := slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !slices.ContainsFunc(before, f.same) })
-		if len(agreed) == len(faults) || attempt == attempts {
+		if agreements++; len(agreed) < len(faults) {
+			agreements = 0
+		}
+		if len(faults) == 0 || agreements == wanted || attempt == attempts {
 			v.found.fault(agreed...)
 			v.found.count(Progress{Aggregates: 1, Events: events})
 			return nil
