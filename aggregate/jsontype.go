@@ -76,8 +76,8 @@ func (c *jsonCheck) visit(t reflect.Type, path string, addressable bool) {
 	}
 }
 
-// standsForAll finds the embedded field of a struct whose methods encode or decode the struct, as if
-// it had no other fields. It has some.
+// standsForAll finds the embedded field of a struct whose methods encode or decode the struct, as
+// if it had no other fields. It has some.
 func standsForAll(t reflect.Type) (embedded reflect.Type, lost bool) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()

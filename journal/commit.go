@@ -91,8 +91,8 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	if err := j.validate(&c); err != nil {
 		return nil, err
 	}
-	// Before the commit is dated: an encoding may wait for a key service, and readers reckon with the
-	// time from the date to the last attempt.
+	// Before the commit is dated: an encoding may wait for a key service, and readers reckon with
+	// the time from the date to the last attempt.
 	events, snapshotErr, err := j.encodeCommit(ctx, &c)
 	if err != nil {
 		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
@@ -146,8 +146,8 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	return t, nil
 }
 
-// encodeCommit returns the commit's events as they are stored, and puts its snapshot into that form.
-// An error of the snapshot alone does not stop the commit, unless the key was destroyed.
+// encodeCommit returns the commit's events as they are stored, and puts its snapshot into that
+// form. An error of the snapshot alone does not stop the commit, unless the key was destroyed.
 func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.Event, snapshotErr, err error) {
 	events = make([]storage.Event, len(c.Events))
 	for i, e := range c.Events {
@@ -184,8 +184,8 @@ func (j *engine) validate(c *commit) error {
 			return fmt.Errorf("append to %s: %w", c.Aggregate, err)
 		}
 	}
-	// An older one might be of events before the last truncation, and would replace the only one that
-	// stands for them.
+	// An older one might be of events before the last truncation, and would replace the only one
+	// that stands for them.
 	if s, first := c.Snapshot, max(c.Expected, 1); s != nil && (s.Number < first || s.Number > c.Version()) {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, &ConfigError{Field: "Snapshot.Number", Reason: fmt.Sprintf(
 			"is %d: the snapshot of a commit is of an event from %d to %d", s.Number, first, c.Version())})

@@ -33,14 +33,14 @@ var (
 	// cannot be read any more. A commit that fails with it has written nothing. An [Encoding]
 	// returns it, inside an [*EncodingError].
 	ErrKeyDestroyed = errors.New("encryption key destroyed")
-	// ErrThrottled reports that DynamoDB refused a request for longer than [Config.RetryBudget], for
-	// lack of capacity. A commit has written nothing.
+	// ErrThrottled reports that DynamoDB refused a request for longer than [Config.RetryBudget],
+	// for lack of capacity. A commit has written nothing.
 	ErrThrottled = dynamo.ErrThrottled
 	// ErrContended reports that other transactions were under way on the same items for longer than
 	// [Config.RetryBudget]. A commit has written nothing.
 	ErrContended = dynamo.ErrContended
-	// ErrUnavailable reports that DynamoDB could not be reached or failed, in all attempts. A commit
-	// has written nothing; where that is not known, the error is ErrOutcomeUnknown.
+	// ErrUnavailable reports that DynamoDB could not be reached or failed, in all attempts. A
+	// commit has written nothing; where that is not known, the error is ErrOutcomeUnknown.
 	ErrUnavailable = dynamo.ErrUnavailable
 	// ErrTableMissing reports that a table or an index does not exist.
 	ErrTableMissing = dynamo.ErrTableMissing

@@ -149,7 +149,8 @@ func TestACorruptHeadIsAnErrorWithItsKeys(t *testing.T) {
 	})
 }
 
-// A foreign program may use ids that leave no room for our keys. One of them must not stop the rest.
+// A foreign program may use ids that leave no room for our keys. One of them must not stop the
+// rest.
 func TestAnAggregateWhoseIDIsTooLongForUsIsNamedAndTheRestIsRead(t *testing.T) {
 	eachSchema(t, func(t *testing.T, s store) {
 		long := aggregate.ID{Type: "user-account", Value: strings.Repeat("x", 1_005)}

@@ -19,8 +19,9 @@ type numberedItem struct {
 	item   item
 }
 
-// numbered returns the rows of an aggregate that have a number page by page, strongly consistent: no
-// index would do, for it could leave something behind. Attributes are those to return, none for all.
+// numbered returns the rows of an aggregate that have a number page by page, strongly consistent:
+// no index would do, for it could leave something behind. Attributes are those to return, none for
+// all.
 //
 // Rows of other aggregates lie among them, as the key of order 42-1's event 7 begins like that of
 // order 42. A Query reads what it leaves out, too. So it reads only keys that go on with a digit,
@@ -78,8 +79,9 @@ const (
 )
 
 // behindOthers returns from where on there can be a number again, given the end of a page. Digits
-// with something else behind them are no number of the aggregate's. The next number has more digits,
-// which sort behind a hyphen and before a letter, or sorts behind all that begins with these.
+// with something else behind them are no number of the aggregate's. The next number has more
+// digits, which sort behind a hyphen and before a letter, or sorts behind all that begins with
+// these.
 func behindOthers(last string) string {
 	digits := len(last) - len(strings.TrimLeft(last, "0123456789"))
 	switch {

@@ -188,7 +188,8 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 	})
 }
 
-// In the lean layout nobody can use it, and a load would take it for a commit that is shown in part.
+// In the lean layout nobody can use it, and a load would take it for a commit that is shown in
+// part.
 func TestAForeignSnapshotIsRestoredOnlyWhereForeignProgramsReadIt(t *testing.T) {
 	eachLayout(t, func(t *testing.T, s store) {
 		r := restoration(user("1"), 0, old(user("1"), 1, 3))

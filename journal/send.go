@@ -173,9 +173,9 @@ func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguo
 	return fmt.Errorf("append to %s, nothing written: %w", id, dynamo.Explain(err, j.tablesOf(t)))
 }
 
-// taken explains why the place of an event is taken though the head's condition was not found false.
-// Either it was not evaluated, and there is a conflict, or the head is where it should be: it was
-// restored from a backup, or an event was written without it.
+// taken explains why the place of an event is taken though the head's condition was not found
+// false. Either it was not evaluated, and there is a conflict, or the head is where it should be:
+// it was restored from a backup, or an event was written without it.
 func (j *engine) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()

@@ -249,8 +249,8 @@ func (j *engine) eachRow(ctx context.Context, table string, id aggregate.ID, do 
 	})
 }
 
-// expireAll gives items a time to live, a few at a time: no batch can. One that is gone already stays
-// so.
+// expireAll sets a time to live on items, 16 requests at a time, as no batch request can do that. It
+// does not create an item again that is already gone.
 func (j *engine) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
 	updates, ctx := errgroup.WithContext(ctx)
 	updates.SetLimit(expiresAtOnce)

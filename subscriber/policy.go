@@ -56,9 +56,9 @@ func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempt
 // aggregate_id_poisoned and sequence_number_poisoned, and the aggregate goes on with the next
 // event. The reason has the first KB of the error. A message of an event that cannot be decoded has
 // the payload as it is stored, and that of one that cannot be read has none. Nor has one that would
-// be too large for a publisher to a journal, of an event close to the limit of 400 KB: it says so in
-// payload_poisoned. When the publisher fails, the event is tried again. Use the
-// middleware for handlers that tell by the error whether to give up.
+// be too large for a publisher to a journal, of an event close to the limit of 400 KB: it says so
+// in payload_poisoned. When the publisher fails, the event is tried again. Use the middleware for
+// handlers that tell by the error whether to give up.
 //
 // The message is published before the position is stored, which follows at once, or with the next
 // flush if that fails. So an event may be in the poison queue twice: a crash between the two has it

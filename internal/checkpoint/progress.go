@@ -60,8 +60,8 @@ func Bounded(reason string) string {
 
 // Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. It
 // stamps nothing: what a former owner may still write is as true as what it wrote before. But it
-// reads the cursor first: a former owner lists an aggregate before the cursor passes its events, and
-// an old list with a new cursor would lack it.
+// reads the cursor first: a former owner lists an aggregate before the cursor passes its events,
+// and an old list with a new cursor would lack it.
 func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err error) {
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
 		TableName:              &s.table,

@@ -70,7 +70,8 @@ func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
 	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8}}, s.progress(t).Behind, "it is not parked any more")
 }
 
-// With an old list and a new cursor, nobody would look for the aggregate that was listed in between.
+// With an old list and a new cursor, nobody would look for the aggregate that was listed in
+// between.
 func TestTheCursorIsReadBeforeTheListThatItReliesOn(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)

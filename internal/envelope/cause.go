@@ -5,12 +5,12 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// passedOn are the keys that an event passes on to what it leads to, beside its id: correlation, and
-// the keys of W3C Trace Context and Baggage.
+// passedOn are the keys that an event passes on to what it leads to, beside its id: correlation,
+// and the keys of W3C Trace Context and Baggage.
 var passedOn = []string{CorrelationIDKey, "traceparent", "tracestate", "baggage"}
 
-// PassedOn adds to metadata what an event passes on to the events and messages that it leads to, and
-// returns it. An event without a correlation id is the beginning of what follows.
+// PassedOn adds to metadata what an event passes on to the events and messages that it leads to,
+// and returns it. An event without a correlation id is the beginning of what follows.
 func PassedOn(r *journal.Record, metadata aggregate.Metadata) aggregate.Metadata {
 	for _, key := range passedOn {
 		if value, ok := r.Metadata[key]; ok {

@@ -109,8 +109,8 @@ func (v *verifier) heads(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// aggregate reports what three inspections in a row agree on: a commit that is under way can show in
-// part for a while.
+// aggregate reports what three inspections in a row agree on: a commit that is under way can show
+// in part for a while.
 func (v *verifier) aggregate(ctx context.Context, id aggregate.ID) error {
 	const attempts, wanted = 6, 2
 	var before []Fault

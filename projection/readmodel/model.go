@@ -119,8 +119,8 @@ type Model struct {
 }
 
 // Open returns a read model, and makes its first generation if it has none, which serves, of the
-// last of [Config].Forms: a request or two. While DynamoDB throttles, fails or cannot be reached, it
-// tries again for up to 30 seconds.
+// last of [Config].Forms: a request or two. While DynamoDB throttles, fails or cannot be reached,
+// it tries again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [ErrCorrupt], [journal.ErrTableMissing], [journal.ErrAccess],
 // [journal.ErrThrottled], [journal.ErrUnavailable], the context's.

@@ -144,8 +144,8 @@ func gathered(t *testing.T, registry *prometheus.Registry) map[string]uint64 {
 	return counts
 }
 
-// The middlewares that applications use, in the order that Watermill's examples have. Timeout leaves
-// its ended context on the message that a handler returns, and PoisonQueue publishes that.
+// The middlewares that applications use, in the order that Watermill's examples have. Timeout
+// leaves its ended context on the message that a handler returns, and PoisonQueue publishes that.
 func TestTheUsualMiddlewaresPoisonWhatTimesOutAndForwardTheRest(t *testing.T) {
 	t.Parallel()
 	s := newStore(t)

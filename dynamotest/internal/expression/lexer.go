@@ -120,8 +120,8 @@ func symbol(c byte) tokenKind {
 	}
 }
 
-// keyword returns the kind of a word that is a keyword. Each is one in every kind of expression, and
-// everywhere in it.
+// keyword returns the kind of a word that is a keyword. Each is one in every kind of expression,
+// and everywhere in it.
 func keyword(word string) tokenKind {
 	var candidate string
 	var kind tokenKind
