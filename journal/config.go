@@ -66,6 +66,16 @@ type Config struct {
 	// Default: none.
 	Encodings []Encoding
 
+	// RequiredEncodings names encodings that every payload must have. An event or a snapshot that
+	// lacks one is neither written nor accepted by readers, which return an [*EncodingError]. So a
+	// program that can write to the tables cannot replace an encrypted payload with a plain one.
+	// Name only encodings that apply to every payload, as encryption does and compression does not.
+	//
+	// [Create] stores it. [Open] takes it from the descriptor, and refuses another one: name it
+	// there too if others may change the descriptor. [Adopt] refuses it, since the events of other
+	// programs are plain. Default: none.
+	RequiredEncodings []string
+
 	// RetryBudget is how long a commit repeats its transaction if DynamoDB throttled it, if it met
 	// another transaction, or if its reply was lost. The context's deadline ends it earlier.
 	// Default: 5 seconds; it has to be well below subscriber.Config.TrailingDelay.
@@ -212,7 +222,7 @@ func (c Config) attributeNames() []named {
 		{"a command's first event", attrCommitFirst},
 		{"a command's version", attrCommitVersion},
 	}
-	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout} {
+	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired} {
 		names = append(names, named{"the descriptor", name})
 	}
 	a := c.Attributes

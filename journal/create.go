@@ -102,6 +102,9 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	if j.config.Layout != Classic {
 		return &ConfigError{Field: "Layout", Reason: "is not Classic, which it is in tables that somebody else made"}
 	}
+	if len(config.RequiredEncodings) > 0 {
+		return &ConfigError{Field: "RequiredEncodings", Reason: "is not empty, and the program that made the tables stores plain payloads"}
+	}
 	for _, table := range j.tables() {
 		ensure := dynamo.VerifyTable
 		if *table.TableName == j.config.Tables.Checkpoint {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,6 +29,7 @@ const (
 	attrSnapshotTable = "millrace_snapshot_table"
 	attrAttributes    = "millrace_attributes"
 	attrLayout        = "millrace_layout"
+	attrRequired      = "millrace_required_encodings" // absent for none
 )
 
 // descriptor is what every process that uses the same journal must agree on.
@@ -39,6 +41,8 @@ type descriptor struct {
 	SnapshotTable string // two would give one aggregate two heads
 	Attributes    Attributes
 	Layout        Layout
+
+	RequiredEncodings []string
 }
 
 func describe(c Config) descriptor {
@@ -50,7 +54,14 @@ func describe(c Config) descriptor {
 		Shards:        c.Shards,
 		SnapshotTable: c.Tables.Snapshot,
 		Attributes:    c.Attributes,
+
+		RequiredEncodings: c.RequiredEncodings,
 	}
+}
+
+// requiredEncodings is a list of names in one line, in one order.
+func (stored descriptor) requiredEncodings() string {
+	return strings.Join(slices.Sorted(slices.Values(stored.RequiredEncodings)), ",")
 }
 
 // matches compares the stored descriptor with the one of this process.
@@ -62,6 +73,7 @@ func (stored descriptor) matches(given descriptor) error {
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
 		{"snapshot table", strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
 		{"attribute names", stored.Attributes.String(), given.Attributes.String()},
+		{"required encodings", strconv.Quote(stored.requiredEncodings()), strconv.Quote(given.requiredEncodings())},
 	} {
 		if c.stored != c.given {
 			return &DescriptorMismatchError{Table: stored.Table, Field: c.field, Stored: c.stored, Given: c.given}
@@ -104,6 +116,9 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	if layout, ok := stringOf(it[attrLayout]); ok { // else it was made when there was one layout
 		d.Layout = Layout(layout)
 	}
+	if names, ok := stringOf(it[attrRequired]); ok {
+		d.RequiredEncodings = strings.Split(names, ",")
+	}
 	format, ok := uintOf(it[attrFormat])
 	if ok && format > formatVersion {
 		// What else it says is for a later version of this package to read.
@@ -144,6 +159,9 @@ func (j *engine) writeDescriptor(ctx context.Context) error {
 	it[attrSnapshotTable] = stringValue(d.SnapshotTable)
 	it[attrAttributes] = stringValue(d.Attributes.String())
 	it[attrLayout] = stringValue(string(d.Layout))
+	if len(d.RequiredEncodings) > 0 {
+		it[attrRequired] = stringValue(d.requiredEncodings())
+	}
 	table := j.config.Tables.Journal
 	_, err := j.client.PutItem(ctx, &dynamodb.PutItemInput{
 		TableName:                &table,

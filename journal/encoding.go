@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -39,6 +40,7 @@ type Encoding interface {
 type Place struct {
 	Aggregate aggregate.ID
 	Number    uint64 // of the event, or of the last event in the state
+	EventType string // as it is stored: empty for snapshots, and events of programs that store none
 	Snapshot  bool
 }
 
@@ -85,13 +87,20 @@ func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 	if r == nil {
 		return nil, errors.New("decode event: the record is nil")
 	}
+	if j.raw {
+		return r, nil
+	}
+	at := Place{Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType}
+	if err := j.requireEncodings(at, r.Encoding); err != nil {
+		return nil, err
+	}
 	typed := r.EventType != "" || j.config.EventType == nil
-	if r.Encoding == "" && typed || j.raw {
+	if r.Encoding == "" && typed {
 		return r, nil
 	}
 	plain := *r
 	if r.Encoding != "" {
-		payload, err := j.decode(ctx, Place{Aggregate: r.Aggregate, Number: r.Number}, r.Encoding, r.Payload)
+		payload, err := j.decode(ctx, at, r.Encoding, r.Payload)
 		if err != nil {
 			return nil, err
 		}
@@ -107,10 +116,17 @@ func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 }
 
 func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
-	if s == nil || s.Encoding == "" || j.raw {
+	if s == nil || j.raw {
 		return s, nil
 	}
-	payload, err := j.decode(ctx, Place{Aggregate: id, Number: s.Number, Snapshot: true}, s.Encoding, s.Payload)
+	at := Place{Aggregate: id, Number: s.Number, Snapshot: true}
+	if err := j.requireEncodings(at, s.Encoding); err != nil {
+		return nil, err
+	}
+	if s.Encoding == "" {
+		return s, nil
+	}
+	payload, err := j.decode(ctx, at, s.Encoding, s.Payload)
 	if err != nil {
 		return nil, err
 	}
@@ -119,23 +135,28 @@ func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 
 // encodeEvent returns an event as it is stored. One that says how it is encoded already is.
 func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
-	if e.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
-		return e, nil
+	at := Place{Aggregate: id, Number: number, EventType: e.Type}
+	if e.Encoding == "" && !j.raw {
+		if e.Payload, e.Encoding, err = j.encode(ctx, at, e.Payload); err != nil {
+			return e, err
+		}
 	}
-	e.Payload, e.Encoding, err = j.encode(ctx, Place{Aggregate: id, Number: number}, e.Payload)
-	return e, err
+	return e, j.requireEncodings(at, e.Encoding)
 }
 
 // encodeSnapshot returns a snapshot as it is stored, the caller's is left as it is.
 func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapshot) (*Snapshot, error) {
-	if s == nil || s.Encoding != "" || j.raw || len(j.config.Encodings) == 0 {
-		return s, nil
+	if s == nil {
+		return nil, nil
 	}
-	payload, encoding, err := j.encode(ctx, Place{Aggregate: id, Number: s.Number, Snapshot: true}, s.Payload)
-	if err != nil {
-		return nil, err
+	at, stored := Place{Aggregate: id, Number: s.Number, Snapshot: true}, *s
+	if s.Encoding == "" && !j.raw {
+		var err error
+		if stored.Payload, stored.Encoding, err = j.encode(ctx, at, s.Payload); err != nil {
+			return nil, err
+		}
 	}
-	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema, Encoding: encoding}, nil
+	return &stored, j.requireEncodings(at, stored.Encoding)
 }
 
 func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
@@ -173,6 +194,18 @@ func (j *engine) decode(ctx context.Context, at Place, names string, payload []b
 	}
 	return payload, nil
 }
+
+// requireEncodings refuses a payload that lacks one of Config.RequiredEncodings.
+func (j *engine) requireEncodings(at Place, names string) error {
+	for _, required := range j.config.RequiredEncodings {
+		if !slices.Contains(strings.Split(names, ","), required) {
+			return &EncodingError{Place: at, Encoding: required, Err: errNotEncoded}
+		}
+	}
+	return nil
+}
+
+var errNotEncoded = errors.New("it was not applied, and the journal requires it: a writer has to open the journal with it in Config.Encodings")
 
 var errUnknownEncoding = errors.New("this process does not have it: open the journal with an encoding of that name in Config.Encodings")
 
@@ -228,6 +261,11 @@ func (c Config) validateEncodings() error {
 			return &ConfigError{Field: field, Reason: fmt.Sprintf("has the name %q, as has one before it", name)}
 		default:
 			taken[name] = true
+		}
+	}
+	for i, name := range c.RequiredEncodings {
+		if field := fmt.Sprintf("RequiredEncodings[%d]", i); !encodingName.MatchString(name) {
+			return &ConfigError{Field: field, Reason: fmt.Sprintf("is %q, which is not the name of an encoding", name)}
 		}
 	}
 	return nil

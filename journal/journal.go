@@ -48,8 +48,8 @@ func init() {
 }
 
 // Open returns the journal of tables that [Create] or [Adopt] has prepared. It compares config with
-// the descriptor, with one strongly consistent read, and takes from it the shard count and the
-// layout if config leaves them out. While DynamoDB throttles, fails or cannot be reached, it tries
+// the descriptor, with one strongly consistent read, and takes from it the shard count, the
+// layout and the required encodings if config leaves them out. While DynamoDB throttles, fails or cannot be reached, it tries
 // again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor], [*DescriptorMismatchError],
@@ -72,6 +72,9 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	}
 	if config.Layout == "" && stored.Layout.validate() == nil {
 		j.config.Layout = stored.Layout
+	}
+	if len(config.RequiredEncodings) == 0 {
+		j.config.RequiredEncodings = stored.RequiredEncodings
 	}
 	if err := stored.matches(describe(j.config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)

@@ -68,6 +68,13 @@ func (j *engine) validateRestoration(r *restoration) error {
 		if err := validateEvent(event); err != nil {
 			return fmt.Errorf("event %d: %w", record.Number, err)
 		}
+		at := Place{Aggregate: record.Aggregate, Number: record.Number, EventType: record.EventType}
+		if err := j.requireEncodings(at, record.Encoding); err != nil {
+			return err
+		}
+	}
+	if s := head.Snapshot; s != nil {
+		return j.requireEncodings(Place{Aggregate: head.Aggregate, Number: s.Number, Snapshot: true}, s.Encoding)
 	}
 	return nil
 }

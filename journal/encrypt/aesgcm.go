@@ -2,7 +2,6 @@ package encrypt
 
 import (
 	"context"
-	"crypto/cipher"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -21,14 +20,20 @@ type Config struct {
 	CacheLifetime time.Duration
 	// CacheKeys bounds the number of keys in memory, about 1 KB each. Default: 10,000.
 	CacheKeys int
+	// AllowLateKeys lets an aggregate that has events already get its first key. Set it if the
+	// journal has aggregates that were begun without encryption. Otherwise an append to such an
+	// aggregate fails with [ErrNoKey]: an aggregate with events and no key has probably lost it,
+	// and a second key would not read what the first one has encrypted. Default: false.
+	AllowLateKeys bool
 	// Now is the clock of the cache. Default: time.Now.
 	Now func() time.Time
 }
 
 // Encryption encrypts payloads. Make one with [AESGCM]. It is safe for concurrent use.
 type Encryption struct {
-	keys  KeyStore
-	cache *cache
+	keys     KeyStore
+	cache    *cache
+	lateKeys bool
 }
 
 // AESGCM returns an encryption with AES-256-GCM and a key for each aggregate. Its name in the store
@@ -55,7 +60,7 @@ func AESGCM(c Config) (*Encryption, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Encryption{keys: c.Keys, cache: cache}, nil
+	return &Encryption{keys: c.Keys, cache: cache, lateKeys: c.AllowLateKeys}, nil
 }
 
 var _ journal.Encoding = (*Encryption)(nil)
@@ -66,24 +71,33 @@ func (*Encryption) Name() string { return "aes-gcm" }
 // Overhead implements [journal.Encoding].
 func (*Encryption) Overhead() int { return overheadBytes }
 
-// Encode encrypts, with a new key if the aggregate has none. Errors: [journal.ErrKeyDestroyed],
-// those of the [KeyStore].
+// Encode encrypts. The first event of an aggregate gets a new key if there is none yet; for later
+// ones see [Config.AllowLateKeys]. Errors: [journal.ErrKeyDestroyed], [ErrNoKey], those of the
+// [KeyStore].
 func (e *Encryption) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
-	aead, err := e.aead(ctx, at.Aggregate, e.keys.EnsureKey)
-	if err != nil {
+	read := e.keys.EnsureKey
+	if at.Number > 1 && !e.lateKeys {
+		read = e.keys.Key
+	}
+	s, err := e.sealer(ctx, at.Aggregate, read)
+	switch {
+	case err == nil:
+		return s.seal(payload, about(at)), true, nil
+	case errors.Is(err, ErrNoKey):
+		return nil, false, fmt.Errorf("%w; if its events are not encrypted yet, set encrypt.Config.AllowLateKeys", err)
+	default:
 		return nil, false, err
 	}
-	return seal(aead, payload, about(at)), true, nil
 }
 
 // Decode decrypts. Errors: [journal.ErrKeyDestroyed], [ErrNoKey], [ErrForged], those of the
 // [KeyStore].
 func (e *Encryption) Decode(ctx context.Context, at journal.Place, encoded []byte) ([]byte, error) {
-	aead, err := e.aead(ctx, at.Aggregate, e.keys.Key)
+	s, err := e.sealer(ctx, at.Aggregate, e.keys.Key)
 	if err != nil {
 		return nil, err
 	}
-	return unseal(aead, encoded, about(at))
+	return s.unseal(encoded, about(at))
 }
 
 // Destroy destroys the key of an aggregate, see [KeyStore.Destroy], and forgets it in this process.
@@ -94,12 +108,13 @@ func (e *Encryption) Destroy(ctx context.Context, id aggregate.ID) error {
 	return err
 }
 
-func (e *Encryption) aead(
+// sealer returns that of the aggregate's key, from the cache or as read returns the key.
+func (e *Encryption) sealer(
 	ctx context.Context, id aggregate.ID, read func(context.Context, aggregate.ID) ([]byte, error),
-) (cipher.AEAD, error) {
+) (*sealer, error) {
 	cached, known, ticket := e.cache.get(id)
 	if known {
-		return cached.aead, cached.err
+		return cached.sealer, cached.err
 	}
 	key, err := read(ctx, id)
 	if err != nil {
@@ -108,21 +123,22 @@ func (e *Encryption) aead(
 		}
 		return nil, err
 	}
-	aead, err := newAEAD(key)
+	s, err := newSealer(key, ErrNoKey)
 	if err != nil {
 		return nil, fmt.Errorf("key of %s: %w", id, err)
 	}
-	e.cache.keep(id, aead, nil, ticket)
-	return aead, nil
+	e.cache.keep(id, s, nil, ticket)
+	return s, nil
 }
 
 // about is what a payload is bound to. The lengths keep parts apart that read the same together.
 func about(at journal.Place) []byte {
-	b := make([]byte, 0, 64+len(at.Aggregate.Type)+len(at.Aggregate.Value))
+	b := make([]byte, 0, 64+len(at.Aggregate.Type)+len(at.Aggregate.Value)+len(at.EventType))
 	b = append(b, "millrace payload"...)
 	b = appendText(b, at.Aggregate.Type)
 	b = appendText(b, at.Aggregate.Value)
 	b = binary.BigEndian.AppendUint64(b, at.Number)
+	b = appendText(b, at.EventType)
 	if at.Snapshot {
 		return append(b, 's')
 	}

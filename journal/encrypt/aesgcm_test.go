@@ -19,7 +19,7 @@ import (
 
 func TestAPayloadComesBackAsItWasAndIsSealedDifferentlyEachTime(t *testing.T) {
 	t.Parallel()
-	e := newEncryption(t, encrypt.Config{Keys: setup(t).keys})
+	e := newEncryption(t, encrypt.Config{Keys: setup(t).keys, AllowLateKeys: true})
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		payload := make([]byte, random.IntN(2_000))
@@ -53,6 +53,7 @@ func TestAPayloadDecryptsInItsPlaceOnly(t *testing.T) {
 	for _, other := range []journal.Place{
 		at(aggregate.ID{Type: "user-account", Value: "x"}, 3), at(customer("account-x"), 3), at(place.Aggregate, 4),
 		{Aggregate: place.Aggregate, Number: 3, Snapshot: true},
+		{Aggregate: place.Aggregate, Number: 3, EventType: "Withdrawn"},
 	} {
 		_, err = e.Decode(t.Context(), other, encoded)
 		assert.ErrorIs(t, err, encrypt.ErrForged, "%s", other)
@@ -68,7 +69,11 @@ func TestAChangedPayloadDoesNotDecrypt(t *testing.T) {
 		changed := bytes.Clone(encoded)
 		changed[i] ^= 1
 		_, err := e.Decode(t.Context(), at(customer("1"), 1), changed)
-		require.ErrorIs(t, err, encrypt.ErrForged, "byte %d", i)
+		if i >= 1 && i <= 8 { // the id of the key
+			require.ErrorIs(t, err, encrypt.ErrNoKey, "byte %d", i)
+		} else {
+			require.ErrorIs(t, err, encrypt.ErrForged, "byte %d", i)
+		}
 		_, err = e.Decode(t.Context(), at(customer("1"), 1), encoded[:i])
 		require.ErrorIs(t, err, encrypt.ErrForged, "cut at %d", i)
 	}
@@ -82,6 +87,25 @@ func TestAnEncryptedPayloadWithoutAnyKeySaysSo(t *testing.T) {
 	_, err = newEncryption(t, encrypt.Config{Keys: s.keys}).Decode(t.Context(), at(customer("1"), 1), encoded)
 	require.ErrorIs(t, err, encrypt.ErrNoKey)
 	assert.ErrorContains(t, err, customer("1").String())
+}
+
+func TestALostKeyIsNoticedInsteadOfReplaced(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	encoded, _, err := newEncryption(t, encrypt.Config{Keys: s.keys}).Encode(t.Context(), at(customer("1"), 1), []byte("secret"))
+	require.NoError(t, err)
+	s.loseKey(t, customer("1"))
+
+	_, _, err = newEncryption(t, encrypt.Config{Keys: s.keys}).Encode(t.Context(), at(customer("1"), 2), []byte("more"))
+	require.ErrorIs(t, err, encrypt.ErrNoKey)
+	require.ErrorContains(t, err, "AllowLateKeys")
+
+	late := newEncryption(t, encrypt.Config{Keys: s.keys, AllowLateKeys: true})
+	_, _, err = late.Encode(t.Context(), at(customer("1"), 2), []byte("more"))
+	require.NoError(t, err)
+	_, err = late.Decode(t.Context(), at(customer("1"), 1), encoded)
+	require.ErrorIs(t, err, encrypt.ErrNoKey, "the second key does not pass for the first")
+	assert.ErrorContains(t, err, fmt.Sprintf("%x", encoded[1:9]), "which names the key that is lost")
 }
 
 func TestADestroyedKeyIsGoneHereAtOnceAndElsewhereWithTheCache(t *testing.T) {

@@ -1,7 +1,6 @@
 package encrypt
 
 import (
-	"crypto/cipher"
 	"sync"
 	"time"
 
@@ -22,9 +21,9 @@ type cache struct {
 }
 
 type entry struct {
-	aead  cipher.AEAD
-	err   error
-	until time.Time
+	sealer *sealer
+	err    error
+	until  time.Time
 }
 
 // ticket is taken before a key is read. With an older one than the last forget nothing is kept: the
@@ -49,11 +48,11 @@ func (c *cache) get(id aggregate.ID) (e entry, known bool, t ticket) {
 }
 
 // keep notes what was read: a key, or that it was destroyed.
-func (c *cache) keep(id aggregate.ID, aead cipher.AEAD, err error, t ticket) {
+func (c *cache) keep(id aggregate.ID, s *sealer, err error, t ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lifetime > 0 && t.forgotten == c.forgotten {
-		c.entries.Add(id, entry{aead: aead, err: err, until: t.at.Add(c.lifetime)})
+		c.entries.Add(id, entry{sealer: s, err: err, until: t.at.Add(c.lifetime)})
 	}
 }
 

@@ -12,8 +12,10 @@
 // # What is encrypted
 //
 // The payloads of events and snapshots are encrypted with AES-256-GCM and a random nonce for each,
-// which adds 29 bytes. A payload is bound to its [journal.Place]: it does not decrypt if it was
-// changed, or moved to another event or aggregate.
+// which adds 37 bytes. A payload is bound to its [journal.Place]: it does not decrypt if it was
+// changed, given another event type, or moved to another event or aggregate. A program that can
+// write to the tables could still replace it with a plain one: create the journal with
+// [journal.Config.RequiredEncodings], and readers refuse that.
 //
 // Aggregate ids, event types, event ids, metadata, times and the lengths of payloads are not
 // encrypted. Keep personal data out of them: a customer's id should be random, not an e-mail
@@ -36,7 +38,14 @@
 // cached; only its commits fail. Nor does it affect backups of the table of keys: with
 // point-in-time recovery or a stream on it, keys are gone only when these have expired. Keep such
 // backups for a short time, and separate from those of the journal. If the table is lost, so is
-// everything that was encrypted.
+// everything that was encrypted. A payload carries the first 8 bytes of a hash of its key, so a key
+// that is missing or was replaced is reported as [ErrNoKey].
+//
+// # Encrypting a journal in use
+//
+// Roll out [journal.ForReading] first, so that all processes can decrypt before one encrypts. Set
+// [Config.AllowLateKeys], so that aggregates with plain events get a key. Their former events and
+// snapshots stay plain, and the journal cannot require the encoding.
 //
 // # Keys
 //

@@ -7,11 +7,12 @@ import (
 
 // Sentinels for errors.Is. That of a key that was destroyed is [journal.ErrKeyDestroyed].
 var (
-	// ErrNoKey reports an encrypted payload whose aggregate has no key, and no tombstone of one.
-	// The table of keys is not the one that it was written with, or was lost. Nothing was written.
+	// ErrNoKey reports that an aggregate's key is missing, without a tombstone of one, or is not the
+	// key that encrypted the payload. The table of keys is not the one that the payload was written
+	// with, or has lost the key. An append that fails with it has written nothing.
 	ErrNoKey = errors.New("no encryption key")
 	// ErrForged reports that a payload or a wrapped key does not decrypt. It was changed, moved
-	// from another place, or encrypted with another key.
+	// from another place, or given another event type; or the key was wrapped with another one.
 	ErrForged = errors.New("does not decrypt")
 )
 

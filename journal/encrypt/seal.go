@@ -1,9 +1,11 @@
 package encrypt
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
 )
 
@@ -12,12 +14,23 @@ const KeyBytes = 32
 
 const (
 	format        = 1 // the first byte of what is sealed
+	keyIDBytes    = 8
+	headerBytes   = 1 + keyIDBytes
 	nonceBytes    = 12
 	tagBytes      = 16
-	overheadBytes = 1 + nonceBytes + tagBytes
+	overheadBytes = headerBytes + nonceBytes + tagBytes
 )
 
-func newAEAD(key []byte) (cipher.AEAD, error) {
+// sealer encrypts and decrypts with one key.
+type sealer struct {
+	aead cipher.AEAD
+	// header begins everything that the key has encrypted: the format and the key's id.
+	header [headerBytes]byte
+	// otherKey is the error for what another key has encrypted.
+	otherKey error
+}
+
+func newSealer(key []byte, otherKey error) (*sealer, error) {
 	if len(key) != KeyBytes {
 		return nil, &ConfigError{Field: "key", Reason: fmt.Sprintf("has %d bytes: AES-256 takes %d random ones", len(key), KeyBytes)}
 	}
@@ -25,29 +38,42 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	aead, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	s := &sealer{aead: aead, header: [headerBytes]byte{format}, otherKey: otherKey}
+	// The id is public. It says nothing about a key of 32 random bytes.
+	sum := sha256.Sum256(append([]byte("millrace key id"), key...))
+	copy(s.header[1:], sum[:keyIDBytes])
+	return s, nil
 }
 
-// seal returns format, nonce, ciphertext and tag. The format is authenticated too. A random nonce
+// seal returns header, nonce, ciphertext and tag. The header is authenticated too. A random nonce
 // is safe for 2^32 payloads of one key, far more than an aggregate has.
-func seal(aead cipher.AEAD, plain, about []byte) []byte {
-	out := make([]byte, 1+nonceBytes, overheadBytes+len(plain))
-	out[0] = format
-	_, _ = rand.Read(out[1:]) // never fails, by its documentation
-	return aead.Seal(out, out[1:], plain, append(about, format))
+func (s *sealer) seal(plain, about []byte) []byte {
+	out := make([]byte, headerBytes+nonceBytes, overheadBytes+len(plain))
+	copy(out, s.header[:])
+	_, _ = rand.Read(out[headerBytes:]) // never fails, by its documentation
+	return s.aead.Seal(out, out[headerBytes:], plain, append(about, s.header[:]...))
 }
 
-func unseal(aead cipher.AEAD, sealed, about []byte) ([]byte, error) {
+// unseal reverses seal. Errors: otherKey, [ErrForged].
+func (s *sealer) unseal(sealed, about []byte) ([]byte, error) {
 	if len(sealed) < overheadBytes {
 		return nil, fmt.Errorf("%w: it has %d bytes, which is too short", ErrForged, len(sealed))
 	}
 	if sealed[0] != format {
 		return nil, fmt.Errorf("%w: it has the format %d, this version reads %d", ErrForged, sealed[0], format)
 	}
-	body := sealed[1+nonceBytes:]
-	plain, err := aead.Open(make([]byte, 0, len(body)-tagBytes), sealed[1:1+nonceBytes], body, append(about, format))
+	header, nonce, body := sealed[:headerBytes], sealed[headerBytes:headerBytes+nonceBytes], sealed[headerBytes+nonceBytes:]
+	if !bytes.Equal(header, s.header[:]) {
+		return nil, fmt.Errorf("%w: it was encrypted with the key %x, and the key is now %x: restore the former key",
+			s.otherKey, header[1:], s.header[1:])
+	}
+	plain, err := s.aead.Open(make([]byte, 0, len(body)-tagBytes), nonce, body, append(about, header...))
 	if err != nil {
-		return nil, fmt.Errorf("%w: it was changed, moved from another place, or encrypted with another key", ErrForged)
+		return nil, fmt.Errorf("%w: it was changed, or moved from another place", ErrForged)
 	}
 	return plain, nil
 }

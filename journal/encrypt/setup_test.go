@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -75,6 +77,20 @@ func setupWith(t *testing.T, client journal.Client) store {
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
 	w := newWrapper(t)
 	return store{client: client, wrapper: w, keys: newKeys(t, client, w)}
+}
+
+// loseKey deletes the item of a key, without a tombstone.
+func (s store) loseKey(t *testing.T, id aggregate.ID) {
+	t.Helper()
+	table := "keys"
+	_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &table,
+		Key: map[string]types.AttributeValue{
+			"aid":            &types.AttributeValueMemberS{Value: id.String()},
+			"aggregate_type": &types.AttributeValueMemberS{Value: id.Type},
+		},
+	})
+	require.NoError(t, err)
 }
 
 // clock stands still unless a test moves it.

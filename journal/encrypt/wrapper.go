@@ -2,7 +2,6 @@ package encrypt
 
 import (
 	"context"
-	"crypto/cipher"
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -23,21 +22,21 @@ type Wrapper interface {
 //
 // Errors: [*ConfigError].
 func LocalWrapper(key []byte) (Wrapper, error) {
-	aead, err := newAEAD(key)
+	s, err := newSealer(key, ErrForged)
 	if err != nil {
 		return nil, err
 	}
-	return localWrapper{aead}, nil
+	return localWrapper{s}, nil
 }
 
-type localWrapper struct{ aead cipher.AEAD }
+type localWrapper struct{ *sealer }
 
 func (w localWrapper) Wrap(_ context.Context, id aggregate.ID, key []byte) ([]byte, error) {
-	return seal(w.aead, key, aboutKey(id)), nil
+	return w.seal(key, aboutKey(id)), nil
 }
 
 func (w localWrapper) Unwrap(_ context.Context, id aggregate.ID, wrapped []byte) ([]byte, error) {
-	key, err := unseal(w.aead, wrapped, aboutKey(id))
+	key, err := w.unseal(wrapped, aboutKey(id))
 	if err != nil {
 		return nil, fmt.Errorf("wrapped key: %w", err)
 	}

@@ -235,7 +235,7 @@ func (w *running) histories(ctx context.Context, only string) (map[string][]row,
 
 // decode returns the event of bytes in the table.
 func decode(id aggregate.ID, number uint64, eventType, encoding string, stored []byte) (aggregate.Event[state], error) {
-	payload, err := plain(journal.Place{Aggregate: id, Number: number}, encoding, stored)
+	payload, err := plain(journal.Place{Aggregate: id, Number: number, EventType: eventType}, encoding, stored)
 	if err != nil {
 		return nil, err
 	}
