@@ -101,7 +101,7 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 		CommitID: j.config.NewID(),
 		Version:  c.Version(),
 		// Not finer than what is stored, so that writer and readers see the same.
-		OccurredAt: time.UnixMilli(j.config.Now().UnixMilli()).UTC(),
+		OccurredAt: time.UnixMilli(j.config.millisOf(j.config.storedTime(j.config.Now().UnixMilli()))).UTC(),
 	}}
 	if snapshotErr != nil {
 		t.leaveOut(snapshotErr) // it is only a short cut

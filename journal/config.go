@@ -66,6 +66,13 @@ type Config struct {
 	// Default: none.
 	Encodings []Encoding
 
+	// OccurredAtUnit is the unit of the stored times of events: time.Second, time.Millisecond,
+	// time.Microsecond or time.Nanosecond, since 1970. It is for tables to which another program
+	// also writes. [Create] stores it; default: time.Millisecond. [Adopt] stores it, and by default
+	// finds it in the events; it refuses one that no event has. [Open] takes it from the
+	// descriptor, and refuses another one. Records have milliseconds in any case.
+	OccurredAtUnit time.Duration
+
 	// RequiredEncodings names encodings that every payload must have. An event or a snapshot that
 	// lacks one is neither written nor accepted by readers, which return an [*EncodingError]. So a
 	// program that can write to the tables cannot replace an encrypted payload with a plain one.
@@ -142,6 +149,9 @@ func (c *Config) setDefaults() {
 	if c.Layout == "" {
 		c.Layout = Classic
 	}
+	if c.OccurredAtUnit == 0 {
+		c.OccurredAtUnit = time.Millisecond
+	}
 	if c.RetryBudget == 0 {
 		c.RetryBudget = 5 * time.Second
 	}
@@ -181,6 +191,9 @@ func (c Config) Validate() error {
 		if err := distinct(names); err != nil {
 			return err
 		}
+	}
+	if err := validateUnit(c.OccurredAtUnit); err != nil {
+		return err
 	}
 	if err := c.validateEncodings(); err != nil {
 		return err
@@ -222,7 +235,7 @@ func (c Config) attributeNames() []named {
 		{"a command's first event", attrCommitFirst},
 		{"a command's version", attrCommitVersion},
 	}
-	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired} {
+	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit} {
 		names = append(names, named{"the descriptor", name})
 	}
 	a := c.Attributes

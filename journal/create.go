@@ -83,46 +83,6 @@ func (j *engine) verifyUnused(ctx context.Context) error {
 	return nil
 }
 
-// Adopt takes over a journal and a snapshot table of another program, for example one of the
-// event-store-adapter family. It verifies keys and indexes and that the snapshots lie in the shards
-// that config implies, makes the checkpoint table if it does not exist, and stores the descriptor.
-// It does not change events and snapshots. Adopt reads the snapshot table once: half a read unit
-// for each 4 KB.
-//
-// The tail index has to exist: add it first, which DynamoDB does while the table is in use. Config
-// has the resolver and the shard count that the other program uses.
-//
-// Errors: [*ConfigError], [ErrTableMissing], [*DescriptorMismatchError], [*CorruptItemError],
-// [ErrAccess].
-func Adopt(ctx context.Context, client Client, config Config) error {
-	j, err := prepare(client, config)
-	if err != nil {
-		return err
-	}
-	if j.config.Layout != Classic {
-		return &ConfigError{Field: "Layout", Reason: "is not Classic, which it is in tables that somebody else made"}
-	}
-	if len(config.RequiredEncodings) > 0 {
-		return &ConfigError{Field: "RequiredEncodings", Reason: "is not empty, and the program that made the tables stores plain payloads"}
-	}
-	for _, table := range j.tables() {
-		ensure := dynamo.VerifyTable
-		if *table.TableName == j.config.Tables.Checkpoint {
-			ensure = dynamo.EnsureTable
-		}
-		if err := ensured(ensure(ctx, j.client, table)); err != nil {
-			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
-		}
-	}
-	if err := dynamo.Start(ctx, j.verifyShards); err != nil {
-		return fmt.Errorf("adopt journal: %w", err)
-	}
-	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
-		return fmt.Errorf("adopt journal: %w", err)
-	}
-	return nil
-}
-
 func prepare(client Client, config Config) (*engine, error) {
 	if config.Shards == 0 {
 		return nil, &ConfigError{Field: "Shards", Reason: fmt.Sprintf(
@@ -184,35 +144,4 @@ func (j *engine) tables() []*dynamodb.CreateTableInput {
 			ProvisionedThroughput: j.config.Throughput,
 		},
 	}
-}
-
-// verifyShards looks at every row of the snapshot table. A sample would not do: of a table made
-// with 16 shards, half of the shards look right with 8.
-func (j *engine) verifyShards(ctx context.Context) error {
-	a, table := j.config.Attributes, j.config.Tables.Snapshot
-	pages := dynamodb.NewScanPaginator(j.client, &dynamodb.ScanInput{
-		TableName:                &table,
-		ProjectionExpression:     aws.String("#pk, #sk, #aid"),
-		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID),
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return dynamo.Explain(err, table)
-		}
-		for _, it := range page.Items {
-			id, ok := j.aggregateOf(it)
-			partition, sort := j.keysOf(it)
-			if !ok {
-				return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: sort, Reason: "has no " + a.AggregateID + " that fits its partition"}
-			}
-			if want := j.partitionKey(id); want != partition {
-				return &DescriptorMismatchError{
-					Table: table, Field: fmt.Sprintf("aggregate %s in partition", id), Stored: partition,
-					Given: fmt.Sprintf("%s (resolver %s, %d shards)", want, j.config.Resolver.Name(), j.config.Shards),
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -29,6 +30,7 @@ const (
 	attrSnapshotTable = "millrace_snapshot_table"
 	attrAttributes    = "millrace_attributes"
 	attrLayout        = "millrace_layout"
+	attrUnit          = "millrace_occurred_at_unit"   // absent for milliseconds
 	attrRequired      = "millrace_required_encodings" // absent for none
 )
 
@@ -41,6 +43,7 @@ type descriptor struct {
 	SnapshotTable string // two would give one aggregate two heads
 	Attributes    Attributes
 	Layout        Layout
+	Unit          time.Duration // of the times of events
 
 	RequiredEncodings []string
 }
@@ -54,6 +57,7 @@ func describe(c Config) descriptor {
 		Shards:        c.Shards,
 		SnapshotTable: c.Tables.Snapshot,
 		Attributes:    c.Attributes,
+		Unit:          c.OccurredAtUnit,
 
 		RequiredEncodings: c.RequiredEncodings,
 	}
@@ -73,6 +77,7 @@ func (stored descriptor) matches(given descriptor) error {
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
 		{"snapshot table", strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
 		{"attribute names", stored.Attributes.String(), given.Attributes.String()},
+		{"unit of times", timeUnits[stored.Unit], timeUnits[given.Unit]},
 		{"required encodings", strconv.Quote(stored.requiredEncodings()), strconv.Quote(given.requiredEncodings())},
 	} {
 		if c.stored != c.given {
@@ -112,9 +117,13 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 		return descriptor{}, fmt.Errorf("%w: table %q: journal.Create makes new tables, journal.Adopt takes over those that somebody else made",
 			ErrNoDescriptor, table)
 	}
-	d := descriptor{Table: table, Layout: Classic}
+	d := descriptor{Table: table, Layout: Classic, Unit: time.Millisecond}
 	if layout, ok := stringOf(it[attrLayout]); ok { // else it was made when there was one layout
 		d.Layout = Layout(layout)
+	}
+	var unitErr error
+	if unit, ok := stringOf(it[attrUnit]); ok {
+		d.Unit, unitErr = time.ParseDuration(unit)
 	}
 	if names, ok := stringOf(it[attrRequired]); ok {
 		d.RequiredEncodings = strings.Split(names, ",")
@@ -131,7 +140,7 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	var resolverOK, snapshotOK bool
 	d.Resolver, resolverOK = stringOf(it[attrResolver])
 	d.SnapshotTable, snapshotOK = stringOf(it[attrSnapshotTable])
-	if !ok || !shardsOK || shards == 0 || shards > maxShards || !resolverOK || !snapshotOK || !mappingOK ||
+	if !ok || unitErr != nil || validateUnit(d.Unit) != nil || !shardsOK || shards == 0 || shards > maxShards || !resolverOK || !snapshotOK || !mappingOK ||
 		json.Unmarshal([]byte(mapping), &d.Attributes) != nil {
 		return descriptor{}, &CorruptItemError{
 			Table: table, PartitionKey: descriptorPartition, SortKey: descriptorSort,
@@ -159,6 +168,9 @@ func (j *engine) writeDescriptor(ctx context.Context) error {
 	it[attrSnapshotTable] = stringValue(d.SnapshotTable)
 	it[attrAttributes] = stringValue(d.Attributes.String())
 	it[attrLayout] = stringValue(string(d.Layout))
+	if d.Unit != time.Millisecond {
+		it[attrUnit] = stringValue(d.Unit.String())
+	}
 	if len(d.RequiredEncodings) > 0 {
 		it[attrRequired] = stringValue(d.requiredEncodings())
 	}

@@ -49,7 +49,7 @@ func init() {
 
 // Open returns the journal of tables that [Create] or [Adopt] has prepared. It compares config with
 // the descriptor, with one strongly consistent read, and takes from it the shard count, the
-// layout and the required encodings if config leaves them out. While DynamoDB throttles, fails or cannot be reached, it tries
+// layout, the unit of times and the required encodings if config leaves them out. While DynamoDB throttles, fails or cannot be reached, it tries
 // again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor], [*DescriptorMismatchError],
@@ -72,6 +72,9 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	}
 	if config.Layout == "" && stored.Layout.validate() == nil {
 		j.config.Layout = stored.Layout
+	}
+	if config.OccurredAtUnit == 0 {
+		j.config.OccurredAtUnit = stored.Unit
 	}
 	if len(config.RequiredEncodings) == 0 {
 		j.config.RequiredEncodings = stored.RequiredEncodings

@@ -70,7 +70,7 @@ func (j *engine) itemOf(r *Record) item {
 	it[a.AggregateID] = stringValue(r.Aggregate.String())
 	it[a.SequenceNumber] = numberValue(r.Number)
 	it[a.Payload] = binaryValue(r.Payload)
-	it[a.OccurredAt] = numberValue(r.OccurredAt.UnixMilli())
+	it[a.OccurredAt] = numberValue(j.config.storedTime(r.OccurredAt.UnixMilli()))
 	it[attrCommitID] = stringValue(r.CommitID)
 	if r.EventID != "" {
 		it[attrEventID] = stringValue(r.EventID)
@@ -119,11 +119,11 @@ func (j *engine) recordOf(it item) (*Record, error) {
 	if r.Payload, ok = bytesOf(it[a.Payload]); !ok {
 		return corrupt("has no binary or text in " + a.Payload)
 	}
-	millis, ok := intOf(it[a.OccurredAt])
+	stored, ok := intOf(it[a.OccurredAt])
 	if !ok {
 		return corrupt("has no whole number in " + a.OccurredAt)
 	}
-	r.OccurredAt = time.UnixMilli(millis).UTC()
+	r.OccurredAt = time.UnixMilli(j.config.millisOf(stored)).UTC()
 	if r.Encoding, ok = encodingOf(it); !ok {
 		return corrupt("has no text in " + attrEncoding)
 	}

@@ -32,7 +32,7 @@ func (j *engine) dropPayload(r *rows.Row) {
 // the others is for recordOf to say.
 func (j *engine) recordOfRow(r *rows.Row) (*Record, error) {
 	if r.EventID != "" && r.HasPayload {
-		if record, ok := recordOfOwn(r); ok {
+		if record, ok := j.recordOfOwn(r); ok {
 			return record, nil
 		}
 	}
@@ -40,7 +40,7 @@ func (j *engine) recordOfRow(r *rows.Row) (*Record, error) {
 }
 
 // recordOfOwn reads a row that this package wrote. It returns false for any other row.
-func recordOfOwn(r *rows.Row) (*Record, bool) {
+func (j *engine) recordOfOwn(r *rows.Row) (*Record, bool) {
 	aggregateType, ok := typeOfShardKey(r.Partition)
 	if !ok || r.Other != nil {
 		return nil, false
@@ -57,7 +57,7 @@ func recordOfOwn(r *rows.Row) (*Record, bool) {
 	if err != nil {
 		return nil, false
 	}
-	millis, err := strconv.ParseInt(r.OccurredAt, 10, 64)
+	stored, err := strconv.ParseInt(r.OccurredAt, 10, 64)
 	if err != nil {
 		return nil, false
 	}
@@ -70,6 +70,6 @@ func recordOfOwn(r *rows.Row) (*Record, bool) {
 	return &Record{
 		Metadata: metadata, Aggregate: aggregate.ID{Type: aggregateType, Value: value[1:]}, Number: number,
 		EventID: r.EventID, EventType: r.EventType, Payload: r.Payload, Encoding: r.Encoding,
-		OccurredAt: time.UnixMilli(millis).UTC(), CommitID: r.CommitID,
+		OccurredAt: time.UnixMilli(j.config.millisOf(stored)).UTC(), CommitID: r.CommitID,
 	}, true
 }

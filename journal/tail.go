@@ -29,12 +29,12 @@ func (j *engine) TailShard(ctx context.Context, q storage.TailQuery) (tailPage, 
 		KeyConditionExpression:   aws.String("#pk = :shard AND #at >= :from"),
 		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#at", a.OccurredAt),
 		ExpressionAttributeValues: item{
-			":shard": stringValue(shard), ":from": numberValue(from),
+			":shard": stringValue(shard), ":from": numberValue(j.config.storedTime(from)),
 		},
 	}
 	if !q.Until.IsZero() {
 		input.KeyConditionExpression = aws.String("#pk = :shard AND #at BETWEEN :from AND :until")
-		input.ExpressionAttributeValues[":until"] = numberValue(q.Until.UnixMilli())
+		input.ExpressionAttributeValues[":until"] = numberValue(j.config.lastStoredTime(q.Until.UnixMilli()))
 		if q.Until.UnixMilli() < from {
 			return tailPage{Next: q.After}, nil // DynamoDB refuses an empty range
 		}
@@ -52,7 +52,7 @@ func (j *engine) TailShard(ctx context.Context, q storage.TailQuery) (tailPage, 
 		input.ExclusiveStartKey = item{
 			a.PartitionKey: stringValue(shard),
 			a.SortKey:      stringValue(q.After.SortKey),
-			a.OccurredAt:   numberValue(q.After.OccurredAt),
+			a.OccurredAt:   numberValue(j.config.storedTime(q.After.OccurredAt)),
 		}
 		if q.After.Exact != "" {
 			input.ExclusiveStartKey[a.OccurredAt] = &types.AttributeValueMemberN{Value: q.After.Exact}
@@ -98,7 +98,11 @@ func (j *engine) cursorOf(it map[string]types.AttributeValue, otherwise storage.
 	value := it[j.config.Attributes.OccurredAt]
 	_, sort := j.keysOf(it)
 	if at, ok := intOf(value); ok && sort != "" {
-		return storage.Cursor{OccurredAt: at, SortKey: sort}
+		cursor := storage.Cursor{OccurredAt: j.config.millisOf(at), SortKey: sort}
+		if j.config.storedTime(cursor.OccurredAt) != at {
+			cursor.Exact = strconv.FormatInt(at, 10)
+		}
+		return cursor
 	}
 	n, ok := value.(*types.AttributeValueMemberN)
 	if !ok || sort == "" {
@@ -108,5 +112,6 @@ func (j *engine) cursorOf(it map[string]types.AttributeValue, otherwise storage.
 	if err != nil {
 		return otherwise
 	}
-	return storage.Cursor{OccurredAt: int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2)))), SortKey: sort, Exact: n.Value}
+	floor := int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
+	return storage.Cursor{OccurredAt: j.config.millisOf(floor), SortKey: sort, Exact: n.Value}
 }

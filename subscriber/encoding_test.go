@@ -29,7 +29,7 @@ func setupEncrypted(t *testing.T) (plain, encrypted *journal.Journal, secret *en
 	require.NoError(t, err)
 	keys, err := encrypt.NewKeys(client, wrapper, encrypt.KeysConfig{})
 	require.NoError(t, err)
-	secret, err = encrypt.AESGCM(encrypt.Config{Keys: keys})
+	secret, err = encrypt.AESGCM(encrypt.Config{Keys: keys, AllowLateKeys: true})
 	require.NoError(t, err)
 	encrypted, err = journal.Open(t.Context(), client, journal.Config{Encodings: []journal.Encoding{secret}})
 	require.NoError(t, err)

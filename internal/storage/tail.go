@@ -22,8 +22,8 @@ func SortKey(id aggregate.ID, number uint64) string {
 type Cursor struct {
 	OccurredAt int64  // milliseconds since 1970
 	SortKey    string // of the event just before
-	// Exact is the time of that event as it is stored, where that is no whole number, which foreign
-	// writers may leave.
+	// Exact is the time of that event as it is stored, where that is no whole number of
+	// milliseconds, which foreign writers may leave.
 	Exact string
 }
 

@@ -18,6 +18,7 @@ const defaultShards = 16
 type createOptions struct {
 	shards                int
 	layout, billing       string
+	required              []string
 	readUnits, writeUnits int64
 }
 
@@ -29,7 +30,7 @@ func (a *app) create() *cobra.Command {
 		Long: `Make the journal, snapshot and checkpoint tables where they are missing, with their indexes, and wait until they are active.
 It may be run again: tables that are there are verified, never changed, and their settings count where no flag says otherwise.
 
-The shard count and the layout can never be changed afterwards.`,
+The shard count, the layout and the required encodings can never be changed afterwards.`,
 		Example: "  millrace create\n  millrace create --shards 64 --layout lean\n" +
 			"  millrace create --journal-table orders-journal --snapshot-table orders-snapshot --checkpoint-table orders-checkpoint",
 		Args: wants(),
@@ -45,6 +46,7 @@ The shard count and the layout can never be changed afterwards.`,
 	flags := cmd.Flags()
 	flags.IntVar(&o.shards, "shards", 0, "`number` of logical shards, for good; each takes about 1,000 write units a second. Default is 16")
 	flags.StringVar(&o.layout, "layout", "", "where snapshots are: classic (in the heads, as event-store-adapter has it) or lean (in rows of their own). Default is classic")
+	flags.StringSliceVar(&o.required, "require-encoding", nil, "`name` of an encoding that every payload must have, such as aes-gcm, for good")
 	flags.StringVar(&o.billing, "billing", "on-demand", "on-demand or provisioned")
 	flags.Int64Var(&o.readUnits, "read-units", 0, "provisioned read `units` of each table and index")
 	flags.Int64Var(&o.writeUnits, "write-units", 0, "provisioned write `units` of each table and index")
@@ -52,7 +54,7 @@ The shard count and the layout can never be changed afterwards.`,
 }
 
 func (o createOptions) config(cmd *cobra.Command) (journal.Config, error) {
-	c := journal.Config{Shards: o.shards, Layout: journal.Layout(o.layout)}
+	c := journal.Config{Shards: o.shards, Layout: journal.Layout(o.layout), RequiredEncodings: o.required}
 	if cmd.Flags().Changed("shards") && o.shards < 1 {
 		return c, wrongUsage("--shards is %d: want 1 to 65536", o.shards)
 	}

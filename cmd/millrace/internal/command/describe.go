@@ -22,6 +22,8 @@ type journalLine struct {
 	Shards     int               `json:"shards"`
 	Resolver   string            `json:"resolver"`
 	Layout     journal.Layout    `json:"layout"`
+	Unit       string            `json:"occurred_at_unit"` // of the stored times of events
+	Required   []string          `json:"required_encodings,omitempty"`
 	Attributes map[string]string `json:"attributes"`
 	Tables     []tableLine       `json:"tables"`
 }
@@ -65,7 +67,12 @@ func (a *app) runDescribe(ctx context.Context) error {
 		return err
 	}
 	c := j.Config()
-	l := journalLine{Kind: "journal", Shards: c.Shards, Resolver: c.Resolver.Name(), Layout: c.Layout, Attributes: attributesOf(c.Attributes)}
+	l := journalLine{Kind: "journal", Shards: c.Shards, Resolver: c.Resolver.Name(), Layout: c.Layout, Attributes: attributesOf(c.Attributes), Required: c.RequiredEncodings}
+	for name, unit := range timeUnits {
+		if unit == c.OccurredAtUnit {
+			l.Unit = name
+		}
+	}
 	for _, t := range []tableLine{
 		{Holds: "journal", Name: c.Tables.Journal}, {Holds: "snapshot", Name: c.Tables.Snapshot}, {Holds: "checkpoint", Name: c.Tables.Checkpoint},
 	} {
@@ -74,16 +81,21 @@ func (a *app) runDescribe(ctx context.Context) error {
 		}
 		l.Tables = append(l.Tables, t)
 	}
-	if err := a.line(l,
-		output.Field{Name: "place", Value: a.target.String()},
-		output.Field{Name: "shards", Value: output.Count(l.Shards)},
-		output.Field{Name: "resolver", Value: l.Resolver},
-		output.Field{Name: "layout", Value: string(l.Layout)},
-		output.Field{Name: "attributes", Value: strings.Join([]string{
+	fields := []output.Field{
+		{Name: "place", Value: a.target.String()},
+		{Name: "shards", Value: output.Count(l.Shards)},
+		{Name: "resolver", Value: l.Resolver},
+		{Name: "layout", Value: string(l.Layout)},
+		{Name: "attributes", Value: strings.Join([]string{
 			c.Attributes.PartitionKey, c.Attributes.SortKey, c.Attributes.AggregateID, c.Attributes.SequenceNumber, c.Attributes.Payload,
 			c.Attributes.OccurredAt, c.Attributes.Version, c.Attributes.TTL,
 		}, ", ")},
-	); err != nil || a.json {
+		{Name: "times", Value: l.Unit},
+	}
+	if len(l.Required) > 0 {
+		fields = append(fields, output.Field{Name: "requires", Value: strings.Join(l.Required, ", ")})
+	}
+	if err := a.line(l, fields...); err != nil || a.json {
 		return err
 	}
 	_, _ = fmt.Fprintln(a.env.Out)

@@ -60,7 +60,7 @@ func (a *app) advice(err error) string {
 		return fmt.Sprintf("This is %s. `millrace create` makes the tables; --journal-table and --snapshot-table name others, "+
 			"--endpoint and --region another place.", a.target)
 	case errors.Is(err, journal.ErrNoDescriptor):
-		return "These tables were not made by Millrace. journal.Adopt, in a program, takes them over; --journal-table names others."
+		return "These tables were not made by Millrace. `millrace adopt` takes them over; --journal-table names others."
 	case errors.As(err, &mismatch) && mismatch.Field == "key resolver":
 		return "This journal has a key resolver of its application's own, which this command does not know. A program that has it can " +
 			"do the same with the packages journal and archive."

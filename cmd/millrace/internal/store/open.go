@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -98,14 +99,30 @@ func takeNames(ctx context.Context, client journal.Client, config *journal.Confi
 	}
 	partition, sort := keysOf(out.Table.KeySchema)
 	config.Attributes.PartitionKey, config.Attributes.SortKey = partition, sort
-	for _, index := range out.Table.GlobalSecondaryIndexes {
-		if hash, _ := keysOf(index.KeySchema); hash == partition {
-			config.Indexes.JournalTail = aws.ToString(index.IndexName)
-		} else {
-			config.Indexes.JournalAggregate = aws.ToString(index.IndexName)
-		}
+	if tail := indexOf(out.Table, "journal-tail-index", true); tail != nil {
+		config.Indexes.JournalTail = aws.ToString(tail.IndexName)
+	}
+	if byAggregate := indexOf(out.Table, "journal-aid-index", false); byAggregate != nil {
+		config.Indexes.JournalAggregate = aws.ToString(byAggregate.IndexName)
 	}
 	return nil
+}
+
+// indexOf returns the index with the partition key of the table (or with another one) and a number
+// as its sort key. It prefers the one with the given name. It returns nil if there is none.
+func indexOf(table *types.TableDescription, preferred string, byPartition bool) (found *types.GlobalSecondaryIndexDescription) {
+	partition, _ := keysOf(table.KeySchema)
+	for i := range table.GlobalSecondaryIndexes {
+		index := &table.GlobalSecondaryIndexes[i]
+		hash, sort := keysOf(index.KeySchema)
+		numbered := slices.ContainsFunc(table.AttributeDefinitions, func(a types.AttributeDefinition) bool {
+			return aws.ToString(a.AttributeName) == sort && a.AttributeType == types.ScalarAttributeTypeN
+		})
+		if numbered && (hash == partition) == byPartition && (found == nil || aws.ToString(index.IndexName) == preferred) {
+			found = index
+		}
+	}
+	return found
 }
 
 func keysOf(schema []types.KeySchemaElement) (partition, sort string) {

@@ -1,0 +1,172 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// Adopt takes over a journal and a snapshot table of another program, for example one of the
+// event-store-adapter family. It verifies keys and indexes, that the snapshots lie in the shards
+// that config implies, and the times of some events. It makes the checkpoint table if it does not
+// exist, and stores the descriptor. It does not change events and snapshots.
+//
+// Adopt reads the snapshot table once, at half a read unit for each 4 KB, and up to 1,000 events
+// from eight parts of the journal table, for which see [Config.OccurredAtUnit]. It may be called
+// again.
+//
+// The tail index has to exist: add it first, which DynamoDB does while the table is in use. Config
+// has the resolver and the shard count that the other program uses.
+//
+// Errors: [*ConfigError], [ErrTableMissing], [*DescriptorMismatchError], [*CorruptItemError] for a
+// snapshot in the wrong shard or an event whose time is text, [ErrAccess], [ErrThrottled],
+// [ErrUnavailable], the context's.
+func Adopt(ctx context.Context, client Client, config Config) error {
+	j, err := prepare(client, config)
+	if err != nil {
+		return err
+	}
+	if j.config.Layout != Classic {
+		return &ConfigError{Field: "Layout", Reason: "is not Classic, which it is in tables that somebody else made"}
+	}
+	if len(config.RequiredEncodings) > 0 {
+		return &ConfigError{Field: "RequiredEncodings", Reason: "is not empty, and the program that made the tables stores plain payloads"}
+	}
+	for _, table := range j.tables() {
+		ensure := dynamo.VerifyTable
+		if *table.TableName == j.config.Tables.Checkpoint {
+			ensure = dynamo.EnsureTable
+		}
+		if err := ensured(ensure(ctx, j.client, table)); err != nil {
+			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
+		}
+	}
+	if err := dynamo.Start(ctx, j.verifyShards); err != nil {
+		return fmt.Errorf("adopt journal: %w", err)
+	}
+	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
+		j.config.OccurredAtUnit, err = j.findUnit(ctx, config.OccurredAtUnit)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("adopt journal: %w", err)
+	}
+	if err := dynamo.Start(ctx, j.writeDescriptor); err != nil {
+		return fmt.Errorf("adopt journal: %w", err)
+	}
+	return nil
+}
+
+// verifyShards looks at every row of the snapshot table. A sample would not do: of a table made
+// with 16 shards, half of the shards look right with 8.
+func (j *engine) verifyShards(ctx context.Context) error {
+	a, table := j.config.Attributes, j.config.Tables.Snapshot
+	pages := dynamodb.NewScanPaginator(j.client, &dynamodb.ScanInput{
+		TableName:                &table,
+		ProjectionExpression:     aws.String("#pk, #sk, #aid"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return dynamo.Explain(err, table)
+		}
+		for _, it := range page.Items {
+			id, ok := j.aggregateOf(it)
+			partition, sort := j.keysOf(it)
+			if !ok {
+				return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: sort, Reason: "has no " + a.AggregateID + " that fits its partition"}
+			}
+			if want := j.partitionKey(id); want != partition {
+				return &DescriptorMismatchError{
+					Table: table, Field: fmt.Sprintf("aggregate %s in partition", id), Stored: partition,
+					Given: fmt.Sprintf("%s (resolver %s, %d shards)", want, j.config.Resolver.Name(), j.config.Shards),
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Adopt looks at so many events in each of so many parts of the journal table.
+const (
+	sampledParts  = 8
+	sampledInPart = 125
+)
+
+// findUnit returns the unit of times that the descriptor has, or else some events. It compares them
+// with the given one, which is 0 if config leaves it out.
+func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Duration, error) {
+	stored, err := j.readDescriptor(ctx)
+	switch {
+	case errors.Is(err, ErrNoDescriptor):
+	case err != nil:
+		return 0, err
+	case given == 0:
+		return stored.Unit, nil
+	}
+	found, err := j.sampleUnits(ctx)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case len(found) == 0 && given == 0:
+		return time.Millisecond, nil
+	case len(found) == 1 && given == 0:
+		return found[0], nil
+	case given == 0:
+		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
+			"is 0, and events have their times in %s: choose the unit in which all programs write from now on", unitNames(found...))}
+	case len(found) > 0 && !slices.Contains(found, given):
+		return 0, &DescriptorMismatchError{
+			Table: j.config.Tables.Journal, Field: "times of events", Stored: "in " + unitNames(found...), Given: "in " + unitNames(given),
+		}
+	}
+	return given, nil
+}
+
+// sampleUnits returns the units in which some events have their times, each once.
+func (j *engine) sampleUnits(ctx context.Context) ([]time.Duration, error) {
+	a, table := j.config.Attributes, j.config.Tables.Journal
+	var found []time.Duration
+	for part := range int32(sampledParts) {
+		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{
+			TableName: &table, Segment: aws.Int32(part), TotalSegments: aws.Int32(sampledParts), Limit: aws.Int32(sampledInPart),
+			ProjectionExpression:     aws.String("#pk, #sk, #at"),
+			ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#at", a.OccurredAt),
+		})
+		if err != nil {
+			return nil, dynamo.Explain(err, table)
+		}
+		for _, it := range out.Items {
+			if _, text := it[a.OccurredAt].(*types.AttributeValueMemberS); text {
+				partition, sort := j.keysOf(it)
+				return nil, &CorruptItemError{
+					Table: table, PartitionKey: partition, SortKey: sort,
+					Reason: "has text in " + a.OccurredAt + ", which the tail index leaves out: make it a number in all rows, then adopt the tables",
+				}
+			}
+			if unit, ok := unitOf(it[a.OccurredAt]); ok && !slices.Contains(found, unit) {
+				found = append(found, unit)
+			}
+		}
+	}
+	return found, nil
+}
+
+func unitNames(units ...time.Duration) string {
+	names := make([]string, len(units))
+	for i, unit := range slices.Sorted(slices.Values(units)) {
+		names[i] = timeUnits[unit]
+	}
+	return strings.Join(names, " and ")
+}
