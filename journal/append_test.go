@@ -107,21 +107,6 @@ func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
 				journal.ErrInvalidCommit,
 				[]string{"event 2 of the commit", "not UTF-8"},
 			},
-			"metadata that is not UTF-8": {
-				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{"key": "\xff"}})},
-				journal.ErrInvalidCommit,
-				[]string{`metadata "key" is not UTF-8`, "put bytes into the payload"},
-			},
-			"metadata with an empty key": {
-				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{"": "value"}})},
-				journal.ErrInvalidCommit,
-				[]string{"metadata has an empty key"},
-			},
-			"metadata with a key over 64 KB": {
-				eventlog.Commit{Aggregate: user("1"), Events: event(eventlog.Event{Metadata: aggregate.Metadata{strings.Repeat("k", 1<<16): "value"}})},
-				journal.ErrInvalidCommit,
-				[]string{"a key of 65536 bytes, DynamoDB allows 65535"},
-			},
 		} {
 			t.Run(name, func(t *testing.T) {
 				client := &meddler{Client: s.client}

@@ -17,13 +17,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Limits of DynamoDB besides those of package storage.
+// maxTokenBytes is DynamoDB's limit for a ClientRequestToken.
 //
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
-const (
-	maxTokenBytes = 36         // a ClientRequestToken
-	maxNameBytes  = 64<<10 - 1 // an attribute name, also inside a map
-)
+const maxTokenBytes = 36
 
 // foreignHeadBytes is left free beside a snapshot for attributes that a foreign writer put on the
 // head.
@@ -217,17 +214,6 @@ func (j *engine) validateTarget(id aggregate.ID) error {
 func validateEvent(e storage.Event) error {
 	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) || !utf8.ValidString(e.Encoding) {
 		return fmt.Errorf("%w: id %q, type %q or encoding %q is not UTF-8", ErrInvalidCommit, e.ID, e.Type, e.Encoding)
-	}
-	for k, v := range e.Metadata {
-		if k == "" {
-			return fmt.Errorf("%w: metadata has an empty key", ErrInvalidCommit)
-		}
-		if len(k) > maxNameBytes {
-			return fmt.Errorf("%w: metadata has a key of %d bytes, DynamoDB allows %d", ErrInvalidCommit, len(k), maxNameBytes)
-		}
-		if !utf8.ValidString(k) || !utf8.ValidString(v) {
-			return fmt.Errorf("%w: metadata %q is not UTF-8; put bytes into the payload", ErrInvalidCommit, k)
-		}
 	}
 	return nil
 }

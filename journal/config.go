@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
 
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal/resolver"
 )
 
@@ -222,7 +223,8 @@ func (c Config) attributeNames() []named {
 	names := []named{
 		{"the event id", attrEventID},
 		{"the event type", attrEventType},
-		{"the metadata", attrMetadata},
+		{"the metadata", metadata.Attribute},
+		{"the metadata that is not text", metadata.BinaryAttribute},
 		{"the commit id", attrCommitID},
 		{"the encoding", attrEncoding},
 		{"the snapshot's number", attrSnapshotNumber},

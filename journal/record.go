@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -18,7 +18,6 @@ import (
 const (
 	attrEventID   = "event_id"
 	attrEventType = "event_type"
-	attrMetadata  = "metadata"
 	attrCommitID  = "commit_id"
 )
 
@@ -78,13 +77,7 @@ func (j *engine) itemOf(r *Record) item {
 	if r.EventType != "" {
 		it[attrEventType] = stringValue(r.EventType)
 	}
-	if len(r.Metadata) > 0 {
-		values := make(item, len(r.Metadata))
-		for k, v := range r.Metadata {
-			values[k] = stringValue(v)
-		}
-		it[attrMetadata] = &types.AttributeValueMemberM{Value: values}
-	}
+	metadata.Put(it, r.Metadata)
 	setEncoding(it, r.Encoding)
 	return it
 }
@@ -132,24 +125,11 @@ func (j *engine) recordOf(it item) (*Record, error) {
 	if r.EventID, _ = stringOf(it[attrEventID]); r.EventID == "" {
 		r.EventID = derivedEventID(r.Aggregate, r.Number)
 	}
-	if m, ok := it[attrMetadata].(*types.AttributeValueMemberM); ok {
-		var odd string
-		if r.Metadata, odd, ok = metadataOf(m); !ok {
-			return corrupt("has metadata " + strconv.Quote(odd) + " that is not text")
-		}
+	var wrong string
+	if r.Metadata, wrong, ok = metadata.Of(it); !ok {
+		return corrupt("has metadata " + strconv.Quote(wrong) + " that is not text")
 	}
 	return r, nil
-}
-
-// metadataOf names an entry that is not text.
-func metadataOf(m *types.AttributeValueMemberM) (metadata aggregate.Metadata, odd string, ok bool) {
-	metadata = make(aggregate.Metadata, len(m.Value))
-	for k, v := range m.Value {
-		if metadata[k], ok = stringOf(v); !ok {
-			return nil, k, false
-		}
-	}
-	return metadata, "", true
 }
 
 // eventIDs is the namespace of derived event ids. It must never change.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -60,7 +61,7 @@ func FuzzRecordOf(f *testing.F) {
 			{"occurred_at", at},
 			{attrEventID, ours},
 			{attrEventType, ours},
-			{attrMetadata, ours},
+			{metadata.Attribute, ours},
 			{attrCommitID, ours},
 		} {
 			if i < len(kinds) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
@@ -15,7 +16,7 @@ func (c *Config) rowNames() *rows.Names {
 	return &rows.Names{
 		Partition: a.PartitionKey, Sort: a.SortKey, Aggregate: a.AggregateID, Number: a.SequenceNumber, OccurredAt: a.OccurredAt,
 		EventID: attrEventID, EventType: attrEventType, CommitID: attrCommitID, Encoding: attrEncoding,
-		Payload: a.Payload, Metadata: attrMetadata,
+		Payload: a.Payload, Metadata: metadata.Attribute,
 	}
 }
 
@@ -61,14 +62,14 @@ func (j *engine) recordOfOwn(r *rows.Row) (*Record, bool) {
 	if err != nil {
 		return nil, false
 	}
-	var metadata aggregate.Metadata
+	var texts aggregate.Metadata
 	if r.Metadata != nil {
-		if metadata, _, ok = metadataOf(r.Metadata); !ok {
+		if texts, _, ok = metadata.OfMap(r.Metadata); !ok {
 			return nil, false
 		}
 	}
 	return &Record{
-		Metadata: metadata, Aggregate: aggregate.ID{Type: aggregateType, Value: value[1:]}, Number: number,
+		Metadata: texts, Aggregate: aggregate.ID{Type: aggregateType, Value: value[1:]}, Number: number,
 		EventID: r.EventID, EventType: r.EventType, Payload: r.Payload, Encoding: r.Encoding,
 		OccurredAt: time.UnixMilli(j.config.millisOf(stored)).UTC(), CommitID: r.CommitID,
 	}, true

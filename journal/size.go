@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -48,11 +49,5 @@ func (j *engine) eventSize(id aggregate.ID, e storage.Event) int {
 	if e.Type != "" {
 		size += len(attrEventType) + len(e.Type)
 	}
-	if len(e.Metadata) > 0 {
-		size += len(attrMetadata) + 3
-		for k, v := range e.Metadata {
-			size += 1 + len(k) + len(v)
-		}
-	}
-	return size
+	return size + metadata.Size(e.Metadata)
 }

@@ -95,6 +95,22 @@ func TestCommandsThatAreNotSentArePendingWithWhyTheyFail(t *testing.T) {
 	assert.EqualValues(t, 2, m.Stats().Looks)
 }
 
+func TestStoredCommandsKeepMetadataThatIsNotText(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	w.setOffline(true)
+	placed := event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})
+	placed.Metadata["correlation_id"] = "\xff"
+	require.ErrorIs(t, m.Handle(placed), errOffline)
+	w.setOffline(false)
+	w.pass(31 * time.Second)
+	_, err := m.Fire(t.Context())
+	require.NoError(t, err)
+	require.Len(t, w.sent, 1)
+	assert.Equal(t, "\xff", w.sent[0].metadata["correlation_id"])
+}
+
 // noisy are processes of another type, whose commands are large.
 func (w *world) noisy() *process.Manager[Saga] {
 	w.t.Helper()

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
 )
 
 // maxCommandBytes leaves room for keys in DynamoDB's item of 400 KB.
@@ -21,17 +22,13 @@ const maxCommandBytes = 390 << 10
 func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []command, now time.Time) (item, error) {
 	list, bytes := make([]types.AttributeValue, 0, len(commands)), 0
 	for _, c := range commands {
-		metadata := item{}
-		for key, value := range c.message.Metadata {
-			metadata[key] = textValue(value)
-			bytes += len(key) + len(value) + 8
-		}
-		list = append(list, &types.AttributeValueMemberM{Value: item{
+		fields := item{
 			"topic": textValue(c.topic), "uuid": textValue(c.message.UUID),
-			"metadata": &types.AttributeValueMemberM{Value: metadata},
-			"payload":  &types.AttributeValueMemberB{Value: c.message.Payload},
-		}})
-		bytes += len(c.topic) + len(c.message.UUID) + len(c.message.Payload) + 48
+			"payload": &types.AttributeValueMemberB{Value: c.message.Payload},
+		}
+		metadata.Put(fields, c.message.Metadata)
+		list = append(list, &types.AttributeValueMemberM{Value: fields})
+		bytes += metadata.Size(c.message.Metadata) + len(c.topic) + len(c.message.UUID) + len(c.message.Payload) + 48
 	}
 	if bytes > maxCommandBytes {
 		return nil, fmt.Errorf("%w: its commands have %d bytes, one item takes %d: send what is large by reference", ErrInvalidStep, bytes, maxCommandBytes)
@@ -56,10 +53,12 @@ func commandsOf(row item) (commands []command, err error) {
 		if payload, ok := fields.Value["payload"].(*types.AttributeValueMemberB); ok {
 			msg.Payload = payload.Value
 		}
-		if metadata, ok := fields.Value["metadata"].(*types.AttributeValueMemberM); ok {
-			for key, value := range metadata.Value {
-				msg.Metadata.Set(key, text(value))
-			}
+		stored, wrong, ok := metadata.Of(fields.Value)
+		if !ok {
+			return nil, fmt.Errorf("command %d of row %q / %q has metadata %q that is not text: correct or delete it by hand", i+1, text(row[pkey]), text(row[skey]), wrong)
+		}
+		for key, value := range stored {
+			msg.Metadata.Set(key, value)
 		}
 		commands = append(commands, command{topic: text(fields.Value["topic"]), message: msg})
 	}

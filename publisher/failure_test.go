@@ -349,8 +349,6 @@ func TestEveryBadInputIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 		"over 400 KB":                  {p, "order", with(func(msg *message.Message) { msg.Payload = make([]byte, 400<<10) }), nil, "store a reference"},
 		"UUID that is no text":         {p, "order", with(func(msg *message.Message) { msg.UUID = "\xff" }), journal.ErrInvalidCommit, "UTF-8"},
 		"name that is no text":         {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("name", "\xff") }), journal.ErrInvalidCommit, "UTF-8"},
-		"metadata that is no text":     {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("k", "\xff") }), journal.ErrInvalidCommit, "put bytes into the payload"},
-		"metadata with an empty key":   {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("", "v") }), journal.ErrInvalidCommit, "empty key"},
 		"not to be marshaled":          {failing, "order", good(), errRefused, "marshal"},
 		"version that is no number":    {p, "order", with(func(msg *message.Message) { msg.Metadata.Set("expected_version", "new") }), nil, "publisher.ExpectVersion"},
 		"version not for the first":    {p, "order", expecting(1), nil, "give the expectation to the first one"},

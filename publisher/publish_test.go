@@ -25,7 +25,7 @@ func TestAMessageIsStoredAsItIs(t *testing.T) {
 	p := s.publisher(publisher.Config{})
 	msg := message.NewMessage("uuid-1", []byte{0, 255, 'x'})
 	msg.Metadata = message.Metadata{
-		"aggregate_id": "1", "name": "order.placed.v1", "tenant": "a", "correlation_id": "c", "causation_id": "m",
+		"aggregate_id": "1", "name": "order.placed.v1", "tenant": "a", "correlation_id": "c", "causation_id": "m", "binary": "\xff", "": "empty key",
 		"sequence_number": "99", "delivery_attempt": "7", "occurred_at": "yesterday", "aggregate_type": "other",
 	}
 	before := msg.Copy()
@@ -36,7 +36,7 @@ func TestAMessageIsStoredAsItIs(t *testing.T) {
 	assert.Equal(t, "uuid-1", r.EventID)
 	assert.Equal(t, "order.placed.v1", r.EventType)
 	assert.Equal(t, []byte{0, 255, 'x'}, r.Payload)
-	assert.Equal(t, aggregate.Metadata{"tenant": "a", "correlation_id": "c", "causation_id": "m"}, r.Metadata)
+	assert.Equal(t, aggregate.Metadata{"tenant": "a", "correlation_id": "c", "causation_id": "m", "binary": "\xff", "": "empty key"}, r.Metadata)
 	assert.True(t, before.Equals(msg), "the caller's message must stay as it was")
 }
 

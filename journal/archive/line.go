@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -66,6 +67,7 @@ type line struct {
 	OccurredAt int64              `json:"occurred_at,omitempty"`
 	Commit     string             `json:"commit,omitempty"`
 	Metadata   aggregate.Metadata `json:"metadata,omitempty"`
+	Binary     [][2][]byte        `json:"metadata_binary,omitempty"` // keys and values that are no texts
 	Encoding   string             `json:"encoding,omitempty"`
 	Payload    []byte             `json:"payload,omitempty"`
 
@@ -162,13 +164,15 @@ func (l *line) head() (journal.Head, error) {
 func eventLine(r *journal.Record) line {
 	return line{
 		Kind: kindEvent, Number: r.Number, ID: r.EventID, Type: r.EventType, OccurredAt: r.OccurredAt.UnixMilli(),
-		Commit: r.CommitID, Metadata: r.Metadata, Encoding: r.Encoding, Payload: r.Payload,
+		Commit: r.CommitID, Metadata: metadata.Text(r.Metadata), Binary: metadata.Binary(r.Metadata),
+		Encoding: r.Encoding, Payload: r.Payload,
 	}
 }
 
 func (l *line) record(id aggregate.ID) *journal.Record {
 	return &journal.Record{
-		Aggregate: id, Number: l.Number, EventID: l.ID, EventType: l.Type, Payload: l.Payload, Metadata: l.Metadata,
+		Aggregate: id, Number: l.Number, EventID: l.ID, EventType: l.Type, Payload: l.Payload,
+		Metadata:   metadata.Join(l.Metadata, l.Binary),
 		OccurredAt: time.UnixMilli(l.OccurredAt).UTC(), CommitID: l.Commit, Encoding: l.Encoding,
 	}
 }

@@ -140,7 +140,7 @@ func randomEvent(r *rand.Rand) eventlog.Event {
 		e.ID = fmt.Sprintf("%x", r.Uint64())
 	}
 	if r.IntN(2) == 0 {
-		e.Metadata = aggregate.Metadata{"who": "<Ann> & \u2028\x00\"\\", "why": ""}
+		e.Metadata = aggregate.Metadata{"who": "<Ann> & \u2028\x00\"\\", "why": "", "binary": "\xff", "": "\xfe"}
 	}
 	if r.IntN(400) == 0 {
 		e.Payload = bytes.Repeat([]byte{0xff}, 100_000)

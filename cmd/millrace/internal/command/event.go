@@ -3,10 +3,12 @@ package command
 import (
 	"context"
 	"errors"
+	"maps"
 	"strconv"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -28,6 +30,7 @@ type eventLine struct {
 	ID         string            `json:"id"`
 	Bytes      int               `json:"bytes"` // of the payload as it is stored
 	Metadata   map[string]string `json:"metadata,omitempty"`
+	Binary     [][2][]byte       `json:"metadata_binary,omitempty"`
 	Commit     string            `json:"commit,omitempty"`
 	Encoding   string            `json:"encoding,omitempty"` // what was applied to the payload when it was stored
 	output.Payload
@@ -41,7 +44,7 @@ type eventLine struct {
 func newEventLine(ctx context.Context, j *journal.Journal, r *journal.Record, payload bool) (eventLine, error) {
 	l := eventLine{
 		Kind: "event", Aggregate: nameOf(r.Aggregate), Number: r.Number, OccurredAt: output.Time(r.OccurredAt), Type: r.EventType,
-		ID: r.EventID, Bytes: len(r.Payload), Metadata: r.Metadata, Commit: r.CommitID, Encoding: r.Encoding,
+		ID: r.EventID, Bytes: len(r.Payload), Metadata: metadata.Text(r.Metadata), Binary: metadata.Binary(r.Metadata), Commit: r.CommitID, Encoding: r.Encoding,
 	}
 	if !payload {
 		return l, nil
@@ -64,7 +67,7 @@ var (
 	typeColumn      = output.Column[eventLine]{Name: "TYPE", Cell: func(e eventLine) string { return e.Type }}
 	sizeColumn      = output.Column[eventLine]{Name: "SIZE", Cell: func(e eventLine) string { return output.Bytes(e.Bytes) }}
 	idColumn        = output.Column[eventLine]{Name: "ID", Cell: func(e eventLine) string { return e.ID }}
-	metadataColumn  = output.Column[eventLine]{Name: "METADATA", Cell: func(e eventLine) string { return output.Metadata(e.Metadata) }}
+	metadataColumn  = output.Column[eventLine]{Name: "METADATA", Cell: func(e eventLine) string { return output.Metadata(metadata.Join(maps.Clone(e.Metadata), e.Binary)) }}
 	payloadColumn   = output.Column[eventLine]{Name: "PAYLOAD", Cell: func(e eventLine) string {
 		if e.Undecoded {
 			return "(" + e.Encoding + ", " + output.Bytes(e.Bytes) + ")"

@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/process"
 )
 
@@ -35,6 +36,7 @@ type commandLine struct {
 	Topic    string            `json:"topic"`
 	ID       string            `json:"id"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	Binary   [][2][]byte       `json:"metadata_binary,omitempty"`
 	output.Payload
 }
 
@@ -48,7 +50,8 @@ func newPendingLine(kind string, p process.Pending, now time.Time) pendingLine {
 	}
 	for _, c := range p.Commands {
 		l.Commands = append(l.Commands, commandLine{
-			Topic: c.Topic, ID: c.Message.UUID, Metadata: c.Message.Metadata, Payload: output.PayloadOf(c.Message.Payload),
+			Topic: c.Topic, ID: c.Message.UUID, Metadata: metadata.Text(c.Message.Metadata),
+			Binary: metadata.Binary(c.Message.Metadata), Payload: output.PayloadOf(c.Message.Payload),
 		})
 	}
 	return l
