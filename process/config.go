@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -57,6 +58,11 @@ type Config struct {
 	// MaxAttempts is how often a step is made anew because other inputs of the same process were
 	// faster. Default: 50.
 	MaxAttempts int
+
+	// Around, if set, runs each step, that of an event or of a timeout: it calls next once, with ctx
+	// or one made of it, and returns its error. tracing.Steps has one that makes spans. The error
+	// is an [ErrPassedOver] if there is nothing to do. Default: none.
+	Around func(ctx context.Context, process aggregate.ID, in Input, next func(context.Context) error) error
 
 	// Logger is told of timeouts that could not fire. Default: none.
 	Logger watermill.LoggerAdapter

@@ -193,13 +193,13 @@ type Timeout struct {
 type Input struct {
 	// ID is the same whenever the input comes again: that of the event, or of the timeout.
 	ID         string
-	Type       string       // of the event
-	Source     aggregate.ID // of the event, as far as it is known
-	Number     uint64       // of the event in its source, 0 if unknown
-	OccurredAt time.Time    // when the event occurred, zero if unknown; when the timeout was due
-	Metadata   aggregate.Metadata
-	Timeout    string // its name; empty for an event
-	Process    string // whose timeout it is
+	Type       string             // of the event
+	Source     aggregate.ID       // of the event, as far as it is known
+	Number     uint64             // of the event in its source, 0 if unknown
+	OccurredAt time.Time          // when the event occurred, zero if unknown; when the timeout was due
+	Metadata   aggregate.Metadata // of the event; of a timeout what its step carried, such as the correlation id
+	Timeout    string             // its name; empty for an event
+	Process    string             // whose timeout it is
 
 	payload []byte
 	decoded any // instead of payload, in tests

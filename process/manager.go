@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/reaction"
 	"github.com/millrace-dev/millrace/journal"
@@ -159,7 +161,16 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 // step has a process react and stores what comes of it, again on its newer state when another input
 // was faster. Fired is the timeout that is the input, if it is one.
 func (m *Manager[S]) step(ctx context.Context, key string, in Input, fired *timeoutRow) error {
-	ctx = aggregate.ContextWithMetadata(ctx, in.cause())
+	ctx = in.cause(ctx)
+	if m.config.Around == nil {
+		return m.stepUntil(ctx, key, in, fired)
+	}
+	id := aggregate.ID{Type: m.definition.Type(), Value: key}
+	return m.config.Around(ctx, id, in, func(ctx context.Context) error { return m.stepUntil(ctx, key, in, fired) })
+}
+
+// stepUntil is step with what the context carries.
+func (m *Manager[S]) stepUntil(ctx context.Context, key string, in Input, fired *timeoutRow) error {
 	again := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(0),
 	), uint64(m.config.MaxAttempts-1)), ctx) //nolint:gosec // not negative
@@ -191,7 +202,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	if err != nil {
 		return m.repeated(ctx, process, in, err)
 	}
-	p, err := m.plan(process.ID, in, step, fired)
+	p, err := m.plan(ctx, process.ID, in, step, fired)
 	if err != nil {
 		return err
 	}
@@ -224,13 +235,21 @@ func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[
 	return m.sendStored(ctx, process.ID, in.ID)
 }
 
-// cause is the metadata of what an input leads to.
-func (in Input) cause() aggregate.Metadata {
-	correlation := in.Metadata[aggregate.CorrelationIDKey]
-	if correlation == "" {
-		correlation = in.ID
+// cause returns a context that carries the metadata of what an input leads to. A message of our
+// subscriber, and a middleware for tracing, have put some into ctx.
+func (in Input) cause(ctx context.Context) context.Context {
+	led := aggregate.Metadata{}
+	switch {
+	case in.Timeout != "":
+		maps.Copy(led, in.Metadata)
+	case len(aggregate.MetadataFromContext(ctx)) == 0:
+		envelope.PassOn(in.Metadata, led)
 	}
-	return aggregate.Metadata{aggregate.CorrelationIDKey: correlation, aggregate.CausationIDKey: in.ID}
+	led[aggregate.CausationIDKey] = in.ID
+	if led[aggregate.CorrelationIDKey] = in.Metadata[aggregate.CorrelationIDKey]; led[aggregate.CorrelationIDKey] == "" {
+		led[aggregate.CorrelationIDKey] = in.ID
+	}
+	return aggregate.ContextWithMetadata(ctx, led)
 }
 
 func (m *Manager[S]) fields(id aggregate.ID, more watermill.LogFields) watermill.LogFields {

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,8 +41,9 @@ func derive(id aggregate.ID, in Input, what string) string {
 	return uuid.NewSHA1(derived, fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", id.Type, id.Value, in.ID, what)).String()
 }
 
-func (m *Manager[S]) plan(id aggregate.ID, in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
+func (m *Manager[S]) plan(ctx context.Context, id aggregate.ID, in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
 	now := m.config.Now()
+	carried := aggregate.MetadataFromContext(ctx)
 	timeouts := map[string]types.TransactWriteItem{}
 	if fired != nil {
 		timeouts[fired.name] = types.TransactWriteItem{Delete: m.deleteTimeout(id, fired.name)}
@@ -54,7 +56,8 @@ func (m *Manager[S]) plan(id aggregate.ID, in Input, step Step[S], fired *timeou
 		if at.IsZero() {
 			at = now.Add(t.After)
 		}
-		row := timeoutRow{process: id, name: t.Name, token: derive(id, in, "timeout "+t.Name), at: at, correlation: in.cause()[aggregate.CorrelationIDKey]}
+		row := timeoutRow{process: id, name: t.Name, token: derive(id, in, "timeout "+t.Name), at: at, metadata: maps.Clone(carried)}
+		delete(row.metadata, aggregate.CausationIDKey) // the timeout will be the cause
 		timeouts[t.Name] = types.TransactWriteItem{Put: &types.Put{TableName: aws.String(m.config.Table), Item: m.timeoutItem(row)}}
 	}
 	if fired != nil {
@@ -66,7 +69,7 @@ func (m *Manager[S]) plan(id aggregate.ID, in Input, step Step[S], fired *timeou
 	if len(step.Commands) == 0 {
 		return p, nil
 	}
-	if p.commands, err = m.commands(id, in, step.Commands); err != nil {
+	if p.commands, err = m.commands(id, in, carried, step.Commands); err != nil {
 		return p, err
 	}
 	item, err := m.commandsItem(id, in.ID, p.commands, now)
@@ -87,7 +90,7 @@ func onlyIf(write types.TransactWriteItem, token string) types.TransactWriteItem
 	return write
 }
 
-func (m *Manager[S]) commands(id aggregate.ID, in Input, values []any) (commands []command, err error) {
+func (m *Manager[S]) commands(id aggregate.ID, in Input, carried aggregate.Metadata, values []any) (commands []command, err error) {
 	if m.config.Publisher == nil {
 		return nil, &ConfigError{"Publisher", "is nil, and a reaction sends commands: give one"}
 	}
@@ -110,7 +113,7 @@ func (m *Manager[S]) commands(id aggregate.ID, in Input, values []any) (commands
 			msg.Metadata = message.Metadata{}
 		}
 		msg.UUID = derive(id, in, "command "+strconv.Itoa(i))
-		for key, value := range in.cause() {
+		for key, value := range carried {
 			setDefault(msg, key, value)
 		}
 		setDefault(msg, publisher.AggregateIDKey, id.Value) // the commands of a process stay in order
@@ -120,7 +123,7 @@ func (m *Manager[S]) commands(id aggregate.ID, in Input, values []any) (commands
 }
 
 func setDefault(msg *message.Message, key, value string) {
-	if msg.Metadata.Get(key) == "" {
+	if msg.Metadata.Get(key) == "" && value != "" {
 		msg.Metadata.Set(key, value)
 	}
 }

@@ -27,7 +27,6 @@ const (
 	dueAttribute     = "due" // ms since 1970
 	tokenAttribute   = "token"
 	atAttribute      = "at" // when the timeout fires, or the commands were stored; due moves on while somebody sees to it
-	causeAttribute   = "correlation_id"
 	commandAttribute = "commands"
 	dueIndex         = "process-due"
 

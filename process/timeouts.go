@@ -14,22 +14,24 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/journal"
 )
 
 // timeoutRow is a timeout that is set.
 type timeoutRow struct {
-	process     aggregate.ID
-	name        string
-	token       string // of this setting of it
-	at          time.Time
-	correlation string
+	process  aggregate.ID
+	name     string
+	token    string // of this setting of it
+	at       time.Time
+	metadata aggregate.Metadata // of what it leads to
 }
 
 func (m *Manager[S]) timeoutItem(t timeoutRow) item {
 	row := rowKey(t.process, timeoutPrefix+t.name)
 	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queue(t.process)), timeValue(t.at), timeValue(t.at)
-	row[tokenAttribute], row[causeAttribute] = textValue(t.token), textValue(t.correlation)
+	row[tokenAttribute] = textValue(t.token)
+	metadata.Put(row, t.metadata)
 	return row
 }
 
@@ -83,7 +85,8 @@ func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error)
 	if !ok {
 		return false, fmt.Errorf("process %s: row %q: %w", id, sort, errUnknownRow)
 	}
-	timeout := timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute]), correlation: text(row[causeAttribute])}
+	timeout := timeoutRow{process: id, name: name, token: text(row[tokenAttribute]), at: timeOf(row[atAttribute])}
+	timeout.metadata, _, _ = metadata.Of(row) // what somebody else has changed does not keep it from firing
 	if err := m.fire(ctx, timeout); err != nil {
 		return false, fmt.Errorf("process %s: timeout %q: %w", id, name, err)
 	}
@@ -114,10 +117,7 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 // fire has a process react to a timeout. Its row goes in the transaction of the step, or by itself
 // if there is nothing to do.
 func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
-	in := Input{
-		ID: t.token, OccurredAt: t.at, Metadata: aggregate.Metadata{aggregate.CorrelationIDKey: t.correlation},
-		Timeout: t.name, Process: t.process.Value,
-	}
+	in := Input{ID: t.token, OccurredAt: t.at, Metadata: t.metadata, Timeout: t.name, Process: t.process.Value}
 	err := m.step(ctx, t.process.Value, in, &t)
 	var refused *journal.WriteRefusedError
 	switch {

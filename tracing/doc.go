@@ -31,6 +31,16 @@
 // children, and for a plain one, whose events carry the span of the handling. Messages that a
 // handler returns get it as well, unless they have a span.
 //
+// # Process managers
+//
+// [Steps] makes a span of each step of a process manager:
+//
+//	process.Config{Around: tracing.Steps(tracing.Config{})}
+//
+// A timeout is stored with the span of the step that set it, so the step of the timeout is linked
+// to that one, however much later. Without Steps, what a timeout leads to carries the span that its
+// setting had.
+//
 // # Without a span for each commit
 //
 // [ContextWithTrace] puts the span of a context into the metadata of all commits that are made with
@@ -40,26 +50,29 @@
 // # Spans
 //
 //	commit {type}    producer   Execute and Save of a Repository, with all attempts
+//	step {type}      producer   one step of a process manager, with its commands; see [Steps]
 //	publish {topic}  producer   Publish, once for each span that the messages' contexts have
 //	process {topic}  consumer   one handling of one message
 //
 // They have these attributes, the first ones by the semantic conventions for messaging:
 //
 //	messaging.system                    millrace; not where a message comes from another subscriber
-//	messaging.operation.name, .type     commit, publish: send; process: process
+//	messaging.operation.name, .type     commit, step, publish: send; process: process
 //	messaging.destination.name          the topic, which is the aggregate type
 //	messaging.batch.message_count       events of the commit, messages of the Publish; not if there is one
-//	messaging.message.id                process, and publish of one message: the event id
+//	messaging.message.id                process, step of an event, publish of one message: the event id
 //	messaging.message.body.size         process: bytes of the payload
 //	messaging.message.conversation_id   process: metadata correlation_id, if there is one
 //	messaging.consumer.group.name       process
 //	error.type                          where the status is an error, see below
 //	millrace.aggregate.id               the id without its type; publish only of one message
 //	millrace.aggregate.version          commit: the version after it
-//	millrace.commit.outcome             commit: committed, nothing, repeated, refused, unknown, failed
+//	millrace.commit.outcome             commit: committed, nothing, repeated, refused, unknown, failed;
+//	                                    step: nothing, unknown, failed
 //	millrace.commit.decisions           commit by Execute: how often the decision ran
 //	millrace.event.types                commit: the types of its events, each once
-//	millrace.event.type                 process
+//	millrace.event.type                 process, step of an event
+//	millrace.process.timeout            step of a timeout: its name
 //	millrace.event.number               process: the sequence number of the event
 //	millrace.delivery.attempt           process: from 1, as subscriber.AttemptFromContext counts
 //	watermill.handler                   process: the name of the router's handler

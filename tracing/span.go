@@ -21,6 +21,7 @@ const (
 	eventTypesKey       = attribute.Key("millrace.event.types")
 	eventTypeKey        = attribute.Key("millrace.event.type")
 	eventNumberKey      = attribute.Key("millrace.event.number")
+	timeoutKey          = attribute.Key("millrace.process.timeout")
 	attemptKey          = attribute.Key("millrace.delivery.attempt")
 	handlerKey          = attribute.Key("watermill.handler")
 )

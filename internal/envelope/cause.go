@@ -12,14 +12,19 @@ var passedOn = []string{CorrelationIDKey, "traceparent", "tracestate", "baggage"
 // PassedOn adds to metadata what an event passes on to the events and messages that it leads to,
 // and returns it. An event without a correlation id is the beginning of what follows.
 func PassedOn(r *journal.Record, metadata aggregate.Metadata) aggregate.Metadata {
-	for _, key := range passedOn {
-		if value, ok := r.Metadata[key]; ok {
-			metadata[key] = value
-		}
-	}
+	PassOn(r.Metadata, metadata)
 	if r.Metadata[CorrelationIDKey] == "" {
 		metadata[CorrelationIDKey] = r.EventID
 	}
 	metadata[CausationIDKey] = r.EventID
 	return metadata
+}
+
+// PassOn copies the keys that an event or a message passes on.
+func PassOn(from, to aggregate.Metadata) {
+	for _, key := range passedOn {
+		if value, ok := from[key]; ok {
+			to[key] = value
+		}
+	}
 }

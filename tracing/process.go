@@ -1,0 +1,61 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+)
+
+// Steps returns a function for process.Config.Around, which makes a span of each step of a process
+// manager. The events that the step commits, its commands, and the timeouts that it sets carry that
+// span.
+//
+// The step of an event is a child of the span of the context, as a rule that of [Middleware]. That
+// of a timeout has a trace of its own, with a link to the step that set the timeout, or is its
+// child with [Config.ContinueTrace].
+func Steps(config Config) func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
+	tracer, propagator := config.tracer(), config.propagator()
+	return func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) (err error) {
+		attributes := []attribute.KeyValue{
+			system, semconv.MessagingOperationName("step"), semconv.MessagingOperationTypeSend,
+			semconv.MessagingDestinationName(id.Type), aggregateIDKey.String(id.Value),
+		}
+		if in.Timeout != "" {
+			attributes = append(attributes, timeoutKey.String(in.Timeout))
+		} else {
+			attributes = append(attributes, eventTypeKey.String(in.Type), semconv.MessagingMessageID(in.ID))
+		}
+		options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(attributes...)}
+		extracted, cause := carriedBy(ctx, propagator, in.Metadata)
+		switch {
+		case trace.SpanContextFromContext(ctx).IsValid() || !cause.IsValid():
+		case config.ContinueTrace:
+			ctx = trace.ContextWithRemoteSpanContext(extracted, cause)
+		default:
+			ctx, options = extracted, append(options, trace.WithLinks(trace.Link{SpanContext: cause}))
+		}
+		ctx, span := tracer.Start(ctx, "step "+id.Type, options...)
+		spanned(span, func() {
+			err = next(withTrace(ctx, propagator))
+			switch {
+			case err == nil:
+			case errors.Is(err, process.ErrPassedOver):
+				span.SetAttributes(outcomeKey.String("nothing"))
+			case errors.Is(err, journal.ErrOutcomeUnknown):
+				span.SetAttributes(outcomeKey.String("unknown"))
+				fail(span, err)
+			default:
+				span.SetAttributes(outcomeKey.String("failed"))
+				fail(span, err)
+			}
+		})
+		return err
+	}
+}
