@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,58 +66,106 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	return int(count.Load()), err
 }
 
-// look has a crew see to what is due. Done is told of each row, and of what else fails.
+// look has a crew take what is due. It calls done for each row, and for what else fails. It visits
+// the queues in an order of its own, as other managers look at them too.
 func (m *Manager[S]) look(ctx context.Context, crew *crew, done func(fired bool, err error)) {
 	defer m.stats.looks.Add(1)
 	now := m.config.Now()
-	for n := range m.config.Queues {
-		for row, err := range m.due(ctx, m.queueName(n), now) {
-			if err != nil {
-				m.countFailed(ctx)
-				done(false, fmt.Errorf("look for what is due: %w", err))
-				break
-			}
-			err = crew.do(ctx, func() {
-				fired, err := m.take(ctx, row)
-				if fired {
-					m.stats.fired.Add(1)
-				}
-				done(fired, err)
-			})
-			if err != nil {
-				done(false, err)
-				return
-			}
+	for _, n := range rand.Perm(m.config.Queues) {
+		if err := m.lookAt(ctx, m.queueName(n), now, crew, done); err != nil {
+			m.countFailed(ctx)
+			done(false, err)
+		}
+		if ctx.Err() != nil {
+			return
 		}
 	}
 }
 
-// due returns the rows of a queue that are due.
-func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time) func(yield func(item, error) bool) {
-	return func(yield func(item, error) bool) {
-		var start item
-		for {
-			out, err := m.client.Query(ctx, &dynamodb.QueryInput{
-				TableName: aws.String(m.config.Table), IndexName: aws.String(dueIndex),
-				KeyConditionExpression:    aws.String("#q = :q AND #d <= :now"),
-				ExpressionAttributeNames:  map[string]string{"#q": queueAttribute, "#d": dueAttribute},
-				ExpressionAttributeValues: item{":q": textValue(queue), ":now": timeValue(now)},
-				ExclusiveStartKey:         start,
-			})
-			if err != nil {
-				yield(nil, explain(err, m.config.Table))
-				return
+// lookAt takes the rows of a queue that are due. Other managers see the same rows, so it takes them
+// in a random order, a few at a time. When somebody else was faster with a row, it takes half as
+// many, and reads again which rows are left: an attempt that is lost costs a write unit.
+func (m *Manager[S]) lookAt(ctx context.Context, queue string, now time.Time, crew *crew, done func(fired bool, err error)) error {
+	var start item
+	tried, few := map[string]bool{}, 1
+	for {
+		page, last, err := m.due(ctx, queue, now, start)
+		if err != nil {
+			return fmt.Errorf("look for what is due: %w", err)
+		}
+		page = slices.DeleteFunc(page, func(row item) bool { return tried[rowName(row)] })
+		rand.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
+		lost := false
+		for len(page) > 0 && !lost {
+			rows := page[:min(few, len(page))]
+			page = page[len(rows):]
+			for _, row := range rows {
+				tried[rowName(row)] = true
 			}
-			for _, row := range out.Items {
-				if !yield(row, nil) {
-					return
-				}
+			if lost, err = m.takeAll(ctx, rows, crew, done); err != nil {
+				return err
 			}
-			if start = out.LastEvaluatedKey; start == nil {
-				return
+			if few = min(2*few, atOnce); lost {
+				few = max(1, few/4)
 			}
 		}
+		switch {
+		case lost: // read the rest of the page again
+		case last == nil:
+			return nil
+		default:
+			start, tried = last, map[string]bool{}
+		}
 	}
+}
+
+// takeAll begins to take some rows, and waits until it is known which ones somebody else has taken.
+// It does not wait for one that hangs.
+func (m *Manager[S]) takeAll(ctx context.Context, rows []item, crew *crew, done func(fired bool, err error)) (lost bool, err error) {
+	leased := make(chan bool, len(rows))
+	for _, row := range rows {
+		err := crew.do(ctx, func() {
+			fired, err := m.take(ctx, row, leased)
+			if fired {
+				m.stats.fired.Add(1)
+			}
+			done(fired, err)
+		})
+		if err != nil {
+			return lost, err
+		}
+	}
+	late := time.NewTimer(makesRoom)
+	defer late.Stop()
+	for range rows {
+		select {
+		case own := <-leased:
+			lost = lost || !own
+		case <-late.C:
+			return lost, nil
+		}
+	}
+	return lost, nil
+}
+
+func rowName(row item) string { return text(row[pkey]) + separator + text(row[skey]) }
+
+// dueAtOnce is how many rows are read at a time: some 20 KB of keys.
+const dueAtOnce = 200
+
+// due returns a page of the rows of a queue that are due, and where the next one begins.
+func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time, start item) (rows []item, last item, err error) {
+	out, err := m.client.Query(ctx, &dynamodb.QueryInput{
+		TableName: aws.String(m.config.Table), IndexName: aws.String(dueIndex),
+		KeyConditionExpression:    aws.String("#q = :q AND #d <= :now"),
+		ExpressionAttributeNames:  map[string]string{"#q": queueAttribute, "#d": dueAttribute},
+		ExpressionAttributeValues: item{":q": textValue(queue), ":now": timeValue(now)},
+		ExclusiveStartKey:         start, Limit: aws.Int32(dueAtOnce),
+	})
+	if err != nil {
+		return nil, nil, explain(err, m.config.Table)
+	}
+	return out.Items, out.LastEvaluatedKey, nil
 }
 
 // atOnce bounds what a crew does at a time, and makesRoom is after how long something does not

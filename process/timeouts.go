@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,9 +49,13 @@ func (m *Manager[S]) queue(id aggregate.ID) string {
 
 func (m *Manager[S]) queueName(n int) string { return fmt.Sprintf("%s-%d", m.definition.Type(), n) }
 
-// take sees to a row, unless somebody else does. Fired reports that it was a timeout.
-func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error) {
+// take does what a row asks for, unless somebody else does. It sends on leased, once, whether the
+// row is its own. Fired reports that it was a timeout.
+func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fired bool, err error) {
 	id, sort := m.idOf(row), text(row[skey])
+	own := true
+	known := sync.OnceFunc(func() { leased <- own })
+	defer known() // if the lease fails or panics
 	defer func(ctx context.Context) { // after the next one, as a panic is a failure
 		if err != nil {
 			m.countFailed(ctx)
@@ -68,7 +73,8 @@ func (m *Manager[S]) take(ctx context.Context, row item) (fired bool, err error)
 	if err != nil {
 		return false, fmt.Errorf("process %s: lease %q: %w", id, sort, err)
 	}
-	if row == nil {
+	own = row != nil
+	if known(); !own {
 		return false, nil
 	}
 	if input, ok := strings.CutPrefix(sort, commandsPrefix); ok {
