@@ -55,7 +55,7 @@ func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fi
 	id, sort := m.idOf(row), text(row[skey])
 	own := true
 	known := sync.OnceFunc(func() { leased <- own })
-	defer known() // if the lease fails or panics
+	defer known()                     // if the lease fails or panics
 	defer func(ctx context.Context) { // after the next one, as a panic is a failure
 		if err != nil {
 			m.countFailed(ctx)
