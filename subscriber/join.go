@@ -21,7 +21,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 	// a second time instead, nobody would work on the shards of the first.
 	token := rand.Uint64()
 	var attempted time.Time // the last time
-	for ctx.Err() == nil {
+	for moved := 0; ctx.Err() == nil; {
 		asOf := time.Now()
 		var err error
 		if !known {
@@ -54,7 +54,8 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 				return true
 			}
 			if errors.Is(err, checkpoint.ErrRosterMoved) {
-				seen = now
+				moved++
+				seen = m.yield(ctx, now, moved)
 				continue
 			}
 			known = false
@@ -102,13 +103,14 @@ func (m *member) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
 	seen := m.roster
-	for failures := 0; m.isIn(seen); {
+	for failures, moved := 0, 0; m.isIn(seen); {
 		now, err := m.checkpoint.ChangeRoster(ctx, m.key, seen, seen.Leave(m.number))
 		switch {
 		case err == nil:
 			return
 		case errors.Is(err, checkpoint.ErrRosterMoved):
-			seen = now
+			moved++
+			seen = m.yield(ctx, now, moved)
 		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
 			m.logger.Error("Cannot leave the group, another member waits until the lease expires", err, nil)
 			return
@@ -118,6 +120,22 @@ func (m *member) leave(ctx context.Context) {
 		}
 	}
 }
+
+// yield pauses after another member was faster to change the roster, longer each time, and returns
+// the roster as it is then. In a deployment many members join at once, and an attempt that fails
+// costs write units too.
+func (m *member) yield(ctx context.Context, now checkpoint.Roster, moved int) checkpoint.Roster {
+	pause(ctx, backoffOf(minYield, min(maxYield, m.config.LeaseDuration/20), moved))
+	if read, err := m.checkpoint.ReadRoster(ctx, m.key); err == nil {
+		return read
+	}
+	return now
+}
+
+const (
+	minYield = 10 * time.Millisecond
+	maxYield = 200 * time.Millisecond
+)
 
 // leaveTimeout is how long it tries to leave. After the lease others take over in any case.
 func (m *member) leaveTimeout() time.Duration { return min(writeTimeout, m.config.LeaseDuration) }

@@ -171,7 +171,7 @@ func (m *member) expire(number uint64, expired *atomic.Bool) func() {
 // adjust brings what it works on and the roster together: it gives up what is another's, frees what
 // has come to rest, removes members that are dead, and takes or gives its share.
 func (m *member) adjust(ctx context.Context, ending bool) {
-	for !m.expired.Load() {
+	for moved := 0; !m.expired.Load(); {
 		for n := range m.held {
 			if sh := m.held[n].Load(); sh != nil && !m.isOwn(sh) {
 				sh.lose()
@@ -213,6 +213,11 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			return
 		}
 		if !m.isIn(now) {
+			m.struckOff()
+			return
+		}
+		moved++
+		if now = m.yield(ctx, now, moved); !m.isIn(now) {
 			m.struckOff()
 			return
 		}

@@ -1,0 +1,44 @@
+package subscriber_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// A deployment starts all members at once, and each join changes one item.
+func TestMembersThatJoinAtOnceDoNotExhaustTheTable(t *testing.T) {
+	t.Parallel()
+	const members = 50
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 64}))
+	j := open(t, db.Client())
+	db.Inject(dynamotest.Latency(5*time.Millisecond, 15*time.Millisecond))
+	recording := db.Record()
+	defer recording.Stop()
+	var all sync.WaitGroup
+	for range members {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			subscribe(t, quick(j))
+		}()
+	}
+	all.Wait()
+	require.Eventually(t, func() bool {
+		g, err := groups.New(j).Get(t.Context(), "group", topic)
+		return err == nil && len(g.Members) == members
+	}, patience, 20*time.Millisecond)
+
+	writes := len(recording.Calls("UpdateItem", "TransactWriteItems"))
+	_, units := recording.Units()
+	t.Logf("%d writes, %.0f units", writes, units)
+	assert.Less(t, writes, 8*members, "joins, attempts that others overtook, and the shares that members give each other")
+}
