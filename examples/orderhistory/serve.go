@@ -24,10 +24,6 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// tokenKeyEnv names the environment variable with the key that signs page tokens, which servers
-// that stand in for one another share.
-const tokenKeyEnv = "ORDERHISTORY_TOKEN_KEY"
-
 // shutdownTimeout is how long requests have to come to their end.
 const shutdownTimeout = 10 * time.Second
 
@@ -91,7 +87,7 @@ func (s *server) wait(ctx context.Context, until <-chan struct{}) error {
 }
 
 func assemble(ctx context.Context, client *dynamodb.Client, address string, logger *slog.Logger) (*server, error) {
-	open, err := service.Open(ctx, client, service.Config{TokenKey: []byte(os.Getenv(tokenKeyEnv))})
+	open, err := service.Open(ctx, client, service.Config{})
 	if err != nil {
 		return nil, err
 	}

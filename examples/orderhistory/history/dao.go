@@ -8,7 +8,6 @@ package history
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -35,10 +34,6 @@ type Client interface {
 // Config configures an [OrderHistoryDao].
 type Config struct {
 	Table string // default: DefaultTable
-	// TokenKey signs page tokens, so that nobody makes one up. Servers that stand in for one
-	// another share it. Default: random, so that the tokens of one process are good for that
-	// process only.
-	TokenKey []byte
 	// MaxRead is how many orders one query reads at most, matching or not. Default: DefaultMaxRead.
 	MaxRead int
 }
@@ -57,10 +52,6 @@ type OrderHistoryDao struct {
 func NewOrderHistoryDao(client Client, config Config) *OrderHistoryDao {
 	if config.Table == "" {
 		config.Table = DefaultTable
-	}
-	if len(config.TokenKey) == 0 {
-		config.TokenKey = make([]byte, 32)
-		_, _ = rand.Read(config.TokenKey) // never fails
 	}
 	if config.MaxRead == 0 {
 		config.MaxRead = DefaultMaxRead

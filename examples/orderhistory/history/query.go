@@ -41,7 +41,7 @@ func (d *OrderHistoryDao) FindOrderHistory(ctx context.Context, consumerID strin
 	}
 	query := d.query(consumerID, f)
 	if f.PageToken != "" {
-		last, err := d.readPageToken(consumerID, f)
+		last, err := readPageToken(consumerID, f)
 		if err != nil {
 			return Page{}, err
 		}
@@ -57,7 +57,7 @@ func (d *OrderHistoryDao) FindOrderHistory(ctx context.Context, consumerID strin
 		for _, item := range out.Items {
 			if len(page.Orders) == f.PageSize {
 				last := page.Orders[f.PageSize-1]
-				page.NextToken = d.pageToken(consumerID, f, lastKey{last.OrderID, last.CreationTime.UnixMilli()})
+				page.NextToken = pageToken(consumerID, f, lastKey{last.OrderID, last.CreationTime.UnixMilli()})
 				return page, nil
 			}
 			page.Orders = append(page.Orders, orderOf(item))
@@ -66,7 +66,7 @@ func (d *OrderHistoryDao) FindOrderHistory(ctx context.Context, consumerID strin
 			return page, nil
 		}
 		if left -= int(out.ScannedCount); left <= 0 {
-			page.NextToken = d.pageToken(consumerID, f, lastKeyOf(out.LastEvaluatedKey))
+			page.NextToken = pageToken(consumerID, f, lastKeyOf(out.LastEvaluatedKey))
 			return page, nil
 		}
 		query.ExclusiveStartKey = out.LastEvaluatedKey

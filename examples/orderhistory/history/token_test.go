@@ -2,8 +2,10 @@ package history_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -14,7 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 )
 
-func TestAPageTokenThatWasNotGivenOutIsRefused(t *testing.T) {
+func TestAPageTokenThatWasNotReturnedIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	for range 3 {
@@ -59,22 +61,53 @@ func TestAPageTokenThatWasNotGivenOutIsRefused(t *testing.T) {
 	assert.Equal(t, []string{"ada-002"}, ids(f.find("ada", given)), "the same words, written otherwise")
 }
 
-func TestServersThatShareAKeyTakeEachOthersTokens(t *testing.T) {
+func TestAPageTokenOutlivesTheProcessThatReturnedIt(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.place("ada", "Ajanta", "Vindaloo")
 	f.place("ada", "Ajanta", "Vindaloo")
 	f.project("history")
-	one := history.NewOrderHistoryDao(f.client, history.Config{TokenKey: []byte("shared")})
-	page, err := one.FindOrderHistory(t.Context(), "ada", history.Filter{PageSize: 1})
-	require.NoError(t, err)
-	next := history.Filter{PageToken: page.NextToken}
+	token := f.find("ada", history.Filter{PageSize: 1}).NextToken
 
-	two := history.NewOrderHistoryDao(f.client, history.Config{TokenKey: []byte("shared")})
-	page, err = two.FindOrderHistory(t.Context(), "ada", next)
+	restarted := history.NewOrderHistoryDao(f.client, history.Config{})
+	page, err := restarted.FindOrderHistory(t.Context(), "ada", history.Filter{PageToken: token})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"ada-001"}, ids(page))
+}
 
-	_, err = f.dao.FindOrderHistory(t.Context(), "ada", next)
-	assert.ErrorIs(t, err, history.ErrInvalidPageToken, "one that does not share it")
+func TestAMadeUpPageTokenShowsNoOrderOfAnotherConsumer(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.place("bob", "Ajanta", "Vindaloo")
+	f.place("ada", "Ajanta", "Vindaloo")
+	f.place("bob", "Ajanta", "Vindaloo")
+	f.project("history")
+	after := noon.Add(3 * time.Minute).UnixMilli()
+	token := history.MakePageToken("ada", history.Filter{}, fmt.Sprintf(`{"o": "bob-003", "t": %d}`, after))
+	page, err := f.dao.FindOrderHistory(t.Context(), "ada", history.Filter{PageToken: token})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"ada-002"}, ids(page))
+}
+
+func TestAMadeUpPageTokenThatNoQueryCanBeginAfterIsRefused(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	hour := history.Filter{Since: noon, Until: noon.Add(time.Hour)}
+	within := noon.Add(time.Minute).UnixMilli()
+	for why, content := range map[string]string{
+		"nothing":        "",
+		"no JSON":        "{",
+		"no order":       fmt.Sprintf(`{"t": %d}`, within),
+		"too long an id": fmt.Sprintf(`{"o": %q, "t": %d}`, strings.Repeat("x", 2049), within),
+		"no time":        `{"o": "ada-001"}`,
+		"no number":      `{"o": "ada-001", "t": "noon"}`,
+		"before since":   fmt.Sprintf(`{"o": "ada-001", "t": %d}`, noon.UnixMilli()-1),
+		"at until":       fmt.Sprintf(`{"o": "ada-001", "t": %d}`, noon.Add(time.Hour).UnixMilli()),
+	} {
+		hour.PageToken = history.MakePageToken("ada", hour, content)
+		_, err := f.dao.FindOrderHistory(t.Context(), "ada", hour)
+		assert.ErrorIs(t, err, history.ErrInvalidPageToken, why)
+	}
+	hour.PageToken = history.MakePageToken("ada", hour, fmt.Sprintf(`{"o": "ada-001", "t": %d}`, within))
+	assert.Empty(t, ids(f.find("ada", hour)), "a place within")
 }

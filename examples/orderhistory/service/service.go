@@ -26,8 +26,7 @@ const DefaultPrefix = "ftgo-"
 
 // Config configures a [Service].
 type Config struct {
-	Prefix   string // of table names; default: DefaultPrefix
-	TokenKey []byte // see history.Config
+	Prefix string // of table names; default: DefaultPrefix
 }
 
 // Service is one process's part of the application. In production each of the three would be a
@@ -53,7 +52,7 @@ func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service
 		},
 		Shards: 4, // of about 1,000 write units a second each; fixed once the tables are made
 	}
-	view := history.Config{Table: config.Prefix + "order-history", TokenKey: config.TokenKey}
+	view := history.Config{Table: config.Prefix + "order-history"}
 	s := &Service{
 		client:  client,
 		History: history.NewOrderHistoryDao(client, view),
