@@ -84,7 +84,7 @@ func explain(err error) (status int, detail string, ok bool) {
 	var ofTicket ticket.Refused
 	var ofDelivery delivery.Refused
 	switch {
-	case errors.Is(err, order.ErrInvalid), errors.Is(err, history.ErrInvalidFilter), errors.Is(err, history.ErrInvalidPageToken):
+	case errors.Is(err, order.ErrInvalid), errors.As(err, new(order.NameError)), errors.Is(err, history.ErrInvalidFilter), errors.Is(err, history.ErrInvalidPageToken):
 		return http.StatusBadRequest, err.Error(), true
 	case errors.Is(err, errMediaType):
 		return http.StatusUnsupportedMediaType, err.Error(), true

@@ -3,7 +3,9 @@
 package order
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -78,7 +80,7 @@ func (e Refused) Error() string { return "the order's status is '" + string(e.St
 // Create places an order.
 func Create(d Details) Decision {
 	d.CreatedAt = d.CreatedAt.UTC().Truncate(time.Millisecond)
-	return when("", Created{d}, valid(d.Lines))
+	return when("", Created{d}, cmp.Or(readable("restaurant", d.Restaurant), valid(d.Lines)))
 }
 
 // Revise replaces the lines, as long as the order is pending.
@@ -115,12 +117,16 @@ func when(status Status, event Event, fault error) Decision {
 var ErrInvalid = errors.New("an order has 1 to 100 lines, each of 1 to 1,000 dishes with a name and a price")
 
 func valid(lines []Line) error {
-	ok := len(lines) >= 1 && len(lines) <= 100
-	for _, l := range lines {
-		ok = ok && l.Name != "" && l.Quantity >= 1 && l.Quantity <= 1e3 && l.PriceCents >= 0 && l.PriceCents <= 1e8
-	}
-	if !ok {
+	if len(lines) < 1 || len(lines) > 100 {
 		return ErrInvalid
+	}
+	for i, l := range lines {
+		if l.Quantity < 1 || l.Quantity > 1e3 || l.PriceCents < 0 || l.PriceCents > 1e8 {
+			return ErrInvalid
+		}
+		if err := readable(fmt.Sprintf("dish %d", i+1), l.Name); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -95,7 +95,6 @@ func TestAnOrderOfInvalidLinesIsRefused(t *testing.T) {
 	for why, lines := range map[string][]order.Line{
 		"none":       nil,
 		"too many":   make([]order.Line, 101),
-		"no name":    line(func(l *order.Line) { l.Name = "" }),
 		"no dish":    line(func(l *order.Line) { l.Quantity = 0 }),
 		"all dishes": line(func(l *order.Line) { l.Quantity = 1_001 }),
 		"negative":   line(func(l *order.Line) { l.PriceCents = -1 }),
