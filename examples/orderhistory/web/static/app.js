@@ -1,12 +1,18 @@
-import { askForEnd, askForOrder } from "./dialogs.js";
+import { askForChange, askForEnd, askForOrder } from "./dialogs.js";
+import { expect, stillLate } from "./late.js";
 import { orderAt, show } from "./orders.js";
-import { act, request, watch } from "./server.js";
+import { place, unanswered } from "./placing.js";
+import { act, newKey, request, watch } from "./server.js";
+import { isolated } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 
 const firstConsumer = "ada"; // of the sample
 const pageSize = 10;
+const thisTab = newKey(); // a part of the keys of its commands
 const lookAgain = 1_500; // ms; the server may be back by then, and the index that pages come from has what an event told of
+
+const versionOf = { orders: "order", tickets: "ticket", deliveries: "delivery" };
 
 let view; // what the address asks for: {consumer, params, trail, path}
 let shown; // the view that is
@@ -115,7 +121,7 @@ function changed() {
 function showPage({ orders, nextPageToken }) {
   const { consumer, params, filtered, trail } = view;
   const news = show(orders);
-  if (shown === view && news) $("news").textContent = news;
+  if (shown === view && news.length > 0) $("news").replaceChildren(...news);
   shown = view;
   connected(true);
   say("refusal");
@@ -127,6 +133,15 @@ function showPage({ orders, nextPageToken }) {
   leadToPage("newer", trail?.length, trail?.at(-1), trail?.slice(0, -1));
   leadToPage("newest", token && trail?.length !== 1);
   leave ??= watch(`/consumers/${encodeURIComponent(consumer)}/events`, "orders", { changed, connected });
+  showLate();
+}
+
+// showLate says which commands were accepted and do not show yet, as long as there are any.
+async function showLate() {
+  const late = await stillLate();
+  $("late").replaceChildren(...late.flatMap((what) => [...what, " was accepted and is on its way. It will show here shortly. "]));
+  $("late").hidden = late.length === 0;
+  if (late.length > 0) loadLater();
 }
 
 const refusals = [400, 404, 410]; // of what the address asks for; whatever else is wrong may pass
@@ -148,13 +163,17 @@ $("orders").onclick = ({ target: button }) => {
   if (!button.value) return;
   const order = orderAt(button);
   const { service } = button.closest("[data-service]").dataset;
+  const what = [`“${button.textContent}” for `, isolated(order.restaurant)];
+  // The same command for what is shown now is the same command, and takes effect once. Changes of the dishes can differ.
+  const key = button.value === "revise" ? newKey() : `${thisTab}/${button.value}/${order.versions[versionOf[service]]}`;
   const send = async (body) => {
-    await request("POST", `/${service}/${encodeURIComponent(order.orderId)}/${button.value}`, { body });
+    const reply = await request("POST", `/${service}/${encodeURIComponent(order.orderId)}/${button.value}?wait=2`, { body, key });
+    expect(reply, what);
     changed();
   };
-  if (button.value === "revise") askForOrder(order, ({ lines }) => send({ lines }));
-  else if (button.value === "cancel") askForEnd(`Cancel the order from ${order.restaurant}?`, "Cancel the order", send);
-  else if (button.value === "decline") askForEnd(`Decline the order for ${order.restaurant}?`, "Decline the order", send);
+  if (button.value === "revise") askForChange(order, send);
+  else if (button.value === "cancel") askForEnd(["Cancel the order from ", isolated(order.restaurant), "?"], "Cancel the order", send);
+  else if (button.value === "decline") askForEnd(["Decline the order for ", isolated(order.restaurant), "?"], "Decline the order", send);
   else act(button, $("message"), () => send());
 };
 
@@ -162,9 +181,8 @@ $("orders").onanimationend = ({ target }) => target.classList.remove("changed");
 
 $("place").onclick = () => {
   const { consumer } = view;
-  const key = [...crypto.getRandomValues(new Uint32Array(4))].join("-"); // so who sends it again without an answer has placed one order
-  askForOrder(undefined, async (order) => {
-    await request("POST", "/orders?wait=5", { body: { consumerId: consumer, ...order }, key });
+  askForOrder(unanswered(consumer)?.order, async (order) => {
+    await place(consumer, order);
     go({ consumer });
   });
 };

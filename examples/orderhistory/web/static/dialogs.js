@@ -1,14 +1,17 @@
 // What a visitor is asked for: the dishes of an order, or why it ends.
 import { act } from "./server.js";
+import { isolated } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 
-// ask opens a dialog, and closes it once what its form has to say is sent. What goes wrong is said where the visitor is.
-function ask(name, title, label, send) {
+// ask opens a dialog, and closes it once what its form has to say is sent. What goes wrong is said where the visitor is; a note is there
+// from the beginning.
+function ask(name, title, label, send, note = "") {
   const dialog = $(`${name}-dialog`), form = $(`${name}-form`), message = dialog.querySelector(".message");
-  $(`${name}-title`).textContent = title;
+  $(`${name}-title`).replaceChildren(...title);
   $(`${name}-send`).textContent = label;
-  message.hidden = true;
+  message.textContent = note;
+  message.hidden = !note;
   dialog.querySelector(".close").onclick = () => dialog.close();
   form.onsubmit = (event) => {
     event.preventDefault();
@@ -20,18 +23,27 @@ function ask(name, title, label, send) {
   dialog.showModal();
 }
 
-// askForOrder asks for an order, or for other dishes where there is one.
-export function askForOrder(order, send) {
-  const { restaurant } = $("order-form").elements;
-  restaurant.value = "";
-  restaurant.disabled = restaurant.closest("label").hidden = order !== undefined;
-  $("dishes").replaceChildren(...(order?.lines ?? [undefined]).map(dish));
+// askForOrder asks for an order. One that was sent before without an answer is there to be sent again.
+export function askForOrder(unanswered, send) {
+  const note = unanswered && "There was no answer to this order. Send it again: it is placed only once.";
+  askForDishes(unanswered?.lines, unanswered?.restaurant ?? "", ["Place an order"], "Send the order", send, note);
+}
+
+// askForChange asks for other dishes of an order.
+export function askForChange({ restaurant, lines }, send) {
+  askForDishes(lines, undefined, ["Change the order from ", isolated(restaurant)], "Send the change", ({ lines }) => send({ lines }));
+}
+
+function askForDishes(lines, restaurant, title, label, send, note) {
+  const field = $("order-form").elements.restaurant;
+  field.value = restaurant ?? "";
+  field.disabled = field.closest("label").hidden = restaurant === undefined;
+  $("dishes").replaceChildren(...(lines ?? [undefined]).map(dish));
   $("more").onclick = () => {
     $("dishes").append(dish());
     $("dishes").lastElementChild.elements.name.focus();
   };
-  const [title, label] = order ? [`Change the order from ${order.restaurant}`, "Send the change"] : ["Place an order", "Send the order"];
-  ask("order", title, label, () => send({ restaurant: restaurant.value.trim(), lines: [...$("dishes").children].map(lineOf) }));
+  ask("order", title, label, () => send({ restaurant: field.value.trim(), lines: [...$("dishes").children].map(lineOf) }), note);
 }
 
 function dish(line) {

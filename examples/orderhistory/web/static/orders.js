@@ -1,5 +1,5 @@
-// Showing orders. Elements are kept and changed in place, so that nobody who uses the keyboard loses the focus. What people wrote is
-// always text, never HTML.
+// Showing orders. Elements are kept and changed in place, so that nobody who uses the keyboard loses the focus.
+import { isolated } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 const rows = new Map(); // by order id: {order, element}
@@ -10,7 +10,7 @@ const failed = ["REJECTED", "CANCELLED", "DECLINED"];
 // orderAt is the order that an element of the list belongs to.
 export const orderAt = (element) => rows.get(element.closest(".order").dataset.order).order;
 
-// show shows a page of orders, and gives what has changed in words.
+// show shows a page of orders, and returns what has changed, as texts and nodes.
 export function show(orders) {
   const here = new Set(orders.map((order) => order.orderId));
   for (const [id, { element }] of rows) {
@@ -26,8 +26,9 @@ export function show(orders) {
     // Orders do not change places, so none that stays is moved, which would take the focus away.
     if (row.element !== $("orders").children[i]) $("orders").insertBefore(row.element, $("orders").children[i]);
     const changes = update(row, order);
-    return placed ? `${order.restaurant}: order placed.` : changes.length > 0 ? `${order.restaurant}: ${changes.join(", ")}.` : [];
-  }).join(" ");
+    if (placed) changes.push("order placed");
+    return changes.length > 0 ? [isolated(order.restaurant), `: ${changes.join(", ")}. `] : [];
+  });
 }
 
 const money = (cents) => (cents / 100).toLocaleString([], { minimumFractionDigits: 2 });
@@ -47,7 +48,7 @@ function add(order) {
   return rows.set(order.orderId, { element }).get(order.orderId);
 }
 
-// update gives what has changed, in words.
+// update returns what has changed, in words.
 function update(row, order) {
   const { element, order: before } = row;
   // An index may answer from before what it has answered already.
@@ -66,11 +67,11 @@ function update(row, order) {
     }
     if (before && before[name] !== status) changes.push(`${title.textContent} ${words(status)}`.toLowerCase());
   }
-  const lines = order.lines.map(({ name, quantity }) => `${quantity} × ${name}`).join(", ");
-  if (before && part(".lines").textContent !== lines) changes.push(lines);
-  part(".lines").textContent = lines;
+  const lines = part(".lines").textContent;
+  part(".lines").replaceChildren(...order.lines.flatMap(({ name, quantity }, i) => [`${i ? ", " : ""}${quantity} × `, isolated(name)]));
+  if (before && part(".lines").textContent !== lines) changes.push("dishes changed");
   part(".total").textContent = money(order.totalCents);
-  part(".reason").textContent = order.reason ? `Reason: ${order.reason}` : "";
+  part(".reason").replaceChildren("Reason: ", isolated(order.reason ?? ""));
   part(".reason").hidden = !order.reason;
   // Not on to the next button, which somebody might just be about to press.
   if (focus?.hidden) element.focus();

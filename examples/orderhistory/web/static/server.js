@@ -9,10 +9,17 @@ export class Problem extends Error {
     super(detail);
     this.status = status;
   }
+
+  // open reports whether the request may have taken effect, or may yet.
+  get open() { return this.status === 0 || this.status === 408 || this.status >= 500; }
 }
 
-// request gives the reply, or throws a Problem. A command with a key takes effect once, however often it is sent.
+// newKey returns an idempotency key.
+export const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].join("-");
+
+// request returns the reply, or throws a Problem. A command with a key takes effect once, however often it is sent.
 export async function request(method, path, { body, key } = {}) {
+  const advice = key ? "Send it again: it takes effect only once." : "Look at what has come of it before you try again.";
   let response;
   try {
     response = await fetch(path, {
@@ -22,10 +29,11 @@ export async function request(method, path, { body, key } = {}) {
       signal: AbortSignal.timeout(patience),
     });
   } catch {
-    throw new Problem(0, "The server does not answer. Look at what has come of it before you try again.");
+    throw new Problem(0, `The server does not answer. ${advice}`);
   }
   const reply = await response.json().catch(() => ({}));
   if (response.ok) return reply;
+  if (response.status === 504) throw new Problem(504, `The database does not answer. ${advice}`);
   const reason = reply.detail ?? `the server answers with status ${response.status}`;
   throw new Problem(response.status, reason.charAt(0).toUpperCase() + reason.slice(1) + (/[.!?]$/.test(reason) ? "" : "."));
 }

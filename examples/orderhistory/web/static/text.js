@@ -1,0 +1,8 @@
+// Text that people wrote. It is always text, never HTML.
+
+// isolated returns an element for a text whose direction does not change that of its surroundings.
+export function isolated(text) {
+  const element = document.createElement("bdi");
+  element.textContent = text;
+  return element;
+}
