@@ -18,9 +18,12 @@ import (
 // User is somebody with a browser window and cookies of their own. Whatever they cannot do fails
 // the test.
 type User struct {
-	t    testing.TB
-	name string
-	ctx  context.Context // of chromedp, the window
+	t       testing.TB
+	name    string
+	browser *Chromium
+	jar     cdp.BrowserContextID // of the cookies
+	looks   settings
+	ctx     context.Context // of chromedp, the window
 
 	mu       sync.Mutex
 	expected []string
@@ -63,21 +66,44 @@ func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 	for _, option := range options {
 		option(&s)
 	}
-	u := &User{t: t, name: name}
-	jar, window, err := newWindow(c.running(t))
+	ctx := inBrowser(c.running(t))
+	jar, err := target.CreateBrowserContext().Do(ctx)
 	if err != nil {
-		t.Fatalf("%s opens a window: %v", name, err)
+		t.Fatalf("%s opens a browser: %v", name, err)
 	}
-	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithTargetID(window))
-	u.ctx = ctx
-	chromedp.ListenTarget(ctx, u.watch)
 	t.Cleanup(func() {
-		u.report()
-		cancel()
 		if err := target.DisposeBrowserContext(jar).Do(inBrowser(c.ctx)); err != nil {
-			t.Errorf("%s closes the window: %v", name, err)
+			t.Errorf("%s closes the browser: %v", name, err)
 		}
 	})
+	u := &User{t: t, name: name, browser: c, jar: jar, looks: s}
+	u.open()
+	return u
+}
+
+// Window returns the same user in another window of the same browser, with the same cookies.
+func (u *User) Window() *User {
+	u.t.Helper()
+	other := &User{t: u.t, name: u.name, browser: u.browser, jar: u.jar, looks: u.looks}
+	other.open()
+	return other
+}
+
+// open opens the window.
+func (u *User) open() {
+	u.t.Helper()
+	window, err := newWindow(u.browser.ctx, u.jar)
+	if err != nil {
+		u.t.Fatalf("%s opens a window: %v", u.name, err)
+	}
+	ctx, cancel := chromedp.NewContext(u.browser.ctx, chromedp.WithTargetID(window))
+	u.ctx = ctx
+	chromedp.ListenTarget(ctx, u.watch)
+	u.t.Cleanup(func() {
+		u.report()
+		cancel()
+	})
+	s := u.looks
 	// The first run must not have a deadline, as the window would go with it.
 	if err := chromedp.Run(ctx,
 		chromedp.EmulateViewport(s.width, s.height, func(p *emulation.SetDeviceMetricsOverrideParams, touch *emulation.SetTouchEmulationEnabledParams) {
@@ -87,25 +113,18 @@ func (c *Chromium) User(t testing.TB, name string, options ...Option) *User {
 		emulation.SetLocaleOverride().WithLocale("en-GB"),
 		emulation.SetFocusEmulationEnabled(true), // each behaves as the one in front
 		browser.GrantPermissions([]browser.PermissionType{browser.PermissionTypeClipboardReadWrite, browser.PermissionTypeClipboardSanitizedWrite}).
-			WithBrowserContextID(jar),
+			WithBrowserContextID(u.jar),
 	); err != nil {
-		t.Fatalf("%s opens a window: %v", name, err)
+		u.t.Fatalf("%s opens a window: %v", u.name, err)
 	}
-	return u
 }
 
-// newWindow opens a window with cookies of its own. The library would open a tab, and Chromium has
-// no window to add it to.
-func newWindow(ctx context.Context) (jar cdp.BrowserContextID, id target.ID, err error) {
-	ctx = inBrowser(ctx)
-	jar, err = target.CreateBrowserContext().Do(ctx)
-	if err != nil {
-		return jar, id, err
-	}
+// newWindow opens a window. The library would open a tab, and Chromium has no window to add it to.
+func newWindow(ctx context.Context, jar cdp.BrowserContextID) (target.ID, error) {
 	var window target.CreateTargetReturns
-	err = cdp.Execute(ctx, target.CommandCreateTarget,
+	err := cdp.Execute(inBrowser(ctx), target.CommandCreateTarget,
 		map[string]any{"url": "about:blank", "browserContextId": jar, "newWindow": true}, &window)
-	return jar, window.TargetID, err
+	return window.TargetID, err
 }
 
 func inBrowser(ctx context.Context) context.Context {

@@ -53,35 +53,77 @@ export async function act(control, message, what) {
   }
 }
 
-// watch calls changed at each event of the name, the first of which comes at once, and connected with whether the server is there. A page that
-// nobody sees is not kept up to date, as a browser has few connections to a server. The function that it returns ends it.
+// watch calls changed at each event of the name, and connected with whether the server is there. The function that it returns ends it.
+//
+// A browser has few connections to a server, and a stream takes one. So of all windows that watch a path one has the stream and tells the
+// others, and a page that nobody sees does not watch.
 export function watch(path, name, { changed, connected }) {
-  let source, timer;
-
-  function close() {
-    clearTimeout(timer);
-    source?.close();
-  }
-
-  function open() {
-    close();
-    if (document.hidden) return;
-    source = new EventSource(path);
-    source.addEventListener(name, () => {
+  const handlers = {
+    changed() {
       connected(true);
       changed();
-    });
+    },
+    lost: () => connected(false),
+  };
+  let channel, leave;
+
+  function end() {
+    leave?.();
+    channel?.close();
+    leave = channel = undefined;
+  }
+
+  function begin() {
+    end();
+    if (document.hidden) return;
+    const here = channel = new BroadcastChannel(path);
+    channel.onmessage = ({ data }) => handlers[data]();
+    leave = alone(path, () => stream(path, name, (what) => {
+      handlers[what]();
+      here.postMessage(what);
+    }));
+    changed(); // meanwhile, maybe
+  }
+
+  document.addEventListener("visibilitychange", begin);
+  begin();
+  return () => {
+    document.removeEventListener("visibilitychange", begin);
+    end();
+  };
+}
+
+// alone begins something once no other window of this browser does it. What begins returns how it ends, and so does alone.
+function alone(name, begin) {
+  if (!navigator.locks) return begin(); // a browser has them where the connection is secure, or to the same machine
+  const waiting = new AbortController();
+  let end = () => waiting.abort();
+  navigator.locks.request(name, { signal: waiting.signal }, () => new Promise((release) => {
+    const stop = begin();
+    end = () => {
+      stop();
+      release();
+    };
+  })).catch(() => {}); // ended before it began
+  return () => end();
+}
+
+// stream tells "changed" at each event, the first of which comes at once, and "lost" while the server is not there. The function that it
+// returns ends it.
+function stream(path, name, tell) {
+  let source, timer;
+  function open() {
+    source = new EventSource(path);
+    source.addEventListener(name, () => tell("changed"));
     source.onerror = () => {
-      connected(false);
+      tell("lost");
       // A browser tries again by itself where there is no answer, but not where the answer is no.
       if (source.readyState === EventSource.CLOSED) timer = setTimeout(open, again);
     };
   }
-
-  document.addEventListener("visibilitychange", open);
   open();
   return () => {
-    document.removeEventListener("visibilitychange", open);
-    close();
+    clearTimeout(timer);
+    source.close();
   };
 }
