@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/internal/loopback"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -48,6 +49,7 @@ type ServerConfig struct {
 	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that
 	// does TLS.
 	SecureCookie bool
+	Host         string // that a proxy in front is known by, if the address is a loopback one
 }
 
 // Start opens the service and serves it. It returns when all parts run, or when one cannot or the
@@ -68,7 +70,7 @@ func Start(ctx context.Context, client journal.Client, config ServerConfig) (*Se
 		return nil, err
 	}
 	server := &Server{Service: s, address: listener.Addr().String(), ended: make(chan error, 3)}
-	if err := server.assemble(config); err != nil {
+	if err := server.assemble(config, listener.Addr()); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	// Parts run until Close, but for those that have not begun: a router that does not run cannot
@@ -92,7 +94,7 @@ func Start(ctx context.Context, client journal.Client, config ServerConfig) (*Se
 	return server, nil
 }
 
-func (s *Server) assemble(config ServerConfig) (err error) {
+func (s *Server) assemble(config ServerConfig, address net.Addr) (err error) {
 	logger := watermill.NewSlogLogger(config.Logger)
 	if s.Consumer, err = s.NewConsumer(config.Consumer, logger); err != nil {
 		return err
@@ -110,10 +112,10 @@ func (s *Server) assemble(config ServerConfig) (err error) {
 		}
 	}
 	s.http = &http.Server{
-		Handler: web.New(web.Config{
+		Handler: loopback.Guard(address, web.New(web.Config{
 			Rooms: s.Rooms, View: s.View, Feed: s.feed, Wait: s.Wait, Ready: s.Ready, Now: s.now, Logger: config.Logger,
 			SecureCookie: config.SecureCookie, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		}),
+		}), config.Host),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(config.Logger.Handler(), slog.LevelWarn),

@@ -1,0 +1,42 @@
+// Package loopback protects servers that only this machine can reach from the web pages that its
+// users visit. The name of a page's own site can be pointed at 127.0.0.1 while the page is open (DNS
+// rebinding): to the browser the server then belongs to that site, and the page may read all of it.
+// The Host header still has the name of the site, and [Guard] refuses it.
+package loopback
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Guard refuses (421) requests whose Host is neither localhost nor a loopback address, with any
+// port, nor one of some names, such as the one under which a proxy is known. A server at another
+// address than a loopback one answers to all hosts.
+func Guard(address net.Addr, next http.Handler, names ...string) http.Handler {
+	if tcp, ok := address.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		return next
+	}
+	names = append([]string{"localhost"}, names...)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostOf(r.Host)
+		if host != "" && (net.ParseIP(host).IsLoopback() || slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(host, name) })) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		// Not waiting for a body, which may never come.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now())
+		http.Error(w, fmt.Sprintf("This server is not %q: use http://%s.", host, address), http.StatusMisdirectedRequest)
+	})
+}
+
+// hostOf returns the host without its port and brackets.
+func hostOf(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
