@@ -52,17 +52,20 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	}
 	switch command {
 	case "serve":
-		address := flags.String("listen", "127.0.0.1:8080", "address of the page and the REST API")
-		withSample := flags.Bool("sample", true, "add sample orders where there is none yet")
+		var o options
+		flags.StringVar(&o.address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
+		flags.StringVar(&o.host, "host", "", "host name that a proxy in front is known by, if -listen is a loopback address")
+		flags.BoolVar(&o.sample, "sample", true, "add sample orders where there is none yet")
+		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {
 			return err
 		}
-		client, err := dynamo.Client(ctx)
+		db, err := dynamo.Open(ctx, *database)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "On", dynamo.Where())
-		return serve(ctx, client, *address, *withSample, out, log)
+		return errors.Join(serve(ctx, db, o, out, log), db.Close())
 	case "story":
 		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
 		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "decides what happens")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
 
@@ -44,7 +45,9 @@ func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 	defer interrupt()
 	var out, log terminal
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, client, "127.0.0.1:0", true, &out, &log) }()
+	go func() {
+		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: anyAddress, sample: true}, &out, &log)
+	}()
 
 	var base string
 	require.Eventually(t, func() bool {
@@ -95,7 +98,7 @@ func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 	t.Parallel()
-	err := serve(t.Context(), testdb.Client(t), "127.0.0.1:-1", false, io.Discard, io.Discard)
+	err := serve(t.Context(), &dynamo.Database{Client: testdb.Client(t)}, options{address: "127.0.0.1:-1"}, io.Discard, io.Discard)
 	assert.Error(t, err)
 }
 

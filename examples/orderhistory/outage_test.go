@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -25,7 +26,9 @@ func TestAServerWhoseConsumerCannotBeginSaysWhyAndEnds(t *testing.T) {
 	db := dynamotest.New(t)
 	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "not for you"}), dynamotest.Table("ftgo-checkpoint"), calls)
 	ended := make(chan error, 1)
-	go func() { ended <- serve(t.Context(), db.Client(), "127.0.0.1:0", true, io.Discard, io.Discard) }()
+	go func() {
+		ended <- serve(t.Context(), &dynamo.Database{Client: db.Client()}, options{address: anyAddress, sample: true}, io.Discard, io.Discard)
+	}()
 	select {
 	case err := <-ended:
 		require.ErrorIs(t, err, journal.ErrAccess)
@@ -49,7 +52,9 @@ func TestAServerWhoseConsumerHasNotBegunCanBeInterrupted(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, db.Client(), "127.0.0.1:0", true, io.Discard, io.Discard) }()
+	go func() {
+		ended <- serve(ctx, &dynamo.Database{Client: db.Client()}, options{address: anyAddress, sample: true}, io.Discard, io.Discard)
+	}()
 	<-held
 	interrupt()
 	select {

@@ -17,7 +17,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/internal/live"
+	"github.com/millrace-dev/millrace/examples/internal/loopback"
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
 	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
@@ -48,20 +50,27 @@ type end struct {
 // parts is how many a server has.
 const parts = 3
 
+// options are the flags of serve.
+type options struct {
+	address string // to listen on
+	host    string // name of a proxy in front
+	sample  bool
+}
+
 // serve runs the REST API, the consumer and the feed until the context ends.
-func serve(ctx context.Context, client *dynamodb.Client, address string, withSample bool, out, log io.Writer) error {
+func serve(ctx context.Context, db *dynamo.Database, o options, out, log io.Writer) error {
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	s, err := assemble(ctx, client, address, logger)
+	s, err := assemble(ctx, db.Client, o, logger)
 	if err != nil {
 		return err
 	}
 	s.start(ctx)
 	err = s.wait(ctx, s.consumer.Running())
-	if err == nil && withSample && ctx.Err() == nil {
+	if err == nil && o.sample && ctx.Err() == nil {
 		err = addSample(ctx, s.service, out)
 	}
 	if err == nil && ctx.Err() == nil {
-		usage(out, s.listener.Addr().String())
+		usage(out, s.listener.Addr().String(), db.Inspection(s.service.Journal.Config().Tables))
 		err = s.wait(ctx, nil)
 	}
 	if ctx.Err() != nil {
@@ -86,23 +95,23 @@ func (s *server) wait(ctx context.Context, until <-chan struct{}) error {
 	return nil
 }
 
-func assemble(ctx context.Context, client *dynamodb.Client, address string, logger *slog.Logger) (*server, error) {
+func assemble(ctx context.Context, client *dynamodb.Client, o options, logger *slog.Logger) (*server, error) {
 	open, err := service.Open(ctx, client, service.Config{})
 	if err != nil {
 		return nil, err
 	}
 	s := &server{service: open, ended: make(chan end, parts)}
-	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", address); err != nil {
+	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.address); err != nil {
 		return nil, fmt.Errorf("%w: -listen names another address", err)
 	}
-	if err := s.connect(logger); err != nil {
+	if err := s.connect(o, logger); err != nil {
 		return nil, errors.Join(err, s.listener.Close())
 	}
 	return s, nil
 }
 
 // connect makes the parts that need no more than the service.
-func (s *server) connect(logger *slog.Logger) (err error) {
+func (s *server) connect(o options, logger *slog.Logger) (err error) {
 	toSlog := watermill.NewSlogLogger(logger)
 	if s.consumer, err = s.service.NewConsumer(subscriber.Config{}, toSlog); err != nil {
 		return err
@@ -128,7 +137,7 @@ func (s *server) connect(logger *slog.Logger) (err error) {
 		Ready: s.ready, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), Logger: logger,
 	})
 	s.http = &http.Server{
-		Handler:           handler,
+		Handler:           loopback.Guard(s.listener.Addr(), handler, o.host),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
@@ -194,7 +203,7 @@ func addSample(ctx context.Context, s *service.Service, out io.Writer) error {
 	return nil
 }
 
-func usage(out io.Writer, address string) {
+func usage(out io.Writer, address, inspection string) {
 	fmt.Fprintf(out, `Serving orders on http://%[1]s until interrupted. Open that in a browser, or try
 
   curl 'http://%[1]s/consumers/ada/orders?status=APPROVED&keyword=vindaloo&pageSize=10'
@@ -206,5 +215,6 @@ func usage(out io.Writer, address string) {
   curl http://%[1]s/orders/first
 
 http://%[1]s/openapi.yaml describes all of it; /healthz, /readyz and /metrics are for operators.
-`, address)
+
+%[2]s`, address, inspection)
 }

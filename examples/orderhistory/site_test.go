@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/examples/internal/browsertest"
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 )
 
 var chromium browsertest.Chromium // one for all tests
@@ -37,7 +38,9 @@ func start(t *testing.T, client *dynamodb.Client, address string, withSample boo
 	ctx, interrupt := context.WithCancel(context.Background()) // until it is stopped
 	var out, log terminal
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, client, address, withSample, &out, &log) }()
+	go func() {
+		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: address, sample: withSample}, &out, &log)
+	}()
 	s := &site{t: t, stop: func() {
 		if ctx.Err() != nil {
 			return

@@ -58,15 +58,17 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		flags.StringVar(&config.Address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
 		flags.StringVar(&config.Instance, "instance", "", "name of this process among those on the same tables, the same after a restart (default host and port)")
 		flags.BoolVar(&config.SecureCookie, "secure-cookie", false, "have browsers send the cookie by https alone, behind a proxy that does TLS")
+		flags.StringVar(&config.Host, "host", "", "host name that a proxy in front is known by, if -listen is a loopback address")
+		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {
 			return err
 		}
-		client, err := dynamo.Client(ctx)
+		db, err := dynamo.Open(ctx, *database)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(out, "On", dynamo.Where())
-		err = serve(ctx, client, config, out, log)
+		err = errors.Join(serve(ctx, db, config, out, log), db.Close())
 		if listen := new(net.OpError); errors.As(err, &listen) && listen.Op == "listen" {
 			err = fmt.Errorf("%w: -listen names another address", err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/planningpoker/client"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
@@ -48,7 +49,9 @@ func TestTheServerSaysWhereItIsServesAndStopsWithItsStreams(t *testing.T) {
 	defer interrupt()
 	var out, log terminal
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, db, service.ServerConfig{Address: "127.0.0.1:0"}, &out, &log) }()
+	go func() {
+		ended <- serve(ctx, &dynamo.Database{Client: db}, service.ServerConfig{Address: "127.0.0.1:0"}, &out, &log)
+	}()
 
 	var base string
 	require.Eventually(t, func() bool {
@@ -87,7 +90,7 @@ func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 	var out terminal
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, testdb.Client(t), service.ServerConfig{Address: "127.0.0.1:0"}, &out, io.Discard)
+		ended <- serve(ctx, &dynamo.Database{Client: testdb.Client(t)}, service.ServerConfig{Address: "127.0.0.1:0"}, &out, io.Discard)
 	}()
 	require.Eventually(t, func() bool { return strings.Contains(out.String(), "/events\n") }, patience, 10*time.Millisecond)
 	transport := &http.Transport{}
@@ -131,7 +134,7 @@ func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 
 func TestAnAddressThatCannotBeServedEndsTheServer(t *testing.T) {
 	t.Parallel()
-	err := serve(t.Context(), testdb.Client(t), service.ServerConfig{Address: "127.0.0.1:-1"}, io.Discard, io.Discard)
+	err := serve(t.Context(), &dynamo.Database{Client: testdb.Client(t)}, service.ServerConfig{Address: "127.0.0.1:-1"}, io.Discard, io.Discard)
 	assert.Error(t, err)
 }
 

@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 )
 
 // serve runs a server until the context ends.
-func serve(ctx context.Context, client *dynamodb.Client, config service.ServerConfig, out, log io.Writer) error {
+func serve(ctx context.Context, db *dynamo.Database, config service.ServerConfig, out, log io.Writer) error {
 	config.Logger = quiet(log)
-	server, err := service.Start(ctx, client, config)
+	server, err := service.Start(ctx, db.Client, config)
 	if err != nil {
 		return err
 	}
@@ -28,6 +28,7 @@ func serve(ctx context.Context, client *dynamodb.Client, config service.ServerCo
   curl -b me '%[1]s/rooms/%[2]s/pick?wait=true' --json '{"card": "5"}'
   curl -b me %[1]s/rooms/%[2]s
   curl -b me -N %[1]s/rooms/%[2]s/events
-`, server.URL(), ulid.MustNew(ulid.Now(), rand.Reader))
+
+%[3]s`, server.URL(), ulid.MustNew(ulid.Now(), rand.Reader), db.Inspection(server.Journal.Config().Tables))
 	return errors.Join(server.Run(ctx), server.Close())
 }

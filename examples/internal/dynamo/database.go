@@ -1,0 +1,104 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/internal/loopback"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Flag is the flag that an application has for the address of [Open], and FlagUsage describes it.
+const (
+	Flag      = "database"
+	FlagUsage = "loopback address where the database of this process is served to other programs, such as " + suggested + " (default not at all)"
+)
+
+// suggested is an address to serve the database at.
+const suggested = "127.0.0.1:8000"
+
+// Database is the DynamoDB that an application runs on: a client, and the way to it for other
+// programs. One with a client only is in the process, and other programs do not reach it.
+type Database struct {
+	Client   *dynamodb.Client
+	endpoint string // for other programs, a URL or [AWS]; empty for none
+	server   *http.Server
+	ended    chan error // of the server
+}
+
+// Open returns the DynamoDB that the environment names. With an address it serves the one in this
+// process there over HTTP. Any program on this machine can then read and write it, and no other
+// can: the address has to be a loopback one. Errors: [ErrNotSetUp], and those that name the flag.
+func Open(ctx context.Context, address string) (*Database, error) {
+	chosen := strings.TrimSpace(os.Getenv(EndpointEnv))
+	if address == "" || chosen != "" {
+		if address != "" {
+			return nil, fmt.Errorf("-%s serves the database of this process, and %s names another one: leave out one of them", Flag, EndpointEnv)
+		}
+		client, err := Client(ctx)
+		return &Database{Client: client, endpoint: chosen}, err
+	}
+	listener, err := listen(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	db := dynamotest.Open()
+	d := &Database{
+		Client:   db.Client(),
+		endpoint: "http://" + listener.Addr().String(),
+		server: &http.Server{
+			Handler:     loopback.Guard(listener.Addr(), db.Handler()),
+			ReadTimeout: 30 * time.Second,
+			IdleTimeout: 2 * time.Minute,
+		},
+		ended: make(chan error, 1),
+	}
+	go func() { d.ended <- d.server.Serve(listener) }()
+	return d, nil
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("-%s: %w", Flag, err)
+	}
+	if !resolved.IP.IsLoopback() {
+		return nil, fmt.Errorf("-%s %s: other machines could read and change the database there, use a loopback address such as %s",
+			Flag, address, suggested)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
+	if err != nil {
+		return nil, fmt.Errorf("%w: -%s names another address", err, Flag)
+	}
+	return listener, nil
+}
+
+// Inspection says how to look at the tables of a journal with the millrace command.
+func (d *Database) Inspection(tables journal.Tables) string {
+	how, endpoint := "Look at its tables with", d.endpoint
+	if endpoint == "" {
+		how, endpoint = fmt.Sprintf("Start it with -%s %s to look at its tables with", Flag, suggested), "http://"+suggested
+	}
+	return fmt.Sprintf("%s\n\n  millrace groups --endpoint %s --journal-table %s --checkpoint-table %s\n", how, endpoint, tables.Journal, tables.Checkpoint)
+}
+
+// Close ends the server. Programs that are connected to it are cut off.
+func (d *Database) Close() error {
+	if d.server == nil {
+		return nil
+	}
+	err := d.server.Close()
+	if ended := <-d.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return err
+}
