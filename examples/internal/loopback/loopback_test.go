@@ -1,15 +1,21 @@
 package loopback_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/examples/internal/loopback"
 )
+
+// patience bounds a failing test and is no claim about speed.
+const patience = 2 * time.Minute
 
 // status is that of a request for a host to a server at an address.
 func status(t *testing.T, address, host string, names ...string) int {
@@ -44,4 +50,21 @@ func TestAServerThatOthersReachAnswersToAnyHost(t *testing.T) {
 	for _, address := range []string{"0.0.0.0", "::", "192.168.0.7"} {
 		assert.Equal(t, 204, status(t, address, "orders.example:8080"), address)
 	}
+}
+
+func TestARefusalDoesNotWaitForABody(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(nil)
+	server.Config.Handler = loopback.Guard(server.Listener.Addr(), http.NotFoundHandler())
+	server.Start()
+	t.Cleanup(server.Close)
+	connection, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = connection.Close() })
+	require.NoError(t, connection.SetDeadline(time.Now().Add(patience)))
+	_, err = io.WriteString(connection, "POST / HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 100\r\n\r\n{")
+	require.NoError(t, err)
+	reply, err := io.ReadAll(connection) // until it is closed
+	require.NoError(t, err)
+	assert.Contains(t, string(reply), "421 Misdirected Request")
 }

@@ -20,7 +20,10 @@ type timedBody struct {
 }
 
 func timed(w http.ResponseWriter, body io.ReadCloser, timeout time.Duration) io.ReadCloser {
-	if body == nil || body == http.NoBody {
+	if body == nil {
+		return http.NoBody
+	}
+	if body == http.NoBody {
 		return body
 	}
 	t := timedBody{body, http.NewResponseController(w)}

@@ -8,6 +8,7 @@ package rest
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -58,9 +59,7 @@ func (m *Mux) Handle(pattern string, reply func(*http.Request) (Reply, error)) {
 	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), m.timeout)
 		defer cancel()
-		r = r.WithContext(ctx)
-		r.Body = http.MaxBytesReader(w, timed(w, r.Body, m.timeout), maxBody)
-		answer, err := reply(r)
+		answer, err := reply(r.WithContext(ctx))
 		if err != nil {
 			m.Problem(w, r, err)
 			return
@@ -70,8 +69,16 @@ func (m *Mux) Handle(pattern string, reply func(*http.Request) (Reply, error)) {
 }
 
 // Raw serves requests that get something else than one JSON document. Nothing bounds how long they
-// take.
-func (m *Mux) Raw(pattern string, handler http.Handler) { m.mux.Handle(pattern, handler) }
+// take, except for their body: it is read first, and the handler gets none.
+func (m *Mux) Raw(pattern string, handler http.Handler) {
+	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			m.Problem(w, r, err)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	})
+}
 
 func (a Reply) write(w http.ResponseWriter) {
 	if a.Location != "" {
@@ -94,8 +101,11 @@ func writeJSON(w http.ResponseWriter, contentType string, status int, body any) 
 	_ = json.NewEncoder(w).Encode(body) // a client that has gone needs no answer
 }
 
-// ServeHTTP makes the mux's own refusals problems too.
+// ServeHTTP makes the mux's own refusals problems too. The body of every request is bounded in time
+// and size, as the server reads it even after a refusal.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r = r.WithContext(r.Context()) // a copy
+	r.Body = http.MaxBytesReader(w, timed(w, r.Body, m.timeout), maxBody)
 	handler, pattern := m.mux.Handler(r)
 	if pattern != "" {
 		m.mux.ServeHTTP(w, r) // which fills in the path values

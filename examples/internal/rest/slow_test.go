@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,8 +35,14 @@ func connect(t *testing.T, timeout time.Duration) (net.Conn, *bufio.Reader) {
 		}
 		return cook(r.Context())
 	})
+	mux.Raw("GET /menu", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		left, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		assert.Empty(t, left)
+		_, _ = io.WriteString(w, "Naan")
+	}))
 	mux.Handle("GET /dishes", func(r *http.Request) (rest.Reply, error) { return cook(r.Context()) })
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(rest.SameOrigin(mux))
 	t.Cleanup(server.Close)
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())
 	require.NoError(t, err)
@@ -65,8 +72,11 @@ func send(t *testing.T, to io.Writer, replies *bufio.Reader, request string) (st
 	return response.StatusCode
 }
 
-func post(body string, length int) string {
-	return fmt.Sprintf("POST /dishes HTTP/1.1\r\nHost: kitchen\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", length, body)
+func post(body string, length int) string { return request("POST /dishes", "", body, length) }
+
+// request is one with a body of which some may be missing.
+func request(line, header, body string, length int) string {
+	return fmt.Sprintf("%s HTTP/1.1\r\nHost: kitchen\r\n%sContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", line, header, length, body)
 }
 
 func TestABodyThatDoesNotComeIsNotWaitedForWithoutEnd(t *testing.T) {
@@ -75,6 +85,36 @@ func TestABodyThatDoesNotComeIsNotWaitedForWithoutEnd(t *testing.T) {
 	assert.Equal(t, http.StatusRequestTimeout, send(t, connection, replies, post(`{"name": `, 100)))
 	_, err := replies.ReadByte()
 	assert.ErrorIs(t, err, io.EOF, "the rest of the body could come at any time, so the connection must be closed")
+}
+
+func TestNoRequestWaitsForItsBodyWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		request string
+		status  int
+	}{
+		"of a raw route":    {request("GET /menu", "", "{", 100), http.StatusRequestTimeout},
+		"of no route":       {request("POST /nothing", "", "{", 100), http.StatusNotFound},
+		"of another method": {request("POST /menu", "", "{", 100), http.StatusMethodNotAllowed},
+		"of another site":   {request("POST /dishes", "Sec-Fetch-Site: cross-site\r\n", "{", 100), http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connection, replies := connect(t, 50*time.Millisecond)
+			assert.Equal(t, c.status, send(t, connection, replies, c.request))
+			_, err := replies.ReadByte()
+			assert.ErrorIs(t, err, io.EOF, "the connection must be closed")
+		})
+	}
+}
+
+func TestABodyThatARawRouteDoesNotNeedIsPassedOver(t *testing.T) {
+	t.Parallel()
+	connection, replies := connect(t, patience)
+	for range 2 {
+		assert.Equal(t, http.StatusOK, send(t, connection, replies, request("GET /menu", "", "{}", 2)))
+	}
+	assert.Equal(t, http.StatusRequestEntityTooLarge, send(t, connection, replies, request("GET /menu", "", strings.Repeat("x", 300<<10), 300<<10)))
 }
 
 func TestAConnectionIsGoodForManyRequestsHoweverLongItLasts(t *testing.T) {
