@@ -147,5 +147,5 @@ func TestTextOfAnyDirectionStaysInItsPlace(t *testing.T) {
 	fill(ada, "שווארמה", "Naan\u202e", "3.50")
 	assert.Equal(t, "rtl", browsertest.Evaluate[string](ada, `getComputedStyle(document.querySelector("[name=restaurant]")).direction`))
 	ada.Press("Send the order")
-	ada.Sees("Dish 1: it has an invisible character (U+202E), remove it or type the name again.")
+	ada.Sees("Dish 1, name: it has an invisible character (U+202E), remove it or type the name again.")
 }

@@ -28,7 +28,7 @@ func TestAnotherBrowserSeesAnOrderGoFromTheConsumerToTheCourier(t *testing.T) {
 	ada.Type("Each costs", "3.50")
 	ada.Expects("status 400")
 	ada.Press("Send the order")
-	ada.Sees("The body: restaurant: minimum string length is 1.")
+	ada.Sees("Restaurant: it must not be empty.")
 	ada.Type("Restaurant", "Ajanta")
 	ada.Press("Send the order")
 	staff.Sees("Ajanta: ", "2 × <b>Naan</b>", "7.00", orderIs("Approval pending"), kitchenIs("Awaiting acceptance"), courierIs("Not asked yet"))
@@ -79,7 +79,7 @@ func TestAnActionThatCameTooLateSaysWhy(t *testing.T) {
 	ada.Press("Change: Ajanta")
 	s.post("/orders/first/cancel", "{}")
 	ada.Press("Send the change")
-	ada.Sees("The order is CANCELLED, which does not allow this.")
+	ada.Sees("The order is cancelled, which does not allow this.")
 	ada.Press("Close")
 	ada.Sees(orderIs("Cancelled"))
 	ada.SeesNo("which does not allow this")
@@ -141,6 +141,23 @@ func TestDaysOfTheFilterAreTheVisitorsAndBothAreShown(t *testing.T) {
 	}
 }
 
+func TestALastDayBeforeTheFirstIsNotSent(t *testing.T) {
+	t.Parallel()
+	s := start(t, testdb.Client(t), anyAddress, false)
+	s.order("first", "Ajanta", "Naan")
+	ada := chromium.User(t, "Ada")
+	ada.Open(s.url)
+	ada.Sees("2 × Naan")
+	browsertest.Evaluate[any](ada, `void (() => {
+		const { from, to } = document.getElementById("filter").elements;
+		[from.value, to.value] = ["2024-05-02", "2024-05-01"];
+		from.dispatchEvent(new Event("input", { bubbles: true }));
+	})()`)
+	ada.Press("Apply the filter")
+	ada.Waits(`document.activeElement.name === "to"`)
+	assert.NotContains(t, ada.URL(), "2024")
+}
+
 func TestPagesAreTurnedThereAndBack(t *testing.T) {
 	t.Parallel()
 	s := start(t, testdb.Client(t), anyAddress, false)
@@ -183,13 +200,13 @@ func TestAnAddressThatCannotBeShownSaysWhy(t *testing.T) {
 	ada := chromium.User(t, "Ada")
 	ada.Expects("status 400")
 	for query, reason := range map[string]string{
-		"status=EATEN":                  "Status: value is not one of the allowed values",
+		"status=EATEN":                  "Status: it must be one of APPROVAL_PENDING",
 		"from=yesterday":                "Since: it must be a day",
 		"from=2024-05-02&to=2024-05-01": "until is not after since.",
 		"pageToken=tomorrow":            "Invalid page token",
 		"color=red":                     "Color is not a parameter here",
-		"status=EATEN&status=EATEN":     "Status: value is not one of the allowed values",
-		"consumer=%2e%2e%2f":            "ConsumerId: it must be letters, digits and",
+		"status=EATEN&status=EATEN":     "Status: it must be one of APPROVAL_PENDING",
+		"consumer=%2e%2e%2f":            "Consumer: it must be letters, digits and",
 	} {
 		ada.Open(s.url + "/?" + query)
 		ada.Sees(reason)

@@ -94,7 +94,17 @@ func TestTheKitchenAndTheConsumerCanEndAnOrder(t *testing.T) {
 	cancelled := c.awaitVersions("cancelled", history.Versions{Order: 2, Ticket: 2})
 	assert.Equal(t, ticket.StatusCancelled, cancelled.TicketStatus)
 	assert.Equal(t, "too slow", cancelled.Reason)
-	assert.Equal(t, "the ticket is CANCELLED, which does not allow this", problem(t, c.post("/tickets/cancelled/accept", ""), http.StatusConflict))
+	assert.Equal(t, "the ticket is cancelled, which does not allow this", problem(t, c.post("/tickets/cancelled/accept", ""), http.StatusConflict))
+}
+
+func TestANameThatCannotBeReadIsRefusedWithTheReason(t *testing.T) {
+	t.Parallel()
+	c := serve(t)
+	blank := strings.Replace(fmt.Sprintf(curry, "first"), "Ajanta", "\u3000", 1)
+	assert.Equal(t, "restaurant: it must not be blank", problem(t, c.post("/orders", blank), http.StatusBadRequest))
+	overridden := strings.Replace(fmt.Sprintf(curry, "first"), "Vindaloo", "\u202eoolad", 1)
+	assert.Equal(t, "dish 1, name: it has an invisible character (U+202E), remove it or type the name again",
+		problem(t, c.post("/orders", overridden), http.StatusBadRequest))
 }
 
 func TestPagesAreFollowedByTheirToken(t *testing.T) {
@@ -241,9 +251,9 @@ func TestACommandThatIsNotAllowedIsAConflictWithTheReason(t *testing.T) {
 	c.await("/deliveries/first/pick-up")
 
 	assert.Equal(t, "there is an order with this id already", problem(t, c.post("/orders", fmt.Sprintf(curry, "first")), http.StatusConflict))
-	assert.Equal(t, "the order is APPROVED, which does not allow this", problem(t, c.post("/orders/first/cancel", ""), http.StatusConflict))
-	assert.Equal(t, "the ticket is ACCEPTED, which does not allow this", problem(t, c.post("/tickets/first/ready", ""), http.StatusConflict))
-	assert.Equal(t, "the delivery is PICKED_UP, which does not allow this", problem(t, c.post("/deliveries/first/pick-up", ""), http.StatusConflict))
+	assert.Equal(t, "the order is approved, which does not allow this", problem(t, c.post("/orders/first/cancel", ""), http.StatusConflict))
+	assert.Equal(t, "the ticket is accepted, which does not allow this", problem(t, c.post("/tickets/first/ready", ""), http.StatusConflict))
+	assert.Equal(t, "the delivery is picked up, which does not allow this", problem(t, c.post("/deliveries/first/pick-up", ""), http.StatusConflict))
 	assert.Equal(t, "there is no such order, or not yet", problem(t, c.post("/orders/second/cancel", ""), http.StatusNotFound))
 	assert.Equal(t, "there is no such ticket, or not yet", problem(t, c.post("/tickets/second/accept", ""), http.StatusNotFound))
 	assert.Equal(t, "there is no such delivery, or not yet", problem(t, c.post("/deliveries/second/deliver", ""), http.StatusNotFound))

@@ -124,9 +124,13 @@ func reason(err error) error {
 	case !errors.As(err, &request):
 		return rest.BadRequest("the request is not what the description says: %w", err)
 	case request.Parameter != nil:
-		return rest.BadRequest("%s: %s", request.Parameter.Name, fault(request))
+		return rest.BadRequest("%s: %s", parameterLabel(request.Parameter), fault(request))
 	case strings.HasPrefix(request.Reason, "header Content-Type"):
 		return errMediaType
+	}
+	var schema *openapi3.SchemaError
+	if errors.As(request.Err, &schema) && len(schema.JSONPointer()) > 0 {
+		return rest.BadRequest("%s: %s", bodyLabel(request.RequestBody, schema), fault(request))
 	}
 	return rest.BadRequest("the body: %s", fault(request))
 }
@@ -142,16 +146,8 @@ func fault(request *openapi3filter.RequestError) string {
 			return fmt.Sprintf("it must be of type %s", request.Parameter.Schema.Value.Type.Slice())
 		}
 		return fmt.Sprintf("it must be a JSON document: %v", parse.RootCause())
-	case !errors.As(request.Err, &schema):
-		return request.Reason
+	case errors.As(request.Err, &schema):
+		return schemaFault(schema)
 	}
-	text := schema.Reason
-	// What people are told of a pattern, and of alternatives, is its description.
-	if slices.Contains([]string{"pattern", "format", "anyOf"}, schema.SchemaField) && schema.Schema.Description != "" {
-		text = "it must be " + schema.Schema.Description
-	}
-	if where := schema.JSONPointer(); len(where) > 0 {
-		return strings.Join(where, ".") + ": " + text
-	}
-	return text
+	return request.Reason
 }

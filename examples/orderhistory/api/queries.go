@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/examples/internal/live"
@@ -108,6 +109,7 @@ func refusal(what, status string) (int, string, bool) {
 	if status == "" {
 		return http.StatusNotFound, "there is no such " + what + ", or not yet", true
 	}
+	status = strings.ToLower(strings.ReplaceAll(status, "_", " "))
 	return http.StatusConflict, "the " + what + " is " + status + ", which does not allow this", true
 }
 

@@ -25,15 +25,19 @@ func TestABodyThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testing.T)
 		"nothing":           {"", "the body: it is required"},
 		"no JSON":           {"{not json}", "the body: it must be a JSON document"},
 		"a part":            {`{"consumerId": "ada"`, "the body: it must be a JSON document"},
-		"an array":          {`[]`, "the body: value must be an object"},
+		"an array":          {`[]`, "the body: it must be an object"},
 		"an unknown field":  {`{"price": 1}`, `the body: property "price" is unsupported`},
-		"a field missing":   {`{"consumerId": "ada", "restaurant": "Ajanta"}`, `the body: lines: property "lines" is missing`},
-		"a wrong type":      {`{"consumerId": 1}`, "the body: consumerId: value must be a string"},
-		"a wrong id":        {`{"orderId": "a/b"}`, "the body: orderId: it must be letters, digits and"},
-		"no line":           {line(""), "the body: lines: minimum number of items is 1"},
-		"a line of nothing": {line(`{"name": "Naan", "quantity": 0, "priceCents": 1}`), "the body: lines.0.quantity: number must be at least 1"},
-		"half a dish":       {line(`{"name": "Naan", "quantity": 0.5, "priceCents": 1}`), "the body: lines.0.quantity: value must be an integer"},
-		"no price":          {line(`{"name": "Naan", "quantity": 1}`), `the body: lines.0.priceCents: property "priceCents" is missing`},
+		"a field missing":   {`{"consumerId": "ada", "restaurant": "Ajanta"}`, "lines: it is missing"},
+		"a wrong type":      {`{"consumerId": 1}`, "consumerId: it must be a string"},
+		"a wrong id":        {`{"orderId": "a/b"}`, "orderId: it must be letters, digits and"},
+		"no line":           {line(""), "dishes: there must be at least 1"},
+		"a line of nothing": {line(`{"name": "Naan", "quantity": 0, "priceCents": 1}`), "dish 1, how many: it must be at least 1"},
+		"half a dish":       {line(`{"name": "Naan", "quantity": 0.5, "priceCents": 1}`), "lines.0.quantity: it must be an integer"},
+		"no restaurant":     {`{"restaurant": ""}`, "restaurant: it must not be empty"},
+		"a long name":       {line(`{"name": "` + strings.Repeat("ä", 201) + `", "quantity": 1, "priceCents": 1}`), "dish 1, name: it must have at most 200 characters"},
+		"a high price":      {`{"lines": [{"name": "Naan", "quantity": 1, "priceCents": 1}, {"name": "Naan", "quantity": 1, "priceCents": 1e9}]}`, "dish 2, price in cents: it must be at most 100000000"},
+		"many dishes":       {line(strings.Repeat(`{"name": "Naan", "quantity": 1, "priceCents": 1},`, 100) + `{"name": "Naan", "quantity": 1, "priceCents": 1}`), "dishes: there must be at most 100"},
+		"no price":          {line(`{"name": "Naan", "quantity": 1}`), "lines.0.priceCents: it is missing"},
 		"two documents":     {line(`{"name": "Naan", "quantity": 1, "priceCents": 1}`) + "{}", "more after the JSON document"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -73,13 +77,13 @@ func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testi
 	t.Parallel()
 	c := serveWith(t, api.Config{History: history.NewOrderHistoryDao(nil, history.Config{})}) // no query is made
 	for query, reason := range map[string]string{
-		"status=EATEN":                        "status: value is not one of the allowed values",
-		"ticketStatus=EATEN":                  "ticketStatus: value is not one of the allowed values",
-		"deliveryStatus=LOST":                 "deliveryStatus: value is not one of the allowed values",
-		"pageSize=0":                          "pageSize: number must be at least 1",
+		"status=EATEN":                        "status: it must be one of APPROVAL_PENDING, APPROVED, REJECTED, CANCELLED",
+		"ticketStatus=EATEN":                  "ticketStatus: it must be one of AWAITING_ACCEPTANCE, ACCEPTED",
+		"deliveryStatus=LOST":                 "deliveryStatus: it must be one of SCHEDULED, PICKED_UP",
+		"pageSize=0":                          "pageSize: it must be at least 1",
 		"pageSize=many":                       "pageSize: it must be of type [integer]",
-		"pageSize=1000":                       "pageSize: number must be at most 100",
-		"keyword=" + strings.Repeat("x", 101): "keyword: maximum string length is 100",
+		"pageSize=1000":                       "pageSize: it must be at most 100",
+		"keyword=" + strings.Repeat("x", 101): "keyword: it must have at most 100 characters",
 		"since=yesterday":                     "since: it must be a day (2006-01-02) or a time of RFC 3339",
 		"until=2024-13-01":                    `until is "2024-13-01", which no calendar has`,
 		"since=2024-05-02&until=2024-05-01":   "until is not after since",
@@ -93,11 +97,11 @@ func TestAParameterThatTheDescriptionDoesNotAllowIsRefusedWithTheReason(t *testi
 			assert.Contains(t, problem(t, c.get("/consumers/ada/orders?"+query), http.StatusBadRequest), reason)
 		})
 	}
-	assert.Contains(t, problem(t, c.get("/consumers/-/orders"), http.StatusBadRequest), "consumerId: it must be letters, digits and")
-	assert.Contains(t, problem(t, c.get("/consumers/a%20b/events"), http.StatusBadRequest), "consumerId: it must be letters, digits and")
-	assert.Contains(t, problem(t, c.post("/tickets/first/accept?wait=11", ""), http.StatusBadRequest), "wait: number must be at most 10")
+	assert.Contains(t, problem(t, c.get("/consumers/-/orders"), http.StatusBadRequest), "consumer: it must be letters, digits and")
+	assert.Contains(t, problem(t, c.get("/consumers/a%20b/events"), http.StatusBadRequest), "consumer: it must be letters, digits and")
+	assert.Contains(t, problem(t, c.post("/tickets/first/accept?wait=11", ""), http.StatusBadRequest), "wait: it must be at most 10")
 	long := c.send(http.MethodPost, "/tickets/first/accept", "", "Idempotency-Key", strings.Repeat("x", 201))
-	assert.Contains(t, problem(t, long, http.StatusBadRequest), "Idempotency-Key: maximum string length is 200")
+	assert.Contains(t, problem(t, long, http.StatusBadRequest), "Idempotency-Key: it must have at most 200 characters")
 	assert.Equal(t, http.StatusOK, c.get("/?status=EATEN&pageToken=tomorrow&color=red&color=blue").StatusCode, "the page says itself what is wrong")
 	assert.Contains(t, problem(t, c.get("/openapi.yaml?color=red"), http.StatusBadRequest), "color is not a parameter here")
 }

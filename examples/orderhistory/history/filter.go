@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
@@ -44,7 +45,7 @@ type FilterError struct{ Field, Reason string }
 func (e *FilterError) Error() string        { return fmt.Sprintf("invalid filter: %s %s", e.Field, e.Reason) }
 func (e *FilterError) Is(target error) bool { return target == ErrInvalidFilter }
 
-// maxKeyword is in bytes, and bounds the words.
+// maxKeyword is in characters, and bounds the words.
 const maxKeyword = 100
 
 var (
@@ -67,8 +68,8 @@ func (f Filter) checked() (Filter, error) {
 		return f, &FilterError{"ticketStatus", fmt.Sprintf("is %q, not one of %q", f.TicketStatus, ticketStatuses)}
 	case f.DeliveryStatus != "" && !slices.Contains(deliveryStatuses, f.DeliveryStatus):
 		return f, &FilterError{"deliveryStatus", fmt.Sprintf("is %q, not one of %q", f.DeliveryStatus, deliveryStatuses)}
-	case len(f.Keyword) > maxKeyword:
-		return f, &FilterError{"keyword", fmt.Sprintf("has %d bytes, at most %d", len(f.Keyword), maxKeyword)}
+	case utf8.RuneCountInString(f.Keyword) > maxKeyword:
+		return f, &FilterError{"keyword", fmt.Sprintf("has %d characters, at most %d", utf8.RuneCountInString(f.Keyword), maxKeyword)}
 	case f.Since.UnixMilli() < 0 && !f.Since.IsZero(), f.Until.UnixMilli() < 0 && !f.Until.IsZero():
 		return f, &FilterError{"since or until", "is before 1970"}
 	case f.since() >= f.until():

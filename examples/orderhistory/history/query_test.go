@@ -3,6 +3,7 @@ package history_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -144,6 +145,15 @@ func TestAFilterThatMatchesNothingReadsABoundedNumberOfOrdersForEachPage(t *test
 	assert.Len(t, f.find("ada", history.Filter{PageSize: 20}).Orders, 10, "the bound is for every query")
 }
 
+func TestAKeywordIsAsLongInAnyScript(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	dish := strings.Repeat("麵", 100)
+	id := f.place("ada", "Ajanta", dish)
+	f.project("history")
+	assert.Equal(t, []string{id}, ids(f.find("ada", history.Filter{Keyword: dish})))
+}
+
 func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 	t.Parallel()
 	dao := history.NewOrderHistoryDao(nil, history.Config{}) // no request is made
@@ -153,7 +163,7 @@ func TestAnInvalidFilterIsRefusedWithTheReason(t *testing.T) {
 		`status is "EATEN", not one of`: {Status: "EATEN"},
 		`ticketStatus is "EATEN"`:       {TicketStatus: "EATEN"},
 		`deliveryStatus is "LOST"`:      {DeliveryStatus: "LOST"},
-		`keyword has 101 bytes`:         {Keyword: string(make([]byte, 101))},
+		`keyword has 101 characters`:    {Keyword: strings.Repeat("ä", 101)},
 		`until is not after since`:      {Since: noon, Until: noon},
 		`is before 1970`:                {Since: time.Unix(-1, 0)},
 	} {

@@ -46,8 +46,8 @@ func TestANameThatCannotBeReadIsRefused(t *testing.T) {
 			given(t).When(order.Create(d)).ThenError(order.NameError{Of: "restaurant", Reason: reason})
 			d = details
 			d.Lines = []order.Line{curry[0], {Name: name, Quantity: 1, PriceCents: 100}}
-			given(t).When(order.Create(d)).ThenError(order.NameError{Of: "dish 2", Reason: reason})
-			given(t, created).When(order.Revise(d.Lines)).ThenError(order.NameError{Of: "dish 2", Reason: reason})
+			given(t).When(order.Create(d)).ThenError(order.NameError{Of: "dish 2, name", Reason: reason})
+			given(t, created).When(order.Revise(d.Lines)).ThenError(order.NameError{Of: "dish 2, name", Reason: reason})
 		})
 	}
 }

@@ -124,7 +124,7 @@ func valid(lines []Line) error {
 		if l.Quantity < 1 || l.Quantity > 1e3 || l.PriceCents < 0 || l.PriceCents > 1e8 {
 			return ErrInvalid
 		}
-		if err := readable(fmt.Sprintf("dish %d", i+1), l.Name); err != nil {
+		if err := readable(fmt.Sprintf("dish %d, name", i+1), l.Name); err != nil {
 			return err
 		}
 	}

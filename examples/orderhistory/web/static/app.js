@@ -64,6 +64,7 @@ function open() {
     field.value = params.get(field.name) ?? "";
     if (field.selectedIndex < 0) field.value = "";
   }
+  boundDays();
   lead("all", filtered, { consumer });
   $("news").textContent = "Newest first. Changes show by themselves.";
   say("message");
@@ -191,6 +192,14 @@ $("choose").onsubmit = (event) => {
   event.preventDefault();
   go({ consumer: $("consumer").value.trim() });
 };
+
+// The browser says itself, in the visitor's language, that the last day is before the first.
+$("filter").oninput = boundDays;
+
+function boundDays() {
+  const { from, to } = $("filter").elements;
+  to.min = from.value;
+}
 
 $("filter").onsubmit = (event) => {
   event.preventDefault();
