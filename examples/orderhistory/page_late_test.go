@@ -53,6 +53,8 @@ func TestAnOrderThatDoesNotShowYetIsNotPlacedAgain(t *testing.T) {
 	ada.Press("Send the order")
 	const onItsWay = "Your order from Ajanta was accepted and is on its way."
 	ada.Sees(onItsWay, "ada has no orders here yet")
+	ada.Reload()
+	ada.Sees(onItsWay)
 	fill(ada, "Ajanta", "Naan", "3.50")
 	ada.Press("Send the order")
 	ada.Waits(`!document.querySelector("dialog[open]")`)

@@ -1,5 +1,5 @@
 import { askForChange, askForEnd, askForOrder } from "./dialogs.js";
-import { expect, stillLate } from "./late.js";
+import { expect, late, settle } from "./late.js";
 import { orderAt, show } from "./orders.js";
 import { place, unanswered } from "./placing.js";
 import { act, newKey, request, watch } from "./server.js";
@@ -139,10 +139,12 @@ function showPage({ orders, nextPageToken }) {
 
 // showLate says which commands were accepted and do not show yet, as long as there are any.
 async function showLate() {
-  const late = await stillLate();
-  $("late").replaceChildren(...late.flatMap((what) => [...what, " was accepted and is on its way. It will show here shortly. "]));
-  $("late").hidden = late.length === 0;
-  if (late.length > 0) loadLater();
+  await settle();
+  const commands = late();
+  $("late").replaceChildren(...commands.flatMap(({ of, restaurant }) =>
+    [`${of} `, isolated(restaurant), " was accepted and is on its way. It will show here shortly. "]));
+  $("late").hidden = commands.length === 0;
+  if (commands.length > 0) loadLater();
 }
 
 const refusals = [400, 404, 410]; // of what the address asks for; whatever else is wrong may pass
@@ -164,7 +166,7 @@ $("orders").onclick = ({ target: button }) => {
   if (!button.value) return;
   const order = orderAt(button);
   const { service } = button.closest("[data-service]").dataset;
-  const what = [`“${button.textContent}” for `, isolated(order.restaurant)];
+  const what = { of: `“${button.textContent}” for`, restaurant: order.restaurant };
   // The same command for what is shown now is the same command, and takes effect once. Changes of the dishes can differ.
   const key = button.value === "revise" ? newKey() : `${thisTab}/${button.value}/${order.versions[versionOf[service]]}`;
   const send = async (body) => {

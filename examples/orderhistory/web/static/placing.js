@@ -1,10 +1,7 @@
-// Placing an order once, however often it is sent. An order goes with an idempotency key, which is kept until the outcome is known: over a
-// reload of the page while the server has not answered, and until the history shows the order once it was accepted.
-import { expect } from "./late.js";
+// Placing an order once, however often it is sent. An order goes with an idempotency key, which is kept, also over a reload of the page,
+// while the server has not answered, and then until the history shows the order.
+import { expect, late } from "./late.js";
 import { newKey, Problem, request } from "./server.js";
-import { isolated } from "./text.js";
-
-const accepted = new Map(); // keys of the orders that the history does not show yet, by what was sent
 
 // unanswered is the order of a consumer that was sent and not answered: {order, key}, or null.
 export const unanswered = (consumer) => JSON.parse(sessionStorage.getItem(slot(consumer)));
@@ -14,7 +11,7 @@ const slot = (consumer) => `unanswered/${consumer}`;
 // place sends an order, or throws the Problem why it is not placed or not known to be.
 export async function place(consumer, order) {
   const before = unanswered(consumer), sent = JSON.stringify([consumer, order]);
-  const key = before?.key ?? accepted.get(sent) ?? newKey();
+  const key = before?.key ?? late().find((command) => command.sent === sent)?.key ?? newKey();
   sessionStorage.setItem(slot(consumer), JSON.stringify({ order, key }));
   let reply;
   try {
@@ -27,6 +24,5 @@ export async function place(consumer, order) {
     throw problem;
   }
   sessionStorage.removeItem(slot(consumer));
-  accepted.set(sent, key);
-  expect(reply, ["Your order from ", isolated(order.restaurant)], () => accepted.delete(sent));
+  expect(reply, { of: "Your order from", restaurant: order.restaurant, sent, key });
 }
