@@ -36,6 +36,8 @@ const commandUsage = `usage: orderhistory [command] [flags]
   serve   serve the page and the REST API (the default)
   story   have consumers order amid faults, and verify the history
 
+%s
+
 Flags of %s:
 `
 
@@ -47,7 +49,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags := flag.NewFlagSet("orderhistory "+command, flag.ContinueOnError)
 	flags.SetOutput(log)
 	flags.Usage = func() {
-		fmt.Fprintf(log, commandUsage, command)
+		fmt.Fprintf(log, commandUsage, dynamo.EndpointUsage, command)
 		flags.PrintDefaults()
 	}
 	switch command {

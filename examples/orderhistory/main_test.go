@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"io"
 	"net/http"
 	"strings"
@@ -108,4 +109,13 @@ func TestAnUnknownCommandIsRefused(t *testing.T) {
 	assert.EqualError(t, err, `there is no command "sing", only serve and story`)
 	assert.Error(t, run(t.Context(), []string{"story", "-orders", "many"}, io.Discard, io.Discard))
 	assert.Error(t, run(t.Context(), []string{"serve", "dinner"}, io.Discard, io.Discard))
+}
+
+func TestHelpNamesEverythingThatConfiguresAServer(t *testing.T) {
+	t.Parallel()
+	var help terminal
+	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard, &help), flag.ErrHelp)
+	for _, name := range []string{"serve ", "-listen", "-host", "-database", dynamo.EndpointEnv} {
+		assert.Contains(t, help.String(), name)
+	}
 }

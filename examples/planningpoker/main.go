@@ -38,6 +38,8 @@ const commandUsage = `usage: planningpoker [command] [flags]
   serve   serve the page and the REST API (the default)
   load    measure commands per second, and the time from a commit to the page
 
+%s
+
 Flags of %s:
 `
 
@@ -49,7 +51,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	flags := flag.NewFlagSet("planningpoker "+command, flag.ContinueOnError)
 	flags.SetOutput(log)
 	flags.Usage = func() {
-		fmt.Fprintf(log, commandUsage, command)
+		fmt.Fprintf(log, commandUsage, dynamo.EndpointUsage, command)
 		flags.PrintDefaults()
 	}
 	switch command {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -144,4 +145,13 @@ func TestAnUnknownCommandIsRefused(t *testing.T) {
 	require.EqualError(t, err, `there is no command "sing", only serve and load`)
 	require.Error(t, run(t.Context(), []string{"load", "-rooms", "many"}, io.Discard, io.Discard))
 	assert.Error(t, run(t.Context(), []string{"serve", "dinner"}, io.Discard, io.Discard))
+}
+
+func TestHelpNamesEverythingThatConfiguresAServer(t *testing.T) {
+	t.Parallel()
+	var help terminal
+	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard, &help), flag.ErrHelp)
+	for _, name := range []string{"serve ", "-listen", "-host", "-database", dynamo.EndpointEnv} {
+		assert.Contains(t, help.String(), name)
+	}
 }

@@ -25,6 +25,9 @@ import (
 // ends.
 const EndpointEnv = "MILLRACE_DYNAMODB_ENDPOINT"
 
+// EndpointUsage describes the variable.
+const EndpointUsage = EndpointEnv + " is the URL of the DynamoDB, or " + AWS + ".\nWithout it there is one in the process, whose data ends with it."
+
 // AWS as the endpoint is the real service, by the usual configuration of AWS programs: environment,
 // ~/.aws, the role of the machine.
 const AWS = "aws"
