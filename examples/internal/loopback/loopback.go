@@ -1,7 +1,7 @@
 // Package loopback protects servers that only this machine can reach from the web pages that its
-// users visit. The name of a page's own site can be pointed at 127.0.0.1 while the page is open (DNS
-// rebinding): to the browser the server then belongs to that site, and the page may read all of it.
-// The Host header still has the name of the site, and [Guard] refuses it.
+// users visit. The name of a page's own site can be pointed at 127.0.0.1 while the page is open
+// (DNS rebinding): to the browser the server then belongs to that site, and the page may read all
+// of it. The Host header still has the name of the site, and [Guard] refuses it.
 package loopback
 
 import (
