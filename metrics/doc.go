@@ -18,9 +18,9 @@
 //	millrace_subscriber_messages_acked_total        counter
 //	millrace_subscriber_messages_nacked_total       counter
 //	millrace_subscriber_messages_expired_total      counter  messages that were not answered within AckDeadline
-//	millrace_subscriber_duplicates_dropped_total    counter  events seen again and dropped, as by the second look
+//	millrace_subscriber_duplicates_dropped_total    counter  events seen again and dropped, as by trailing reads
 //	millrace_subscriber_events_fetched_total        counter  events read by aggregate: local commits, and gaps in the tail
-//	millrace_subscriber_events_late_total           counter  events that the second look found, and the first had missed
+//	millrace_subscriber_events_late_total           counter  events that a trailing read found, and the live read had missed
 //	millrace_subscriber_events_swept_total          counter  events that only the sweep found
 //	millrace_subscriber_positions_beyond_journal_total counter positions that a sweep found beyond the last event of their aggregate
 //	millrace_subscriber_events_passed_over_total    counter  events not delivered, by reason: filtered, key_destroyed, removed

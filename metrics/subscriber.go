@@ -76,7 +76,7 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Duplicates }),
 		named("events_fetched_total", "Events read by aggregate: local commits, and gaps in the tail.",
 			func(s subscriber.Stats) uint64 { return s.Fetched }),
-		named("events_late_total", "Events that the second look at the tail found, and the first had missed.",
+		named("events_late_total", "Events that a trailing read found, and the live read had missed.",
 			func(s subscriber.Stats) uint64 { return s.Late }),
 		named("events_swept_total", "Events that only the sweep found.",
 			func(s subscriber.Stats) uint64 { return s.Swept }),

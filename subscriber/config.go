@@ -123,14 +123,15 @@ type Config struct {
 	// shard. Defaults: 200 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
-	// TrailingDelay is how much later a second look is taken at the same stretch of the tail,
-	// because its index is eventually consistent and the clocks of writers differ. It must be
-	// longer than both together and than the time that writers repeat a commit
-	// (journal.Config.RetryBudget), since events are dated when the commit is made; an event that
-	// shows up later still waits for the next event of its aggregate, or for the sweep. The second
-	// look costs half a read unit for each 4 KB of events, as the first does, however long the
-	// delay; what is older than it when it is first read, as history is, is read once. Default: 10
-	// seconds.
+	// TrailingDelay is the age at which the last trailing read reads each stretch of the tail again,
+	// because the index is eventually consistent and the clocks of writers differ. It must be
+	// longer than both together, and than the time that writers repeat a commit
+	// (journal.Config.RetryBudget), since events are dated when the commit is made. An event that
+	// shows later still waits for the next event of its aggregate, or for the sweep. From 1 second
+	// on there is another trailing read before it, at an age of 0.5 seconds, for events that the
+	// index shows a little late. Each costs half a read unit for each 4 KB of events, as the live
+	// read does; events that are older when they are first read, as in history, are read once.
+	// Default: 10 seconds.
 	TrailingDelay time.Duration
 
 	// SweepInterval is the time between two comparisons of all heads of a shard with the group's

@@ -45,10 +45,9 @@ type shard struct {
 	resumed atomic.Uint64
 
 	// The poller alone uses these.
-	live      eventlog.Cursor // the first look has read up to here
-	trail     eventlog.Cursor // the second look, which is final, up to here
-	nextTrail time.Time
-	looks     []looked // of the first look, those that came to the end of the tail
+	live  eventlog.Cursor // the live read has read up to here
+	rungs []rung          // the trailing reads
+	looks []looked        // of the live read, those that came to the end of the tail
 
 	mu      sync.Mutex
 	ended   bool
@@ -58,9 +57,9 @@ type shard struct {
 	// left to do, and with a position that is not stored yet.
 	unfinished map[*stream]struct{}
 	dirty      map[*stream]struct{}
-	settled    int64 // trail, in milliseconds, for the flusher
+	settled    int64 // up to where the tail is final, in milliseconds, for the flusher
 	saved      int64 // the stored cursor
-	caughtUp   bool  // the first look has reached the end of the tail
+	caughtUp   bool  // the live read has reached the end of the tail
 	forgetful  bool  // streams were forgotten
 	swept      time.Time
 	savedSwept time.Time
@@ -75,6 +74,7 @@ func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 		key: checkpoint.Shard{
 			Group: checkpoint.Group{Name: m.key.Group, Resets: r.Resets}, Topic: m.topic, Number: number,
 		},
+		rungs:     newRungs(m.config.TrailingDelay),
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}
@@ -227,7 +227,7 @@ func (sh *shard) start(ctx context.Context) error {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	if begin > 0 {
-		sh.live, sh.trail = eventlog.Cursor{OccurredAt: begin}, eventlog.Cursor{OccurredAt: begin}
+		sh.setCursors(eventlog.Cursor{OccurredAt: begin})
 	}
 	sh.settled, sh.saved = begin, begin
 	sh.swept, sh.savedSwept = progress.Swept, progress.Swept

@@ -48,7 +48,7 @@ type looked struct {
 	to int64 // the time of the last event that it has shown
 }
 
-// noteTimes measures the times of what the first look has read. While it reads history there is
+// noteTimes measures the times of what the live read has found. While it reads history there is
 // nothing to measure.
 func (sh *shard) noteTimes(page eventlog.TailPage, now time.Time) {
 	if n := len(page.Records); n > 0 && len(sh.looks) > 0 {
@@ -66,7 +66,7 @@ func (sh *shard) noteTimes(page eventlog.TailPage, now time.Time) {
 	sh.looks = append(sh.looks, looked{now, sh.live.OccurredAt})
 }
 
-// noteMissed is told of an event that the second look found. The look that has passed its time did
+// noteMissed is told of an event that a trailing read found. The look that has passed its time did
 // not show it.
 func (sh *shard) noteMissed(r *journal.Record) {
 	sh.stats.late.Add(1)
@@ -110,7 +110,8 @@ func (sh *shard) turnBack(now time.Time) {
 		"shard": sh.number, "ahead": ahead,
 	})
 	begin := now.Add(-sh.config.TrailingDelay)
-	sh.live, sh.trail, sh.looks = eventlog.CursorAt(begin), eventlog.CursorAt(begin), nil
+	sh.setCursors(eventlog.CursorAt(begin))
+	sh.looks = nil
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.settled, sh.saved, sh.swept = begin.UnixMilli(), 0, time.Time{}

@@ -22,7 +22,7 @@ type Stats struct {
 	Poisoned   uint64 // events that went to the poison queue
 	Skipped    uint64 // events that were skipped with a record
 	Stopped    uint64 // times that the group was stopped by an event of this subscriber's
-	Late       uint64 // events that the second look at the tail found, and the first had missed
+	Late       uint64 // events that a trailing read found, and the live read had missed
 	Swept      uint64 // events that only the sweep found
 	Beyond     uint64 // sightings of aggregates whose position is beyond their last event, as after a restore of the journal
 	Claims     uint64 // positions claimed: read and stamped, one write each

@@ -11,12 +11,12 @@ import (
 type source int
 
 const (
-	firstLook source = iota
-	secondLook
+	liveRead source = iota
+	trailingRead
 	sweep
 )
 
-// offer passes on what the first look read.
+// offer passes on what the live read found.
 func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -28,7 +28,7 @@ func (sh *shard) offer(records []*journal.Record, caughtUp bool) {
 		st.offer(r, st.state != delayed && st.state != parked)
 		sh.schedule(st)
 	}
-	sh.settled = sh.trail.OccurredAt
+	sh.settled = sh.trail().OccurredAt
 	sh.caughtUp = caughtUp
 	sh.forget()
 }
@@ -48,8 +48,8 @@ func (sh *shard) trim() {
 	}
 }
 
-// hear passes on numbers alone: what the second look found, or the sweep. It returns those that the
-// first look had missed.
+// hear passes on numbers alone: what a trailing read found, or the sweep. It returns those that no
+// read before had found.
 func (sh *shard) hear(records []*journal.Record, by source) (missed []*journal.Record) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -57,10 +57,10 @@ func (sh *shard) hear(records []*journal.Record, by source) (missed []*journal.R
 		st := sh.stream(r.Aggregate)
 		switch {
 		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
-			if by == secondLook {
+			if by == trailingRead {
 				sh.stats.duplicates.Add(1)
 			}
-		case by == secondLook && !sh.forgetful:
+		case by == trailingRead && !sh.forgetful:
 			missed = append(missed, r)
 		case by == sweep:
 			st.swept = r.Number
@@ -69,7 +69,7 @@ func (sh *shard) hear(records []*journal.Record, by source) (missed []*journal.R
 		sh.schedule(st)
 	}
 	if by != sweep {
-		sh.settled = sh.trail.OccurredAt
+		sh.settled = sh.trail().OccurredAt
 	}
 	sh.forget()
 	return missed

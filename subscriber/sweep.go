@@ -46,7 +46,9 @@ func (m *member) sweeping(ctx context.Context) (stop func()) {
 func (sh *shard) sweepIsDue() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.caughtUp && !sh.ended && sh.now().Sub(sh.swept) >= sh.config.SweepInterval
+	since := sh.now().Sub(sh.swept)
+	// A sweep in the future is that of a clock that was ahead. It is not believed.
+	return sh.caughtUp && !sh.ended && (since >= sh.config.SweepInterval || since < 0)
 }
 
 // sweep lets every aggregate that is not where its head is go on.

@@ -59,7 +59,7 @@ func beforeJitter(interval time.Duration) time.Duration {
 	return time.Duration(float64(interval) / (1 + pollJitter))
 }
 
-// look reads on to the end of the tail, and takes the second look where one is due.
+// look reads on to the end of the tail, and takes the trailing reads that are due.
 func (sh *shard) look(ctx context.Context) (found bool, err error) {
 	ahead := 0
 	if !sh.isCaughtUp() {
@@ -71,7 +71,6 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 		}
 		now := sh.now()
 		sh.turnBack(now)
-		horizon := now.Add(-sh.config.TrailingDelay)
 		page, err := sh.page(ctx, eventlog.TailQuery{
 			AggregateType: sh.topic, Shard: sh.number, After: sh.live,
 			// A time far ahead must not drag the cursor past all that is to come.
@@ -83,59 +82,17 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 		}
 		sh.report(page.Corrupt)
 		found = found || len(page.Records) > 0
-		final := sh.trail == sh.live
-		sh.live = page.Next
-		if final {
-			// What is older than the horizon needs no second look.
-			for _, r := range page.Records {
-				if !r.OccurredAt.Before(horizon) {
-					break
-				}
-				sh.trail = eventlog.CursorAfter(r)
-			}
-		}
+		sh.advance(page, now)
 		sh.noteTimes(page, now)
 		// The events of one commit have one time, and the index returns them in any order.
 		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
 		sh.offer(page.Records, !page.More)
+		err = sh.readTrailing(ctx, now, !page.More)
 		if !page.More {
-			return found, sh.lookAgain(ctx, horizon)
+			return found, err
 		}
 		ahead = sh.budget.page()
 	}
-}
-
-// lookAgain takes the second look: at what the first has passed and is older than
-// the horizon.
-func (sh *shard) lookAgain(ctx context.Context, horizon time.Time) error {
-	if sh.trail == sh.live || time.Now().Before(sh.nextTrail) {
-		return nil
-	}
-	until := min(horizon.UnixMilli(), sh.live.OccurredAt)
-	for until >= sh.trail.OccurredAt {
-		page, err := sh.page(ctx, eventlog.TailQuery{
-			AggregateType: sh.topic, Shard: sh.number, After: sh.trail, Until: time.UnixMilli(until), NumbersOnly: true,
-		})
-		if err != nil {
-			return err
-		}
-		switch {
-		case page.More:
-			sh.trail = page.Next
-		case until == sh.live.OccurredAt:
-			sh.trail = sh.live
-		default:
-			sh.trail = eventlog.Cursor{OccurredAt: until + 1}
-		}
-		for _, r := range sh.hear(page.Records, secondLook) {
-			sh.noteMissed(r)
-		}
-		if !page.More {
-			break
-		}
-	}
-	sh.nextTrail = time.Now().Add(sh.config.TrailingDelay / 2)
-	return nil
 }
 
 // page bounds one read, so that a dead connection does not stall the shard.
@@ -156,8 +113,8 @@ func (sh *shard) report(corrupt []*journal.CorruptItemError) {
 		if err.Number > 0 {
 			// Its time may be what is corrupt. That of what is settled so far is early enough.
 			sh.hear([]*journal.Record{{
-				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(sh.trail.OccurredAt),
-			}}, firstLook)
+				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(sh.trail().OccurredAt),
+			}}, liveRead)
 		}
 	}
 }

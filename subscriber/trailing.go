@@ -1,0 +1,112 @@
+package subscriber
+
+import (
+	"context"
+	"time"
+
+	"github.com/millrace-dev/millrace/internal/eventlog"
+)
+
+// rung is a trailing read. It reads again, after a delay, what the read before it has passed: the
+// live read, or an earlier rung. The tail index shows events out of order, most by less than a
+// second, and a clock may be behind; so what is late comes with the first rung, as a rule, and what
+// is very late with the last one. What that has passed is final.
+type rung struct {
+	delay time.Duration
+	at    eventlog.Cursor // it has read up to here
+	next  time.Time       // not again before
+}
+
+// firstRung is the delay of the first trailing read. The second one has Config.TrailingDelay.
+const firstRung = 500 * time.Millisecond
+
+func newRungs(trailingDelay time.Duration) []rung {
+	if trailingDelay < 2*firstRung {
+		return []rung{{delay: trailingDelay}}
+	}
+	return []rung{{delay: firstRung}, {delay: trailingDelay}}
+}
+
+// trail is the place up to which the tail is final.
+func (sh *shard) trail() eventlog.Cursor { return sh.rungs[len(sh.rungs)-1].at }
+
+// setCursors has all reads go on from one place.
+func (sh *shard) setCursors(at eventlog.Cursor) {
+	sh.live = at
+	for i := range sh.rungs {
+		sh.rungs[i].at = at
+	}
+}
+
+// advance notes a page of the live read, which was asked for after now. A rung that has read all
+// that was before the page goes along with what is older than its delay: history is read once.
+func (sh *shard) advance(page eventlog.TailPage, now time.Time) {
+	for i := range sh.rungs {
+		r := &sh.rungs[i]
+		if r.at != sh.live {
+			continue
+		}
+		horizon := now.Add(-r.delay)
+		if page.Next.OccurredAt < horizon.UnixMilli() {
+			r.at = page.Next
+			continue
+		}
+		for _, record := range page.Records {
+			if !record.OccurredAt.Before(horizon) {
+				break
+			}
+			r.at = eventlog.CursorAfter(record)
+		}
+	}
+	sh.live = page.Next
+}
+
+// readTrailing has each rung read a page, or all that is due for it. The live read does it after
+// each page of its own, so that a backlog does not postpone it.
+func (sh *shard) readTrailing(ctx context.Context, now time.Time, all bool) error {
+	passed := sh.live
+	for i := range sh.rungs {
+		r := &sh.rungs[i]
+		for more := true; more; {
+			var err error
+			if more, err = sh.readRung(ctx, r, passed, now); err != nil {
+				return err
+			}
+			more = more && all
+		}
+		passed = r.at
+	}
+	return nil
+}
+
+// readRung reads a page of what others have passed, and reports whether there is more.
+func (sh *shard) readRung(ctx context.Context, r *rung, passed eventlog.Cursor, now time.Time) (more bool, err error) {
+	if r.at == passed || time.Now().Before(r.next) {
+		return false, nil
+	}
+	until := min(now.Add(-r.delay).UnixMilli(), passed.OccurredAt)
+	if until >= r.at.OccurredAt {
+		page, err := sh.page(ctx, eventlog.TailQuery{
+			AggregateType: sh.topic, Shard: sh.number, After: r.at, Until: time.UnixMilli(until), NumbersOnly: true,
+		})
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case page.More:
+			r.at = page.Next
+		case until == passed.OccurredAt:
+			r.at = passed
+		default:
+			r.at = eventlog.Cursor{OccurredAt: until + 1}
+		}
+		for _, record := range sh.hear(page.Records, trailingRead) {
+			sh.noteMissed(record)
+		}
+		if page.More {
+			return true, nil
+		}
+	}
+	r.next = time.Now().Add(r.delay / 2)
+	return false, nil
+}
