@@ -92,6 +92,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"versus-sql", b.versusSQL},
 		{"latency", b.latency},
 		{"latency-across", b.latencyAcross},
+		{"late-visible", b.lateVisible},
 		{"restart", b.restart},
 		{"idle", b.idle},
 	} {
