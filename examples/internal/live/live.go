@@ -190,7 +190,8 @@ func (f *Feed) Watch(key string) (changed <-chan struct{}, stop func()) {
 	}
 }
 
-func (f *Feed) tell(key string) {
+// Tell notifies those in this process who watch a key, of a change that is no event.
+func (f *Feed) Tell(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for watcher := range f.watchers[key] {
@@ -239,7 +240,7 @@ func (f *Feed) handle(msg *message.Message) error {
 		return nil // who watches looks again
 	}
 	if key != "" {
-		f.tell(key)
+		f.Tell(key)
 	}
 	return nil
 }

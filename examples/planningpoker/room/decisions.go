@@ -2,12 +2,9 @@ package room
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
 )
 
 // Open opens a room for some time. Errors: [ErrInvalid], [ErrExists], [ErrExpired].
@@ -18,26 +15,31 @@ func Open(name string, deck []string, lifetime time.Duration, now time.Time) Dec
 		switch {
 		case r.Round > 0:
 			return nil, cmp.Or(r.admit(now), ErrExists)
-		case lifetime < minLifetime || lifetime > maxLifetime || n < len(deck) || n < minDeck || n > maxDeck:
-			return nil, fmt.Errorf("%w: not %s to %s of life, or not %d to %d different cards", ErrInvalid, minLifetime, maxLifetime, minDeck, maxDeck)
+		case lifetime < minLifetime || lifetime > maxLifetime:
+			return nil, invalid("a room is open for %.0f minute to %.0f days", minLifetime.Minutes(), maxLifetime.Hours()/24)
+		case n < len(deck) || n < minDeck || n > maxDeck:
+			return nil, invalid("a deck has %d to %d different cards", minDeck, maxDeck)
 		}
-		return Events{opened}, cmp.Or(legible(maxRoomName, name), legible(maxCard, deck...))
+		return Events{opened}, cmp.Or(legible("the name of a room", maxRoomName, name), legible("a card", maxCard, deck...))
 	}
 }
 
+// Visit changes nothing. Its errors report why nothing can happen in the room.
+func Visit(now time.Time) Decision {
+	return func(r Room) (Events, error) { return nil, r.admit(now) }
+}
+
 // Join lets somebody in. Who is there already keeps the name they have. Errors: [ErrInvalid],
-// [ErrKicked], [ErrFull].
+// [ErrFull].
 func Join(userID, name string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now); {
 		case err != nil || slices.Contains(r.Members, userID):
 			return nil, err
-		case slices.Contains(r.Kicked, userID):
-			return nil, ErrKicked
 		case len(r.Members) >= maxMembers || r.Joins >= maxJoins:
 			return nil, ErrFull
 		}
-		return Events{Joined{userID, name, r.ExpiresAt}}, legible(maxUserName, name)
+		return Events{Joined{userID, name, r.ExpiresAt}}, legible("your name", maxUserName, name)
 	}
 }
 
@@ -61,13 +63,27 @@ func Pick(userID, card string, round int, now time.Time) Decision {
 		case cmp.Or(round, r.Round) != r.Round:
 			return nil, ErrRoundOver
 		case !slices.Contains(r.Deck, card):
-			return nil, fmt.Errorf("%w: there is no card %q in the deck", ErrInvalid, card)
+			return nil, invalid("there is no card %q in the deck", card)
 		case r.Cards[userID] == card:
 			return nil, nil
 		case r.Revealed:
 			return nil, ErrRevealed
 		}
 		return r.reveal(Picked{userID, card}), nil
+	}
+}
+
+// Reveal turns the cards of the round that the user saw over, before all have picked; 0: the
+// present one. Errors: [ErrNotMember], [ErrNoCards].
+func Reveal(userID string, round int, now time.Time) Decision {
+	return func(r Room) (Events, error) {
+		switch err := r.admit(now, userID); {
+		case err != nil || cmp.Or(round, r.Round) != r.Round || r.Revealed:
+			return nil, err
+		case len(r.Cards) == 0:
+			return nil, ErrNoCards
+		}
+		return Events{Revealed{By: userID}}, nil
 	}
 }
 
@@ -82,7 +98,7 @@ func Refresh(userID string, round int, now time.Time) Decision {
 	}
 }
 
-// Kick sends a member out for good. Errors: [ErrNotMember] for by, [ErrNotThere] for the user.
+// Kick sends a member out, who may join again. Errors: [ErrNotMember] for by, [ErrNotThere] for the user.
 func Kick(userID, by string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now, by); {
@@ -111,24 +127,9 @@ func (r Room) admit(now time.Time, members ...string) error {
 	case r.Round == 0:
 		return ErrNotFound
 	case !now.Before(r.ExpiresAt):
-		return fmt.Errorf("%w, at %s: its history stays in the journal, open a new one", ErrExpired, r.ExpiresAt.Format(time.RFC3339))
+		return Expired(r.ExpiresAt)
 	case slices.ContainsFunc(members, func(userID string) bool { return !slices.Contains(r.Members, userID) }):
 		return ErrNotMember
-	}
-	return nil
-}
-
-// legible texts can be seen, are on one line, and do not turn it round. Joiners are let through,
-// which emoji and some languages need.
-func legible(most int, texts ...string) error {
-	blank := []*unicode.RangeTable{unicode.Z, unicode.M, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point}
-	tricky := []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}
-	for _, s := range texts {
-		seen := strings.TrimFunc(s, func(r rune) bool { return unicode.In(r, blank...) })
-		hidden := strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, tricky...) && !unicode.Is(unicode.Join_Control, r) })
-		if len(s) > most || seen == "" || hidden {
-			return fmt.Errorf("%w: %.20q is not a text of 1 to %d bytes that can be seen", ErrInvalid, s, most)
-		}
 	}
 	return nil
 }

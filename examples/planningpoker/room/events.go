@@ -28,13 +28,15 @@ type (
 		UserID string `json:"userId"`
 		Card   string `json:"card"`
 	}
-	// Revealed turns the cards over, as everybody has picked.
-	Revealed struct{}
+	// Revealed turns the cards over, as everybody has picked, or as a member has asked for it.
+	Revealed struct {
+		By string `json:"by,omitempty"` // the member who asked; empty if everybody has picked
+	}
 	// TableRefreshed takes the cards of those who are there back for the next round.
 	TableRefreshed struct {
 		UserIDs []string `json:"userIds"`
 	}
-	// Kicked means that another member has sent somebody out, who may not return.
+	// Kicked means that another member has sent somebody out, who may join again.
 	Kicked struct {
 		UserID string `json:"userId"`
 		By     string `json:"by"`
@@ -53,13 +55,22 @@ func (e Opened) Apply(r *Room) {
 	*r = Room{Name: e.Name, Deck: e.Deck, ExpiresAt: e.ExpiresAt, Round: 1, Cards: map[string]string{}}
 }
 
-func (e Joined) Apply(r *Room)       { r.Members = append(r.Members, e.UserID); r.Joins++ }
 func (e Picked) Apply(r *Room)       { r.Cards[e.UserID] = e.Card }
 func (Revealed) Apply(r *Room)       { r.Revealed = true }
 func (TableRefreshed) Apply(r *Room) { r.Round++; r.Revealed = false; clear(r.Cards) }
 func (e Kicked) Apply(r *Room)       { Left{e.UserID}.Apply(r); r.Kicked = append(r.Kicked, e.UserID) }
 
+func (e Joined) Apply(r *Room) {
+	r.Members = append(r.Members, e.UserID)
+	r.Kicked = without(r.Kicked, e.UserID)
+	r.Joins++
+}
+
 func (e Left) Apply(r *Room) {
-	r.Members = slices.DeleteFunc(r.Members, func(id string) bool { return id == e.UserID })
+	r.Members = without(r.Members, e.UserID)
 	delete(r.Cards, e.UserID)
+}
+
+func without(userIDs []string, userID string) []string {
+	return slices.DeleteFunc(userIDs, func(id string) bool { return id == userID })
 }

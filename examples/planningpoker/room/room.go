@@ -1,10 +1,10 @@
 // Package room is the domain of the example: a room in which a team plays planning poker. Its
-// members pick cards face down, which are revealed when all have picked, until the table is
-// refreshed for the next round. It knows no database, no broker and no clock.
+// members pick cards face down. The cards are revealed when all have picked, or when a member asks
+// for it, until the table is refreshed for the next round. The package knows no database, no broker
+// and no clock.
 package room
 
 import (
-	"errors"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -20,8 +20,8 @@ type Event = aggregate.Event[Room]
 type Events = aggregate.Events[Room]
 
 // Decision is a command to a room. One that asks for what is so already changes nothing. It may be
-// sent again, but [Pick] and [Refresh] only with their round, lest they meet the next one. Errors
-// of all but [Open]: [ErrNotFound], [ErrExpired].
+// sent again, but [Pick], [Reveal] and [Refresh] only with their round, lest they meet the next
+// one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.
@@ -34,27 +34,12 @@ type Room struct {
 	Members   []string          `json:"members"` // user ids of those who are there now, in the order in which they joined
 	Joins     int               `json:"joins"`   // ever, as what is known of a user stays as long as the room
 	Cards     map[string]string `json:"cards"`   // that members have picked
-	Kicked    []string          `json:"kicked"`  // user ids of those who may not return
+	Kicked    []string          `json:"kicked"`  // user ids of those who were kicked and have not joined again
 }
 
-// Limits of a room: members at once, joins ever, cards, and bytes of names and cards. A character
-// has up to four.
+// Limits of a room: members at once, joins ever, cards, and characters of names and cards.
 const (
 	maxMembers, maxJoins, minDeck, maxDeck = 30, 300, 2, 20
-	maxRoomName, maxUserName, maxCard      = 240, 120, 8
+	maxRoomName, maxUserName, maxCard      = 80, 40, 8
 	minLifetime, maxLifetime               = time.Minute, 7 * 24 * time.Hour
-)
-
-// Why a command is refused, for errors.Is.
-var (
-	ErrNotFound  = errors.New("there is no such room")
-	ErrExists    = errors.New("the room is open already")
-	ErrExpired   = errors.New("the room has expired")
-	ErrInvalid   = errors.New("invalid")
-	ErrNotMember = errors.New("you are not in the room, join it first")
-	ErrNotThere  = errors.New("there is no such user in the room")
-	ErrKicked    = errors.New("you were kicked out of the room and cannot join it again")
-	ErrFull      = errors.New("the room is full, or too many have come and gone: open another one")
-	ErrRevealed  = errors.New("the cards are revealed, refresh the table to pick again")
-	ErrRoundOver = errors.New("the round is over, pick in the present one")
 )

@@ -115,8 +115,10 @@ func (p *play) everybody(ctx context.Context) {
 // next is what a user does next.
 func (g *game) next(who *player) (command string, body client.Body) {
 	switch n := who.random.IntN(100); {
-	case n < 60:
+	case n < 57:
 		command, body = "pick", client.Body{"card": deck[who.random.IntN(len(deck))]}
+	case n < 60:
+		command = "reveal"
 	case n < 75:
 		command, body = "join", client.Body{"name": who.name}
 	case n < 87:

@@ -21,7 +21,8 @@ const (
 	attrRound     = "round"
 	attrChanged   = "changed" // the users whose rows that event changed too
 	attrCard      = "card"
-	attrJoined    = "joined" // the number of the event by which a user joined
+	attrJoined    = "joined"        // the number of the event by which a user joined
+	attrPresent   = "present_until" // seconds since 1970; a user without a page by then is away
 )
 
 // What rows are, and how rooms and users are.
@@ -53,13 +54,14 @@ func roomOf(item attributes) Room {
 
 func userOf(item attributes) User {
 	return User{
-		UserID:    textOf(item[attrItemKey]),
-		Name:      textOf(item[attrName]),
-		Card:      textOf(item[attrCard]),
-		Left:      textOf(item[attrStatus]) == statusLeft,
-		joined:    uint64(numberOf(item[attrJoined])),
-		version:   uint64(numberOf(item[attrVersion])),
-		expiresAt: time.Unix(numberOf(item[attrExpiresAt]), 0).UTC(),
+		UserID:       textOf(item[attrItemKey]),
+		Name:         textOf(item[attrName]),
+		Card:         textOf(item[attrCard]),
+		Left:         textOf(item[attrStatus]) == statusLeft,
+		presentUntil: time.Unix(numberOf(item[attrPresent]), 0).UTC(),
+		joined:       uint64(numberOf(item[attrJoined])),
+		version:      uint64(numberOf(item[attrVersion])),
+		expiresAt:    time.Unix(numberOf(item[attrExpiresAt]), 0).UTC(),
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 // milliseconds; what lasts is shown as it is.
 const settle = time.Second
 
+// soon is how long before its end a room is reported to end soon.
+const soon = 10 * time.Minute
+
 // GetRoom returns a room with those who are in it, as it was after one event: strongly consistent,
 // one read unit for each 4 KB of its rows, those of users who left among them. What the view has
 // not been told yet is not there. Errors: room.ErrNotFound, room.ErrExpired, journal.ErrThrottled.
@@ -29,7 +32,7 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 		case !found:
 			return false, room.ErrNotFound
 		case d.past(seen.ExpiresAt):
-			return false, expired(seen.ExpiresAt)
+			return false, room.Expired(seen.ExpiresAt)
 		}
 		r = seen
 		return !r.torn(), nil
@@ -38,6 +41,10 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 		return Room{}, err
 	}
 	r.Users = active(r.Users)
+	for i := range r.Users {
+		r.Users[i].Present = !d.past(r.Users[i].presentUntil)
+	}
+	r.EndsSoon = d.past(r.ExpiresAt.Add(-soon))
 	return r, nil
 }
 
@@ -97,7 +104,7 @@ func (d *DAO) ExistRoom(ctx context.Context, roomID string) (bool, error) {
 		return false, nil
 	}
 	if r := roomOf(items[0]); d.past(r.ExpiresAt) {
-		return false, expired(r.ExpiresAt)
+		return false, room.Expired(r.ExpiresAt)
 	}
 	return true, nil
 }

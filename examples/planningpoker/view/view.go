@@ -5,6 +5,9 @@
 // position. [DAO.GetRoom], [DAO.GetActiveUsers], [DAO.ExistRoom] and [DAO.GetUser] read. A room has
 // one row, and each of its users another in the same partition. All of them expire with the room:
 // what is past its time counts as gone here, even before DynamoDB deletes it, which may take days.
+//
+// One attribute does not follow from events: until when a user is present. [DAO.Attend] writes it
+// while the user has a page open, on any server, so that all servers show the same.
 package view
 
 import (
@@ -17,7 +20,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/examples/internal/throttle"
-	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -33,6 +35,7 @@ type Room struct {
 	Round     int // from 1
 	Revealed  bool
 	ExpiresAt time.Time // seconds, UTC
+	EndsSoon  bool      // in 10 minutes at most
 	Version   uint64    // the number of the last event that the view has been told
 	Users     []User    // who are there now, in the order in which they joined
 
@@ -45,9 +48,11 @@ type User struct {
 	Name   string
 	Card   string // empty until they pick, and after they have left
 	Left   bool   // or was kicked
+	// Present reports that the user has a page open, or had one less than a minute ago.
+	Present bool
 
-	joined, version uint64 // numbers of events
-	expiresAt       time.Time
+	joined, version         uint64 // numbers of events
+	expiresAt, presentUntil time.Time
 }
 
 // DAO reads and writes the view. It is safe for concurrent use.
@@ -99,10 +104,6 @@ func active(users []User) []User {
 	users = slices.DeleteFunc(users, func(u User) bool { return u.Left })
 	slices.SortFunc(users, func(a, b User) int { return cmp.Compare(a.joined, b.joined) })
 	return users
-}
-
-func expired(at time.Time) error {
-	return fmt.Errorf("%w, at %s: its history stays in the journal, open a new one", room.ErrExpired, at.Format(time.RFC3339))
 }
 
 type attributes = map[string]types.AttributeValue

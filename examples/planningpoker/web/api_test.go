@@ -41,10 +41,10 @@ func TestTwoBrowsersPlayInOneRoom(t *testing.T) {
 	assert.Equal(t, []any{roomID, "Sprint 12", []string{"1", "2", "3"}, 1, false, uint64(4), true},
 		[]any{seen.RoomID, seen.Name, seen.Deck, seen.Round, seen.Revealed, seen.Version, seen.Joined})
 	require.Len(t, seen.Users, 2)
-	assert.Equal(t, web.User{UserID: seen.You, Name: "Ada", Picked: true, Card: "2"}, seen.Users[0])
+	assert.Equal(t, web.User{UserID: seen.You, Name: "Ada", Present: true, Picked: true, Card: "2"}, seen.Users[0])
 	byBob := bob.room()
-	assert.Equal(t, web.User{UserID: seen.You, Name: "Ada", Picked: true}, byBob.Users[0], "a card is hidden from others")
-	assert.Equal(t, web.User{UserID: byBob.You, Name: "Bob"}, byBob.Users[1])
+	assert.Equal(t, web.User{UserID: seen.You, Name: "Ada", Present: true, Picked: true}, byBob.Users[0], "a card is hidden from others")
+	assert.Equal(t, web.User{UserID: byBob.You, Name: "Bob", Present: true}, byBob.Users[1])
 
 	bob.post("/rooms/"+roomID+"/pick", `{"card": "3"}`)
 	byBob = bob.room()
@@ -71,13 +71,13 @@ func TestUsersAreListedAndLookedUp(t *testing.T) {
 	you := ada.room().You
 	bob.join("Bob")
 
-	own := `{"userId": "` + you + `", "name": "Ada", "picked": true, "card": "2"}`
-	others := `{"userId": "` + you + `", "name": "Ada", "picked": true, "card": "2"}` // the cards were revealed before Bob came
+	own := `{"userId": "` + you + `", "name": "Ada", "present": true, "picked": true, "card": "2"}`
+	others := `{"userId": "` + you + `", "name": "Ada", "present": true, "picked": true, "card": "2"}` // the cards were revealed before Bob came
 	assert.JSONEq(t, own, ada.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").body)
 	assert.JSONEq(t, others, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").body)
 	ada.post("/rooms/"+roomID+"/refresh", `{}`)
 	ada.post("/rooms/"+roomID+"/pick", `{"card": "1"}`)
-	assert.JSONEq(t, `{"userId": "`+you+`", "name": "Ada", "picked": true}`, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").body)
+	assert.JSONEq(t, `{"userId": "`+you+`", "name": "Ada", "present": true, "picked": true}`, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").body)
 	assert.NotContains(t, bob.do(http.MethodGet, "/rooms/"+roomID+"/users", "").body, `"card"`)
 	ada.post("/rooms/"+roomID+"/leave", `{}`)
 	assert.Equal(t, http.StatusNotFound, bob.do(http.MethodGet, "/rooms/"+roomID+"/users/"+you, "").status)
@@ -217,11 +217,12 @@ func TestBehindAProxyThatDoesTLSTheCookieIsForHTTPSAlone(t *testing.T) {
 func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
-	ada, eve := visit(t, s.URL()), visit(t, s.URL())
+	ada, ben := visit(t, s.URL()), visit(t, s.URL())
 	ada.open(opening)
 	ada.join("Ada")
-	eve.join("Eve")
-	ada.post("/rooms/"+roomID+"/kick", `{"userId": "`+eve.room().You+`"}`)
+	noCards := ada.do(http.MethodPost, "/rooms/"+roomID+"/reveal", `{}`)
+	assert.Equal(t, http.StatusConflict, noCards.status, noCards.body)
+	assert.Contains(t, noCards.body, "nobody has picked")
 	ada.post("/rooms/"+roomID+"/pick", `{"card": "1"}`)
 	const unknown = "/rooms/01J00000000000000000000RXN"
 	for _, c := range []struct {
@@ -231,18 +232,18 @@ func TestWhatCannotBeDoneIsAProblemWithAReason(t *testing.T) {
 		reason             string
 	}{
 		{ada, "POST", "/rooms", opening, 409, "open already"},
-		{ada, "POST", "/rooms", `{"name": ""}`, 400, "1 to 240 bytes"},
+		{ada, "POST", "/rooms", `{"name": ""}`, 400, "1 to 80 characters"},
 		{ada, "POST", "/rooms", `{"name": "x", "roomId": "x"}`, 400, "roomId"},
-		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": 9223372036854775807}`, 400, "168h0m0s"},
-		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -1}`, 400, "168h0m0s"},
-		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "168h0m0s"}, // as nanoseconds: a minute and a half, mod 2^64
+		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": 9223372036854775807}`, 400, "1 minute to 7 days"},
+		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -1}`, 400, "1 minute to 7 days"},
+		{ada, "POST", "/rooms", `{"name": "x", "lifetimeMinutes": -307445733}`, 400, "1 minute to 7 days"}, // as nanoseconds: a minute and a half, mod 2^64
 		{ada, "POST", "/rooms", `{"name": "\u202e"}`, 400, "can be seen"},
 		{ada, "POST", "/rooms", `{"name": "x", "deck": ["1"]}`, 400, "2 to 20"},
 		{ada, "POST", "/rooms", `{"nome": "x"}`, 400, "nome"},
 		{ada, "POST", "/rooms", ``, 415, "application/json"},
 		{ada, "POST", "/rooms?wait=perhaps", `{"name": "x"}`, 400, "wait"},
-		{eve, "POST", "/rooms/" + roomID + "/join", `{"name": "Eve"}`, 409, "kicked"},
-		{eve, "POST", "/rooms/" + roomID + "/pick", `{"card": "1"}`, 403, "not in the room"},
+		{ben, "POST", "/rooms/" + roomID + "/reveal", `{}`, 403, "not in the room"},
+		{ben, "POST", "/rooms/" + roomID + "/pick", `{"card": "1"}`, 403, "not in the room"},
 		{ada, "POST", "/rooms/" + roomID + "/pick", `{"card": "9"}`, 400, "no card"},
 		{ada, "POST", "/rooms/" + roomID + "/pick", `{"card": "2"}`, 409, "revealed"},
 		{ada, "POST", "/rooms/" + roomID + "/kick", `{"userId": "x"}`, 409, "no such user"},
@@ -297,7 +298,7 @@ func TestHeadSaysWhatGetWould(t *testing.T) {
 	assert.Equal(t, http.StatusGone, ada.do(http.MethodHead, path, "").status)
 }
 
-func TestARoomThatHasExpiredSaysSoUntilOnlyTheJournalKnowsIt(t *testing.T) {
+func TestARoomThatHasExpiredSaysSoEvenWhenOnlyTheJournalKnowsIt(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
 	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
@@ -307,26 +308,71 @@ func TestARoomThatHasExpiredSaysSoUntilOnlyTheJournalKnowsIt(t *testing.T) {
 
 	db.Clock().Advance(90 * time.Minute)
 	commands := map[string]string{
-		"/join": `{"name": "Bob"}`, "/leave": `{}`, "/pick": `{"card": "1"}`, "/refresh": `{}`, "/kick": `{"userId": "x"}`,
+		"/join": `{"name": "Bob"}`, "/leave": `{}`, "/pick": `{"card": "1"}`, "/reveal": `{}`, "/refresh": `{}`, "/kick": `{"userId": "x"}`,
 	}
 	refused := func(method, path, body string) {
 		t.Helper()
 		got := bob.do(method, path, body)
 		assert.Equal(t, http.StatusGone, got.status, "%s %s: %s", method, path, got.body)
-		assert.Contains(t, got.body, "stays in the journal", "%s %s", method, path)
+		assert.Contains(t, got.body, "the room has expired: it was open until 20", "%s %s", method, path)
 	}
-	for _, query := range []string{"", "/users", "/users/x", "/events"} {
-		refused(http.MethodGet, "/rooms/"+roomID+query, "")
+	all := func() {
+		t.Helper()
+		for _, query := range []string{"", "/users", "/users/x", "/events"} {
+			refused(http.MethodGet, "/rooms/"+roomID+query, "")
+			assert.Equal(t, http.StatusGone, bob.do(http.MethodHead, "/rooms/"+roomID+query, "").status, query)
+		}
+		for command, body := range commands {
+			refused(http.MethodPost, "/rooms/"+roomID+command, body)
+		}
+		refused(http.MethodPost, "/rooms", opening)
 	}
-	for command, body := range commands {
-		refused(http.MethodPost, "/rooms/"+roomID+command, body)
-	}
-	refused(http.MethodPost, "/rooms", opening)
-
+	all()
 	db.Clock().Advance(time.Hour) // the rows are deleted
-	assert.Equal(t, http.StatusNotFound, bob.do(http.MethodGet, "/rooms/"+roomID, "").status)
-	for command, body := range commands {
-		refused(http.MethodPost, "/rooms/"+roomID+command, body)
-	}
-	refused(http.MethodPost, "/rooms", opening)
+	all()
+}
+
+func TestARoomSaysThatItEndsSoon(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	ada := visit(t, s.URL())
+	ada.open(opening)
+	assert.False(t, ada.room().EndsSoon)
+	db.Clock().Advance(24*time.Hour - 9*time.Minute)
+	assert.True(t, ada.room().EndsSoon)
+}
+
+func TestARoundIsRevealedWithoutThoseWhoDoNotPick(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, ben := visit(t, s.URL()), visit(t, s.URL())
+	ada.open(opening)
+	ada.join("Ada")
+	ben.join("Ben")
+	ada.post("/rooms/"+roomID+"/pick", `{"card": "2"}`)
+	assert.Empty(t, ben.room().Users[0].Card)
+
+	ben.post("/rooms/"+roomID+"/reveal", `{"round": 1}`)
+
+	seen := ben.room()
+	assert.True(t, seen.Revealed)
+	assert.Equal(t, []string{"2", ""}, []string{seen.Users[0].Card, seen.Users[1].Card})
+	ben.post("/rooms/"+roomID+"/refresh", `{"round": 1}`)
+	ada.post("/rooms/"+roomID+"/pick", `{"card": "3"}`)
+	ben.post("/rooms/"+roomID+"/reveal", `{"round": 1}`)
+	assert.False(t, ben.room().Revealed, "it was meant for the round before")
+}
+
+func TestWhoWasKickedJoinsAgain(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, ben := visit(t, s.URL()), visit(t, s.URL())
+	ada.open(opening)
+	ada.join("Ada")
+	ben.join("Ben")
+	ada.post("/rooms/"+roomID+"/kick", `{"userId": "`+ben.room().You+`"}`)
+	assert.False(t, ben.room().Joined)
+	ben.join("Ben")
+	assert.True(t, ben.room().Joined)
 }

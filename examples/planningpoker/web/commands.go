@@ -38,7 +38,7 @@ type (
 		Card  string `json:"card"`
 		Round int    `json:"round"` // that the visitor saw; 0 for the present one
 	}
-	refreshing struct {
+	ending struct {
 		Round int `json:"round"` // as in picking
 	}
 	kicking struct {
@@ -58,7 +58,10 @@ func (a *api) commands() {
 	a.mux.Handle("POST /rooms/{id}/pick", command(a, func(user string, b picking, now time.Time) room.Decision {
 		return room.Pick(user, b.Card, b.Round, now)
 	}))
-	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, b refreshing, now time.Time) room.Decision {
+	a.mux.Handle("POST /rooms/{id}/reveal", command(a, func(user string, b ending, now time.Time) room.Decision {
+		return room.Reveal(user, b.Round, now)
+	}))
+	a.mux.Handle("POST /rooms/{id}/refresh", command(a, func(user string, b ending, now time.Time) room.Decision {
 		return room.Refresh(user, b.Round, now)
 	}))
 	a.mux.Handle("POST /rooms/{id}/kick", command(a, func(user string, b kicking, now time.Time) room.Decision {

@@ -1,8 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/examples/internal/rest"
@@ -18,6 +21,7 @@ type Room struct {
 	Round     int       `json:"round"`
 	Revealed  bool      `json:"revealed"`
 	ExpiresAt time.Time `json:"expiresAt"`
+	EndsSoon  bool      `json:"endsSoon"` // in 10 minutes at most
 	Version   uint64    `json:"version"`
 	You       string    `json:"you"`    // the visitor's user id
 	Joined    bool      `json:"joined"` // whether the visitor is in the room
@@ -26,10 +30,11 @@ type Room struct {
 
 // User is somebody who is in the room.
 type User struct {
-	UserID string `json:"userId"`
-	Name   string `json:"name"`
-	Picked bool   `json:"picked"`
-	Card   string `json:"card,omitempty"` // one's own, or everybody's once revealed
+	UserID  string `json:"userId"`
+	Name    string `json:"name"`
+	Present bool   `json:"present"` // whether a page of theirs is open, or was less than a minute ago
+	Picked  bool   `json:"picked"`
+	Card    string `json:"card,omitempty"` // one's own, or everybody's once revealed
 }
 
 func (a *api) queries() {
@@ -44,29 +49,42 @@ func (a *api) getRoom(r *http.Request) (rest.Reply, error) {
 	return rest.Reply{Body: document}, err
 }
 
-// seen is what the visitor may see of the room in the path. All of it comes from one query: whether
-// cards are revealed is only known of the round in which they were picked.
+// seen is what the visitor may see of the room in the path.
 func (a *api) seen(r *http.Request) (Room, error) {
 	id, err := roomID(r)
 	if err != nil {
 		return Room{}, err
 	}
-	return a.document(r.Context(), id, you(r))
-}
-
-func (a *api) document(ctx context.Context, id, you string) (Room, error) {
-	r, err := a.View.GetRoom(ctx, id)
+	v, err := a.view(r.Context(), id)
 	if err != nil {
 		return Room{}, err
 	}
-	document := Room{
-		RoomID: r.RoomID, Name: r.Name, Deck: r.Deck, Round: r.Round, Revealed: r.Revealed, ExpiresAt: r.ExpiresAt,
-		Version: r.Version, You: you, Users: users(r.Users, you, r.Revealed),
+	return document(v, you(r)), nil
+}
+
+func (a *api) view(ctx context.Context, id string) (view.Room, error) {
+	v, err := a.View.GetRoom(ctx, id)
+	if errors.Is(err, room.ErrNotFound) {
+		err = a.missing(ctx, id)
 	}
-	for _, u := range r.Users {
-		document.Joined = document.Joined || u.UserID == you
+	return v, err
+}
+
+// missing returns why the view does not have a room. Its rows are deleted some time after it has
+// expired; the journal keeps it.
+func (a *api) missing(ctx context.Context, id string) error {
+	_, err := a.Rooms.Execute(ctx, id, room.Visit(a.Now()))
+	return cmp.Or(err, room.ErrNotFound)
+}
+
+// document is what a user may see of a room. All of it comes from one query: whether cards are
+// revealed is only known of the round in which they were picked.
+func document(v view.Room, you string) Room {
+	return Room{
+		RoomID: v.RoomID, Name: v.Name, Deck: v.Deck, Round: v.Round, Revealed: v.Revealed, ExpiresAt: v.ExpiresAt,
+		EndsSoon: v.EndsSoon, Version: v.Version, You: you, Users: users(v.Users, you, v.Revealed),
+		Joined: slices.ContainsFunc(v.Users, func(u view.User) bool { return u.UserID == you }),
 	}
-	return document, nil
 }
 
 func (a *api) existRoom(r *http.Request) (rest.Reply, error) {
@@ -76,7 +94,7 @@ func (a *api) existRoom(r *http.Request) (rest.Reply, error) {
 	}
 	exists, err := a.View.ExistRoom(r.Context(), id)
 	if err == nil && !exists {
-		err = room.ErrNotFound
+		err = a.missing(r.Context(), id)
 	}
 	return rest.Reply{}, err
 }
@@ -102,7 +120,7 @@ func (a *api) getUser(r *http.Request) (rest.Reply, error) {
 func users(all []view.User, you string, revealed bool) []User {
 	documents := make([]User, len(all))
 	for i, u := range all {
-		documents[i] = User{UserID: u.UserID, Name: u.Name, Picked: u.Card != ""}
+		documents[i] = User{UserID: u.UserID, Name: u.Name, Present: u.Present, Picked: u.Card != ""}
 		if revealed || u.UserID == you {
 			documents[i].Card = u.Card
 		}

@@ -75,6 +75,8 @@ func (f looksTwice) Serve(_ http.ResponseWriter, r *http.Request, _ string, show
 	return nil
 }
 
+func (looksTwice) Tell(string) {}
+
 func TestAStreamEndsWhenItsRoomExpires(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))

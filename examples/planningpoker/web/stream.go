@@ -8,9 +8,11 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
+	"github.com/millrace-dev/millrace/examples/planningpoker/view"
 )
 
-// stream shows a room, now and after each change, until it is gone.
+// stream shows a room, now and after each change, until it is gone. While it does, its visitor is
+// present.
 func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 	id, err := roomID(r)
 	if err != nil {
@@ -19,11 +21,12 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 	}
 	seen := false
 	err = a.Feed.Serve(w, r, id, func(ctx context.Context) (live.Event, error) {
-		document, err := a.document(ctx, id, you(r))
+		v, err := a.view(ctx, id)
 		switch {
 		case err == nil:
 			seen = true
-			return live.Event{Name: "room", ID: strconv.FormatUint(document.Version, 10), Data: document}, nil
+			a.attend(ctx, v, you(r))
+			return live.Event{Name: "room", ID: strconv.FormatUint(v.Version, 10), Data: document(v, you(r))}, nil
 		case seen && (errors.Is(err, room.ErrExpired) || errors.Is(err, room.ErrNotFound)):
 			return live.Event{Name: "gone", Data: map[string]string{"detail": err.Error()}, Last: true}, nil
 		}
@@ -31,5 +34,17 @@ func (a *api) stream(w http.ResponseWriter, r *http.Request) {
 	})
 	if err != nil {
 		a.mux.Problem(w, r, err)
+	}
+}
+
+// attend notes that a visitor is present, and tells the others if that is new. The room is shown
+// also where this fails.
+func (a *api) attend(ctx context.Context, v view.Room, you string) {
+	arrived, err := a.View.Attend(ctx, v, you)
+	if err != nil && ctx.Err() == nil {
+		a.Logger.Warn("Could not note who is present", "room", v.RoomID, "error", err)
+	}
+	if arrived {
+		a.Feed.Tell(v.RoomID)
 	}
 }

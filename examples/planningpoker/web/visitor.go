@@ -22,7 +22,7 @@ const (
 	visitorAge  = 365 * 24 * time.Hour
 )
 
-var errNoVisitor = errors.New("the cookie " + visitorCookie + " is missing, which says who you are: any GET sets it, send it back")
+var errNoVisitor = errors.New("the cookie " + visitorCookie + " is missing, which says who you are: allow cookies for this site and load the page again")
 
 type visitorKey struct{}
 

@@ -4,10 +4,11 @@
 //
 //	POST /rooms                         open a room
 //	POST /rooms/{id}/join, /leave,      commands of the visitor, whom a cookie tells from others;
-//	     /pick, /refresh, /kick         ?wait=true has any POST wait until queries show what it did
+//	     /pick, /reveal, /refresh,      ?wait=true has any POST wait until queries show what it did
+//	     /kick
 //	GET  /rooms/{id}                    the room as the visitor may see it
 //	GET  /rooms/{id}/users[/{userId}]   who is in it
-//	GET  /rooms/{id}/events             the room, now and whenever it changes
+//	GET  /rooms/{id}/events             the room, now and whenever it changes; shows its visitor as present
 //	GET  /, /r/{id}, /static/...        the page
 //	GET  /healthz, /readyz, /metrics    for operators
 package web
@@ -34,9 +35,10 @@ type Rooms interface {
 	Execute(context.Context, string, aggregate.Decision[room.Room], ...repository.Option) (repository.Aggregate[room.Room], error)
 }
 
-// Feed streams what changes. A *live.Feed is one.
+// Feed streams what changes, and what it is told has changed. A *live.Feed is one.
 type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
+	Tell(key string)
 }
 
 // Config is what the API is made of. All but SecureCookie and Logger is required.
@@ -84,7 +86,7 @@ func explain(err error) (status int, detail string, ok bool) {
 		http.StatusBadRequest:           {room.ErrInvalid, errNoVisitor},
 		http.StatusForbidden:            {room.ErrNotMember},
 		http.StatusNotFound:             {room.ErrNotFound, view.ErrNoUser},
-		http.StatusConflict:             {room.ErrExists, room.ErrKicked, room.ErrFull, room.ErrRevealed, room.ErrRoundOver, room.ErrNotThere},
+		http.StatusConflict:             {room.ErrExists, room.ErrFull, room.ErrRevealed, room.ErrNoCards, room.ErrRoundOver, room.ErrNotThere},
 		http.StatusGone:                 {room.ErrExpired},
 		http.StatusUnsupportedMediaType: {errNotJSON},
 	} {

@@ -1,0 +1,52 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Why a command is refused, for errors.Is. The texts are shown to users.
+var (
+	ErrNotFound  = errors.New("there is no such room")
+	ErrExists    = errors.New("the room is open already")
+	ErrExpired   = errors.New("the room has expired")
+	ErrInvalid   = errors.New("invalid")
+	ErrNotMember = errors.New("you are not in the room, join it first")
+	ErrNotThere  = errors.New("there is no such user in the room")
+	ErrFull      = errors.New("the room is full, or too many have come and gone: open another one")
+	ErrRevealed  = errors.New("the cards are revealed, refresh the table to pick again")
+	ErrNoCards   = errors.New("nobody has picked a card yet")
+	ErrRoundOver = errors.New("the round is over, pick in the present one")
+)
+
+// Expired returns the [ErrExpired] of a room that was open until some time.
+func Expired(at time.Time) error {
+	return fmt.Errorf("%w: it was open until %s, open a new one", ErrExpired, at.Format(time.RFC3339))
+}
+
+// invalidError is an [ErrInvalid] that says only what is wrong.
+type invalidError string
+
+func (e invalidError) Error() string        { return string(e) }
+func (e invalidError) Is(target error) bool { return target == ErrInvalid }
+
+func invalid(format string, args ...any) error { return invalidError(fmt.Sprintf(format, args...)) }
+
+// legible refuses texts that cannot be seen, are not on one line, or turn it round. Joiners are let
+// through, which emoji and some languages need.
+func legible(what string, most int, texts ...string) error {
+	blank := []*unicode.RangeTable{unicode.Z, unicode.M, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point}
+	tricky := []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}
+	for _, s := range texts {
+		seen := strings.TrimFunc(s, func(r rune) bool { return unicode.In(r, blank...) })
+		hidden := strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, tricky...) && !unicode.Is(unicode.Join_Control, r) })
+		if utf8.RuneCountInString(s) > most || seen == "" || hidden {
+			return invalid("%s needs 1 to %d characters that can be seen, on one line", what, most)
+		}
+	}
+	return nil
+}
