@@ -74,7 +74,7 @@ func TestATeamPlaysInThreeBrowsersOnTwoServers(t *testing.T) {
 		u.Sees("Average 8.7, from 5 to 13", "Refresh the table to pick again")
 	}
 
-	ben.Press("Refresh the table")
+	nextRound(ben, "Start round 2")
 	for _, u := range []*browsertest.User{ada, ben, cleo} {
 		u.Sees("Round 2", "0 of 3 have picked")
 	}
@@ -87,13 +87,17 @@ func TestATeamPlaysInThreeBrowsersOnTwoServers(t *testing.T) {
 	ada.Sees("Kick Ben?")
 	ada.Press("Kick out")
 	ada.Sees("0 of 1 have picked")
-	ben.Sees("You are no longer at the table")
-	ben.Expects("status 409")
-	ben.Type("Your name", "Ben again")
-	ben.Press("Join")
-	ben.Sees("You were kicked out of the room and cannot join it again.")
-	cleo.Press("Join") // who left may come back
+	ben.Sees("You are no longer at the table", "You can join again.")
+	ben.Press("Join") // who was kicked may come back, and so may who left
 	ada.Sees("0 of 2 have picked")
+	cleo.Press("Join")
+	ada.Sees("0 of 3 have picked")
+}
+
+// nextRound has a user refresh the table, and confirm it.
+func nextRound(u *browsertest.User, confirm string) {
+	u.Press("Refresh the table")
+	u.Press(confirm)
 }
 
 func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
@@ -112,12 +116,21 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 	for _, u := range []*browsertest.User{ada, ben} {
 		u.Sees("All picked 5")
 	}
-	browsertest.Together(t, func() { ada.Press("Refresh the table") }, func() { ben.Press("Refresh the table") })
+	for _, u := range []*browsertest.User{ada, ben} {
+		u.Press("Refresh the table")
+		u.Sees("Start round 2")
+	}
+	confirm := func(u *browsertest.User) func() { // where the question may have gone already
+		return func() { browsertest.Evaluate[any](u, `{ document.getElementById("ask-yes").click(); null; }`) }
+	}
+	browsertest.Together(t, confirm(ada), confirm(ben))
 	for _, u := range []*browsertest.User{ada, ben} {
 		u.Sees("Round 2", "0 of 2 have picked")
 	}
 
 	// Ben's refresh is on its way until Ada has picked in the next round.
+	ada.Press("1")
+	ben.Sees("1 of 2 have picked")
 	browsertest.Evaluate[any](ben, `{
 		const fetch = window.fetch;
 		window.fetch = async (...request) => {
@@ -128,18 +141,16 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 		};
 		null;
 	}`)
-	ben.Press("Refresh the table")
+	nextRound(ben, "Start round 3")
 	ben.Waits(`window.release !== undefined`)
-	ada.Press("1")
-	ben.Sees("1 of 2 have picked")
-	ada.Press("Refresh the table")
+	nextRound(ada, "Start round 3")
 	ben.Sees("Round 3", "0 of 2 have picked")
 	ada.Press("8")
 	ben.Sees("1 of 2 have picked")
 	browsertest.Evaluate[any](ben, `{ window.release(); null; }`)
 	ben.Waits(`window.replied === 200`)
 	ben.Sees("Round 3", "1 of 2 have picked")
-	ada.Press("Refresh the table")
+	nextRound(ada, "Start round 4")
 	for _, u := range []*browsertest.User{ada, ben} {
 		u.Sees("Round 4", "0 of 2 have picked")
 	}
@@ -189,6 +200,10 @@ func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 	ada.Sees("All picked 1")
 	require.Equal(t, "1", ada.Focus(), "nor does the reveal")
 	ada.TabTo("Refresh the table")
+	ada.Keys(kb.Enter)
+	ada.Sees("Refresh the table?")
+	require.Equal(t, "Cancel", ada.Focus())
+	ada.TabTo("Start round 2")
 	ada.Keys(kb.Enter)
 	ada.Sees("Round 2", "0 of 2 have picked")
 	require.Equal(t, "Refresh the table", ada.Focus())
@@ -244,6 +259,13 @@ func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 	dark.Sees("1 of 2 have picked")
 	readable()
 	light.Press("Cancel")
+	dark.Press("Reveal the cards")
+	dark.Sees("Without a card: you.")
+	dark.Press("Cancel")
+	light.Press("Refresh the table")
+	light.Sees("Their cards are taken back unseen")
+	readable()
+	light.Press("Cancel")
 	dark.Press("100000")
 	light.Sees("Average 100000")
 	dark.Sees("Average 100000")
@@ -278,7 +300,7 @@ func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 	require.NoError(t, first.Close())
 	ada.Sees("Connection lost, trying again")
 	ada.Press("5")
-	ada.Sees("The server does not answer.")
+	ada.Sees("The server does not answer. Check whether it was done")
 	serve(t, db, service.ServerConfig{Address: strings.TrimPrefix(url, "http://")})
 	ada.SeesNo("Connection lost")
 	ben := chromium.User(t, "Ben")
@@ -290,23 +312,114 @@ func TestThePageGoesOnWhenTheServerIsRestarted(t *testing.T) {
 	ada.Sees("Average 6.5, from 5 to 8")
 }
 
-func TestThePageSaysThatARoomHasExpiredAndThatThereIsNone(t *testing.T) {
+func TestThePageAnnouncesTheEndOfARoom(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.New(t, dynamotest.ExpiryDelay(time.Hour))
 	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
 	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
 	path := open(ada, s.URL(), "Sprint 12")
 	enter(ada, s.URL()+path, "Ada")
-	ada.Expects("status 410", "status 404")
+	ada.SeesNo("This room ends")
+	ada.Expects("status 410")
 	ben.Expects("status 410", "status 404")
 
-	db.Clock().Advance(24 * time.Hour)
+	db.Clock().Advance(24*time.Hour - 5*time.Minute)
 	ada.Press("5")
-	ada.Sees("This room is closed", "The room has expired", "Open a new room")
+	ada.Sees("This room ends at ")
+	ada.Readable()
+	ends := browsertest.Evaluate[string](ada, `document.getElementById("ending").textContent.match(/\d\d:\d\d/)[0]`)
+	db.Clock().Advance(5 * time.Minute)
+	ada.Press("Leave")
+	ada.Sees("This room has ended", "The room has expired: it was open until", ends, "Open a new room")
 	ada.SeesNo("Your card")
+	assert.NotRegexp(t, `\d{4}-\d\d-\d\dT`, ada.Text(), "times are the user's")
 	ben.Open(s.URL() + path)
-	ben.Sees("This room is closed", "Open a new room")
-	db.Clock().Advance(time.Hour)
+	ben.Sees("This room has ended", "Open a new room")
+	db.Clock().Advance(time.Hour) // the rows are deleted
 	ben.Reload()
+	ben.Sees("This room has ended", "The room has expired: it was open until", ends, "Open a new room")
+	ben.Open(s.URL() + "/r/01J00000000000000000000RXN")
 	ben.Sees("There is no such room", "Open a new room")
+}
+
+func TestARoundGoesOnWithoutWhoIsAway(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	s := serve(t, db.Client(), service.ServerConfig{Config: service.Config{Now: db.Clock().Now}})
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	enter(ben, s.URL()+path, "Ben")
+	ada.Sees("Ben", "0 of 2 have picked")
+	assert.NotContains(t, ada.Text(), "away")
+
+	ben.Open("about:blank")
+	db.Clock().Advance(time.Minute)
+	ada.Press("5")
+	ada.Sees("1 of 2 have picked", "away")
+	ada.Readable()
+	ada.Press("Reveal the cards")
+	ada.Sees("Reveal the cards now?", "Without a card: Ben (away).")
+	ada.Press("Cancel")
+	ada.SeesNo("Reveal the cards now?")
+	ada.Sees("1 of 2 have picked")
+	ada.Press("Reveal the cards")
+	ada.Press("Reveal now")
+	ada.Sees("Average 5", "no card, away")
+
+	ben.Open(s.URL() + path)
+	ben.Sees("Average 5", "no card")
+	ada.SeesNo("away")
+}
+
+func TestARoundIsNotWipedWithoutAQuestion(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	enter(ben, s.URL()+path, "Ben")
+	ada.Press("5")
+	ben.Sees("1 of 2 have picked")
+	primary := func(id string) bool {
+		return browsertest.Evaluate[bool](ben, `document.getElementById("`+id+`").classList.contains("primary")`)
+	}
+	assert.True(t, primary("reveal"))
+	assert.False(t, primary("refresh"))
+
+	ben.Press("Refresh the table")
+	ben.Sees("Refresh the table?", "1 of 2 have picked. Their cards are taken back unseen, and round 2 begins.")
+	ben.Press("Cancel")
+	ben.SeesNo("Refresh the table?")
+	ben.Press("Refresh the table")
+	ben.Sees("Refresh the table?")
+	nextRound(ada, "Start round 2")
+	ben.Sees("Round 2", "0 of 2 have picked")
+	ben.SeesNo("Refresh the table?") // there is nothing left to ask
+
+	ben.Press("Refresh the table") // nor here
+	ada.Press("5")
+	ben.Press("8")
+	ben.Sees("Average 6.5")
+	assert.NotContains(t, ben.Text(), "Refresh the table?")
+	ben.Press("Refresh the table")
+	ben.Sees("The cards on the table are taken back, and round 3 begins.")
+	ben.Press("Start round 3")
+	ada.Sees("Round 3", "0 of 2 have picked")
+}
+
+func TestAFormSaysInPlainWordsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada := chromium.User(t, "Ada")
+	ada.Expects("status 400")
+	ada.Open(s.URL())
+	ada.Type("Room name", "  ")
+	ada.Press("Open the room")
+	ada.Sees("The name of a room needs 1 to 80 characters that can be seen, on one line.")
+	ada.Type("Room name", "Sprint 12")
+	ada.Choose("Deck", "own")
+	ada.Type("Your cards, with spaces between", "1 1")
+	ada.Press("Open the room")
+	ada.Sees("A deck has 2 to 20 different cards.")
 }

@@ -1,5 +1,7 @@
-import { listen, request, sentence } from "./server.js";
-import { moveInHand, show, stopAt } from "./room.js";
+import { ask, askStill, kick, refresh, reveal } from "./question.js";
+import { canRefresh, canReveal, moveInHand, show, stopAt } from "./room.js";
+import { listen, request } from "./server.js";
+import { sentence } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -51,7 +53,7 @@ function lobby() {
 function room(id) {
   const path = `/rooms/${id}`;
   const command = (name, body = {}) => request("POST", `${path}/${name}`, body);
-  const closed = (reason) => over("This room is closed", reason);
+  const closed = (reason) => over("This room has ended", reason);
   const attempt = (control, what) => act(control, what, closed);
   const { name } = $("join").elements;
   let view; // the newest that came
@@ -66,8 +68,9 @@ function room(id) {
     const wasHere = document.activeElement?.closest("#play, #join");
     show(view, pending?.card);
     $("room").hidden = false;
+    askStill(view);
     if (before?.joined && !view.joined && !leaving) {
-      say("You are no longer at the table. Either somebody kicked you, and then you cannot join this room again, or you left in another window.");
+      say("You are no longer at the table: somebody kicked you, or you left in another window. You can join again.");
     }
     // What had the focus may just have been hidden.
     if (before && before.joined !== view.joined && (wasHere || document.activeElement === document.body)) {
@@ -81,7 +84,7 @@ function room(id) {
     $("connection").textContent = "";
     $("room").hidden = true;
     say();
-    $("kick").close();
+    $("ask").close();
     document.title = `${title} – Planning poker`;
     $("over-title").textContent = title;
     $("over-detail").textContent = detail;
@@ -93,7 +96,7 @@ function room(id) {
     why: path,
     handlers: { room: update, gone: ({ detail }) => closed(sentence(detail)) },
     connected: (there) => {
-      $("connection").textContent = there ? "" : "Connection lost, trying again …";
+      $("connection").textContent = { yes: "", no: "Connection lost, trying again …" }[there];
     },
     refused: ({ status, message }) => (status === 410 ? closed(message) : over("There is no such room", message)),
   });
@@ -143,9 +146,15 @@ function room(id) {
     }
   }
 
-  $("refresh").onclick = () => {
-    const { round } = view; // as somebody else may have refreshed it by the time this arrives
-    attempt($("refresh"), () => command("refresh", { round }));
+  // The round goes with what is done to it, as somebody else may have ended it by the time that arrives.
+  $("reveal").onclick = async () => {
+    const { round } = view;
+    if (canReveal(view) && await ask(view, reveal(round))) attempt($("reveal"), () => command("reveal", { round }));
+  };
+  $("refresh").onclick = async () => {
+    const { round, users } = view;
+    const asked = users.some((user) => user.picked);
+    if (canRefresh(view) && (!asked || await ask(view, refresh(round)))) attempt($("refresh"), () => command("refresh", { round }));
   };
   $("leave").onclick = () => attempt($("leave"), async () => {
     leaving = true;
@@ -155,17 +164,9 @@ function room(id) {
     });
   });
 
-  let kicked;
-  $("seats").onclick = ({ target }) => {
+  $("seats").onclick = async ({ target }) => {
     const userId = target.closest(".kick")?.closest("li").dataset.user;
-    kicked = view.users.find((user) => user.userId === userId);
-    if (!kicked) return;
-    $("kick-title").textContent = `Kick ${kicked.name}?`;
-    $("kick").returnValue = "";
-    $("kick").showModal();
-  };
-  $("kick").onclose = () => {
-    if ($("kick").returnValue === "kick") attempt($("seats"), () => command("kick", { userId: kicked.userId }));
+    if (userId && await ask(view, kick(userId))) attempt($("seats"), () => command("kick", { userId }));
   };
 }
 

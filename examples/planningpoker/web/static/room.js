@@ -1,6 +1,8 @@
 // Showing a room. Elements are kept and changed in place, so that nobody who uses the keyboard loses the focus, and a screen reader
 // says only what has changed. Names come from others: they are always text, never HTML.
 
+import { time } from "./words.js";
+
 const $ = (id) => document.getElementById(id);
 const seats = new Map(); // by user id
 let shown; // the view that is shown
@@ -10,19 +12,21 @@ export function show(view, pending) {
   document.title = `${view.name} – Planning poker`;
   $("name").textContent = view.name;
   $("about").textContent = `Round ${view.round}, open until ${time(view.expiresAt)}`;
+  showEnding(view);
   showSeats(view);
   showResult(view);
   showHand(view, pending);
+  showActions(view);
   $("join").hidden = view.joined;
   $("play").hidden = !view.joined;
   if (shown) $("news").textContent = news(shown, view) || $("news").textContent;
   shown = view;
 }
 
-function time(text) {
-  const at = new Date(text);
-  const today = at.toDateString() === new Date().toDateString();
-  return at.toLocaleString([], { weekday: today ? undefined : "long", hour: "2-digit", minute: "2-digit" });
+function showEnding(view) {
+  const text = view.endsSoon ? `This room ends at ${time(view.expiresAt)}. Write down what you need of it before.` : "";
+  if ($("ending").textContent !== text) $("ending").textContent = text;
+  $("ending").hidden = !text;
 }
 
 function showSeats(view) {
@@ -36,7 +40,7 @@ function showSeats(view) {
     seat.querySelector(".card").classList.toggle("picked", user.picked);
     seat.querySelector(".card").classList.toggle("revealed", view.revealed && user.picked);
     seat.querySelector(".who").textContent = user.name + (you ? " (you)" : "");
-    seat.querySelector(".state").textContent = view.revealed ? (user.picked ? "" : "no card") : user.picked ? "has picked" : "is thinking";
+    seat.querySelector(".state").textContent = state(view, user);
     const kick = seat.querySelector(".kick");
     kick.hidden = you || !view.joined;
     kick.setAttribute("aria-label", `Kick ${user.name}`);
@@ -48,6 +52,13 @@ function showSeats(view) {
     seat.remove();
     seats.delete(id);
   }
+}
+
+function state(view, user) {
+  const away = user.present ? "" : "away";
+  if (view.revealed) return [user.picked ? "" : "no card", away].filter(Boolean).join(", ");
+  if (user.picked) return ["has picked", away].filter(Boolean).join(", ");
+  return away || "is thinking";
 }
 
 // size is the class of what is written on a card.
@@ -109,6 +120,15 @@ function showHand(view, pending) {
   $("hand-title").textContent = view.revealed ? "Refresh the table to pick again" : "Your card";
 }
 
+// canReveal and canRefresh tell whether there are cards for it. Their buttons are not disabled, which would take the focus away.
+export const canReveal = (view) => !view.revealed && view.users.some((user) => user.picked);
+export const canRefresh = (view) => view.revealed || view.users.some((user) => user.picked);
+
+function showActions(view) {
+  $("reveal").setAttribute("aria-disabled", !canReveal(view));
+  $("refresh").setAttribute("aria-disabled", !canRefresh(view));
+}
+
 // moveInHand makes the hand one stop of the tabulator, in which the arrow keys move.
 export function moveInHand(event) {
   const cards = [...event.currentTarget.children];
@@ -129,9 +149,14 @@ function news(before, now) {
   const others = (view) => view.users.filter((user) => user.userId !== now.you);
   const missing = (users, view) => users.filter((user) => !view.users.some((other) => other.userId === user.userId)).map((user) => user.name);
   const came = missing(others(now), before), went = missing(others(before), now);
+  const turned = (present) => others(now).filter((user) => user.present === present
+    && before.users.some((other) => other.userId === user.userId && other.present !== present)).map((user) => user.name);
+  const away = turned(false), back = turned(true);
   return [
     came.length > 0 && `${came.join(", ")} joined.`,
     went.length > 0 && `${went.join(", ")} left the table.`,
+    away.length > 0 && `Away: ${away.join(", ")}.`,
+    back.length > 0 && `Back: ${back.join(", ")}.`,
     now.round > before.round && `Round ${now.round} has begun.`,
   ].filter(Boolean).join(" ");
 }

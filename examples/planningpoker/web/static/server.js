@@ -1,5 +1,7 @@
 // Talking to the server: requests, and the events that it sends.
 
+import { sentence } from "./words.js";
+
 const patience = 30_000; // ms for a reply; the server gives up by itself at about that time
 const silence = 120_000; // ms without an event, until a stream is opened anew
 const again = 2_000; // ms until a stream that was refused is tried again
@@ -22,19 +24,14 @@ export async function request(method, path, body) {
       signal: AbortSignal.timeout(patience),
     });
   } catch {
-    throw new Problem(0, "The server does not answer. Look at what has come of it before you try again.");
+    throw new Problem(0, "The server does not answer. Check whether it was done before you try again.");
   }
   const reply = await response.json().catch(() => ({}));
   if (!response.ok) throw new Problem(response.status, sentence(reply.detail ?? `the server answers with status ${response.status}`));
   return reply;
 }
 
-// sentence makes one of a reason.
-export function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
-}
-
-// listen calls the handlers with the data of the events of their names, connected with whether the stream is there, and
+// listen calls the handlers with the data of the events of their names, connected with "yes" or "no" for whether the stream is there, and
 // refused with the problem for which the server refuses it for good. why is where to ask for that, as a browser does not tell
 // what an EventSource was refused for. The function that it returns ends it.
 export function listen(path, { handlers, connected, refused, why = path }) {
@@ -56,7 +53,7 @@ export function listen(path, { handlers, connected, refused, why = path }) {
   }
 
   function alive() {
-    connected(true);
+    connected("yes");
     // A connection that has gone without a word, as when a phone slept, is no error to the browser, and what the server sends to keep
     // one alive is not seen here.
     clearTimeout(watchdog);
@@ -65,7 +62,7 @@ export function listen(path, { handlers, connected, refused, why = path }) {
 
   async function lost() {
     if (ended) return;
-    connected(false);
+    connected("no");
     clearTimeout(watchdog);
     if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     const problem = await request("GET", why).then(() => null, (problem) => problem);
