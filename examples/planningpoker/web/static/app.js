@@ -96,7 +96,9 @@ function room(id) {
     why: path,
     handlers: { room: update, gone: ({ detail }) => closed(sentence(detail)) },
     connected: (there) => {
-      $("connection").textContent = { yes: "", no: "Connection lost, trying again …" }[there];
+      $("connection").textContent = {
+        yes: "", no: "Connection lost, trying again …", paused: "Paused, as other windows show rooms. Click here to go on.",
+      }[there];
     },
     refused: ({ status, message }) => (status === 410 ? closed(message) : over("There is no such room", message)),
   });

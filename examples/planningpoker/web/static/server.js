@@ -6,6 +6,10 @@ const patience = 30_000; // ms for a reply; the server gives up by itself at abo
 const silence = 120_000; // ms without an event, until a stream is opened anew
 const again = 2_000; // ms until a stream that was refused is tried again
 
+// A browser has six connections to a server that speaks HTTP/1.1, for all its windows together. An open stream takes one of them, so
+// a hidden tab has none, and of the windows that can be seen only those few have one that were used last.
+const mostStreams = 4;
+
 // Problem is what the server refuses, in its own words. Its status is 0 where there is no answer.
 export class Problem extends Error {
   constructor(status, detail) {
@@ -31,16 +35,20 @@ export async function request(method, path, body) {
   return reply;
 }
 
-// listen calls the handlers with the data of the events of their names, connected with "yes" or "no" for whether the stream is there, and
-// refused with the problem for which the server refuses it for good. why is where to ask for that, as a browser does not tell
-// what an EventSource was refused for. The function that it returns ends it.
+// listen calls the handlers with the data of the events of their names, while the page can be seen. It calls connected with "yes",
+// "no" or "paused", which is in favour of other windows until this one is used again, and refused with the problem for which the server
+// refuses the stream for good. why is where to ask for that, as a browser does not tell what an EventSource was refused for. The
+// function that it returns ends it.
 export function listen(path, { handlers, connected, refused, why = path }) {
+  const windows = new BroadcastChannel("streams"); // of this browser
+  const self = Math.random();
+  const newer = new Set(); // windows that have opened a stream since this one did
   let source, watchdog, ended;
 
   function open() {
-    if (ended) return;
-    clearTimeout(watchdog);
-    source?.close();
+    close();
+    newer.clear();
+    windows.postMessage({ window: self, open: true });
     source = new EventSource(path);
     source.onopen = alive;
     source.onerror = lost;
@@ -52,6 +60,27 @@ export function listen(path, { handlers, connected, refused, why = path }) {
     }
   }
 
+  function close() {
+    clearTimeout(watchdog);
+    if (!source) return;
+    source.close();
+    source = undefined;
+    windows.postMessage({ window: self, open: false });
+  }
+
+  function follow() {
+    if (document.hidden) close();
+    else if (!source) open();
+  }
+
+  windows.onmessage = ({ data }) => {
+    if (data.open) newer.add(data.window);
+    else newer.delete(data.window);
+    if (!source || newer.size < mostStreams) return;
+    close();
+    connected("paused");
+  };
+
   function alive() {
     connected("yes");
     // A connection that has gone without a word, as when a phone slept, is no error to the browser, and what the server sends to keep
@@ -61,21 +90,27 @@ export function listen(path, { handlers, connected, refused, why = path }) {
   }
 
   async function lost() {
-    if (ended) return;
+    const lostSource = source;
     connected("no");
     clearTimeout(watchdog);
     if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
     const problem = await request("GET", why).then(() => null, (problem) => problem);
+    if (source !== lostSource) return; // closed in the meantime
     if (problem?.status === 404 || problem?.status === 410) refused(problem); // anything else, such as too many requests, passes
     else watchdog = setTimeout(open, again);
   }
 
+  const occasions = [[document, "visibilitychange", follow], [window, "focus", follow], [window, "pageshow", follow], [window, "pagehide", close]];
+  for (const [target, event, handler] of occasions) target.addEventListener(event, handler);
+
   function end() {
+    if (ended) return;
     ended = true;
-    clearTimeout(watchdog);
-    source.close();
+    close();
+    for (const [target, event, handler] of occasions) target.removeEventListener(event, handler);
+    windows.close();
   }
 
-  open();
+  follow();
   return end;
 }

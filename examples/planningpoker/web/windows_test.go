@@ -1,0 +1,83 @@
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/examples/internal/browsertest"
+	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+)
+
+func TestAPageThatIsNotSeenKeepsNoStream(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	enter(ben, s.URL()+path, "Ben")
+	ada.Sees("0 of 2 have picked")
+	turn := func(visibility string) {
+		browsertest.Evaluate[any](ada, fmt.Sprintf(`{
+			Object.defineProperty(document, "visibilityState", {value: %q, configurable: true});
+			Object.defineProperty(document, "hidden", {value: %[1]q === "hidden", configurable: true});
+			document.dispatchEvent(new Event("visibilitychange"));
+			null;
+		}`, visibility))
+	}
+	browsertest.Evaluate[any](ada, `{
+		const close = EventSource.prototype.close;
+		window.streamsClosed = 0;
+		EventSource.prototype.close = function () { window.streamsClosed++; close.call(this); };
+		null;
+	}`)
+
+	turn("hidden")
+
+	ada.Waits(`window.streamsClosed === 1`)
+	ben.Press("8")
+	ben.Sees("1 of 2 have picked")
+	assert.Contains(t, ada.Text(), "0 of 2 have picked")
+	turn("visible")
+	ada.Sees("1 of 2 have picked")
+	ada.Press("5")
+	ada.Sees("Average 6.5")
+}
+
+// many windows, with the first one, are more than a browser's connections to a server.
+const many = 7
+
+func TestManyWindowsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada := chromium.User(t, "Ada")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	browsertest.Evaluate[any](ada, fmt.Sprintf(
+		`{ window.others = Array.from({length: %d}, () => open(location.href, "", "popup,width=500,height=400")); null; }`, many))
+
+	ada.Waits(`window.others.every((other) => ["name", "connection"].some((id) => other.document.getElementById(id)?.textContent))`)
+	assert.True(t, browsertest.Evaluate[bool](ada, `window.others.every((other) => !other.document.hidden)`), "all windows can be seen")
+	ada.Sees("Paused, as other windows show rooms.")
+	ada.Press("5")
+	ada.Waits(`window.others.at(-1).document.getElementById("progress").textContent.startsWith("Average 5")`)
+	browsertest.Evaluate[any](ada, `{ window.dispatchEvent(new Event("focus")); null; }`)
+	ada.Sees("Average 5")
+	ada.SeesNo("Paused")
+}
+
+func TestManyTabsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada := chromium.User(t, "Ada")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	browsertest.Evaluate[any](ada, fmt.Sprintf(`{ window.others = Array.from({length: %d}, () => open(location.href)); null; }`, many))
+
+	ada.Waits(`window.others.every((other) => other.document.readyState === "complete")`)
+	assert.True(t, browsertest.Evaluate[bool](ada, `window.others.slice(0, -1).every((other) => other.document.hidden)`), "tabs behind others cannot be seen")
+	ada.Press("5")
+	ada.Sees("Average 5")
+}
