@@ -52,13 +52,15 @@ func roomOf(item attributes) Room {
 	}
 }
 
-func userOf(item attributes) User {
+func (d *DAO) userOf(item attributes) User {
+	presentUntil := time.Unix(numberOf(item[attrPresent]), 0).UTC()
 	return User{
 		UserID:       textOf(item[attrItemKey]),
 		Name:         textOf(item[attrName]),
 		Card:         textOf(item[attrCard]),
 		Left:         textOf(item[attrStatus]) == statusLeft,
-		presentUntil: time.Unix(numberOf(item[attrPresent]), 0).UTC(),
+		Present:      !d.past(presentUntil),
+		presentUntil: presentUntil,
 		joined:       uint64(numberOf(item[attrJoined])),
 		version:      uint64(numberOf(item[attrVersion])),
 		expiresAt:    time.Unix(numberOf(item[attrExpiresAt]), 0).UTC(),

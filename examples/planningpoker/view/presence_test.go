@@ -51,6 +51,9 @@ func TestWhoHasNoPageOpenForAMinuteIsAway(t *testing.T) {
 	assert.True(t, attend(t, f, "bob"))
 	assert.False(t, attend(t, f, "bob"))
 	assert.Equal(t, []string{"bob"}, present(t, f))
+	users, err := f.view.GetActiveUsers(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, []bool{false, true}, []bool{users[0].Present, users[1].Present})
 }
 
 func TestPresenceIsNotWrittenMoreOftenThanItIsNeeded(t *testing.T) {

@@ -27,7 +27,7 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 		if err != nil {
 			return false, d.explain("get room "+roomID, err)
 		}
-		seen, found := assemble(items)
+		seen, found := d.assemble(items)
 		switch {
 		case !found:
 			return false, room.ErrNotFound
@@ -41,9 +41,6 @@ func (d *DAO) GetRoom(ctx context.Context, roomID string) (r Room, err error) {
 		return Room{}, err
 	}
 	r.Users = active(r.Users)
-	for i := range r.Users {
-		r.Users[i].Present = !d.past(r.Users[i].presentUntil)
-	}
 	r.EndsSoon = d.past(r.ExpiresAt.Add(-soon))
 	return r, nil
 }
@@ -87,7 +84,7 @@ func (d *DAO) GetActiveUsers(ctx context.Context, roomID string) (users []User, 
 		return nil, d.explain("get active users of room "+roomID, err)
 	}
 	for _, item := range items {
-		users = append(users, userOf(item))
+		users = append(users, d.userOf(item))
 	}
 	users = slices.DeleteFunc(users, func(u User) bool { return d.past(u.expiresAt) })
 	return active(users), nil
@@ -121,7 +118,7 @@ func (d *DAO) GetUser(ctx context.Context, roomID, userID string) (User, error) 
 	if err != nil {
 		return User{}, d.explain("get user "+userID+" of room "+roomID, err)
 	}
-	if u := userOf(out.Item); textOf(out.Item[attrItemType]) == itemUser && !d.past(u.expiresAt) {
+	if u := d.userOf(out.Item); textOf(out.Item[attrItemType]) == itemUser && !d.past(u.expiresAt) {
 		return u, nil
 	}
 	return User{}, ErrNoUser

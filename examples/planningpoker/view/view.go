@@ -72,7 +72,7 @@ func (d *DAO) explain(doing string, err error) error {
 }
 
 // assemble makes the room of all rows of a partition.
-func assemble(items []attributes) (r Room, found bool) {
+func (d *DAO) assemble(items []attributes) (r Room, found bool) {
 	for _, item := range items {
 		if textOf(item[attrItemType]) == itemRoom {
 			r, found = roomOf(item), true
@@ -80,7 +80,7 @@ func assemble(items []attributes) (r Room, found bool) {
 	}
 	for _, item := range items {
 		if textOf(item[attrItemType]) == itemUser {
-			r.Users = append(r.Users, userOf(item))
+			r.Users = append(r.Users, d.userOf(item))
 		}
 	}
 	return r, found
