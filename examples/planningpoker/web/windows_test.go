@@ -68,6 +68,23 @@ func TestManyWindowsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
 	ada.SeesNo("Paused")
 }
 
+func TestWindowsThatAreClosedDoNotPauseOthers(t *testing.T) {
+	t.Parallel()
+	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
+	ada := chromium.User(t, "Ada")
+	path := open(ada, s.URL(), "Sprint 12")
+	enter(ada, s.URL()+path, "Ada")
+	for range 2 {
+		browsertest.Evaluate[any](ada, `{ window.others = Array.from({length: 3}, () => open(location.href, "", "popup,width=500,height=400")); null; }`)
+		ada.Waits(`window.others.every((other) => other.document.getElementById("name")?.textContent)`)
+		browsertest.Evaluate[any](ada, `{ window.others.forEach((other) => other.close()); null; }`)
+		ada.Waits(`window.others.every((other) => other.closed)`)
+	}
+	assert.NotContains(t, ada.Text(), "Paused")
+	ada.Press("5")
+	ada.Sees("Average 5")
+}
+
 func TestManyTabsOfOneBrowserLeaveConnectionsForRequests(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})
