@@ -98,7 +98,8 @@ func Refresh(userID string, round int, now time.Time) Decision {
 	}
 }
 
-// Kick sends a member out, who may join again. Errors: [ErrNotMember] for by, [ErrNotThere] for the user.
+// Kick sends a member out, who may join again. Errors: [ErrNotMember] for by, [ErrNotThere] for the
+// user.
 func Kick(userID, by string, now time.Time) Decision {
 	return func(r Room) (Events, error) {
 		switch err := r.admit(now, by); {

@@ -10,8 +10,8 @@ import (
 )
 
 // A user is present for grace after each report of an open page, so that neither a reload nor a
-// look into another tab shows them as away. A page reports itself with every state that it is sent,
-// at least every 25 seconds; a report that came less than beat ago is not written again.
+// short look into another tab shows them as away. The stream of a page reports it with every state
+// that it sends, at least every 25 seconds. A report within beat of the last one is not written.
 const (
 	grace = 45 * time.Second
 	beat  = 10 * time.Second

@@ -8,7 +8,8 @@
 //	     /kick
 //	GET  /rooms/{id}                    the room as the visitor may see it
 //	GET  /rooms/{id}/users[/{userId}]   who is in it
-//	GET  /rooms/{id}/events             the room, now and whenever it changes; shows its visitor as present
+//	GET  /rooms/{id}/events             the room, now and whenever it changes; its visitor is
+//	                                    present meanwhile
 //	GET  /, /r/{id}, /static/...        the page
 //	GET  /healthz, /readyz, /metrics    for operators
 package web
