@@ -173,7 +173,7 @@ func (sh *shard) resume(st *stream) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	st.state = active
-	sh.lanes.run(st)
+	sh.lanes.run(st, true)
 }
 
 // before notes the place of a corrupt event, or that it is not known, and reports whether there may

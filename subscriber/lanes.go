@@ -3,38 +3,77 @@ package subscriber
 import "sync"
 
 // lanes serve streams side by side: up to max at a time, each stream by one lane at a
-// time, first come first served.
+// time, first come first served. Streams that failed before have a queue of their own and half of
+// the lanes at most, so that they do not hold up the others, however many they are.
 type lanes struct {
 	max   int
 	serve func(*stream) (again bool)
 
-	mu      sync.Mutex
-	queue   []*stream
-	running int
-	stopped bool
-	done    sync.WaitGroup
+	mu       sync.Mutex
+	queue    []*stream
+	failed   []*stream // those that failed before
+	running  int
+	retrying int // lanes that serve a stream that failed before
+	picked   int
+	stopped  bool
+	done     sync.WaitGroup
 }
 
+// failedTurn: every so many streams that are picked, one that failed before has its turn, also
+// while others wait.
+const failedTurn = 8
+
 // run queues a stream that has something to do. The stream must not be queued or served.
-func (l *lanes) run(s *stream) {
+func (l *lanes) run(s *stream, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopped {
 		return
 	}
-	l.queue = append(l.queue, s)
-	if l.running < l.max {
+	l.add(s, failed)
+	if l.running == l.max {
+		return
+	}
+	if s, failed := l.pick(); s != nil {
 		l.running++
 		l.done.Add(1)
-		go l.work()
+		go l.work(s, failed)
 	}
 }
+
+// add queues a stream. The caller holds mu, as in pick and mayRetry.
+func (l *lanes) add(s *stream, failed bool) {
+	if failed {
+		l.failed = append(l.failed, s)
+	} else {
+		l.queue = append(l.queue, s)
+	}
+}
+
+// pick takes the stream that a lane serves next, or nil, off its queue.
+func (l *lanes) pick() (s *stream, failed bool) {
+	retry := len(l.failed) > 0 && l.mayRetry()
+	switch {
+	case l.stopped || len(l.queue) == 0 && !retry:
+		return nil, false
+	case retry && (len(l.queue) == 0 || l.picked%failedTurn == failedTurn-1):
+		l.retrying++
+		s, failed = first(&l.failed), true
+	default:
+		s = first(&l.queue)
+	}
+	l.picked++
+	return s, failed
+}
+
+// mayRetry reports that a lane may serve a stream that failed before.
+func (l *lanes) mayRetry() bool { return l.retrying < max(1, l.max/2) }
 
 // crowded reports that streams wait for a lane.
 func (l *lanes) crowded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.queue) > 0
+	return len(l.queue) > 0 || len(l.failed) > 0 && l.mayRetry()
 }
 
 // busy reports that no lane is free.
@@ -44,30 +83,45 @@ func (l *lanes) busy() bool {
 	return l.running == l.max
 }
 
-func (l *lanes) work() {
+// work is a lane. It ends when there is nothing that it may serve.
+func (l *lanes) work(s *stream, failed bool) {
 	defer l.done.Done()
-	for {
-		l.mu.Lock()
-		if len(l.queue) == 0 || l.stopped {
-			l.running--
-			l.mu.Unlock()
-			return
-		}
-		s := l.queue[0]
-		l.queue[0] = nil
-		l.queue = l.queue[1:]
-		l.mu.Unlock()
-		if l.serve(s) {
-			l.run(s)
-		}
+	for s != nil {
+		again := l.serve(s)
+		s, failed = l.next(s, failed, again)
 	}
+}
+
+// next ends the serving of a stream and begins that of another.
+func (l *lanes) next(served *stream, failed, again bool) (*stream, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if failed {
+		l.retrying--
+	}
+	if again && !l.stopped {
+		l.add(served, false) // it has delivered
+	}
+	s, failed := l.pick()
+	if s == nil {
+		l.running--
+	}
+	return s, failed
+}
+
+// first takes the first stream off a queue.
+func first(queue *[]*stream) *stream {
+	s := (*queue)[0]
+	(*queue)[0] = nil
+	*queue = (*queue)[1:]
+	return s
 }
 
 // stop lets no further stream start. Those being served end by themselves; wait for them.
 func (l *lanes) stop() {
 	l.mu.Lock()
 	l.stopped = true
-	l.queue = nil
+	l.queue, l.failed = nil, nil
 	l.mu.Unlock()
 }
 

@@ -109,7 +109,7 @@ func (sh *shard) schedule(st *stream) {
 	}
 	if st.state == idle {
 		st.state = active
-		sh.lanes.run(st)
+		sh.lanes.run(st, false)
 	}
 }
 

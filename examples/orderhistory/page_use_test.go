@@ -31,6 +31,7 @@ func TestEverythingIsDoneWithTheKeyboard(t *testing.T) {
 	ada.TabTo("Each costs")
 	ada.Keys("3.5" + kb.Enter)
 	ada.Sees("1 × Naan", "3.50")
+	ada.Waits(`!document.querySelector("dialog[open]")`) // the order may show before the answer to it
 	assert.Equal(t, "Place an order", ada.Focus())
 
 	ada.TabTo("Accept: Ajanta")

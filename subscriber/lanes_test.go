@@ -1,0 +1,92 @@
+package subscriber
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// stepped are lanes whose streams are served for as long as the test lets them.
+type stepped struct {
+	*lanes
+	serving chan *stream  // a stream that a lane begins to serve
+	step    chan struct{} // ends one serving
+	failing func(*stream) bool
+}
+
+func newStepped(lanesAtOnce int, failing func(*stream) bool) *stepped {
+	s := &stepped{serving: make(chan *stream, 1000), step: make(chan struct{}), failing: failing}
+	s.lanes = &lanes{max: lanesAtOnce, serve: func(st *stream) bool {
+		s.serving <- st
+		<-s.step
+		if s.failing(st) {
+			s.run(st, true) // it has no pause
+		}
+		return false
+	}}
+	return s
+}
+
+// serves returns how many streams are served now.
+func (s *stepped) serves() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+func TestStreamsThatFailedLeaveHalfOfTheLanesToOthers(t *testing.T) {
+	t.Parallel()
+	l := newStepped(8, func(*stream) bool { return true })
+	for range 100 {
+		l.run(&stream{}, true)
+	}
+	assert.Equal(t, 4, l.serves())
+	healthy := &stream{}
+	l.run(healthy, false)
+	assert.Equal(t, 5, l.serves(), "it is served at once")
+	l.stop()
+	close(l.step)
+	l.wait()
+}
+
+func TestAStreamThatHasNotFailedGoesFirst(t *testing.T) {
+	t.Parallel()
+	failing := map[*stream]bool{}
+	l := newStepped(1, func(st *stream) bool { return failing[st] })
+	for range 100 {
+		st := &stream{}
+		failing[st] = true
+		l.run(st, true)
+	}
+	<-l.serving
+	healthy := make([]*stream, 16)
+	for i := range healthy {
+		healthy[i] = &stream{}
+		l.run(healthy[i], false)
+	}
+	served, failed := 0, 0
+	for served < len(healthy) {
+		l.step <- struct{}{}
+		if st := <-l.serving; failing[st] {
+			failed++
+		} else {
+			require.Same(t, healthy[served], st, "first come, first served")
+			served++
+		}
+	}
+	assert.Equal(t, 2, failed, "one of eight, so that what failed goes on too")
+	l.stop()
+	close(l.step)
+	l.wait()
+}
+
+func TestOneLaneServesStreamsThatFailed(t *testing.T) {
+	t.Parallel()
+	l := newStepped(1, func(*stream) bool { return false })
+	l.run(&stream{}, true)
+	<-l.serving
+	close(l.step)
+	l.wait()
+	assert.Zero(t, l.serves())
+}
