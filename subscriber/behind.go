@@ -6,6 +6,12 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
+// revision is that of the next write to an entry of the list. A write that is given up and arrives
+// late is older than what was written since.
+func (sh *shard) revision() checkpoint.Revision {
+	return checkpoint.Revision{Epoch: sh.epoch, Number: sh.revisions.Add(1)}
+}
+
 // list puts a stream on the list of those behind.
 func (sh *shard) list(ctx context.Context, st *stream) error {
 	st.listing.Lock()
@@ -14,7 +20,7 @@ func (sh *shard) list(ctx context.Context, st *stream) error {
 	if listed {
 		return nil // it was parked meanwhile
 	}
-	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, checkpoint.Behind{Aggregate: st.id, Head: head}); err != nil {
+	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.revision(), checkpoint.Behind{Aggregate: st.id, Head: head}); err != nil {
 		return err
 	}
 	sh.setListed(st, true)
@@ -29,7 +35,7 @@ func (sh *shard) unlist(ctx context.Context, st *stream) error {
 	if !sh.beginUnlisting(st) {
 		return nil // it has something to do again
 	}
-	if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.epoch); err != nil {
+	if err := sh.checkpoint.UnlistBehind(ctx, sh.key.Group, st.id, sh.revision()); err != nil {
 		return err
 	}
 	sh.setListed(st, false)
@@ -69,7 +75,7 @@ func (sh *shard) park(st *stream, why *checkpoint.Parked) error {
 	defer cancel()
 	sh.expectEntry(st)
 	b := checkpoint.Behind{Aggregate: st.id, Head: sh.headOf(st), Parked: why}
-	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, b); err != nil {
+	if err := sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.revision(), b); err != nil {
 		return err
 	}
 	sh.mu.Lock()

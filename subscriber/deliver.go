@@ -33,6 +33,12 @@ func (sh *shard) serve(st *stream) (again bool) {
 			return false
 		}
 	}
+	if st.inherited != nil {
+		if err := sh.takeOver(st); err != nil {
+			sh.fail(st, err)
+			return false
+		}
+	}
 	for delivered := 0; ; delivered++ {
 		if sh.isStopping() {
 			return false

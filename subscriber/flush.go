@@ -19,6 +19,7 @@ func (sh *shard) flushing(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
+		sh.verifyParked(ctx)
 		due := time.Now().After(cursors)
 		sh.flush(context.WithoutCancel(ctx), due)
 		if due {
@@ -165,7 +166,7 @@ func (sh *shard) progress() (cursor int64, swept time.Time, list, unlist []*stre
 		switch {
 		case st.entry && sh.isDone(st):
 			unlist = append(unlist, st)
-		case !st.listed && !st.drained() && st.swept > st.acked:
+		case !st.listed && !st.drained() && max(st.swept, st.led) > st.acked:
 			list = append(list, st) // no cursor leads back to it
 		case st.drained(), st.listed, st.hint == 0, st.claimed && st.hint <= st.acked, st.hintAt >= sh.settled:
 			// Nothing of it lies before the cursor that a restart would not find.

@@ -25,10 +25,12 @@ func TestMembersThatJoinAtOnceDoNotExhaustTheTable(t *testing.T) {
 	defer recording.Stop()
 	var all sync.WaitGroup
 	for range members {
+		sub := newSubscriber(t, quick(j))
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			subscribe(t, quick(j))
+			_, err := sub.Subscribe(t.Context(), topic)
+			assert.NoError(t, err)
 		}()
 	}
 	all.Wait()

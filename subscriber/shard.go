@@ -3,7 +3,6 @@ package subscriber
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/journal"
 )
 
 // shard is a member's work on one logical shard in one term. Everything it knows of positions is
@@ -43,6 +41,8 @@ type shard struct {
 	// resumed is how often the group was resumed, as far as is known here: it counts for attempts
 	// that begin now.
 	resumed atomic.Uint64
+	// revisions counts the writes to the list of those behind.
+	revisions atomic.Uint64
 
 	// The poller alone uses these.
 	live  eventlog.Cursor // the live read has read up to here
@@ -63,6 +63,7 @@ type shard struct {
 	forgetful  bool  // streams were forgotten
 	swept      time.Time
 	savedSwept time.Time
+	parked     []*stream // as former owners have said, which is to be verified
 }
 
 // group returns the group as position stores know it.
@@ -200,98 +201,4 @@ func (sh *shard) end() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	sh.ended = true
-}
-
-// start takes the shard over: its cursor, and what the former owner left behind.
-func (sh *shard) start(ctx context.Context) error {
-	begin := int64(0)
-	if !sh.since.IsZero() {
-		begin = max(0, sh.since.UnixMilli())
-	}
-	var progress checkpoint.Progress
-	if !sh.fresh {
-		once, cancel := context.WithTimeout(ctx, readTimeout)
-		defer cancel()
-		var err error
-		if progress, err = sh.checkpoint.Progress(once, sh.key); err != nil {
-			return err
-		}
-	}
-	if !progress.Cursor.IsZero() {
-		begin = progress.Cursor.UnixMilli()
-	}
-	behind, positions, err := sh.takeOver(ctx, progress.Behind)
-	if err != nil {
-		return err
-	}
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if begin > 0 {
-		sh.setCursors(eventlog.Cursor{OccurredAt: begin})
-	}
-	sh.settled, sh.saved = begin, begin
-	sh.swept, sh.savedSwept = progress.Swept, progress.Swept
-	if sh.swept.IsZero() {
-		sh.swept = sh.now() // reading the tail from its beginning shows as much
-	}
-	for i, b := range behind {
-		st := sh.stream(b.Aggregate)
-		st.hear(b.Head)
-		st.listed, st.entry = true, true
-		sh.unfinished[st] = struct{}{}
-		if b.Parked != nil {
-			st.state = parked
-			st.claimed, st.acked = true, positions[i]
-			st.position.stored.Store(positions[i])
-		}
-		sh.schedule(st)
-	}
-	return nil
-}
-
-// takeOver brings the list of those behind up to date: the cursor has passed whatever came since
-// they were listed, so the heads themselves have to tell how far the aggregates go. It stamps them
-// anew, or a former owner could still take them off. Of those that are parked it returns the
-// positions too.
-func (sh *shard) takeOver(ctx context.Context, listed []checkpoint.Behind) ([]checkpoint.Behind, []uint64, error) {
-	positions := make([]uint64, len(listed))
-	entries := make([]func() error, len(listed))
-	for i := range listed {
-		entries[i] = func() (err error) {
-			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-			defer cancel()
-			b := &listed[i]
-			if b.Head, err = sh.headNow(ctx, *b); err != nil {
-				return err
-			}
-			if b.Parked != nil {
-				// A former owner may have parked it without knowing that another went on.
-				positions[i], _, err = sh.config.Positions.Claim(ctx, sh.group(), b.Aggregate, sh.epoch)
-				if err != nil {
-					return err
-				}
-				if positions[i] >= b.Parked.Number {
-					b.Parked = nil
-				}
-			}
-			return sh.checkpoint.ListBehind(ctx, sh.key.Group, sh.epoch, *b)
-		}
-	}
-	if err := errors.Join(sh.inParallel(entries)...); err != nil {
-		return nil, nil, fmt.Errorf("take over the aggregates behind: %w", err)
-	}
-	return listed, positions, nil
-}
-
-// headNow is how far an aggregate goes that is listed as behind.
-func (sh *shard) headNow(ctx context.Context, b checkpoint.Behind) (uint64, error) {
-	version, err := sh.raw.Version(ctx, b.Aggregate)
-	var deleted *journal.DeletedError
-	switch {
-	case errors.As(err, &deleted):
-		version = deleted.Version
-	case err != nil && !errors.Is(err, journal.ErrNotFound):
-		return 0, err
-	}
-	return max(b.Head, version), nil
 }

@@ -54,7 +54,7 @@ func (sh *shard) status() ShardStatus {
 			status.Parked++
 		}
 		switch {
-		case st.claimed || sh.fresh && !sh.forgetful:
+		case st.claimed || st.state == parked || sh.fresh && !sh.forgetful:
 			status.Behind += st.head - min(st.head, st.acked)
 		default:
 			status.Behind++ // its position is read when its turn comes

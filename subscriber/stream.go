@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -45,9 +46,12 @@ type stream struct {
 	bufferBytes int
 	trimmed     bool // nothing is added to the buffer until it is empty
 
-	swept   uint64 // the highest event that only a sweep has shown
-	corrupt uint64 // an event that could not be read, which is not read ahead; 0 for none
-	timer   *time.Timer
+	// inherited is what a former owner has listed, until it is taken over.
+	inherited *checkpoint.Behind
+	led       uint64 // the highest event that only the list led to
+	swept     uint64 // the highest event that only a sweep has shown
+	corrupt   uint64 // an event that could not be read, which is not read ahead; 0 for none
+	timer     *time.Timer
 
 	// Of the next event, so far; a lane alone uses them.
 	deliveries int // of its message

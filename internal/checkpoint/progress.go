@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
@@ -38,6 +40,8 @@ type Behind struct {
 	Head uint64
 	// Parked is nil unless its events wait until someone lets them go on.
 	Parked *Parked
+	// Epoch is that of the owner who wrote the entry.
+	Epoch uint64
 }
 
 // Parked is why the events of an aggregate wait.
@@ -105,6 +109,9 @@ func cursorOf(row item) (cursor, swept time.Time, err error) {
 
 func behindOf(id aggregate.ID, row item) (b Behind, err error) {
 	b.Aggregate = id
+	if b.Epoch, err = uintOf(row[attrEpoch]); err != nil {
+		return b, err
+	}
 	if b.Head, err = uintOf(row[attrHead]); err != nil || row[attrParkedAt] == nil {
 		return b, err
 	}
@@ -132,20 +139,30 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, s
 	return nil
 }
 
-// ListBehind puts an aggregate on the shard's list of those behind, or writes its entry anew, so
-// that the cursor can pass its events.
-func (s *Store) ListBehind(ctx context.Context, group Group, epoch uint64, b Behind) error {
-	update := "SET #e = :e, #h = :h REMOVE #at, #n, #why"
-	values := item{":e": number(epoch), ":h": number(b.Head)}
+// notOlder is the condition of writes to an entry of the list: neither an earlier owner nor an
+// earlier write of this one, which arrives late, changes or deletes what was written since.
+const notOlder = "(attribute_not_exists(#e) OR #e < :e OR #e = :e AND (attribute_not_exists(#r) OR #r <= :r))"
+
+// Revision orders the writes to an entry of the list.
+type Revision struct {
+	Epoch  uint64 // of the owner
+	Number uint64 // rises with each write of the owner
+}
+
+// ListBehind puts an aggregate on the shard's list of those behind, or replaces its entry, so that
+// the cursor can pass its events. The epoch is that of the revision.
+func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behind) error {
+	update := "SET #e = :e, #r = :r, #h = :h REMOVE #at, #n, #why"
+	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
 	if b.Parked != nil {
-		update = "SET #e = :e, #h = :h, #at = :at, #n = :n, #why = :why"
+		update = "SET #e = :e, #r = :r, #h = :h, #at = :at, #n = :n, #why = :why"
 		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(Bounded(b.Parked.Reason))
 	}
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.behindKey(group, b.Aggregate),
 		UpdateExpression:          &update,
-		ConditionExpression:       aws.String(notNewer),
-		ExpressionAttributeNames:  names("#h", attrHead, "#at", attrParkedAt, "#n", attrNumber, "#why", attrReason),
+		ConditionExpression:       aws.String(notOlder),
+		ExpressionAttributeNames:  names("#r", attrRevision, "#h", attrHead, "#at", attrParkedAt, "#n", attrNumber, "#why", attrReason),
 		ExpressionAttributeValues: values,
 	})
 	if err != nil {
@@ -155,8 +172,22 @@ func (s *Store) ListBehind(ctx context.Context, group Group, epoch uint64, b Beh
 }
 
 // UnlistBehind takes it off again.
-func (s *Store) UnlistBehind(ctx context.Context, group Group, id aggregate.ID, epoch uint64) error {
-	if err := s.remove(ctx, s.behindKey(group, id), epoch); err != nil {
+func (s *Store) UnlistBehind(ctx context.Context, group Group, id aggregate.ID, r Revision) error {
+	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:                 &s.table,
+		Key:                       s.behindKey(group, id),
+		ConditionExpression:       aws.String(notOlder),
+		ExpressionAttributeNames:  names("#r", attrRevision),
+		ExpressionAttributeValues: item{":e": number(r.Epoch), ":r": number(r.Number)},
+	})
+	var failed *types.ConditionalCheckFailedException
+	switch {
+	case errors.As(err, &failed):
+		err = ErrFenced
+	case err != nil:
+		err = s.explain(err)
+	}
+	if err != nil {
 		return fmt.Errorf("take %s off the list of those behind: %w", id, err)
 	}
 	return nil

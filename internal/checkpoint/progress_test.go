@@ -46,28 +46,45 @@ func TestTheListOfThoseBehindOutlivesAnOwnerAndNotTheNextOnes(t *testing.T) {
 	s := setup(t, 1)
 	other := account("y/with a slash")
 	parked := &checkpoint.Parked{Number: 3, At: time.UnixMilli(5), Reason: "broken"}
-	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x, Head: 7}))
-	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: other, Head: 8, Parked: parked}))
+	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x, Head: 7}))
+	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: other, Head: 8, Parked: parked}))
 	_, _, err := s.Claim(t.Context(), group, x, 1) // a position is no part of it
 	require.NoError(t, err)
-	assert.Equal(t, []checkpoint.Behind{{Aggregate: x, Head: 7}, {Aggregate: other, Head: 8, Parked: parked}}, s.progress(t).Behind)
+	assert.Equal(t, []checkpoint.Behind{{Aggregate: x, Head: 7, Epoch: 1}, {Aggregate: other, Head: 8, Parked: parked, Epoch: 1}}, s.progress(t).Behind)
 
-	require.NoError(t, s.ListBehind(t.Context(), group, 2, checkpoint.Behind{Aggregate: x, Head: 9}))
-	require.ErrorIs(t, s.UnlistBehind(t.Context(), group, x, 1), checkpoint.ErrFenced)
-	require.ErrorIs(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x, Parked: parked}), checkpoint.ErrFenced)
+	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 2}, checkpoint.Behind{Aggregate: x, Head: 9}))
+	require.ErrorIs(t, s.UnlistBehind(t.Context(), group, x, checkpoint.Revision{Epoch: 1}), checkpoint.ErrFenced)
+	require.ErrorIs(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x, Parked: parked}), checkpoint.ErrFenced)
 	b, listed, err := s.Listed(t.Context(), group, x)
 	require.NoError(t, err)
 	assert.True(t, listed)
-	assert.Equal(t, checkpoint.Behind{Aggregate: x, Head: 9}, b)
-	require.NoError(t, s.UnlistBehind(t.Context(), group, x, 2))
-	require.NoError(t, s.UnlistBehind(t.Context(), group, x, 2), "again")
+	assert.Equal(t, checkpoint.Behind{Aggregate: x, Head: 9, Epoch: 2}, b)
+	require.NoError(t, s.UnlistBehind(t.Context(), group, x, checkpoint.Revision{Epoch: 2}))
+	require.NoError(t, s.UnlistBehind(t.Context(), group, x, checkpoint.Revision{Epoch: 2}), "again")
 	_, listed, err = s.Listed(t.Context(), group, x)
 	require.NoError(t, err)
 	assert.False(t, listed)
 	assert.Len(t, s.progress(t).Behind, 1)
 
-	require.NoError(t, s.ListBehind(t.Context(), group, 2, checkpoint.Behind{Aggregate: other, Head: 8}))
-	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8}}, s.progress(t).Behind, "it is not parked any more")
+	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 2}, checkpoint.Behind{Aggregate: other, Head: 8}))
+	assert.Equal(t, []checkpoint.Behind{{Aggregate: other, Head: 8, Epoch: 2}}, s.progress(t).Behind, "it is not parked any more")
+}
+
+func TestALateWriteToAnEntryChangesNothingThatWasWrittenSince(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1)
+	at := func(number uint64) checkpoint.Revision { return checkpoint.Revision{Epoch: 3, Number: number} }
+	parked := checkpoint.Behind{Aggregate: x, Head: 7, Parked: &checkpoint.Parked{Number: 7, At: time.UnixMilli(5)}}
+	require.NoError(t, s.ListBehind(t.Context(), group, at(5), parked))
+	require.NoError(t, s.ListBehind(t.Context(), group, at(5), parked), "again, as its reply was lost")
+
+	require.ErrorIs(t, s.ListBehind(t.Context(), group, at(4), checkpoint.Behind{Aggregate: x, Head: 7}), checkpoint.ErrFenced)
+	require.ErrorIs(t, s.UnlistBehind(t.Context(), group, x, at(4)), checkpoint.ErrFenced)
+
+	b, _, err := s.Listed(t.Context(), group, x)
+	require.NoError(t, err)
+	assert.NotNil(t, b.Parked)
+	require.NoError(t, s.UnlistBehind(t.Context(), group, x, at(6)))
 }
 
 // With an old list and a new cursor, nobody would look for the aggregate that was listed in
@@ -76,11 +93,11 @@ func TestTheCursorIsReadBeforeTheListThatItReliesOn(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
 	early, late := account("a"), account("z")
-	require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: late, Head: 7}))
+	require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: late, Head: 7}))
 	require.NoError(t, s.SaveCursor(t.Context(), shard, 1, time.UnixMilli(5), time.UnixMilli(0)))
 	s.proxy.Inject(dynamotest.SmallPages(1), dynamotest.On("Query"))
 	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) { // a former owner that has not heard of it yet
-		assert.NoError(t, s.ListBehind(ctx, group, 1, checkpoint.Behind{Aggregate: early, Head: 8}))
+		assert.NoError(t, s.ListBehind(ctx, group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: early, Head: 8}))
 		assert.NoError(t, s.SaveCursor(ctx, shard, 1, time.UnixMilli(9), time.UnixMilli(0)))
 	}), dynamotest.On("Query"), dynamotest.Times(1))
 
@@ -99,7 +116,7 @@ func TestTheReasonOfAParkedAggregateIsTextOfBoundedLength(t *testing.T) {
 		"bad \xff byte":           func(got string) bool { return got == "bad ? byte" },
 		"":                        func(got string) bool { return got == "" },
 	} {
-		require.NoError(t, s.ListBehind(t.Context(), group, 1, checkpoint.Behind{Aggregate: x, Parked: &checkpoint.Parked{Reason: reason}}))
+		require.NoError(t, s.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: x, Parked: &checkpoint.Parked{Reason: reason}}))
 		b, _, err := s.Listed(t.Context(), group, x)
 		require.NoError(t, err)
 		require.NotNil(t, b.Parked)

@@ -33,6 +33,7 @@ const (
 	attrParkedAt = "parked_at"
 	attrNumber   = "number"
 	attrReason   = "reason"
+	attrRevision = "revision"
 
 	attrSkippedAt = "skipped_at"
 	attrStoppedAt = "stopped_at"

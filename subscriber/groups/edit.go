@@ -118,5 +118,5 @@ func (e edit) move(ctx context.Context, position uint64) error {
 // list has the next owner of the shard look at the aggregate. The entry is never deleted here, but
 // written under the new epoch, or a former owner could make it again.
 func (e edit) list(ctx context.Context) error {
-	return e.groups.store.ListBehind(ctx, e.shard.Group, e.epoch, checkpoint.Behind{Aggregate: e.id, Head: e.head})
+	return e.groups.store.ListBehind(ctx, e.shard.Group, checkpoint.Revision{Epoch: e.epoch}, checkpoint.Behind{Aggregate: e.id, Head: e.head})
 }

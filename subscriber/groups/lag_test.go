@@ -81,7 +81,7 @@ func TestTheLagIsWhatIsBetweenHeadsAndPositions(t *testing.T) {
 	}
 	s.acked(t, "a", 1)
 	s.acked(t, "b", 3)
-	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, 1, checkpoint.Behind{
+	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
 		Aggregate: account("a"), Head: 2, Parked: &checkpoint.Parked{Number: 2, At: midnight, Reason: "bad"},
 	}))
 	var behind []groups.Behind
@@ -244,7 +244,7 @@ func TestAnEstimateComparesWhatIsBehindTheCursorWithThePositions(t *testing.T) {
 	assert.Equal(t, groups.Lag{Events: 3, Aggregates: 2, Oldest: at(3)}, s.estimate(t).Lag)
 
 	s.acked(t, "b", 1)
-	require.NoError(t, store.ListBehind(t.Context(), g, 1, checkpoint.Behind{
+	require.NoError(t, store.ListBehind(t.Context(), g, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
 		Aggregate: account("a"), Head: 3, Parked: &checkpoint.Parked{Number: 3, At: midnight},
 	}))
 	shard := checkpoint.Shard{Group: g, Topic: topic}

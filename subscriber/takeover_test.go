@@ -1,0 +1,84 @@
+package subscriber_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// withParked is a journal with one shard, of which former owners of a group have left parked
+// aggregates, each with one event.
+func withParked(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
+	t.Helper()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	j := open(t, db.Client())
+	store := checkpoint.New(j)
+	first, _ := subscribe(t, quick(j))
+	eventually(t, "the group has begun", func() bool { return len(first.Shards()) == 1 })
+	require.NoError(t, first.Close())
+	for n := range aggregates {
+		id := fmt.Sprint("parked", n)
+		write(t, j, id, 0, 1)
+		require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{
+			Aggregate: account(id), Head: 1, Parked: &checkpoint.Parked{Number: 1, At: time.Now(), Reason: "broken"},
+		}))
+	}
+	require.NoError(t, store.SaveCursor(t.Context(), checkpoint.Shard{Group: checkpoint.Group{Name: "group"}, Topic: topic}, 1, time.Now(), time.Now()))
+	return db, j
+}
+
+func TestATakeoverGoesOnWhileTheTableIsThrottled(t *testing.T) {
+	t.Parallel()
+	const aggregates = 1_000
+	db, j := withParked(t, aggregates)
+	db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
+	recording := db.Record()
+	defer recording.Stop()
+	sub, messages := subscribe(t, quick(j))
+	write(t, j, "healthy", 0, 1)
+	assert.Equal(t, expect("healthy", 1, 1), receiveAll(t, messages, 1))
+
+	eventually(t, "all parked aggregates are verified", func() bool {
+		verified := 0
+		for _, call := range recording.Calls("BatchGetItem") {
+			if call.Err == nil {
+				verified++
+			}
+		}
+		return verified >= aggregates/100
+	})
+	assert.Equal(t, aggregates, sub.Shards()[0].Parked)
+	writes := len(recording.Calls("UpdateItem", "DeleteItem", "TransactWriteItems"))
+	t.Logf("%d requests, %d of them writes", len(recording.Calls()), writes)
+	assert.Less(t, writes, aggregates/10, "a takeover rewrites nothing")
+}
+
+func TestOneAggregateIsUnparkedAtTheCostOfOne(t *testing.T) {
+	t.Parallel()
+	const aggregates = 2_000
+	db, j := withParked(t, aggregates)
+	_, messages := subscribe(t, quick(j))
+	write(t, j, "healthy", 0, 1)
+	receiveAll(t, messages, 1)
+	recording := db.Record()
+	defer recording.Stop()
+
+	id := aggregate.ID{Type: topic, Value: "parked7"}
+	require.NoError(t, groups.New(j).Unpark(t.Context(), "group", id))
+	assert.Equal(t, expect(id.Value, 1, 1), receiveAll(t, messages, 1))
+
+	_, units := recording.Units()
+	t.Logf("%d requests, %.0f write units", len(recording.Calls()), units)
+	assert.Less(t, len(recording.Calls()), aggregates/10)
+	assert.Less(t, units, float64(aggregates)/40)
+}
