@@ -117,6 +117,9 @@ func (sh *shard) verifyParked(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	positions, err := sh.positions(ctx, some)
+	if sh.isStopping() {
+		return
+	}
 	sh.failed("Cannot verify which aggregates are parked, will try again", []error{err})
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
