@@ -36,7 +36,7 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 		return err
 	}
 	if j.config.Layout != Classic {
-		return &ConfigError{Field: "Layout", Reason: "is not Classic, which it is in tables that somebody else made"}
+		return &ConfigError{Field: "Layout", Reason: "is not Classic: tables of other programs always have the classic layout"}
 	}
 	if len(config.RequiredEncodings) > 0 {
 		return &ConfigError{Field: "RequiredEncodings", Reason: "is not empty, and the program that made the tables stores plain payloads"}
@@ -97,13 +97,13 @@ func (j *engine) verifyShards(ctx context.Context) error {
 	return nil
 }
 
-// Adopt looks at so many events in each of so many parts of the journal table.
+// Adopt samples so many events in each of so many segments of the journal table.
 const (
 	sampledParts  = 8
 	sampledInPart = 125
 )
 
-// findUnit returns the unit of times that the descriptor has, or else some events. It compares them
+// findUnit returns the unit of the descriptor, or else that of the sampled events. It compares them
 // with the given one, which is 0 if config leaves it out.
 func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Duration, error) {
 	stored, err := j.readDescriptor(ctx)
@@ -127,9 +127,8 @@ func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Durati
 		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
 			"is 0, and events have their times in %s: choose the unit in which all programs write from now on", unitNames(found...))}
 	case len(found) > 0 && !slices.Contains(found, given):
-		return 0, &DescriptorMismatchError{
-			Table: j.config.Tables.Journal, Field: "times of events", Stored: "in " + unitNames(found...), Given: "in " + unitNames(given),
-		}
+		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: fmt.Sprintf(
+			"is %s, and events have their times in %s", unitNames(given), unitNames(found...))}
 	}
 	return given, nil
 }

@@ -70,7 +70,8 @@ type Config struct {
 	// OccurredAtUnit is the unit of the stored times of events: time.Second, time.Millisecond,
 	// time.Microsecond or time.Nanosecond, since 1970. It is for tables to which another program
 	// also writes. [Create] stores it; default: time.Millisecond. [Adopt] stores it, and by default
-	// finds it in the events; it refuses one that no event has. [Open] takes it from the
+	// finds it in the events; it refuses a unit that none of the sampled events has. With seconds,
+	// an event can arrive up to subscriber.Config.TrailingDelay late. [Open] takes it from the
 	// descriptor, and refuses another one. Records have milliseconds in any case.
 	OccurredAtUnit time.Duration
 

@@ -25,12 +25,13 @@
 //     resolver has those of other programs.
 //
 //   - The descriptor is an item of the journal table that records the settings on which all
-//     processes must agree: shards, resolver, layout and attribute names. [Open] reads it and
-//     refuses settings that differ.
+//     processes must agree: shards, resolver, layout, attribute names, unit of times and required
+//     encodings. [Open] reads it and refuses settings that differ.
 //
 //   - The [Layout] says where snapshots are stored.
 //
-//   - An [Encoding] compresses or encrypts payloads; see packages compress and encrypt.
+//   - An [Encoding] compresses or encrypts payloads; see packages compress and encrypt. A journal
+//     can require encodings ([Config.RequiredEncodings]).
 //
 // # Reading
 //

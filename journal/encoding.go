@@ -205,7 +205,8 @@ func (j *engine) requireEncodings(at Place, names string) error {
 	return nil
 }
 
-var errNotEncoded = errors.New("it was not applied, and the journal requires it: a writer has to open the journal with it in Config.Encodings")
+var errNotEncoded = errors.New("the payload lacks this encoding, which the journal requires: to write, open the journal with it in Config.Encodings; " +
+	"a stored payload without it was not written by this package")
 
 var errUnknownEncoding = errors.New("this process does not have it: open the journal with an encoding of that name in Config.Encodings")
 

@@ -48,9 +48,9 @@ func init() {
 }
 
 // Open returns the journal of tables that [Create] or [Adopt] has prepared. It compares config with
-// the descriptor, with one strongly consistent read, and takes from it the shard count, the
-// layout, the unit of times and the required encodings if config leaves them out. While DynamoDB throttles, fails or cannot be reached, it tries
-// again for up to 30 seconds.
+// the descriptor, with one strongly consistent read, and takes from it the shard count, the layout,
+// the unit of times and the required encodings if config leaves them out. While DynamoDB throttles,
+// fails or cannot be reached, it tries again for up to 30 seconds.
 //
 // Errors: [*ConfigError], [ErrTableMissing], [ErrNoDescriptor], [*DescriptorMismatchError],
 // [*CorruptItemError], [ErrAccess], [ErrThrottled], [ErrUnavailable], the context's.

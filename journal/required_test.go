@@ -29,7 +29,7 @@ func requireNotEncoded(t *testing.T, err error) {
 	var missing *journal.EncodingError
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, "a", missing.Encoding)
-	assert.ErrorContains(t, err, "the journal requires it")
+	assert.ErrorContains(t, err, "which the journal requires")
 }
 
 func TestNoEventIsWrittenWithoutARequiredEncoding(t *testing.T) {

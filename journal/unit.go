@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// timeUnits are those in which events can have their times.
+// timeUnits are the supported units of stored times.
 var timeUnits = map[time.Duration]string{
 	time.Second: "seconds", time.Millisecond: "milliseconds", time.Microsecond: "microseconds", time.Nanosecond: "nanoseconds",
 }
@@ -47,7 +47,7 @@ func (c *Config) storedTime(millis int64) int64 {
 	return saturatedProduct(millis, int64(time.Millisecond/c.OccurredAtUnit))
 }
 
-// lastStoredTime is the last time of the table that is within a millisecond.
+// lastStoredTime returns the largest stored time within a millisecond.
 func (c *Config) lastStoredTime(millis int64) int64 {
 	if c.OccurredAtUnit >= time.Millisecond || millis == math.MaxInt64 {
 		return c.storedTime(millis)

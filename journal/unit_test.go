@@ -123,8 +123,8 @@ func TestAdoptComparesTheUnitWithTheEvents(t *testing.T) {
 	require.ErrorAs(t, err, &config)
 	assert.ErrorContains(t, err, "nanoseconds and milliseconds")
 	_, err = adopt(t, time.Millisecond, nanos)
-	require.ErrorAs(t, err, new(*journal.DescriptorMismatchError))
-	assert.ErrorContains(t, err, "nanoseconds")
+	require.ErrorAs(t, err, &config)
+	assert.ErrorContains(t, err, "is milliseconds, and events have their times in nanoseconds")
 	_, err = adopt(t, time.Minute, millis)
 	require.ErrorAs(t, err, &config)
 }

@@ -65,6 +65,16 @@ func TestTheTraceOfTheHandlingGoesBeforeThatOfTheEvent(t *testing.T) {
 	assert.Equal(t, "a", w.sent[0].metadata["tenant"])
 }
 
+func TestOtherMetadataOfTheContextDoesNotReplaceTheTraceOfTheEvent(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	placed := event(aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{"tenant": "a"}), "e1", "o1", OrderPlaced{Total: 5})
+	placed.Metadata["traceparent"] = traceparent
+	require.NoError(t, m.Handle(placed))
+	assert.Equal(t, traceparent, w.last(m, "o1")["traceparent"])
+}
+
 func TestAroundRunsEachStep(t *testing.T) {
 	t.Parallel()
 	w := setup(t)

@@ -59,9 +59,9 @@ type Config struct {
 	// faster. Default: 50.
 	MaxAttempts int
 
-	// Around, if set, runs each step, that of an event or of a timeout: it calls next once, with ctx
-	// or one made of it, and returns its error. tracing.Steps has one that makes spans. The error
-	// is an [ErrPassedOver] if there is nothing to do. Default: none.
+	// Around, if set, wraps each step of an event or a timeout. It must call next once, with ctx or
+	// a context derived from it, and return its error. next returns an [ErrPassedOver] if there was
+	// nothing to do. For spans use tracing.Steps. Default: none.
 	Around func(ctx context.Context, process aggregate.ID, in Input, next func(context.Context) error) error
 
 	// Logger is told of timeouts that could not fire. Default: none.

@@ -197,7 +197,7 @@ type Input struct {
 	Source     aggregate.ID       // of the event, as far as it is known
 	Number     uint64             // of the event in its source, 0 if unknown
 	OccurredAt time.Time          // when the event occurred, zero if unknown; when the timeout was due
-	Metadata   aggregate.Metadata // of the event; of a timeout what its step carried, such as the correlation id
+	Metadata   aggregate.Metadata // of the event, or what the step that set the timeout carried
 	Timeout    string             // its name; empty for an event
 	Process    string             // whose timeout it is
 
@@ -280,6 +280,7 @@ var (
 	errNotStarted  = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
 	errDeleted     = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
 	errNothingToDo = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)
+	errNotSet      = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrPassedOver)
 	errOver        = fmt.Errorf("%w: its process is over", ErrPassedOver)
 )
 

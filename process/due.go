@@ -25,8 +25,8 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 	between := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(m.config.PollInterval), backoff.WithMaxInterval(m.config.PollInterval), backoff.WithRandomizationFactor(0.1), backoff.WithMaxElapsedTime(0),
 	)
-	crew := newCrew()
-	defer crew.wait()
+	pool := newWorkerPool()
+	defer pool.wait()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -35,7 +35,7 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 			return ctx.Err()
 		case <-timer.C:
 		}
-		m.look(ctx, crew, func(_ bool, err error) {
+		m.look(ctx, pool, func(_ bool, err error) {
 			if err != nil && ctx.Err() == nil {
 				m.config.Logger.Error("A timeout could not fire, or commands could not be sent; will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
 			}
@@ -52,9 +52,9 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 	var (
 		mu    sync.Mutex
 		count atomic.Int64
-		crew  = newCrew()
+		pool  = newWorkerPool()
 	)
-	m.look(ctx, crew, func(did bool, e error) {
+	m.look(ctx, pool, func(did bool, e error) {
 		if did {
 			count.Add(1)
 		}
@@ -62,17 +62,17 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 		defer mu.Unlock()
 		err = errors.Join(err, e)
 	})
-	crew.wait()
+	pool.wait()
 	return int(count.Load()), err
 }
 
-// look has a crew take what is due. It calls done for each row, and for what else fails. It visits
-// the queues in an order of its own, as other managers look at them too.
-func (m *Manager[S]) look(ctx context.Context, crew *crew, done func(fired bool, err error)) {
+// look has the workers of a pool take what is due. It calls done for each row, and for what else
+// fails. It visits the queues in an order of its own, as other managers look at them too.
+func (m *Manager[S]) look(ctx context.Context, pool *workerPool, done func(fired bool, err error)) {
 	defer m.stats.looks.Add(1)
 	now := m.config.Now()
 	for _, n := range rand.Perm(m.config.Queues) {
-		if err := m.lookAt(ctx, m.queueName(n), now, crew, done); err != nil {
+		if err := m.lookAt(ctx, m.queueName(n), now, pool, done); err != nil {
 			m.countFailed(ctx)
 			done(false, err)
 		}
@@ -83,11 +83,11 @@ func (m *Manager[S]) look(ctx context.Context, crew *crew, done func(fired bool,
 }
 
 // lookAt takes the rows of a queue that are due. Other managers see the same rows, so it takes them
-// in a random order, a few at a time. When somebody else was faster with a row, it takes half as
-// many, and reads again which rows are left: an attempt that is lost costs a write unit.
-func (m *Manager[S]) lookAt(ctx context.Context, queue string, now time.Time, crew *crew, done func(fired bool, err error)) error {
+// in a random order, a batch at a time. When another manager already holds a row, it takes
+// fewer and queries again: a lost attempt costs one write unit.
+func (m *Manager[S]) lookAt(ctx context.Context, queue string, now time.Time, pool *workerPool, done func(fired bool, err error)) error {
 	var start item
-	tried, few := map[string]bool{}, 1
+	tried, batch := map[string]bool{}, 1
 	for {
 		page, last, err := m.due(ctx, queue, now, start)
 		if err != nil {
@@ -97,16 +97,16 @@ func (m *Manager[S]) lookAt(ctx context.Context, queue string, now time.Time, cr
 		rand.Shuffle(len(page), func(i, j int) { page[i], page[j] = page[j], page[i] })
 		lost := false
 		for len(page) > 0 && !lost {
-			rows := page[:min(few, len(page))]
+			rows := page[:min(batch, len(page))]
 			page = page[len(rows):]
 			for _, row := range rows {
 				tried[rowName(row)] = true
 			}
-			if lost, err = m.takeAll(ctx, rows, crew, done); err != nil {
+			if lost, err = m.takeAll(ctx, rows, pool, done); err != nil {
 				return err
 			}
-			if few = min(2*few, atOnce); lost {
-				few = max(1, few/4)
+			if batch = min(2*batch, atOnce); lost {
+				batch = max(1, batch/4)
 			}
 		}
 		switch {
@@ -119,12 +119,12 @@ func (m *Manager[S]) lookAt(ctx context.Context, queue string, now time.Time, cr
 	}
 }
 
-// takeAll begins to take some rows, and waits until it is known which ones somebody else has taken.
-// It does not wait for one that hangs.
-func (m *Manager[S]) takeAll(ctx context.Context, rows []item, crew *crew, done func(fired bool, err error)) (lost bool, err error) {
+// takeAll starts to take some rows and waits for their leases, at most for slotTimeout. It reports
+// whether another manager held one.
+func (m *Manager[S]) takeAll(ctx context.Context, rows []item, pool *workerPool, done func(fired bool, err error)) (lost bool, err error) {
 	leased := make(chan bool, len(rows))
 	for _, row := range rows {
-		err := crew.do(ctx, func() {
+		err := pool.do(ctx, func() {
 			fired, err := m.take(ctx, row, leased)
 			if fired {
 				m.stats.fired.Add(1)
@@ -135,7 +135,7 @@ func (m *Manager[S]) takeAll(ctx context.Context, rows []item, crew *crew, done 
 			return lost, err
 		}
 	}
-	late := time.NewTimer(makesRoom)
+	late := time.NewTimer(slotTimeout)
 	defer late.Stop()
 	for range rows {
 		select {
@@ -167,40 +167,3 @@ func (m *Manager[S]) due(ctx context.Context, queue string, now time.Time, start
 	}
 	return out.Items, out.LastEvaluatedKey, nil
 }
-
-// atOnce bounds what a crew does at a time, and makesRoom is after how long something does not
-// count any more: what hangs holds up the rest for that long at most, and there is no more of it
-// than comes in RetryAfter.
-const (
-	atOnce    = 8
-	makesRoom = time.Second
-)
-
-// crew does several things at a time.
-type crew struct {
-	slots chan struct{}
-	work  sync.WaitGroup
-}
-
-func newCrew() *crew { return &crew{slots: make(chan struct{}, atOnce)} }
-
-// do begins something when there is room for it.
-func (c *crew) do(ctx context.Context, what func()) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case c.slots <- struct{}{}:
-	}
-	leave := sync.OnceFunc(func() { <-c.slots })
-	late := time.AfterFunc(makesRoom, leave)
-	c.work.Add(1)
-	go func() {
-		defer c.work.Done()
-		defer leave()
-		defer late.Stop()
-		what()
-	}()
-	return nil
-}
-
-func (c *crew) wait() { c.work.Wait() }

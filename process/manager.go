@@ -161,21 +161,25 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 // step has a process react and stores what comes of it, again on its newer state when another input
 // was faster. Fired is the timeout that is the input, if it is one.
 func (m *Manager[S]) step(ctx context.Context, key string, in Input, fired *timeoutRow) error {
-	ctx = in.cause(ctx)
+	ctx = in.withCause(ctx)
 	if m.config.Around == nil {
-		return m.stepUntil(ctx, key, in, fired)
+		return m.stepWithRetries(ctx, key, in, fired)
 	}
 	id := aggregate.ID{Type: m.definition.Type(), Value: key}
-	return m.config.Around(ctx, id, in, func(ctx context.Context) error { return m.stepUntil(ctx, key, in, fired) })
+	return m.config.Around(ctx, id, in, func(ctx context.Context) error { return m.stepWithRetries(ctx, key, in, fired) })
 }
 
-// stepUntil is step with what the context carries.
-func (m *Manager[S]) stepUntil(ctx context.Context, key string, in Input, fired *timeoutRow) error {
+// stepWithRetries repeats stepOnce while another input is faster.
+func (m *Manager[S]) stepWithRetries(ctx context.Context, key string, in Input, fired *timeoutRow) error {
 	again := backoff.WithContext(backoff.WithMaxRetries(backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(100*time.Millisecond), backoff.WithMaxElapsedTime(0),
 	), uint64(m.config.MaxAttempts-1)), ctx) //nolint:gosec // not negative
 	return backoff.Retry(func() error {
 		err := m.stepOnce(ctx, key, in, fired)
+		var refused *journal.WriteRefusedError
+		if fired != nil && errors.As(err, &refused) && refused.Table == m.config.Table && refused.Code == "ConditionalCheckFailed" {
+			err = errNotSet
+		}
 		if err != nil && !errors.Is(err, journal.ErrConflict) {
 			return backoff.Permanent(err)
 		}
@@ -235,21 +239,21 @@ func (m *Manager[S]) repeated(ctx context.Context, process repository.Aggregate[
 	return m.sendStored(ctx, process.ID, in.ID)
 }
 
-// cause returns a context that carries the metadata of what an input leads to. A message of our
+// withCause returns a context that carries the metadata of what an input leads to. A message of our
 // subscriber, and a middleware for tracing, have put some into ctx.
-func (in Input) cause(ctx context.Context) context.Context {
-	led := aggregate.Metadata{}
+func (in Input) withCause(ctx context.Context) context.Context {
+	carried := aggregate.Metadata{}
 	switch {
 	case in.Timeout != "":
-		maps.Copy(led, in.Metadata)
-	case len(aggregate.MetadataFromContext(ctx)) == 0:
-		envelope.PassOn(in.Metadata, led)
+		maps.Copy(carried, in.Metadata)
+	case aggregate.MetadataFromContext(ctx)["traceparent"] == "":
+		envelope.CopyTraceKeys(in.Metadata, carried)
 	}
-	led[aggregate.CausationIDKey] = in.ID
-	if led[aggregate.CorrelationIDKey] = in.Metadata[aggregate.CorrelationIDKey]; led[aggregate.CorrelationIDKey] == "" {
-		led[aggregate.CorrelationIDKey] = in.ID
+	carried[aggregate.CausationIDKey] = in.ID
+	if carried[aggregate.CorrelationIDKey] = in.Metadata[aggregate.CorrelationIDKey]; carried[aggregate.CorrelationIDKey] == "" {
+		carried[aggregate.CorrelationIDKey] = in.ID
 	}
-	return aggregate.ContextWithMetadata(ctx, led)
+	return aggregate.ContextWithMetadata(ctx, carried)
 }
 
 func (m *Manager[S]) fields(id aggregate.ID, more watermill.LogFields) watermill.LogFields {

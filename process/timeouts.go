@@ -16,7 +16,6 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/metadata"
-	"github.com/millrace-dev/millrace/journal"
 )
 
 // timeoutRow is a timeout that is set.
@@ -49,8 +48,8 @@ func (m *Manager[S]) queue(id aggregate.ID) string {
 
 func (m *Manager[S]) queueName(n int) string { return fmt.Sprintf("%s-%d", m.definition.Type(), n) }
 
-// take does what a row asks for, unless somebody else does. It sends on leased, once, whether the
-// row is its own. Fired reports that it was a timeout.
+// take handles one row unless another manager holds it. It sends on leased once: false if another
+// manager holds the row. Fired reports that it was a timeout.
 func (m *Manager[S]) take(ctx context.Context, row item, leased chan<- bool) (fired bool, err error) {
 	id, sort := m.idOf(row), text(row[skey])
 	own := true
@@ -125,11 +124,8 @@ func (m *Manager[S]) lease(ctx context.Context, row item) (item, error) {
 func (m *Manager[S]) fire(ctx context.Context, t timeoutRow) error {
 	in := Input{ID: t.token, OccurredAt: t.at, Metadata: t.metadata, Timeout: t.name, Process: t.process.Value}
 	err := m.step(ctx, t.process.Value, in, &t)
-	var refused *journal.WriteRefusedError
 	switch {
-	case errors.As(err, &refused) && refused.Table == m.config.Table && refused.Code == "ConditionalCheckFailed":
-		return nil // it was cancelled or moved meanwhile, or has fired
-	case err == nil:
+	case err == nil, errors.Is(err, errNotSet):
 		return nil
 	case !passedOver(err):
 		return err

@@ -123,9 +123,9 @@ type Config struct {
 	// shard. Defaults: 200 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
-	// TrailingDelay is the age at which the last trailing read reads each stretch of the tail again,
-	// because the index is eventually consistent and the clocks of writers differ. It must be
-	// longer than both together, and than the time that writers repeat a commit
+	// TrailingDelay is the age at which the last trailing read reads each stretch of the tail
+	// again, because the index is eventually consistent and the clocks of writers differ. It must
+	// be longer than both together, and than the time that writers repeat a commit
 	// (journal.Config.RetryBudget), since events are dated when the commit is made. An event that
 	// shows later still waits for the next event of its aggregate, or for the sweep. From 1 second
 	// on there is another trailing read before it, at an age of 0.5 seconds, for events that the

@@ -50,7 +50,7 @@ func (c *messageContext) Value(key any) any {
 		return c
 	}
 	if _, ok := key.(carried.Key); ok {
-		return envelope.PassedOn(c.record, aggregate.MetadataFromContext(c.parent))
+		return envelope.CausedBy(c.record, aggregate.MetadataFromContext(c.parent))
 	}
 	// The standard library finds its own context in there, so that those derived from this one need
 	// no goroutine.

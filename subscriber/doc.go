@@ -46,11 +46,11 @@
 // Everything else is a hint that an aggregate has new events:
 //
 //   - The live read reads the tail index of each logical shard from a cursor on, and polls its end.
-//   - Trailing reads read the same stretch again once it is 0.5 seconds old, and once more when it is
-//     [Config.TrailingDelay] old, because the index is eventually consistent and clocks differ. So
-//     each event is read about three times. Events that are already that old when they are first
-//     read, as all of history is for a new group, are read once. A backlog does not postpone
-//     trailing reads.
+//   - Trailing reads read the same stretch again once it is 0.5 seconds old, and once more when it
+//     is [Config.TrailingDelay] old (only then if that is below a second), because the index is
+//     eventually consistent and clocks differ. So each event is read about three times. Events that
+//     are already that old when they are first read, as all of history is for a new group, are read
+//     once. A backlog does not postpone trailing reads.
 //   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
 //   - A reconciliation, called sweep in names, compares all heads with the positions every
 //     [Config.SweepInterval]. It finds events that the tail shows at the wrong place: imports, and

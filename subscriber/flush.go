@@ -104,8 +104,8 @@ func (sh *shard) flushPosition(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// saveCursor moves the shard's cursor as far as it can go: up to where the last trailing read is, and
-// not past an event that is not acked and stored, unless its aggregate is listed as behind.
+// saveCursor moves the shard's cursor as far as it can go: up to where the last trailing read is,
+// and not past an event that is not acked and stored, unless its aggregate is listed as behind.
 func (sh *shard) saveCursor(ctx context.Context) error {
 	cursor, swept, list, unlist := sh.progress()
 	var rows []func() error

@@ -55,7 +55,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			}
 			if errors.Is(err, checkpoint.ErrRosterMoved) {
 				moved++
-				seen = m.yield(ctx, now, moved)
+				seen = m.backOff(ctx, now, moved)
 				continue
 			}
 			known = false
@@ -110,7 +110,7 @@ func (m *member) leave(ctx context.Context) {
 			return
 		case errors.Is(err, checkpoint.ErrRosterMoved):
 			moved++
-			seen = m.yield(ctx, now, moved)
+			seen = m.backOff(ctx, now, moved)
 		case ctx.Err() != nil || errors.Is(err, journal.ErrAccess):
 			m.logger.Error("Cannot leave the group, another member waits until the lease expires", err, nil)
 			return
@@ -121,11 +121,11 @@ func (m *member) leave(ctx context.Context) {
 	}
 }
 
-// yield pauses after another member was faster to change the roster, longer each time, and returns
-// the roster as it is then. In a deployment many members join at once, and an attempt that fails
-// costs write units too.
-func (m *member) yield(ctx context.Context, now checkpoint.Roster, moved int) checkpoint.Roster {
-	pause(ctx, backoffOf(minYield, min(maxYield, m.config.LeaseDuration/20), moved))
+// backOff waits after a conflict with another member, longer each time, then reads the roster
+// again. In a deployment many members join at once, and an attempt that fails costs write units
+// too.
+func (m *member) backOff(ctx context.Context, now checkpoint.Roster, moved int) checkpoint.Roster {
+	pause(ctx, backoffOf(minBackOff, min(maxBackOff, m.config.LeaseDuration/20), moved))
 	if read, err := m.checkpoint.ReadRoster(ctx, m.key); err == nil {
 		return read
 	}
@@ -133,8 +133,8 @@ func (m *member) yield(ctx context.Context, now checkpoint.Roster, moved int) ch
 }
 
 const (
-	minYield = 10 * time.Millisecond
-	maxYield = 200 * time.Millisecond
+	minBackOff = 10 * time.Millisecond
+	maxBackOff = 500 * time.Millisecond
 )
 
 // leaveTimeout is how long it tries to leave. After the lease others take over in any case.

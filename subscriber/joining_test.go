@@ -14,7 +14,7 @@ import (
 )
 
 // A deployment starts all members at once, and each join changes one item.
-func TestMembersThatJoinAtOnceDoNotExhaustTheTable(t *testing.T) {
+func TestFiftyMembersJoinWithFewWrites(t *testing.T) {
 	t.Parallel()
 	const members = 50
 	db := dynamotest.New(t)
@@ -25,7 +25,9 @@ func TestMembersThatJoinAtOnceDoNotExhaustTheTable(t *testing.T) {
 	defer recording.Stop()
 	var all sync.WaitGroup
 	for range members {
-		sub := newSubscriber(t, quick(j))
+		config := quick(j)
+		config.LeaseDuration = time.Hour // no heartbeat is counted
+		sub := newSubscriber(t, config)
 		all.Add(1)
 		go func() {
 			defer all.Done()

@@ -2,9 +2,9 @@ package subscriber
 
 import "sync"
 
-// lanes serve streams side by side: up to max at a time, each stream by one lane at a
-// time, first come first served. Streams that failed before have a queue of their own and half of
-// the lanes at most, so that they do not hold up the others, however many they are.
+// lanes serve streams side by side: up to max at a time, each stream by one lane at a time, first
+// come first served within a queue. Streams that failed before have a queue of their own and half
+// of the lanes at most, so that they do not hold up the others, however many they are.
 type lanes struct {
 	max   int
 	serve func(*stream) (again bool)
@@ -19,8 +19,7 @@ type lanes struct {
 	done     sync.WaitGroup
 }
 
-// failedTurn: every so many streams that are picked, one that failed before has its turn, also
-// while others wait.
+// failedTurn: every eighth pick takes a failed stream, even while others wait.
 const failedTurn = 8
 
 // run queues a stream that has something to do. The stream must not be queued or served.

@@ -217,7 +217,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			return
 		}
 		moved++
-		if now = m.yield(ctx, now, moved); !m.isIn(now) {
+		if now = m.backOff(ctx, now, moved); !m.isIn(now) {
 			m.struckOff()
 			return
 		}

@@ -378,7 +378,7 @@ func TestClocksThatAreWrongAreMeasured(t *testing.T) {
 		at(begin, "a")
 		at(time.Now().Add(4*time.Second), "ahead")
 		eventually(t, "the clock that is ahead shows", func() bool { return sub.Stats().Ahead > 50*time.Millisecond })
-		at(begin.Add(-time.Second), "behind") // behind what was read, so the second look finds it
+		at(begin.Add(-time.Second), "behind") // behind what was read, so a trailing read finds it
 		eventually(t, "so does the one that is behind", func() bool { return sub.Stats().Late == 1 && sub.Stats().Lateness > 500*time.Millisecond })
 	})
 }

@@ -26,7 +26,7 @@ func (l *infos) Info(msg string, _ watermill.LogFields) {
 	l.said = append(l.said, msg)
 }
 
-func TestASubscriberSaysThatCommitsMayBeRepeatedForLongerThanTheSecondLookWaits(t *testing.T) {
+func TestASubscriberSaysThatCommitsMayBeRepeatedForLongerThanTheLongerThanTrailingDelay(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	for name, of := range map[string]struct {

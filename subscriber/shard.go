@@ -45,9 +45,9 @@ type shard struct {
 	revisions atomic.Uint64
 
 	// The poller alone uses these.
-	live  eventlog.Cursor // the live read has read up to here
-	rungs []rung          // the trailing reads
-	looks []looked        // of the live read, those that came to the end of the tail
+	live     eventlog.Cursor // the live read has read up to here
+	trailing []trailingRead
+	looks    []looked // of the live read, those that came to the end of the tail
 
 	mu      sync.Mutex
 	ended   bool
@@ -75,7 +75,7 @@ func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 		key: checkpoint.Shard{
 			Group: checkpoint.Group{Name: m.key.Group, Resets: r.Resets}, Topic: m.topic, Number: number,
 		},
-		rungs:     newRungs(m.config.TrailingDelay),
+		trailing:  newTrailingReads(m.config.TrailingDelay),
 		abandoned: make(chan struct{}), stopping: make(chan struct{}),
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
 	}

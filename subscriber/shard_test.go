@@ -21,13 +21,13 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *te
 			config: Config{MaxInFlight: 1, BufferBytes: 1 << 20, BehindAfter: time.Hour, idleStreams: 10},
 			budget: &budget{size: 1 << 20, lanes: 1}, lanes: &lanes{}, stats: &counters{},
 		},
-		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{}, rungs: newRungs(0),
+		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{}, trailing: newTrailingReads(0),
 	}
 	id := aggregate.ID{Type: "account", Value: "x"}
 	event := func(number uint64, at int64) []*journal.Record {
 		return []*journal.Record{{Aggregate: id, Number: number, OccurredAt: time.UnixMilli(at)}}
 	}
-	sh.hear(event(1, 10), trailingRead)
+	sh.hear(event(1, 10), fromTrailing)
 	st := sh.streams["x"]
 	sh.claimed(st, 0)
 	sh.setListed(st, true)
@@ -38,8 +38,8 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *te
 	require.Equal(t, []*stream{st}, unlist)
 	sh.setListed(st, false)
 
-	sh.rungs = []rung{{at: eventlog.Cursor{OccurredAt: 100}}}
-	sh.hear(event(2, 50), trailingRead)
+	sh.trailing = []trailingRead{{at: eventlog.Cursor{OccurredAt: 100}}}
+	sh.hear(event(2, 50), fromTrailing)
 	cursor, _, _, _ := sh.progress()
 	assert.EqualValues(t, 50, cursor)
 }

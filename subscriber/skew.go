@@ -66,8 +66,8 @@ func (sh *shard) noteTimes(page eventlog.TailPage, now time.Time) {
 	sh.looks = append(sh.looks, looked{now, sh.live.OccurredAt})
 }
 
-// noteMissed is told of an event that a trailing read found. The look that has passed its time did
-// not show it.
+// noteMissed records an event that only a trailing read found. The live read that passed its time
+// did not show it.
 func (sh *shard) noteMissed(r *journal.Record) {
 	sh.stats.late.Add(1)
 	at := r.OccurredAt.UnixMilli()

@@ -11,9 +11,9 @@ import (
 type source int
 
 const (
-	liveRead source = iota
-	trailingRead
-	sweep
+	fromLive source = iota
+	fromTrailing
+	fromSweep
 )
 
 // offer passes on what the live read found.
@@ -57,18 +57,18 @@ func (sh *shard) hear(records []*journal.Record, by source) (missed []*journal.R
 		st := sh.stream(r.Aggregate)
 		switch {
 		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
-			if by == trailingRead {
+			if by == fromTrailing {
 				sh.stats.duplicates.Add(1)
 			}
-		case by == trailingRead && !sh.forgetful:
+		case by == fromTrailing && !sh.forgetful:
 			missed = append(missed, r)
-		case by == sweep:
+		case by == fromSweep:
 			st.swept = r.Number
 		}
 		st.offer(r, false)
 		sh.schedule(st)
 	}
-	if by != sweep {
+	if by != fromSweep {
 		sh.settled = sh.trail().OccurredAt
 	}
 	sh.forget()

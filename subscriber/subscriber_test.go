@@ -73,7 +73,7 @@ func TestACommitWakesTheSubscriberWithoutAPoll(t *testing.T) {
 	config.PollInterval, config.MaxPollInterval = time.Hour, time.Hour
 	write(t, j, "known", 0, 1)
 	_, messages := subscribe(t, config)
-	receiveAll(t, messages, 1) // the first look has been taken on one shard at least
+	receiveAll(t, messages, 1) // one shard at least has been read
 
 	eventually(t, "the commit of this process wakes the subscriber", func() bool {
 		write(t, j, fmt.Sprint("x", rand.Int()), 0, 1)
@@ -342,9 +342,9 @@ func TestEventsThatTheIndexShowsLateOrNeverAreNotLost(t *testing.T) {
 	assert.Equal(t, expect("x", 1, 3), receiveAll(t, messages, 3))
 
 	write(t, writer, "y", 0, 1)
-	receiveAll(t, messages, 1)           // the first look has passed the time of late/1
+	receiveAll(t, messages, 1)           // the live read has passed the time of late/1
 	lagging.set("account-late-1", false) // and now it shows up
-	assert.Equal(t, expect("late", 1, 1), receiveAll(t, messages, 1), "the second look finds it")
+	assert.Equal(t, expect("late", 1, 1), receiveAll(t, messages, 1), "a trailing read finds it")
 }
 
 func TestAnEventFromTheFarFutureDoesNotHideTheRest(t *testing.T) {
@@ -395,7 +395,7 @@ func TestACorruptLastEventOfHistoryIsNotPassedOver(t *testing.T) {
 	client := create(t, 1)
 	j := open(t, client)
 	config := quick(j)
-	config.TrailingDelay = time.Nanosecond // the first look at history is the last
+	config.TrailingDelay = time.Nanosecond // history is read once
 	write(t, j, "bad", 0, 1)
 	corrupt(t, client, "account-bad-1")
 	write(t, j, "good", 0, 1)

@@ -47,7 +47,7 @@ func (sh *shard) sweepIsDue() bool {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	since := sh.now().Sub(sh.swept)
-	// A sweep in the future is that of a clock that was ahead. It is not believed.
+	// A time in the future comes from a clock that was ahead. Ignore it.
 	return sh.caughtUp && !sh.ended && (since >= sh.config.SweepInterval || since < 0)
 }
 
@@ -76,7 +76,7 @@ func (sh *shard) sweep(ctx context.Context) {
 				moved = append(moved, &journal.Record{Aggregate: standing.Head.Aggregate, Number: standing.Head.Version, OccurredAt: at})
 			}
 		}
-		sh.hear(moved, sweep)
+		sh.hear(moved, fromSweep)
 		pause(ctx, min(sweepPause, sh.config.SweepInterval/100))
 	}
 	sh.setSwept(began)

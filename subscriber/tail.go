@@ -91,6 +91,9 @@ func (sh *shard) look(ctx context.Context) (found bool, err error) {
 		if !page.More {
 			return found, err
 		}
+		if err != nil && ctx.Err() == nil {
+			sh.logger.Error("Cannot read the tail of the journal once more, will try again", err, watermill.LogFields{"shard": sh.number})
+		}
 		ahead = sh.budget.page()
 	}
 }
@@ -114,7 +117,7 @@ func (sh *shard) report(corrupt []*journal.CorruptItemError) {
 			// Its time may be what is corrupt. That of what is settled so far is early enough.
 			sh.hear([]*journal.Record{{
 				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(sh.trail().OccurredAt),
-			}}, liveRead)
+			}}, fromLive)
 		}
 	}
 }

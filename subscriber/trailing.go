@@ -7,42 +7,44 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// rung is a trailing read. It reads again, after a delay, what the read before it has passed: the
-// live read, or an earlier rung. The tail index shows events out of order, most by less than a
-// second, and a clock may be behind; so what is late comes with the first rung, as a rule, and what
-// is very late with the last one. What that has passed is final.
-type rung struct {
+// trailingRead reads again, after a delay, what the read before it has passed: the live read, or an
+// earlier trailing read. The tail index shows events out of order, most by less than a second, and
+// a clock may be behind. So what is late comes with the first trailing read, as a rule, and what is
+// very late with the last one. What that has passed is final.
+type trailingRead struct {
 	delay time.Duration
 	at    eventlog.Cursor // it has read up to here
 	next  time.Time       // not again before
 }
 
-// firstRung is the delay of the first trailing read. The second one has Config.TrailingDelay.
-const firstRung = 500 * time.Millisecond
+// firstTrailingDelay is the delay of the first trailing read. The second one has
+// Config.TrailingDelay.
+const firstTrailingDelay = 500 * time.Millisecond
 
-func newRungs(trailingDelay time.Duration) []rung {
-	if trailingDelay < 2*firstRung {
-		return []rung{{delay: trailingDelay}}
+func newTrailingReads(last time.Duration) []trailingRead {
+	if last < 2*firstTrailingDelay {
+		return []trailingRead{{delay: last}}
 	}
-	return []rung{{delay: firstRung}, {delay: trailingDelay}}
+	return []trailingRead{{delay: firstTrailingDelay}, {delay: last}}
 }
 
 // trail is the place up to which the tail is final.
-func (sh *shard) trail() eventlog.Cursor { return sh.rungs[len(sh.rungs)-1].at }
+func (sh *shard) trail() eventlog.Cursor { return sh.trailing[len(sh.trailing)-1].at }
 
 // setCursors has all reads go on from one place.
 func (sh *shard) setCursors(at eventlog.Cursor) {
 	sh.live = at
-	for i := range sh.rungs {
-		sh.rungs[i].at = at
+	for i := range sh.trailing {
+		sh.trailing[i].at = at
 	}
 }
 
-// advance notes a page of the live read, which was asked for after now. A rung that has read all
-// that was before the page goes along with what is older than its delay: history is read once.
+// advance notes a page of the live read, which was asked for after now. A trailing read that has
+// read all that was before the page goes along with what is older than its delay: history is read
+// once.
 func (sh *shard) advance(page eventlog.TailPage, now time.Time) {
-	for i := range sh.rungs {
-		r := &sh.rungs[i]
+	for i := range sh.trailing {
+		r := &sh.trailing[i]
 		if r.at != sh.live {
 			continue
 		}
@@ -61,15 +63,15 @@ func (sh *shard) advance(page eventlog.TailPage, now time.Time) {
 	sh.live = page.Next
 }
 
-// readTrailing has each rung read a page, or all that is due for it. The live read does it after
-// each page of its own, so that a backlog does not postpone it.
+// readTrailing does a page of each trailing read, or all that is due. It follows each page of the
+// live read, so that a backlog does not postpone it.
 func (sh *shard) readTrailing(ctx context.Context, now time.Time, all bool) error {
 	passed := sh.live
-	for i := range sh.rungs {
-		r := &sh.rungs[i]
+	for i := range sh.trailing {
+		r := &sh.trailing[i]
 		for more := true; more; {
 			var err error
-			if more, err = sh.readRung(ctx, r, passed, now); err != nil {
+			if more, err = sh.readAgain(ctx, r, passed, now); err != nil {
 				return err
 			}
 			more = more && all
@@ -79,8 +81,8 @@ func (sh *shard) readTrailing(ctx context.Context, now time.Time, all bool) erro
 	return nil
 }
 
-// readRung reads a page of what others have passed, and reports whether there is more.
-func (sh *shard) readRung(ctx context.Context, r *rung, passed eventlog.Cursor, now time.Time) (more bool, err error) {
+// readAgain reads a page of what others have passed, and reports whether there is more.
+func (sh *shard) readAgain(ctx context.Context, r *trailingRead, passed eventlog.Cursor, now time.Time) (more bool, err error) {
 	if r.at == passed || time.Now().Before(r.next) {
 		return false, nil
 	}
@@ -90,6 +92,7 @@ func (sh *shard) readRung(ctx context.Context, r *rung, passed eventlog.Cursor, 
 			AggregateType: sh.topic, Shard: sh.number, After: r.at, Until: time.UnixMilli(until), NumbersOnly: true,
 		})
 		if err != nil {
+			r.next = time.Now().Add(r.delay / 2)
 			return false, err
 		}
 		switch {
@@ -100,7 +103,7 @@ func (sh *shard) readRung(ctx context.Context, r *rung, passed eventlog.Cursor, 
 		default:
 			r.at = eventlog.Cursor{OccurredAt: until + 1}
 		}
-		for _, record := range sh.hear(page.Records, trailingRead) {
+		for _, record := range sh.hear(page.Records, fromTrailing) {
 			sh.noteMissed(record)
 		}
 		if page.More {

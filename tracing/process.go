@@ -17,9 +17,9 @@ import (
 // manager. The events that the step commits, its commands, and the timeouts that it sets carry that
 // span.
 //
-// The step of an event is a child of the span of the context, as a rule that of [Middleware]. That
-// of a timeout has a trace of its own, with a link to the step that set the timeout, or is its
-// child with [Config.ContinueTrace].
+// The step of an event is a child of the span of the context, as a rule that of [Middleware]. The
+// step of a timeout starts its own trace, linked to the step that set the timeout, unless the
+// context has a span. With [Config.ContinueTrace] it is a child of that step.
 func Steps(config Config) func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) error {
 	tracer, propagator := config.tracer(), config.propagator()
 	return func(ctx context.Context, id aggregate.ID, in process.Input, next func(context.Context) error) (err error) {

@@ -102,7 +102,7 @@ func assemble(ctx context.Context, client *dynamodb.Client, o options, logger *s
 	}
 	s := &server{service: open, ended: make(chan end, parts)}
 	if s.listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", o.address); err != nil {
-		return nil, fmt.Errorf("%w: -listen names another address", err)
+		return nil, fmt.Errorf("%w: choose another address with -listen", err)
 	}
 	if err := s.connect(o, logger); err != nil {
 		return nil, errors.Join(err, s.listener.Close())

@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		fmt.Fprintln(out, "On", dynamo.Where())
 		err = errors.Join(serve(ctx, db, config, out, log), db.Close())
 		if listen := new(net.OpError); errors.As(err, &listen) && listen.Op == "listen" {
-			err = fmt.Errorf("%w: -listen names another address", err)
+			err = fmt.Errorf("%w: choose another address with -listen", err)
 		}
 		return err
 	case "load":

@@ -9,10 +9,10 @@ import (
 // and the keys of W3C Trace Context and Baggage.
 var passedOn = []string{CorrelationIDKey, "traceparent", "tracestate", "baggage"}
 
-// PassedOn adds to metadata what an event passes on to the events and messages that it leads to,
+// CausedBy adds to metadata what an event passes on to the events and messages that it leads to,
 // and returns it. An event without a correlation id is the beginning of what follows.
-func PassedOn(r *journal.Record, metadata aggregate.Metadata) aggregate.Metadata {
-	PassOn(r.Metadata, metadata)
+func CausedBy(r *journal.Record, metadata aggregate.Metadata) aggregate.Metadata {
+	CopyTraceKeys(r.Metadata, metadata)
 	if r.Metadata[CorrelationIDKey] == "" {
 		metadata[CorrelationIDKey] = r.EventID
 	}
@@ -20,8 +20,8 @@ func PassedOn(r *journal.Record, metadata aggregate.Metadata) aggregate.Metadata
 	return metadata
 }
 
-// PassOn copies the keys that an event or a message passes on.
-func PassOn(from, to aggregate.Metadata) {
+// CopyTraceKeys copies the keys that an event or a message passes on.
+func CopyTraceKeys(from, to aggregate.Metadata) {
 	for _, key := range passedOn {
 		if value, ok := from[key]; ok {
 			to[key] = value

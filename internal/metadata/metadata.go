@@ -1,6 +1,6 @@
 // Package metadata stores the metadata of messages in items of DynamoDB. Metadata that is not
-// UTF-8, such as the binary headers of Kafka, survives: DynamoDB has no such texts, and the SDK
-// would replace their bytes.
+// UTF-8, such as the binary headers of Kafka, survives: strings of DynamoDB must be UTF-8, and the
+// SDK would replace invalid bytes.
 package metadata
 
 import (
@@ -30,8 +30,7 @@ func isText(key, value string) bool {
 	return key != "" && len(key) <= maxKeyBytes && utf8.ValidString(key) && utf8.ValidString(value)
 }
 
-// Binary returns the entries that are no texts, by their keys in order. It returns nil if there are
-// none, as a rule.
+// Binary returns the entries that cannot be stored as strings, sorted by key. It is usually nil.
 func Binary(metadata map[string]string) (entries [][2][]byte) {
 	for key, value := range metadata {
 		if !isText(key, value) {
@@ -42,7 +41,7 @@ func Binary(metadata map[string]string) (entries [][2][]byte) {
 	return entries
 }
 
-// Text returns the entries that are texts: as a rule the metadata itself.
+// Text returns the other entries. It is usually the metadata itself.
 func Text(metadata map[string]string) map[string]string {
 	binary := Binary(metadata)
 	if len(binary) == 0 {
@@ -55,7 +54,7 @@ func Text(metadata map[string]string) map[string]string {
 	return text
 }
 
-// Join returns the metadata of which Text and Binary have returned parts. It may change text.
+// Join reverses Text and Binary. It may modify text.
 func Join(text map[string]string, binary [][2][]byte) map[string]string {
 	if text == nil && len(binary) > 0 {
 		text = make(map[string]string, len(binary))
@@ -108,8 +107,7 @@ func Size(metadata map[string]string) (size int) {
 	return size
 }
 
-// Of reads the attributes of an item. It returns false, and the key that is wrong, for what Put has
-// not made.
+// Of reads the attributes of an item. It returns false and the offending key if they are malformed.
 func Of(item map[string]types.AttributeValue) (metadata map[string]string, wrong string, ok bool) {
 	if values, is := item[Attribute].(*types.AttributeValueMemberM); is {
 		if metadata, wrong, ok = OfMap(values); !ok {

@@ -108,7 +108,8 @@ func (e *Encryption) Destroy(ctx context.Context, id aggregate.ID) error {
 	return err
 }
 
-// sealer returns that of the aggregate's key, from the cache or as read returns the key.
+// sealer returns the sealer of the aggregate's key, from the cache, or made from the key that read
+// returns.
 func (e *Encryption) sealer(
 	ctx context.Context, id aggregate.ID, read func(context.Context, aggregate.ID) ([]byte, error),
 ) (*sealer, error) {

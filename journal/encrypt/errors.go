@@ -7,12 +7,13 @@ import (
 
 // Sentinels for errors.Is. That of a key that was destroyed is [journal.ErrKeyDestroyed].
 var (
-	// ErrNoKey reports that an aggregate's key is missing, without a tombstone of one, or is not the
-	// key that encrypted the payload. The table of keys is not the one that the payload was written
-	// with, or has lost the key. An append that fails with it has written nothing.
+	// ErrNoKey reports that an aggregate's key is missing, without a tombstone of one, or is not
+	// the key that encrypted the payload. The table of keys is not the one that the payload was
+	// written with, or has lost the key. An append that fails with it has written nothing.
 	ErrNoKey = errors.New("no encryption key")
 	// ErrForged reports that a payload or a wrapped key does not decrypt. It was changed, moved
-	// from another place, or given another event type; or the key was wrapped with another one.
+	// from another place, or given another event type; or, for a key, it was wrapped with another
+	// wrapping key.
 	ErrForged = errors.New("does not decrypt")
 )
 

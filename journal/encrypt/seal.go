@@ -13,7 +13,7 @@ import (
 const KeyBytes = 32
 
 const (
-	format        = 1 // the first byte of what is sealed
+	format        = 2 // the first byte of what is sealed; 1 had no key id
 	keyIDBytes    = 8
 	headerBytes   = 1 + keyIDBytes
 	nonceBytes    = 12
@@ -68,7 +68,7 @@ func (s *sealer) unseal(sealed, about []byte) ([]byte, error) {
 	}
 	header, nonce, body := sealed[:headerBytes], sealed[headerBytes:headerBytes+nonceBytes], sealed[headerBytes+nonceBytes:]
 	if !bytes.Equal(header, s.header[:]) {
-		return nil, fmt.Errorf("%w: it was encrypted with the key %x, and the key is now %x: restore the former key",
+		return nil, fmt.Errorf("%w: encrypted with key id %x, but the stored key has id %x: restore the former key",
 			s.otherKey, header[1:], s.header[1:])
 	}
 	plain, err := s.aead.Open(make([]byte, 0, len(body)-tagBytes), nonce, body, append(about, header...))

@@ -85,7 +85,10 @@ func polled(ctx context.Context, db *dynamotest.DB, commits int, pause time.Dura
 	var took []time.Duration
 	for len(took) < commits {
 		select {
-		case msg := <-messages:
+		case msg, open := <-messages:
+			if !open {
+				return nil, ctx.Err()
+			}
 			var e deposited
 			if err := json.Unmarshal(msg.Payload, &e); err != nil {
 				return nil, err

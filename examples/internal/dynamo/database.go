@@ -77,7 +77,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", resolved.String())
 	if err != nil {
-		return nil, fmt.Errorf("%w: -%s names another address", err, Flag)
+		return nil, fmt.Errorf("%w: choose another address with -%s", err, Flag)
 	}
 	return listener, nil
 }

@@ -64,7 +64,7 @@ func TestAPortInUseNamesTheFlag(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = taken.Close() }()
 	_, err = dynamo.Open(t.Context(), taken.Addr().String())
-	assert.ErrorContains(t, err, "-database names another address")
+	assert.ErrorContains(t, err, "choose another address with -database")
 }
 
 func TestTheDatabaseIsNotServedWhereItIsNotOfTheProcess(t *testing.T) {

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// Guard refuses (421) requests whose Host is neither localhost nor a loopback address, with any
-// port, nor one of some names, such as the one under which a proxy is known. A server at another
-// address than a loopback one answers to all hosts.
+// Guard answers 421 unless Host is localhost, a loopback address, or one of names, such as that of
+// a proxy. Ports do not matter. It does nothing if address is not a loopback address.
 func Guard(address net.Addr, next http.Handler, names ...string) http.Handler {
 	if tcp, ok := address.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
 		return next

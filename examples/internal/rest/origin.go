@@ -14,7 +14,7 @@ import (
 func SameOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && foreign(r) {
-			// The server is not to wait for the rest of a body, which may never come.
+			// Do not wait for the rest of the body, which may never come.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 			WriteProblem(w, http.StatusForbidden, "the request is of a page of another site")
 			return

@@ -68,8 +68,8 @@ func (m *Mux) Handle(pattern string, reply func(*http.Request) (Reply, error)) {
 	})
 }
 
-// Raw serves requests that get something else than one JSON document. Nothing bounds how long they
-// take, except for their body: it is read first, and the handler gets none.
+// Raw serves requests whose answer is not one JSON document. Nothing bounds how long they take,
+// except for the body, which is read and discarded first.
 func (m *Mux) Raw(pattern string, handler http.Handler) {
 	m.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {

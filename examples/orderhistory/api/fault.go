@@ -37,7 +37,7 @@ func bodyLabel(body *openapi3.RequestBody, e *openapi3.SchemaError) string {
 		case property != nil:
 			schema = property.Value
 			labels = append(labels, title(schema, name))
-		case schema.Items != nil && err == nil:
+		case schema.Items != nil && err == nil && len(labels) > 0:
 			schema = schema.Items.Value
 			labels[len(labels)-1] = fmt.Sprintf("%s %d", title(schema, "item"), n+1)
 		}

@@ -24,7 +24,7 @@ func Open(name string, deck []string, lifetime time.Duration, now time.Time) Dec
 	}
 }
 
-// Visit changes nothing. Its errors report why nothing can happen in the room.
+// Visit returns [ErrNotFound] or [ErrExpired] if the room is not open, and no events.
 func Visit(now time.Time) Decision {
 	return func(r Room) (Events, error) { return nil, r.admit(now) }
 }
@@ -98,7 +98,7 @@ func Refresh(userID string, round int, now time.Time) Decision {
 	}
 }
 
-// Kick sends a member out, who may join again. Errors: [ErrNotMember] for by, [ErrNotThere] for the
+// Kick removes a member, who may join again. Errors: [ErrNotMember] for by, [ErrNotThere] for the
 // user.
 func Kick(userID, by string, now time.Time) Decision {
 	return func(r Room) (Events, error) {

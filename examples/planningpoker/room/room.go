@@ -20,8 +20,8 @@ type Event = aggregate.Event[Room]
 type Events = aggregate.Events[Room]
 
 // Decision is a command to a room. One that asks for what is so already changes nothing. It may be
-// sent again, but [Pick], [Reveal] and [Refresh] only with their round, lest they meet the next
-// one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
+// sent again, but [Pick], [Reveal] and [Refresh] only with their round: otherwise they could
+// apply to the next one. Errors of all but [Open]: [ErrNotFound], [ErrExpired].
 type Decision = aggregate.Decision[Room]
 
 // Room is the state of a room. The zero value is the room before it is opened.

@@ -29,9 +29,8 @@ type Consumer struct {
 
 // A page is live, so what other processes commit is looked for more often than by default, which
 // costs some 40 read units a second at most for each process, group and four shards. An event that
-// the first look misses, since it was dated a little before others that were there already, is
-// found by the second one after trailingDelay, unless the room moves before; it has to be longer
-// than clocks differ and indexes lag.
+// the live read misses is found by a trailing read, at an age of 0.5 seconds or of trailingDelay,
+// which must be longer than clock differences and index delay together.
 const (
 	pollInterval    = 50 * time.Millisecond
 	maxPollInterval = 200 * time.Millisecond

@@ -26,7 +26,9 @@ func (d *DAO) Attend(ctx context.Context, r Room, userID string) (arrived bool, 
 		if u.UserID != userID || until.Sub(u.presentUntil) < beat {
 			continue
 		}
-		switch err := d.setPresent(ctx, r.RoomID, userID, until); {
+		switch written, err := d.setPresent(ctx, r.RoomID, userID, until); {
+		case err == nil && !written:
+			return false, nil // they have left, or the room has expired
 		case errors.As(err, new(*types.TransactionConflictException)):
 			return false, nil // an event is changing the row, and shows the room again
 		case err != nil:
@@ -37,10 +39,11 @@ func (d *DAO) Attend(ctx context.Context, r Room, userID string) (arrived bool, 
 	return arrived, nil
 }
 
-// setPresent changes the row of a user who has not left. Events do not look at what it changes.
-func (d *DAO) setPresent(ctx context.Context, roomID, userID string, until time.Time) error {
+// setPresent changes the row of a user who has not left, and reports whether there is one. Events
+// do not look at what it changes.
+func (d *DAO) setPresent(ctx context.Context, roomID, userID string, until time.Time) (written bool, err error) {
 	change, condition := "SET #present_until = :until", "#status <> :left AND #item_type = :type"
-	_, err := d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err = d.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &d.table, Key: key(roomID, userID), UpdateExpression: &change, ConditionExpression: &condition,
 		ExpressionAttributeNames: names(change + condition),
 		ExpressionAttributeValues: attributes{
@@ -48,7 +51,7 @@ func (d *DAO) setPresent(ctx context.Context, roomID, userID string, until time.
 		},
 	})
 	if errors.As(err, new(*types.ConditionalCheckFailedException)) {
-		return nil // they have left, or the room has expired
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }

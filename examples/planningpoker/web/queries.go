@@ -70,8 +70,8 @@ func (a *api) view(ctx context.Context, id string) (view.Room, error) {
 	return v, err
 }
 
-// missing returns why the view does not have a room. Its rows are deleted some time after it has
-// expired; the journal keeps it.
+// missing returns [room.ErrExpired] if the journal has the room, else [room.ErrNotFound]. The rows
+// of the view are deleted some time after the room has expired; the journal keeps it.
 func (a *api) missing(ctx context.Context, id string) error {
 	_, err := a.Rooms.Execute(ctx, id, room.Visit(a.Now()))
 	return cmp.Or(err, room.ErrNotFound)

@@ -50,7 +50,7 @@ have any names. Where payload, version or ttl have other names, call journal.Ado
 	flags := cmd.Flags()
 	flags.IntVar(&o.shards, "shards", 0, "`number` of shards that the other program was given")
 	flags.StringVar(&o.resolver, "resolver", "", "key resolver of the other program: "+resolverNames())
-	flags.StringVar(&o.unit, "unit", "", "unit of the times of events: seconds, milliseconds, microseconds or nanoseconds. Default is that of the events")
+	flags.StringVar(&o.unit, "time-unit", "", "unit of the times of events: seconds, milliseconds, microseconds or nanoseconds. Default is that of the events")
 	return cmd
 }
 
@@ -68,7 +68,7 @@ func (o adoptOptions) config() (journal.Config, error) {
 	case c.Resolver == nil:
 		return c, wrongUsage("--resolver is %q: want that of the other program, one of %s", o.resolver, resolverNames())
 	case c.OccurredAtUnit == 0 && o.unit != "":
-		return c, wrongUsage("--unit is %q: want seconds, milliseconds, microseconds or nanoseconds", o.unit)
+		return c, wrongUsage("--time-unit is %q: want seconds, milliseconds, microseconds or nanoseconds", o.unit)
 	}
 	if err := c.Validate(); err != nil {
 		return c, wrongUsage("%v", err)

@@ -44,7 +44,7 @@ func TestAdoptTakesOverTablesWithNamesOfTheirOwn(t *testing.T) {
 
 	out := s.ok(t, "adopt", "--shards", "4", "--resolver", "js-hash")
 	assert.Regexp(t, `(?m)^resolver +js-hash$`, out)
-	assert.Regexp(t, `(?m)^times +nanoseconds$`, out)
+	assert.Regexp(t, `(?m)^time unit +nanoseconds$`, out)
 	assert.Regexp(t, `(?m)^attributes +hash, range, name, ser_nr, payload, time, version, ttl$`, out)
 	assert.Contains(t, s.ok(t, "stream", "account", "1"), "account.deposited")
 	s.ok(t, "adopt", "--shards", "4", "--resolver", "js-hash")
@@ -56,8 +56,8 @@ func TestAdoptRefusesWhatTheSnapshotsDoNotHave(t *testing.T) {
 	o := s.run(t, "adopt", "--shards", "5", "--resolver", "js-hash")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "5 shards")
-	o = s.run(t, "adopt", "--shards", "4", "--resolver", "js-hash", "--unit", "seconds")
-	assert.Equal(t, command.ExitFailure, o.code)
+	o = s.run(t, "adopt", "--shards", "4", "--resolver", "js-hash", "--time-unit", "seconds")
+	assert.Equal(t, command.ExitUsage, o.code)
 	assert.Contains(t, o.err, "nanoseconds")
 
 	empty := setup(t)
@@ -69,8 +69,8 @@ func TestAdoptRefusesWhatTheSnapshotsDoNotHave(t *testing.T) {
 func TestCreateStoresRequiredEncodings(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	assert.Regexp(t, `(?m)^requires +aes-gcm$`, s.ok(t, "create", "--require-encoding", "aes-gcm"))
-	assert.Regexp(t, `(?m)^requires +aes-gcm$`, s.ok(t, "create"))
+	assert.Regexp(t, `(?m)^required encodings +aes-gcm$`, s.ok(t, "create", "--require-encoding", "aes-gcm"))
+	assert.Regexp(t, `(?m)^required encodings +aes-gcm$`, s.ok(t, "create"))
 	o := s.run(t, "create", "--require-encoding", "gzip")
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "required encodings")

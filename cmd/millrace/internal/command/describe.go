@@ -90,10 +90,10 @@ func (a *app) runDescribe(ctx context.Context) error {
 			c.Attributes.PartitionKey, c.Attributes.SortKey, c.Attributes.AggregateID, c.Attributes.SequenceNumber, c.Attributes.Payload,
 			c.Attributes.OccurredAt, c.Attributes.Version, c.Attributes.TTL,
 		}, ", ")},
-		{Name: "times", Value: l.Unit},
+		{Name: "time unit", Value: l.Unit},
 	}
 	if len(l.Required) > 0 {
-		fields = append(fields, output.Field{Name: "requires", Value: strings.Join(l.Required, ", ")})
+		fields = append(fields, output.Field{Name: "required encodings", Value: strings.Join(l.Required, ", ")})
 	}
 	if err := a.line(l, fields...); err != nil || a.json {
 		return err

@@ -1,5 +1,5 @@
 import { askForChange, askForEnd, askForOrder } from "./dialogs.js";
-import { expect, late, settle } from "./late.js";
+import { forgetShown, late, remember } from "./late.js";
 import { orderAt, show } from "./orders.js";
 import { place, unanswered } from "./placing.js";
 import { act, newKey, request, watch } from "./server.js";
@@ -10,7 +10,7 @@ const $ = (id) => document.getElementById(id);
 const firstConsumer = "ada"; // of the sample
 const pageSize = 10;
 const thisTab = newKey(); // a part of the keys of its commands
-const lookAgain = 1_500; // ms; the server may be back by then, and the index that pages come from has what an event told of
+const reloadDelay = 1_500; // ms; the server may be back by then, and the index that pages come from has what an event told of
 
 const versionOf = { orders: "order", tickets: "ticket", deliveries: "delivery" };
 
@@ -111,7 +111,7 @@ async function load() {
 
 function loadLater() {
   clearTimeout(timer);
-  timer = setTimeout(load, lookAgain);
+  timer = setTimeout(load, reloadDelay);
 }
 
 function changed() {
@@ -139,8 +139,8 @@ function showPage({ orders, nextPageToken }) {
 
 // showLate says which commands were accepted and do not show yet, as long as there are any.
 async function showLate() {
-  await settle();
-  const commands = late();
+  await forgetShown();
+  const commands = late().filter(({ consumer }) => consumer === view.consumer);
   $("late").replaceChildren(...commands.flatMap(({ of, restaurant }) =>
     [`${of} `, isolated(restaurant), " was accepted and is on its way. It will show here shortly. "]));
   $("late").hidden = commands.length === 0;
@@ -166,12 +166,12 @@ $("orders").onclick = ({ target: button }) => {
   if (!button.value) return;
   const order = orderAt(button);
   const { service } = button.closest("[data-service]").dataset;
-  const what = { of: `“${button.textContent}” for`, restaurant: order.restaurant };
+  const what = { consumer: view.consumer, of: `“${button.textContent}” for`, restaurant: order.restaurant };
   // The same command for what is shown now is the same command, and takes effect once. Changes of the dishes can differ.
   const key = button.value === "revise" ? newKey() : `${thisTab}/${button.value}/${order.versions[versionOf[service]]}`;
   const send = async (body) => {
     const reply = await request("POST", `/${service}/${encodeURIComponent(order.orderId)}/${button.value}?wait=2`, { body, key });
-    expect(reply, what);
+    remember(reply, what);
     changed();
   };
   if (button.value === "revise") askForChange(order, send);

@@ -1,6 +1,6 @@
 // Placing an order once, however often it is sent. An order goes with an idempotency key, which is kept, also over a reload of the page,
 // while the server has not answered, and then until the history shows the order.
-import { expect, late } from "./late.js";
+import { late, remember } from "./late.js";
 import { newKey, Problem, request } from "./server.js";
 
 // unanswered is the order of a consumer that was sent and not answered: {order, key}, or null.
@@ -24,5 +24,5 @@ export async function place(consumer, order) {
     throw problem;
   }
   sessionStorage.removeItem(slot(consumer));
-  expect(reply, { of: "Your order from", restaurant: order.restaurant, sent, key });
+  remember(reply, { consumer, of: "Your order from", restaurant: order.restaurant, sent, key });
 }
