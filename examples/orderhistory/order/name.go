@@ -1,53 +1,16 @@
 package order
 
-import (
-	"fmt"
-	"unicode"
-	"unicode/utf8"
-)
+import "github.com/millrace-dev/millrace/examples/internal/text"
 
 // NameError says that the name of a restaurant or a dish cannot be read.
 type NameError struct{ Of, Reason string }
 
 func (e NameError) Error() string { return e.Of + ": " + e.Reason }
 
-// readable returns a [NameError] for a name that is blank, or that looks different from what it is:
-// with characters that are invisible, or that change the direction of the text around them. Text of
-// any script passes: Hebrew and Arabic take their direction from their letters.
+// readable returns a [NameError] for a name that cannot be read.
 func readable(of, name string) error {
-	if !utf8.ValidString(name) {
-		return NameError{of, "it must be valid UTF-8"}
-	}
-	visible, before, runes := false, ' ', []rune(name)
-	for i, r := range runes {
-		switch {
-		case isVariation(r) && isVisible(before):
-		case isJoiner(r) && (isVisible(before) || isVariation(before)) && i+1 < len(runes) && isVisible(runes[i+1]):
-		case isInvisible(r):
-			return NameError{of, fmt.Sprintf("it has an invisible character (%U), remove it or type the name again", r)}
-		default:
-			visible = visible || unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S)
-		}
-		before = r
-	}
-	if !visible {
-		return NameError{of, "it must not be blank"}
+	if reason := text.Fault(name); reason != "" {
+		return NameError{of, reason}
 	}
 	return nil
-}
-
-// isJoiner reports whether r decides how its neighbours are written, as in Persian and in emoji.
-func isJoiner(r rune) bool { return r == '\u200c' || r == '\u200d' }
-
-// isVariation reports whether r chooses a form of the character before it, as of an emoji.
-func isVariation(r rune) bool { return unicode.Is(unicode.Variation_Selector, r) }
-
-func isVisible(r rune) bool { return !unicode.IsSpace(r) && !isInvisible(r) }
-
-const brailleBlank = '\u2800'
-
-// isInvisible covers control and format characters, among them all that set a direction, and
-// letters without a shape.
-func isInvisible(r rune) bool {
-	return !unicode.IsGraphic(r) || r == brailleBlank || isVariation(r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r)
 }

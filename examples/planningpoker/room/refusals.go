@@ -3,10 +3,10 @@ package room
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/millrace-dev/millrace/examples/internal/text"
 )
 
 // Why a command is refused, for errors.Is. The texts are shown to users.
@@ -36,15 +36,10 @@ func (e invalidError) Is(target error) bool { return target == ErrInvalid }
 
 func invalid(format string, args ...any) error { return invalidError(fmt.Sprintf(format, args...)) }
 
-// legible refuses texts that cannot be seen, are not on one line, or turn it round. Joiners are let
-// through, which emoji and some languages need.
-func legible(what string, most int, texts ...string) error {
-	blank := []*unicode.RangeTable{unicode.Z, unicode.M, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point}
-	tricky := []*unicode.RangeTable{unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp}
-	for _, s := range texts {
-		seen := strings.TrimFunc(s, func(r rune) bool { return unicode.In(r, blank...) })
-		hidden := strings.ContainsFunc(s, func(r rune) bool { return unicode.In(r, tricky...) && !unicode.Is(unicode.Join_Control, r) })
-		if utf8.RuneCountInString(s) > most || seen == "" || hidden {
+// legible refuses names that cannot be read, or are too long.
+func legible(what string, most int, names ...string) error {
+	for _, name := range names {
+		if utf8.RuneCountInString(name) > most || text.Fault(name) != "" {
 			return invalid("%s needs 1 to %d characters that can be seen, on one line", what, most)
 		}
 	}
