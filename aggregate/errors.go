@@ -39,6 +39,10 @@ func (e *UnknownEventError) Error() string {
 	if len(e.Known) > 0 {
 		known = strings.Join(e.Known, ", ")
 	}
+	if e.EventType == "" {
+		return fmt.Sprintf("event without a type of aggregate type %s (known: %s): journal.Config.EventType finds the type of events of other programs",
+			quote(e.AggregateType), known)
+	}
 	return fmt.Sprintf("unknown event type %s of aggregate type %s (known: %s): add the event's Go type to aggregate.Define, or an upcaster "+
 		"for its name, and keep it there for as long as such events are stored", quote(e.EventType), quote(e.AggregateType), known)
 }

@@ -1,6 +1,7 @@
 package dynamotest
 
 import (
+	"hash/crc32"
 	"io"
 	"net/http"
 	"strconv"
@@ -54,6 +55,7 @@ func (a answer) header() http.Header {
 	return http.Header{
 		"Content-Type":     {"application/x-amz-json-1.0"},
 		"Content-Length":   {strconv.Itoa(len(a.body))},
+		"X-Amz-Crc32":      {strconv.FormatUint(uint64(crc32.ChecksumIEEE(a.body)), 10)},
 		"X-Amzn-Requestid": {strconv.FormatUint(a.id, 10)},
 		"Date":             {a.at.UTC().Format(http.TimeFormat)},
 	}

@@ -114,11 +114,13 @@ func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Durati
 	case given == 0:
 		return stored.Unit, nil
 	}
-	found, err := j.sampleUnits(ctx)
+	found, events, err := j.sampleUnits(ctx)
 	if err != nil {
 		return 0, err
 	}
 	switch {
+	case events == 0 && given == 0:
+		return 0, &ConfigError{Field: "OccurredAtUnit", Reason: "is 0, and there are no events yet: set the unit in which the other program will write their times"}
 	case len(found) == 0 && given == 0:
 		return time.Millisecond, nil
 	case len(found) == 1 && given == 0:
@@ -133,10 +135,10 @@ func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Durati
 	return given, nil
 }
 
-// sampleUnits returns the units in which some events have their times, each once.
-func (j *engine) sampleUnits(ctx context.Context) ([]time.Duration, error) {
+// sampleUnits returns the units in which some events have their times, each once, and the number of
+// these events.
+func (j *engine) sampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
 	a, table := j.config.Attributes, j.config.Tables.Journal
-	var found []time.Duration
 	for part := range int32(sampledParts) {
 		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{
 			TableName: &table, Segment: aws.Int32(part), TotalSegments: aws.Int32(sampledParts), Limit: aws.Int32(sampledInPart),
@@ -144,22 +146,25 @@ func (j *engine) sampleUnits(ctx context.Context) ([]time.Duration, error) {
 			ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#at", a.OccurredAt),
 		})
 		if err != nil {
-			return nil, dynamo.Explain(err, table)
+			return nil, 0, dynamo.Explain(err, table)
 		}
 		for _, it := range out.Items {
 			if _, text := it[a.OccurredAt].(*types.AttributeValueMemberS); text {
 				partition, sort := j.keysOf(it)
-				return nil, &CorruptItemError{
+				return nil, 0, &CorruptItemError{
 					Table: table, PartitionKey: partition, SortKey: sort,
 					Reason: "has text in " + a.OccurredAt + ", which the tail index leaves out: make it a number in all rows, then adopt the tables",
 				}
+			}
+			if it[a.OccurredAt] != nil {
+				events++
 			}
 			if unit, ok := unitOf(it[a.OccurredAt]); ok && !slices.Contains(found, unit) {
 				found = append(found, unit)
 			}
 		}
 	}
-	return found, nil
+	return found, events, nil
 }
 
 func unitNames(units ...time.Duration) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -67,6 +68,15 @@ func (j *engine) tablesOf(t *transaction) string {
 		}
 	}
 	return strings.Join(names, " or ")
+}
+
+// explain says what an error of the transaction means, of which tables.
+func (j *engine) explain(err error, t *transaction) error {
+	creator := "journal.Create"
+	if len(t.commit.Writes) > 0 {
+		creator = "journal.Create, or the package that has the other table,"
+	}
+	return dynamo.ExplainFor(err, j.tablesOf(t), creator)
 }
 
 // leaveOut leaves the snapshot out: no commit fails for one.
@@ -146,6 +156,9 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 // encodeCommit returns the commit's events as they are stored, and puts its snapshot into that
 // form. An error of the snapshot alone does not stop the commit, unless the key was destroyed.
 func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.Event, snapshotErr, err error) {
+	if c.Expected > 0 && len(j.config.Encodings) > 0 {
+		ctx = storage.WithBefore(ctx, func(ctx context.Context) (string, error) { return j.encodingAt(ctx, c.Aggregate, c.Expected) })
+	}
 	events = make([]storage.Event, len(c.Events))
 	for i, e := range c.Events {
 		if err := validateEvent(e); err != nil {
@@ -212,8 +225,10 @@ func (j *engine) validateTarget(id aggregate.ID) error {
 // validateEvent refuses what the SDK would change on the way: it replaces bytes that
 // are not UTF-8.
 func validateEvent(e storage.Event) error {
-	if !utf8.ValidString(e.ID) || !utf8.ValidString(e.Type) || !utf8.ValidString(e.Encoding) {
-		return fmt.Errorf("%w: id %q, type %q or encoding %q is not UTF-8", ErrInvalidCommit, e.ID, e.Type, e.Encoding)
+	for _, text := range []struct{ what, is string }{{"event id", e.ID}, {"event type", e.Type}, {"encoding", e.Encoding}} {
+		if !utf8.ValidString(text.is) {
+			return fmt.Errorf("%w: the %s %q is not UTF-8: encode it as text, in hexadecimal for example", ErrInvalidCommit, text.what, text.is)
+		}
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ type Config struct {
 	// OccurredAtUnit is the unit of the stored times of events: time.Second, time.Millisecond,
 	// time.Microsecond or time.Nanosecond, since 1970. It is for tables to which another program
 	// also writes. [Create] stores it; default: time.Millisecond. [Adopt] stores it, and by default
-	// finds it in the events; it refuses a unit that none of the sampled events has. With seconds,
+	// finds it in the events, if there are any; it refuses a unit that none of the sampled events has. With seconds,
 	// an event can arrive up to subscriber.Config.TrailingDelay late. [Open] takes it from the
 	// descriptor, and refuses another one. Records have milliseconds in any case.
 	OccurredAtUnit time.Duration

@@ -91,7 +91,7 @@ func (j *engine) Decode(ctx context.Context, r *Record) (*Record, error) {
 		return r, nil
 	}
 	at := Place{Aggregate: r.Aggregate, Number: r.Number, EventType: r.EventType}
-	if err := j.requireEncodings(at, r.Encoding); err != nil {
+	if err := j.requireEncodings(at, r.Encoding, errReplaced); err != nil {
 		return nil, err
 	}
 	typed := r.EventType != "" || j.config.EventType == nil
@@ -120,7 +120,7 @@ func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 		return s, nil
 	}
 	at := Place{Aggregate: id, Number: s.Number, Snapshot: true}
-	if err := j.requireEncodings(at, s.Encoding); err != nil {
+	if err := j.requireEncodings(at, s.Encoding, errReplaced); err != nil {
 		return nil, err
 	}
 	if s.Encoding == "" {
@@ -133,6 +133,23 @@ func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema}, nil
 }
 
+// encodingAt returns what was applied to an event, or to the snapshot if the event was removed.
+func (j *engine) encodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error) {
+	it, err := j.getItem(ctx, j.config.Tables.Journal, j.key(id, number))
+	if err != nil {
+		return "", err
+	}
+	if it != nil {
+		names, _ = encodingOf(it)
+		return names, nil
+	}
+	head, err := j.readHead(ctx, id)
+	if err != nil || head.Snapshot == nil {
+		return "", err
+	}
+	return head.Snapshot.Encoding, nil
+}
+
 // encodeEvent returns an event as it is stored. One that says how it is encoded already is.
 func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
 	at := Place{Aggregate: id, Number: number, EventType: e.Type}
@@ -141,7 +158,7 @@ func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64
 			return e, err
 		}
 	}
-	return e, j.requireEncodings(at, e.Encoding)
+	return e, j.requireEncodings(at, e.Encoding, errNotApplied)
 }
 
 // encodeSnapshot returns a snapshot as it is stored, the caller's is left as it is.
@@ -156,7 +173,7 @@ func (j *engine) encodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 			return nil, err
 		}
 	}
-	return &stored, j.requireEncodings(at, stored.Encoding)
+	return &stored, j.requireEncodings(at, stored.Encoding, errNotApplied)
 }
 
 func (j *engine) encode(ctx context.Context, at Place, payload []byte) (encoded []byte, names string, err error) {
@@ -195,18 +212,21 @@ func (j *engine) decode(ctx context.Context, at Place, names string, payload []b
 	return payload, nil
 }
 
-// requireEncodings refuses a payload that lacks one of Config.RequiredEncodings.
-func (j *engine) requireEncodings(at Place, names string) error {
+// requireEncodings refuses a payload that lacks one of Config.RequiredEncodings, with the reason.
+func (j *engine) requireEncodings(at Place, names string, reason error) error {
 	for _, required := range j.config.RequiredEncodings {
 		if !slices.Contains(strings.Split(names, ","), required) {
-			return &EncodingError{Place: at, Encoding: required, Err: errNotEncoded}
+			return &EncodingError{Place: at, Encoding: required, Err: reason}
 		}
 	}
 	return nil
 }
 
-var errNotEncoded = errors.New("the payload lacks this encoding, which the journal requires: to write, open the journal with it in Config.Encodings; " +
-	"a stored payload without it was not written by this package")
+var (
+	errNotApplied  = errors.New("it was not applied, which the journal requires: open the journal with it in Config.Encodings")
+	errReplaced    = errors.New("the stored payload lacks it, which the journal requires: another program has written or replaced it")
+	errNotArchived = errors.New("the payload to restore lacks it, which the journal requires: archives have payloads as they were stored")
+)
 
 var errUnknownEncoding = errors.New("this process does not have it: open the journal with an encoding of that name in Config.Encodings")
 

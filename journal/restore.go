@@ -69,12 +69,12 @@ func (j *engine) validateRestoration(r *restoration) error {
 			return fmt.Errorf("event %d: %w", record.Number, err)
 		}
 		at := Place{Aggregate: record.Aggregate, Number: record.Number, EventType: record.EventType}
-		if err := j.requireEncodings(at, record.Encoding); err != nil {
+		if err := j.requireEncodings(at, record.Encoding, errNotArchived); err != nil {
 			return err
 		}
 	}
 	if s := head.Snapshot; s != nil {
-		return j.requireEncodings(Place{Aggregate: head.Aggregate, Number: s.Number, Snapshot: true}, s.Encoding)
+		return j.requireEncodings(Place{Aggregate: head.Aggregate, Number: s.Number, Snapshot: true}, s.Encoding, errNotArchived)
 	}
 	return nil
 }

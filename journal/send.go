@@ -170,7 +170,7 @@ func (j *engine) refusal(ctx context.Context, t *transaction, err error, ambiguo
 			return j.taken(ctx, t, i, ambiguous, left)
 		}
 	}
-	return fmt.Errorf("append to %s, nothing written: %w", id, dynamo.Explain(err, j.tablesOf(t)))
+	return fmt.Errorf("append to %s, nothing written: %w", id, j.explain(err, t))
 }
 
 // taken explains why the place of an event is taken though the head's condition was not found
@@ -246,7 +246,7 @@ func (j *engine) duplicate(c *commit, guard item) error {
 
 func (j *engine) giveUp(ctx context.Context, t *transaction, err error, ambiguous bool, left time.Duration) error {
 	if !ambiguous {
-		err = dynamo.Explain(err, j.tablesOf(t))
+		err = j.explain(err, t)
 	}
 	if ctx.Err() != nil && !dynamo.IsContext(err) {
 		err = errors.Join(ctx.Err(), err)

@@ -108,6 +108,8 @@ func TestAdoptComparesTheUnitWithTheEvents(t *testing.T) {
 		return j.Config().OccurredAtUnit, nil
 	}
 
+	_, err := adopt(t, 0)
+	require.ErrorAs(t, err, new(*journal.ConfigError), "nothing tells it")
 	unit, err := adopt(t, 0, javascript)
 	require.NoError(t, err)
 	assert.Equal(t, time.Millisecond, unit, "times of event-store-adapter-js are in none")

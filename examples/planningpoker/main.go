@@ -84,6 +84,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		if err := parse(flags, args); err != nil {
 			return err
 		}
+		if config.Users < 1 || config.Users > 30 {
+			return fmt.Errorf("-users is %d: want 1 to 30, which a room takes", config.Users)
+		}
 		config.Duration = time.Duration(*seconds) * time.Second
 		client, err := dynamo.Client(ctx)
 		if err != nil {

@@ -5,9 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -20,10 +23,11 @@ type Config struct {
 	CacheLifetime time.Duration
 	// CacheKeys bounds the number of keys in memory, about 1 KB each. Default: 10,000.
 	CacheKeys int
-	// AllowLateKeys lets an aggregate that has events already get its first key. Set it if the
-	// journal has aggregates that were begun without encryption. Otherwise an append to such an
-	// aggregate fails with [ErrNoKey]: an aggregate with events and no key has probably lost it,
-	// and a second key would not read what the first one has encrypted. Default: false.
+	// AllowLateKeys lets an aggregate that has events already get its first key, if the last event
+	// is not encrypted. Set it if the journal has aggregates that were begun without encryption;
+	// it costs one more read when such an aggregate gets its key. Otherwise an append to an
+	// aggregate with events and no key fails with [ErrNoKey], as its key was probably lost, and a
+	// second key would not read what the first one has encrypted. Default: false.
 	AllowLateKeys bool
 	// Now is the clock of the cache. Default: time.Now.
 	Now func() time.Time
@@ -76,18 +80,42 @@ func (*Encryption) Overhead() int { return overheadBytes }
 // [KeyStore].
 func (e *Encryption) Encode(ctx context.Context, at journal.Place, payload []byte) ([]byte, bool, error) {
 	read := e.keys.EnsureKey
-	if at.Number > 1 && !e.lateKeys {
-		read = e.keys.Key
+	switch {
+	case at.Number > 1 && e.lateKeys:
+		read = e.lateKey
+	case at.Number > 1:
+		read = e.onlyKey
 	}
 	s, err := e.sealer(ctx, at.Aggregate, read)
-	switch {
-	case err == nil:
-		return s.seal(payload, about(at)), true, nil
-	case errors.Is(err, ErrNoKey):
-		return nil, false, fmt.Errorf("%w; if its events are not encrypted yet, set encrypt.Config.AllowLateKeys", err)
-	default:
+	if err != nil {
 		return nil, false, err
 	}
+	return s.seal(payload, about(at)), true, nil
+}
+
+// onlyKey returns the key of an aggregate that has events. It creates none.
+func (e *Encryption) onlyKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
+	key, err := e.keys.Key(ctx, id)
+	if errors.Is(err, ErrNoKey) {
+		err = fmt.Errorf("%w; if its events are not encrypted yet, set encrypt.Config.AllowLateKeys", err)
+	}
+	return key, err
+}
+
+// lateKey returns the key of an aggregate that has events. It creates one if these are plain.
+func (e *Encryption) lateKey(ctx context.Context, id aggregate.ID) ([]byte, error) {
+	key, err := e.keys.Key(ctx, id)
+	if !errors.Is(err, ErrNoKey) {
+		return key, err
+	}
+	before, beforeErr := storage.EncodingBefore(ctx)
+	switch {
+	case beforeErr != nil:
+		return nil, beforeErr
+	case slices.Contains(strings.Split(before, ","), e.Name()):
+		return nil, fmt.Errorf("%w; its last event is encrypted", err)
+	}
+	return e.keys.EnsureKey(ctx, id)
 }
 
 // Decode decrypts. Errors: [journal.ErrKeyDestroyed], [ErrNoKey], [ErrForged], those of the

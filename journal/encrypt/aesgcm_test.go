@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
 )
@@ -106,6 +107,35 @@ func TestALostKeyIsNoticedInsteadOfReplaced(t *testing.T) {
 	_, err = late.Decode(t.Context(), at(customer("1"), 1), encoded)
 	require.ErrorIs(t, err, encrypt.ErrNoKey, "the second key does not pass for the first")
 	assert.ErrorContains(t, err, fmt.Sprintf("%x", encoded[1:9]), "which names the key that is lost")
+}
+
+func TestALateKeyDoesNotReplaceOneThatWasLost(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	require.NoError(t, journal.Create(t.Context(), s.client, journal.Config{Shards: 1}))
+	open := func() eventlog.Log {
+		e := newEncryption(t, encrypt.Config{Keys: s.keys, AllowLateKeys: true})
+		j, err := journal.Open(t.Context(), s.client, journal.Config{Encodings: []journal.Encoding{e}})
+		require.NoError(t, err)
+		return eventlog.Of(j)
+	}
+	plain, err := journal.Open(t.Context(), s.client, journal.Config{})
+	require.NoError(t, err)
+	said := func(expected uint64) eventlog.Commit {
+		return eventlog.Commit{Aggregate: customer("1"), Expected: expected, Events: []eventlog.Event{{Type: "said"}}}
+	}
+	_, err = eventlog.Of(plain).Append(t.Context(), said(0))
+	require.NoError(t, err)
+	_, err = open().Append(t.Context(), said(1))
+	require.NoError(t, err, "the event before is plain")
+	s.loseKey(t, customer("1"))
+
+	_, err = open().Append(t.Context(), said(2))
+	require.ErrorIs(t, err, encrypt.ErrNoKey)
+	assert.ErrorContains(t, err, "its last event is encrypted")
+	version, err := plain.Version(t.Context(), customer("1"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, version)
 }
 
 func TestADestroyedKeyIsGoneHereAtOnceAndElsewhereWithTheCache(t *testing.T) {

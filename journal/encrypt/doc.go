@@ -45,7 +45,8 @@
 //
 // Roll out [journal.ForReading] first, so that all processes can decrypt before one encrypts. Set
 // [Config.AllowLateKeys], so that aggregates with plain events get a key. Their former events and
-// snapshots stay plain, and the journal cannot require the encoding.
+// snapshots stay plain, also in archives and when these are imported. So such a journal cannot
+// require the encoding, and Destroy does not hide what is plain.
 //
 // # Keys
 //

@@ -135,7 +135,7 @@ func (k *Keys) Key(ctx context.Context, id aggregate.ID) ([]byte, error) {
 		return nil, fmt.Errorf("read key of %s: %w", id, k.explain(err))
 	}
 	if out.Item == nil {
-		return nil, fmt.Errorf("%w: %s has none: use the table of keys that it was written with", ErrNoKey, id)
+		return nil, fmt.Errorf("%w: %s has none: use the table of keys that it was written with, or restore its row", ErrNoKey, id)
 	}
 	return k.unwrap(ctx, id, out.Item)
 }
