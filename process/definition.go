@@ -191,7 +191,8 @@ type Timeout struct {
 
 // Input is what a process reacts to: an event, or a timeout of its own.
 type Input struct {
-	// ID is the same whenever the input comes again: that of the event, or of the timeout.
+	// ID is the same whenever the input comes again: that of the event, or of the timeout. For an
+	// event id of more than 480 bytes it is a UUID that is derived from it.
 	ID         string
 	Type       string             // of the event
 	Source     aggregate.ID       // of the event, as far as it is known
@@ -276,12 +277,13 @@ func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error
 
 // What React says when there is nothing to do. All are an [ErrPassedOver].
 var (
-	errNoReaction  = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
-	errNotStarted  = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
-	errDeleted     = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
-	errNothingToDo = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)
-	errNotSet      = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrPassedOver)
-	errOver        = fmt.Errorf("%w: its process is over", ErrPassedOver)
+	errNoReaction   = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
+	errNotStarted   = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
+	errKeyDestroyed = fmt.Errorf("%w: the encryption key of its process was destroyed", ErrPassedOver)
+	errDeleted      = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
+	errNothingToDo  = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)
+	errNotSet       = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrPassedOver)
+	errOver         = fmt.Errorf("%w: its process is over", ErrPassedOver)
 )
 
 func passedOver(err error) bool { return errors.Is(err, ErrPassedOver) }

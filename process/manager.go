@@ -12,6 +12,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/cenkalti/backoff/v4"
+	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
@@ -126,6 +127,9 @@ func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 	return nil
 }
 
+// maxInputID leaves room for what follows an id in a command id, which has at most 512 bytes.
+const maxInputID = 480
+
 // inputs returns what a message stands for: one event, but for what upcasters make of it.
 func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	if msg.UUID == "" {
@@ -140,6 +144,9 @@ func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 		in.Source = aggregate.ID{Type: msg.Metadata.Get(subscriber.MetadataAggregateType), Value: msg.Metadata.Get(subscriber.MetadataAggregateID)}
 		in.Number, _ = strconv.ParseUint(msg.Metadata.Get(subscriber.MetadataSequenceNumber), 10, 64)
 		in.OccurredAt, _ = time.Parse(time.RFC3339, msg.Metadata.Get(subscriber.MetadataOccurredAt))
+	}
+	if len(in.ID) > maxInputID {
+		in.ID = uuid.NewSHA1(derived, []byte(in.ID)).String()
 	}
 	in.codec = m.history.Codec(in.Source.Type)
 	events, err := m.history.Upcast(in.Source.Type, aggregate.EncodedEvent{Type: in.Type, Payload: in.payload})
@@ -194,6 +201,9 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	}
 	if errors.As(err, new(*journal.DeletedError)) {
 		return errDeleted
+	}
+	if errors.Is(err, journal.ErrKeyDestroyed) {
+		return errKeyDestroyed
 	}
 	if err != nil {
 		return err

@@ -76,7 +76,13 @@ type item = map[string]types.AttributeValue
 
 func textValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
+// never is the latest time that is stored. Later ones, up to where milliseconds overflow, are that.
+var never = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
 func timeValue(t time.Time) types.AttributeValue {
+	if t.After(never) {
+		t = never
+	}
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(t.UnixMilli(), 10)}
 }
 

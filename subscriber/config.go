@@ -62,8 +62,8 @@ func Beginning() Start { return Start{} }
 // count.
 func Now() Start { return Start{now: true} }
 
-// At starts with the events that occurred at a time or later, in milliseconds, by their
-// occurred_at. What is said of imports at [Now] holds here too.
+// At starts with the events that occurred at a time or later, in milliseconds or the unit of the
+// journal, by their occurred_at. What is said of imports at [Now] holds here too.
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
 // Time returns the time before which events are left out, for a group that begins now. It is zero

@@ -35,7 +35,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 		if err == nil {
 			next := seen
 			if !next.Exists() {
-				next = checkpoint.NewRoster(len(m.held), m.config.Start.Time(m.since))
+				next = checkpoint.NewRoster(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
 			}
 			var number uint64
 			next, number = next.Join(checkpoint.Member{Token: token, Lease: m.config.LeaseDuration})

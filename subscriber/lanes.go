@@ -1,10 +1,15 @@
 package subscriber
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // lanes serve streams side by side: up to max at a time, each stream by one lane at a time, first
 // come first served within a queue. Streams that failed before have a queue of their own and half
-// of the lanes at most, so that they do not hold up the others, however many they are.
+// of the lanes at most, so that they do not hold up the others, however many they are. One that
+// takes long, such as with a handler that hangs, does not count for that half any more, or it would
+// hold up the other ones that failed. But an eighth of the lanes stays free of them.
 type lanes struct {
 	max   int
 	serve func(*stream) (again bool)
@@ -14,6 +19,7 @@ type lanes struct {
 	failed   []*stream // those that failed before
 	running  int
 	retrying int // lanes that serve a stream that failed before
+	hanging  int // those of them that have done so for long
 	picked   int
 	stopped  bool
 	done     sync.WaitGroup
@@ -30,14 +36,7 @@ func (l *lanes) run(s *stream, failed bool) {
 		return
 	}
 	l.add(s, failed)
-	if l.running == l.max {
-		return
-	}
-	if s, failed := l.pick(); s != nil {
-		l.running++
-		l.done.Add(1)
-		go l.work(s, failed)
-	}
+	l.begin()
 }
 
 // add queues a stream. The caller holds mu, as in pick and mayRetry.
@@ -66,7 +65,44 @@ func (l *lanes) pick() (s *stream, failed bool) {
 }
 
 // mayRetry reports that a lane may serve a stream that failed before.
-func (l *lanes) mayRetry() bool { return l.retrying < max(1, l.max/2) }
+func (l *lanes) mayRetry() bool {
+	return l.retrying-l.hanging < max(1, l.max/2) && l.retrying < l.max-l.max/8
+}
+
+// long is after what time the serving of a stream that failed before is called long.
+const long = time.Second
+
+// notice counts a serving as hanging once it takes long. The function that it returns ends that.
+func (l *lanes) notice() (end func()) {
+	hangs, ended := false, false
+	timer := time.AfterFunc(long, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if hangs = !ended; !hangs {
+			return
+		}
+		l.hanging++
+		l.begin()
+	})
+	return func() { // the caller holds mu
+		timer.Stop()
+		if ended = true; hangs {
+			l.hanging--
+		}
+	}
+}
+
+// begin begins a lane if one is free, and there is a stream that it may serve. The caller holds mu.
+func (l *lanes) begin() {
+	if l.running == l.max {
+		return
+	}
+	if s, failed := l.pick(); s != nil {
+		l.running++
+		l.done.Add(1)
+		go l.work(s, failed)
+	}
+}
 
 // crowded reports that streams wait for a lane.
 func (l *lanes) crowded() bool {
@@ -86,16 +122,20 @@ func (l *lanes) busy() bool {
 func (l *lanes) work(s *stream, failed bool) {
 	defer l.done.Done()
 	for s != nil {
+		end := func() {}
+		if failed {
+			end = l.notice()
+		}
 		again := l.serve(s)
-		s, failed = l.next(s, failed, again)
+		s, failed = l.next(s, failed, again, end)
 	}
 }
 
 // next ends the serving of a stream and begins that of another.
-func (l *lanes) next(served *stream, failed, again bool) (*stream, bool) {
+func (l *lanes) next(served *stream, failed, again bool, end func()) (*stream, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if failed {
+	if end(); failed {
 		l.retrying--
 	}
 	if again && !l.stopped {

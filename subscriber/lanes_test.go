@@ -50,6 +50,25 @@ func TestStreamsThatFailedLeaveHalfOfTheLanesToOthers(t *testing.T) {
 	l.wait()
 }
 
+func TestStreamsThatHangDoNotHoldUpOthersThatFailed(t *testing.T) {
+	t.Parallel()
+	for lanes, hanging := range map[int]int{2: 1, 3: 2, 8: 6, 64: 55} {
+		l := newStepped(lanes, func(*stream) bool { return false })
+		for range hanging {
+			l.run(&stream{}, true)
+		}
+		other := &stream{}
+		l.run(other, true)
+		served := map[*stream]bool{}
+		for range hanging + 1 {
+			served[<-l.serving] = true
+		}
+		require.True(t, served[other], "with %d lanes", lanes)
+		close(l.step)
+		l.wait()
+	}
+}
+
 func TestAStreamThatHasNotFailedGoesFirst(t *testing.T) {
 	t.Parallel()
 	failing := map[*stream]bool{}

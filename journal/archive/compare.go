@@ -27,7 +27,7 @@ func Compare(ctx context.Context, j *journal.Journal, r io.Reader, o VerifyOptio
 		return Report{}, fmt.Errorf("compare: %w", err)
 	}
 	c := &comparison{journal: eventlog.Of(j).Raw(), found: collector{progress: o.Progress}}
-	err := shared.eachAggregate(ctx, newReader(r), c.aggregate)
+	err := shared.eachAggregate(ctx, newReaderFor(j, r), c.aggregate)
 	if err != nil {
 		err = fmt.Errorf("compare: %w", err)
 	}

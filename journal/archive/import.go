@@ -67,7 +67,7 @@ func Import(ctx context.Context, j *journal.Journal, r io.Reader, o ImportOption
 		return ImportProgress{}, fmt.Errorf("import: %w", err)
 	}
 	im := &importer{journal: eventlog.Of(j).Raw(), options: o}
-	err := shared.eachAggregate(ctx, newReader(r), im.aggregate)
+	err := shared.eachAggregate(ctx, newReaderFor(j, r), im.aggregate)
 	if err != nil {
 		err = fmt.Errorf("import: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
@@ -45,6 +46,7 @@ func (p *page) fault() Fault {
 // reader reads an archive page by page.
 type reader struct {
 	in     *bufio.Reader
+	unit   time.Duration // to which times are rounded down; 0 for none
 	text   []byte
 	number int      // of the line read last
 	done   Position // after the last aggregate that is complete
@@ -64,6 +66,13 @@ type reader struct {
 	size   int
 	start  int64 // where the page begins
 	sum    hash.Hash
+}
+
+// newReaderFor reads events with the times that they have in a journal, whose unit may be longer.
+func newReaderFor(j *journal.Journal, r io.Reader) *reader {
+	in := newReader(r)
+	in.unit = j.Config().OccurredAtUnit
+	return in
 }
 
 func newReader(r io.Reader) *reader { return &reader{in: bufio.NewReaderSize(r, 64<<10)} }
@@ -218,6 +227,9 @@ func (r *reader) takeEvent(l *line, text []byte) error {
 	}
 	head := &r.page.head
 	record := l.record(head.Aggregate)
+	if r.unit > time.Millisecond {
+		record.OccurredAt = record.OccurredAt.Truncate(r.unit)
+	}
 	r.size += record.Size()
 	switch {
 	case l.Number != r.due:

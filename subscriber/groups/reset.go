@@ -27,7 +27,7 @@ import (
 // group was reset.
 func (g *Groups) Reset(ctx context.Context, group, topic string, to subscriber.Start, progress func(rows int)) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
-	start := to.Time(g.journal.Config().Now())
+	start := g.store.Start(to.Time(g.journal.Config().Now()))
 	_, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Reset(start), nil })
 	if err != nil {
 		return failed("reset", k, err)

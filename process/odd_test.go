@@ -1,0 +1,72 @@
+package process_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/encrypt"
+	"github.com/millrace-dev/millrace/process"
+)
+
+func TestAProcessWhoseKeyWasDestroyedBlocksNobody(t *testing.T) {
+	t.Parallel()
+	client := testdb.Client(t)
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, process.CreateTable(t.Context(), client, ""))
+	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
+	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{7}, encrypt.KeyBytes))
+	require.NoError(t, err)
+	keys, err := encrypt.NewKeys(client, wrapper, encrypt.KeysConfig{})
+	require.NoError(t, err)
+	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	require.NoError(t, err)
+	j, err := journal.Open(t.Context(), client, journal.Config{Encodings: []journal.Encoding{secret}})
+	require.NoError(t, err)
+	w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
+	m := w.manager(client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{5})))
+	require.NoError(t, secret.Destroy(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}))
+
+	require.NoError(t, m.Handle(event(t.Context(), "e2", "credit", CreditReserved{Order: "o1"})))
+	assert.EqualValues(t, 1, m.Stats().PassedOver)
+	w.pass(deadline)
+	w.fire(m)
+	assert.Empty(t, w.pending(process.PendingQuery{}), "its timeout is gone")
+}
+
+func TestAnEventIDOfAnyLengthIsHandledOnce(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	for _, id := range []string{strings.Repeat("a", 600), strings.Repeat("a", 601)} {
+		for range 2 {
+			require.NoError(t, m.Handle(event(t.Context(), id, "o1", OrderPlaced{Total: 5})))
+		}
+	}
+	assert.EqualValues(t, 2, m.Stats().Steps)
+	assert.EqualValues(t, 2, m.Stats().Repeated)
+}
+
+func TestATimeoutInTheDistantFutureDoesNotFire(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	distant := process.Define(sagas,
+		process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
+			return timeout(process.Timeout{Name: "credit", At: time.Unix(1<<55, 0)}), nil
+		}).Starts(),
+		process.OnTimeout("credit", func(Saga, process.Input) (step, error) { return step{Events: begun}, nil }),
+	)
+	m, err := process.New(w.j, w.client, distant, w.config())
+	require.NoError(t, err)
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	assert.Zero(t, w.fire(m))
+	assert.Equal(t, 9999, w.one(process.PendingQuery{}).At.UTC().Year())
+}
