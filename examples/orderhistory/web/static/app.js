@@ -41,7 +41,8 @@ function go(params, trail) {
   open();
 }
 
-// open shows what the address asks for. The trail is the tokens of the newer pages, from the newest; who was sent a link has none.
+// open shows what the address asks for. The trail is the tokens of the newer pages, from the
+// newest; who was sent a link has none.
 function open() {
   const params = new URLSearchParams(location.search);
   const consumer = params.get("consumer") || firstConsumer;
@@ -167,7 +168,8 @@ $("orders").onclick = ({ target: button }) => {
   const order = orderAt(button);
   const { service } = button.closest("[data-service]").dataset;
   const what = { consumer: view.consumer, of: `“${button.textContent}” for`, restaurant: order.restaurant };
-  // The same command for what is shown now is the same command, and takes effect once. Changes of the dishes can differ.
+  // The same command for what is shown now is the same command, and takes effect once. Changes of
+  // the dishes can differ.
   const key = button.value === "revise" ? newKey() : `${thisTab}/${button.value}/${order.versions[versionOf[service]]}`;
   const send = async (body) => {
     const reply = await request("POST", `/${service}/${encodeURIComponent(order.orderId)}/${button.value}?wait=2`, { body, key });

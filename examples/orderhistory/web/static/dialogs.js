@@ -4,8 +4,8 @@ import { isolated } from "./text.js";
 
 const $ = (id) => document.getElementById(id);
 
-// ask opens a dialog, and closes it once what its form has to say is sent. What goes wrong is said where the visitor is; a note is there
-// from the beginning.
+// ask opens a dialog, and closes it once what its form has to say is sent. What goes wrong is said
+// where the visitor is; a note is there from the beginning.
 function ask(name, title, label, send, note = "") {
   const dialog = $(`${name}-dialog`), form = $(`${name}-form`), message = dialog.querySelector(".message");
   $(`${name}-title`).replaceChildren(...title);
@@ -23,7 +23,8 @@ function ask(name, title, label, send, note = "") {
   dialog.showModal();
 }
 
-// askForOrder asks for an order. One that was sent before without an answer is there to be sent again.
+// askForOrder asks for an order. One that was sent before without an answer is there to be sent
+// again.
 export function askForOrder(unanswered, send) {
   const note = unanswered && "There was no answer to this order. Send it again: it is placed only once.";
   askForDishes(unanswered?.lines, unanswered?.restaurant ?? "", ["Place an order"], "Send the order", send, note);

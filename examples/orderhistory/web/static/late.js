@@ -1,10 +1,12 @@
-// Commands that the server has accepted and that the history does not show yet. A reload of the page keeps them.
+// Commands that the server has accepted and that the history does not show yet. A reload of the
+// page keeps them.
 import { request } from "./server.js";
 
 const slot = "late";
 const forgotten = 300_000; // ms; what the history does not show by then it may never show, as after a restart with another database
 
-// late is a list of {orderId, service, version, at} with what the command was: {consumer, of, restaurant}, and {sent, key} of an order.
+// late is a list of {orderId, service, version, at} with what the command was: {consumer, of,
+// restaurant}, and {sent, key} of an order.
 export const late = () => (JSON.parse(sessionStorage.getItem(slot)) ?? []).filter(({ at }) => Date.now() - at < forgotten);
 
 const keep = (commands) => sessionStorage.setItem(slot, JSON.stringify(commands));

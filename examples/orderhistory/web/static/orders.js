@@ -1,4 +1,5 @@
-// Showing orders. Elements are kept and changed in place, so that nobody who uses the keyboard loses the focus.
+// Showing orders. Elements are kept and changed in place, so that nobody who uses the keyboard
+// loses the focus.
 import { isolated } from "./text.js";
 
 const $ = (id) => document.getElementById(id);

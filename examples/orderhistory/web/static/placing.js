@@ -1,5 +1,6 @@
-// Placing an order once, however often it is sent. An order goes with an idempotency key, which is kept, also over a reload of the page,
-// while the server has not answered, and then until the history shows the order.
+// Placing an order once, however often it is sent. An order goes with an idempotency key, which is
+// kept, also over a reload of the page, while the server has not answered, and then until the
+// history shows the order.
 import { late, remember } from "./late.js";
 import { newKey, Problem, request } from "./server.js";
 

@@ -17,7 +17,8 @@ export class Problem extends Error {
 // newKey returns an idempotency key.
 export const newKey = () => [...crypto.getRandomValues(new Uint32Array(4))].join("-");
 
-// request returns the reply, or throws a Problem. A command with a key takes effect once, however often it is sent.
+// request returns the reply, or throws a Problem. A command with a key takes effect once, however
+// often it is sent.
 export async function request(method, path, { body, key } = {}) {
   const advice = key ? "Send it again: it takes effect only once."
     : method === "GET" ? "Try again." : "Check whether it was done before you try again.";
@@ -54,11 +55,11 @@ export async function act(control, message, what) {
   }
 }
 
-// watch calls changed at each event of the name, and connected(true or false) when the connection changes.
-// The function that it returns ends it.
+// watch calls changed at each event of the name, and connected(true or false) when the connection
+// changes. The function that it returns ends it.
 //
-// A browser has few connections to a server, and a stream takes one. So one window for each path holds the
-// stream and forwards events to the others, and a hidden page does not watch.
+// A browser has few connections to a server, and a stream takes one. So one window for each path
+// holds the stream and forwards events to the others, and a hidden page does not watch.
 export function watch(path, name, { changed, connected }) {
   const handlers = {
     changed() {
@@ -95,8 +96,8 @@ export function watch(path, name, { changed, connected }) {
   };
 }
 
-// alone calls begin once no other window of this browser holds the name. begin returns a function that ends
-// it, and so does alone.
+// alone calls begin once no other window of this browser holds the name. begin returns a function
+// that ends it, and so does alone.
 function alone(name, begin) {
   if (!navigator.locks) return begin(); // a browser has them where the connection is secure, or to the same machine
   const waiting = new AbortController();
@@ -111,8 +112,8 @@ function alone(name, begin) {
   return () => end();
 }
 
-// stream calls tell("changed") at each event, the first of which comes at once, and tell("lost") while the
-// server is not there. The function that it returns ends it.
+// stream calls tell("changed") at each event, the first of which comes at once, and tell("lost")
+// while the server is not there. The function that it returns ends it.
 function stream(path, name, tell) {
   let source, timer;
   function open() {

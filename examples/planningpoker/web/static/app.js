@@ -134,7 +134,8 @@ function room(id) {
     attempt($("hand"), pick);
   };
 
-  // pick sends the card that was clicked last, also if that was while the one before was on its way.
+  // pick sends the card that was clicked last, also if that was while the one before was on its
+  // way.
   async function pick() {
     let sent;
     try {
@@ -148,7 +149,8 @@ function room(id) {
     }
   }
 
-  // The round goes with what is done to it, as somebody else may have ended it by the time that arrives.
+  // The round goes with what is done to it, as somebody else may have ended it by the time that
+  // arrives.
   $("reveal").onclick = async () => {
     const { round } = view;
     if (canReveal(view) && await ask(view, reveal(round))) attempt($("reveal"), () => command("reveal", { round }));

@@ -3,8 +3,8 @@
 const dialog = document.getElementById("ask");
 let posed; // the question that is open: its texts for a view
 
-// ask asks a question about a room and resolves to whether the answer is yes. question returns the texts {title, detail, yes} for a
-// view, or nothing where there is nothing left to ask.
+// ask asks a question about a room and resolves to whether the answer is yes. question returns the
+// texts {title, detail, yes} for a view, or nothing where there is nothing left to ask.
 export function ask(view, question) {
   posed = question;
   dialog.returnValue = "";

@@ -1,5 +1,6 @@
-// Showing a room. Elements are kept and changed in place, so that nobody who uses the keyboard loses the focus, and a screen reader
-// says only what has changed. Names come from others: they are always text, never HTML.
+// Showing a room. Elements are kept and changed in place, so that nobody who uses the keyboard
+// loses the focus, and a screen reader says only what has changed. Names come from others: they are
+// always text, never HTML.
 
 import { time } from "./words.js";
 
@@ -7,7 +8,8 @@ const $ = (id) => document.getElementById(id);
 const seats = new Map(); // by user id
 let shown; // the view that is shown
 
-// show shows a view of the room, where pending is the card that was clicked and is not in the view yet.
+// show shows a view of the room, where pending is the card that was clicked and is not in the view
+// yet.
 export function show(view, pending) {
   document.title = `${view.name} – Planning poker`;
   $("name").textContent = view.name;
@@ -120,7 +122,8 @@ function showHand(view, pending) {
   $("hand-title").textContent = view.revealed ? "Refresh the table to pick again" : "Your card";
 }
 
-// canReveal and canRefresh tell whether there are cards for it. Their buttons are not disabled, which would take the focus away.
+// canReveal and canRefresh tell whether there are cards for it. Their buttons are not disabled,
+// which would take the focus away.
 export const canReveal = (view) => !view.revealed && view.users.some((user) => user.picked);
 export const canRefresh = (view) => view.revealed || view.users.some((user) => user.picked);
 

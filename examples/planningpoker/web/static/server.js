@@ -6,8 +6,9 @@ const patience = 30_000; // ms for a reply; the server gives up by itself at abo
 const silence = 120_000; // ms without an event, until a stream is opened anew
 const again = 2_000; // ms until a stream that was refused is tried again
 
-// A browser has six connections to a server that speaks HTTP/1.1, for all its windows together. An open stream takes one of them, so
-// a hidden tab has none, and of the windows that can be seen only those few have one that were used last.
+// A browser has six connections to a server that speaks HTTP/1.1, for all its windows together. An
+// open stream takes one of them, so a hidden tab has none, and of the windows that can be seen only
+// those few have one that were used last.
 const mostStreams = 4;
 
 // Problem is what the server refuses, in its own words. Its status is 0 where there is no answer.
@@ -35,9 +36,10 @@ export async function request(method, path, body) {
   return reply;
 }
 
-// listen calls the handlers with the data of the events of their names, while the page can be seen. It calls connected with "yes",
-// "no" or "paused", which is in favour of other windows until this one is used again, and refused with the problem for which the server
-// refuses the stream for good. why is where to ask for that, as a browser does not tell what an EventSource was refused for. The
+// listen calls the handlers with the data of the events of their names, while the page can be seen.
+// It calls connected with "yes", "no" or "paused", which is in favour of other windows until this
+// one is used again, and refused with the problem for which the server refuses the stream for good.
+// why is where to ask for that, as a browser does not tell what an EventSource was refused for. The
 // function that it returns ends it.
 export function listen(path, { handlers, connected, refused, why = path }) {
   const windows = new BroadcastChannel("streams"); // of this browser
@@ -83,8 +85,8 @@ export function listen(path, { handlers, connected, refused, why = path }) {
 
   function alive() {
     connected("yes");
-    // A connection that has gone without a word, as when a phone slept, is no error to the browser, and what the server sends to keep
-    // one alive is not seen here.
+    // A connection that has gone without a word, as when a phone slept, is no error to the browser,
+    // and what the server sends to keep one alive is not seen here.
     clearTimeout(watchdog);
     watchdog = setTimeout(open, silence);
   }
