@@ -1,19 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/examples/internal/apptest"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/testdb"
 )
@@ -21,30 +20,12 @@ import (
 // patience bounds a failing test and is no claim about speed.
 const patience = 5 * time.Minute
 
-// terminal is a buffer for several goroutines.
-type terminal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *terminal) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *terminal) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 	t.Parallel()
 	client := testdb.Client(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	var out, log terminal
+	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
 		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: anyAddress, sample: true}, &out, &log)
@@ -113,7 +94,7 @@ func TestAnUnknownCommandIsRefused(t *testing.T) {
 
 func TestHelpNamesEverythingThatConfiguresAServer(t *testing.T) {
 	t.Parallel()
-	var help terminal
+	var help apptest.Terminal
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard, &help), flag.ErrHelp)
 	for _, name := range []string{"serve ", "-listen", "-host", "-database", dynamo.EndpointEnv} {
 		assert.Contains(t, help.String(), name)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/examples/internal/apptest"
 	"github.com/millrace-dev/millrace/examples/internal/browsertest"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 )
@@ -36,7 +37,7 @@ type site struct {
 func start(t *testing.T, client *dynamodb.Client, address string, withSample bool) *site {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background()) // until it is stopped
-	var out, log terminal
+	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
 		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: address, sample: withSample}, &out, &log)

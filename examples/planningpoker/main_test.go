@@ -1,20 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/examples/internal/apptest"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/planningpoker/client"
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
@@ -25,30 +24,12 @@ import (
 // patience bounds a failing test and is no claim about speed.
 const patience = 2 * time.Minute
 
-// terminal is a buffer for several goroutines.
-type terminal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *terminal) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *terminal) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 func TestTheServerSaysWhereItIsServesAndStopsWithItsStreams(t *testing.T) {
 	t.Parallel()
 	db := testdb.Client(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
-	var out, log terminal
+	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
 		ended <- serve(ctx, &dynamo.Database{Client: db}, service.ServerConfig{Address: "127.0.0.1:0"}, &out, &log)
@@ -88,7 +69,7 @@ func TestTheServerSaysWhereItIsServesAndStopsWithItsStreams(t *testing.T) {
 func TestWhatTheServerSaysToTryWorks(t *testing.T) {
 	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
-	var out terminal
+	var out apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
 		ended <- serve(ctx, &dynamo.Database{Client: testdb.Client(t)}, service.ServerConfig{Address: "127.0.0.1:0"}, &out, io.Discard)
@@ -149,7 +130,7 @@ func TestAnUnknownCommandIsRefused(t *testing.T) {
 
 func TestHelpNamesEverythingThatConfiguresAServer(t *testing.T) {
 	t.Parallel()
-	var help terminal
+	var help apptest.Terminal
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard, &help), flag.ErrHelp)
 	for _, name := range []string{"serve ", "-listen", "-host", "-database", dynamo.EndpointEnv} {
 		assert.Contains(t, help.String(), name)
