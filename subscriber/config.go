@@ -174,6 +174,9 @@ type Config struct {
 	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that
 	// was forgotten costs a write unit when it has a new event.
 	idleStreams int
+	// maxUnstored bounds the aggregates of a shard with a position that is not stored yet. With
+	// that many, nothing more is delivered until some are stored.
+	maxUnstored int
 	// cursorInterval: a cursor is written less often than positions, as it only saves a restart
 	// some reading.
 	cursorInterval time.Duration
@@ -185,6 +188,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.idleStreams == 0 {
 		c.idleStreams = 10_000
+	}
+	if c.maxUnstored == 0 {
+		c.maxUnstored = 10_000
 	}
 	if c.BufferBytes == 0 {
 		c.BufferBytes = 32 << 20

@@ -40,7 +40,7 @@ func (sh *shard) serve(st *stream) (again bool) {
 		}
 	}
 	for delivered := 0; ; delivered++ {
-		if sh.isStopping() {
+		if !sh.awaitStored() {
 			return false
 		}
 		if delivered >= fairShare && sh.lanes.crowded() {

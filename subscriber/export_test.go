@@ -8,6 +8,12 @@ func WithCursorInterval(c Config, d time.Duration) Config {
 	return c
 }
 
+// WithMaxUnstored is a config whose shards have few positions that are not stored.
+func WithMaxUnstored(c Config, n int) Config {
+	c.maxUnstored = n
+	return c
+}
+
 // WithIdleStreams is a config whose shards remember few aggregates that have nothing to do.
 func WithIdleStreams(c Config, n int) Config {
 	c.idleStreams = n

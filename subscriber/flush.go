@@ -179,6 +179,29 @@ func (sh *shard) progress() (cursor int64, swept time.Time, list, unlist []*stre
 	return cursor, swept, list, unlist
 }
 
+// awaitStored waits while too many positions are not stored yet, as in an outage of the store: what
+// is acked meanwhile would pile up in memory, be stored late, and come again after a crash. It
+// returns false when the shard stops.
+func (sh *shard) awaitStored() bool {
+	for {
+		sh.mu.Lock()
+		room := len(sh.dirty) < sh.config.maxUnstored
+		if !room && sh.stored == nil {
+			sh.stored = make(chan struct{})
+		}
+		stored := sh.stored
+		sh.mu.Unlock()
+		if room {
+			return !sh.isStopping()
+		}
+		select {
+		case <-stored:
+		case <-sh.stopping:
+			return false
+		}
+	}
+}
+
 func (sh *shard) dirtyStreams() []*stream {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -196,6 +219,10 @@ func (sh *shard) clean(st *stream, stored uint64) {
 	defer sh.mu.Unlock()
 	if st.acked == stored {
 		delete(sh.dirty, st)
+	}
+	if sh.stored != nil && len(sh.dirty) < sh.config.maxUnstored {
+		close(sh.stored)
+		sh.stored = nil
 	}
 }
 

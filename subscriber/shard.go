@@ -57,10 +57,11 @@ type shard struct {
 	// left to do, and with a position that is not stored yet.
 	unfinished map[*stream]struct{}
 	dirty      map[*stream]struct{}
-	settled    int64 // up to where the tail is final, in milliseconds, for the flusher
-	saved      int64 // the stored cursor
-	caughtUp   bool  // the live read has reached the end of the tail
-	forgetful  bool  // streams were forgotten
+	stored     chan struct{} // closed when fewer streams are dirty; nil while nobody waits
+	settled    int64         // up to where the tail is final, in milliseconds, for the flusher
+	saved      int64         // the stored cursor
+	caughtUp   bool          // the live read has reached the end of the tail
+	forgetful  bool          // streams were forgotten
 	swept      time.Time
 	savedSwept time.Time
 	parked     []*stream // as former owners have said, which is to be verified

@@ -18,7 +18,7 @@ func TestAStreamThatIsTakenOffTheListInTheMiddleOfALaneStillHoldsTheCursor(t *te
 	t.Parallel()
 	sh := &shard{
 		subscription: &subscription{
-			config: Config{MaxInFlight: 1, BufferBytes: 1 << 20, BehindAfter: time.Hour, idleStreams: 10},
+			config: Config{MaxInFlight: 1, BufferBytes: 1 << 20, BehindAfter: time.Hour, idleStreams: 10, maxUnstored: 10},
 			budget: &budget{size: 1 << 20, lanes: 1}, lanes: &lanes{}, stats: &counters{},
 		},
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{}, trailing: newTrailingReads(0),

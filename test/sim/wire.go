@@ -76,11 +76,15 @@ func (w *wire) remember(stack *middleware.Stack) error {
 
 type exchangeKey struct{}
 
+// targetHeader names the operation of a request.
+const targetHeader = "X-Amz-Target"
+
 // exchange is a request and its reply. They are its sender's until the sender has heard of them,
 // and nobody's then.
 type exchange struct {
-	learn []func() // what the sender learns from the reply
-	over  bool     // the sender has gone on
+	target string   // the operation
+	learn  []func() // what the sender learns from the reply
+	over   bool     // the sender has gone on
 }
 
 // Do sends a request, or does not.
@@ -89,11 +93,11 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 		return nil, errDead
 	}
 	ctx := request.Context()
-	e := &exchange{}
+	e := &exchange{target: request.Header.Get(targetHeader)}
 	defer func() { e.over = true }()
 	request = request.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	trip := w.draw()
-	w.oracle.count("calls of "+strings.TrimPrefix(request.Header.Get("X-Amz-Target"), "DynamoDB_20120810."), 1)
+	w.oracle.count("calls of "+strings.TrimPrefix(e.target, "DynamoDB_20120810."), 1)
 	if err := w.travel(ctx, trip.there); err != nil {
 		if !errors.Is(err, errDead) || !trip.arrives {
 			return nil, err
@@ -124,9 +128,10 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 type farEnd struct{ *wire }
 
 // Do hands a request over that has come through. What the proxy asks of its own is no business of
-// the oracle.
+// the oracle, though it may have the context of the request for which it asks.
 func (w farEnd) Do(request *http.Request) (*http.Response, error) {
-	if request.Context().Value(exchangeKey{}) == nil {
+	e, _ := request.Context().Value(exchangeKey{}).(*exchange)
+	if e == nil || e.target != request.Header.Get(targetHeader) {
 		return w.next.RoundTrip(request)
 	}
 	return w.arrive(request)
