@@ -20,7 +20,7 @@ func TestAReadModelGoesOnAfterEventsWhoseKeyWasDestroyed(t *testing.T) {
 	require.NoError(t, err)
 	keys, err := encrypt.NewKeys(w.client, wrapper, encrypt.KeysConfig{})
 	require.NoError(t, err)
-	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys, AllowLateKeys: true})
 	require.NoError(t, err)
 	plain := w.j
 	w.j, err = journal.Open(t.Context(), w.client, journal.Config{Encodings: []journal.Encoding{secret}})

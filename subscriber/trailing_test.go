@@ -50,14 +50,14 @@ func TestABacklogDoesNotPostponeTrailingReads(t *testing.T) {
 	for n := range backlog / 100 {
 		write(t, j, fmt.Sprint("a", n), 0, 100)
 	}
-	db.Inject(dynamotest.SmallPages(4), dynamotest.Index("journal-tail-index"))
+	db.Inject(dynamotest.SmallPages(1), dynamotest.Index("journal-tail-index"))
 	db.Inject(dynamotest.Latency(5*time.Millisecond, 10*time.Millisecond), dynamotest.Index("journal-tail-index"))
 	config := quick(j)
 	config.TrailingDelay = time.Hour
 	_, messages := subscribe(t, config)
 
 	for n := range backlog {
-		if n == 100 {
+		if n == 5 { // of a tail that takes ten seconds at least
 			shown.Store(true)
 		}
 		msg := receive(t, messages)
