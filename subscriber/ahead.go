@@ -24,9 +24,9 @@ import (
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
-	store, ok := p.shard.config.Positions.(*tablePositions)
+	store, ok := p.by.config.Positions.(*tablePositions)
 	if !ok {
-		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
+		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.by.config.Positions)
 	}
 	if p.attempt > 1 || p.together.Load() {
 		most = 1
@@ -37,7 +37,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		if position.longest > 0 {
 			most = min(most, position.longest)
 		}
-		events = p.shard.ahead(p.stream, p.record, most)
+		events = p.by.ahead(p.stream, p.record, most)
 		return events.to
 	}
 	err := p.commit(ctx, to, func(ctx context.Context, a Advance) error {
@@ -48,8 +48,8 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		return position.attempt(len(events.records), func() error { return run(ctx, a, events.records) })
 	})
 	if err == nil {
-		p.shard.stats.filtered.Add(events.filtered)
-		p.shard.stats.destroyed.Add(events.destroyed)
+		p.by.stats.filtered.Add(events.filtered)
+		p.by.stats.destroyed.Add(events.destroyed)
 	}
 	return err
 }
@@ -87,11 +87,11 @@ type ahead struct {
 
 // ahead returns an event with those behind it that are in the buffer, as far as they can be
 // decoded.
-func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
+func (d *deliverer) ahead(st *stream, first *journal.Record, most int) ahead {
 	a := ahead{records: []*journal.Record{first}, to: first.Number}
 	for len(a.records) < most {
-		next := sh.behind(st, a.to, most-len(a.records))
-		if len(next) == 0 || !sh.takeIn(&a, next) {
+		next := d.sequencer.following(st, a.to, most-len(a.records))
+		if len(next) == 0 || !d.takeIn(&a, next) {
 			break
 		}
 	}
@@ -99,18 +99,18 @@ func (sh *shard) ahead(st *stream, first *journal.Record, most int) ahead {
 }
 
 // takeIn adds events that follow, and reports whether all could be decoded.
-func (sh *shard) takeIn(a *ahead, next []*journal.Record) bool {
+func (d *deliverer) takeIn(a *ahead, next []*journal.Record) bool {
 	for _, stored := range next {
 		r, err := stored, error(nil)
-		if stored.EventType == "" || sh.config.wants(stored.EventType) {
-			r, err = sh.decode(stored)
+		if stored.EventType == "" || d.config.wants(stored.EventType) {
+			r, err = d.decode(stored)
 		}
 		switch {
 		case errors.Is(err, journal.ErrKeyDestroyed):
 			a.destroyed++
 		case err != nil:
 			return false // its own turn will tell
-		case !sh.config.wants(r.EventType):
+		case !d.config.wants(r.EventType):
 			a.filtered++
 		default:
 			a.records = append(a.records, r)
@@ -118,19 +118,4 @@ func (sh *shard) takeIn(a *ahead, next []*journal.Record) bool {
 		a.to = stored.Number
 	}
 	return true
-}
-
-// behind returns the events in the buffer that follow one without a gap, up to a number of them.
-func (sh *shard) behind(st *stream, number uint64, most int) (records []*journal.Record) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	at, _ := st.find(number + 1)
-	for _, r := range st.buffer[at:] {
-		if len(records) == most || r.Number != number+1 {
-			break
-		}
-		records = append(records, r)
-		number++
-	}
-	return records
 }

@@ -151,26 +151,25 @@ func record(t *testing.T, msg *message.Message) *journal.Record {
 	return r
 }
 
-// No cursor leads back to it.
-func TestAnUnhandledEventThatOnlyASweepHasFoundIsListed(t *testing.T) {
+// No cursor leads back to it, so whoever takes over has to sweep again.
+func TestASweepCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	t.Parallel()
 	client := create(t, 1)
 	j := open(t, client)
 	config := eager(j)
-	config.BehindAfter, config.SweepInterval, config.LeaseDuration = time.Hour, 20*time.Millisecond, 500*time.Millisecond
-	p := &process{Client: client}
-	config.Journal = open(t, p)
+	config.BehindAfter, config.SweepInterval = time.Hour, 20*time.Millisecond
 	_, messages := subscribe(t, config)
 	ys := 0
 	xs := apart(messages)
-	busy(t, j, &ys, "the cursor is stored", func() bool { return !progress(t, j).Cursor.IsZero() })
+	busy(t, j, &ys, "a sweep is stored", func() bool { return !progress(t, j).Swept.IsZero() })
 	write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 0, 1)
-	receive(t, xs) // never answered
-	eventually(t, "x is listed", func() bool { return isBehind(t, j) })
-	p.kill()
-
-	_, messages = subscribe(t, eager(j))
-	assert.Equal(t, expect("x", 1, 1), receiveAll(t, apart(messages), 1))
+	msg := receive(t, xs)
+	handed := time.Now()
+	busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(handed.Add(100 * time.Millisecond)) })
+	assert.True(t, progress(t, j).Swept.Before(handed))
+	assert.False(t, isBehind(t, j), "it only waits for its handler")
+	msg.Ack()
+	busy(t, j, &ys, "a sweep is stored again", func() bool { return progress(t, j).Swept.After(handed) })
 }
 
 // A former owner removes the entry of what it has handled. The request may arrive when only that

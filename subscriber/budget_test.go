@@ -71,33 +71,33 @@ func TestWhoeverStopsWaitingReservesNothing(t *testing.T) {
 func TestAStreamThatIsTrimmedKeepsItsFirstEvents(t *testing.T) {
 	t.Parallel()
 	b := &budget{size: 10_000, lanes: 1}
-	st := &stream{shard: &shard{subscription: &subscription{budget: b}}}
+	held := &buffer{}
 	record := func(n uint64) *journal.Record { return &journal.Record{Number: n, Payload: make([]byte, 800)} }
 	numbers := func() (got []uint64) {
-		for _, r := range st.buffer {
+		for _, r := range held.records {
 			got = append(got, r.Number)
 		}
 		return got
 	}
 	size := record(1).Size()
 	for _, n := range []uint64{1, 4, 2, 2, 3} {
-		st.offer(record(n), true)
+		held.add(record(n), b)
 	}
 	assert.Equal(t, []uint64{1, 2, 3, 4}, numbers(), "in order, each once")
-	st.trim(2 * size)
-	st.offer(record(5), true)
+	held.trim(2*size, b)
+	held.add(record(5), b)
 	assert.Equal(t, []uint64{1, 2}, numbers(), "what follows is read when its turn comes")
 	assert.Equal(t, 2*size, b.used)
-	st.trim(1)
+	held.trim(1, b)
 	assert.Equal(t, []uint64{1}, numbers(), "one event of any size")
-	st.dropFirst()
-	st.offer(record(6), true)
+	held.dropTo(1, b)
+	held.add(record(6), b)
 	assert.Equal(t, []uint64{6}, numbers())
 	b.take(12_000)
-	st.offer(record(7), true)
+	held.add(record(7), b)
 	b.give(12_000)
-	st.offer(record(8), true)
+	held.add(record(8), b)
 	assert.Equal(t, []uint64{6}, numbers(), "there was no room")
-	st.drop()
+	held.drop(b)
 	assert.Zero(t, b.used)
 }

@@ -177,6 +177,9 @@ type Config struct {
 	// maxUnstored bounds the aggregates of a shard with a position that is not stored yet. With
 	// that many, nothing more is delivered until some are stored.
 	maxUnstored int
+	// maxFailing bounds the aggregates of a shard that failed and wait to be tried again. With that
+	// many, nothing more of the journal is read until some have gone on.
+	maxFailing int
 	// cursorInterval: a cursor is written less often than positions, as it only saves a restart
 	// some reading.
 	cursorInterval time.Duration
@@ -191,6 +194,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.maxUnstored == 0 {
 		c.maxUnstored = 10_000
+	}
+	if c.maxFailing == 0 {
+		c.maxFailing = 10_000
 	}
 	if c.BufferBytes == 0 {
 		c.BufferBytes = 32 << 20
@@ -264,6 +270,10 @@ func (c Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+func (c *Config) limits() limits {
+	return limits{idleStreams: c.idleStreams, maxUnstored: c.maxUnstored, maxFailing: c.maxFailing, behindAfter: c.BehindAfter}
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {

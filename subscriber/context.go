@@ -140,7 +140,7 @@ func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	return c.position.shard.key.Group.Name, true
+	return c.position.by.key.Group.Name, true
 }
 
 // AttemptFromContext reports how often the message was delivered, this time included, since its

@@ -5,158 +5,194 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// fairShare is how many messages a stream may have delivered before it goes
-// behind the streams that wait for a lane.
+// deliverer hands out the events of a shard, those of an aggregate one after the other, and does
+// what follows when one fails.
+type deliverer struct {
+	*term
+	sequencer *sequencer
+	committer *committer
+
+	// resumed is how often the group was resumed, as far as is known here: it counts for attempts
+	// that begin now.
+	resumed atomic.Uint64
+
+	mu      sync.Mutex
+	ended   bool
+	serving sync.WaitGroup // workers; none is added once it has ended
+	timers  map[*stream]*time.Timer
+}
+
+// delivery is how it stands with the next event of a stream. A worker alone uses it.
+type delivery struct {
+	number     uint64 // of the event
+	deliveries int    // of its message
+	attempts   int    // that failed, to make it a message or to handle it
+	failures   int    // to reach the store
+	// resumed is the roster's count of resumptions as the shard knew it at the first failed
+	// attempt.
+	resumed uint64
+	verdict *verdict // nil unless the event is given up, and that is not stored yet
+}
+
+func newDeliverer(t *term, q *sequencer, c *committer, r checkpoint.Roster) *deliverer {
+	d := &deliverer{term: t, sequencer: q, committer: c, timers: map[*stream]*time.Timer{}}
+	d.resumed.Store(r.Resumed)
+	return d
+}
+
+// fairShare is how many messages a stream may have delivered before it goes behind the streams that
+// wait for a worker.
 const fairShare = 64
 
 // errStopped ends a delivery because the shard ends.
 var errStopped = errors.New("the shard has stopped")
 
-// serve delivers a stream's events, one after the other, until nothing is left to do,
-// something makes it wait, or others have waited long enough (again).
-func (sh *shard) serve(st *stream) (again bool) {
-	if !sh.enter() {
+// enter lets a worker serve a stream, until the shard ends.
+func (d *deliverer) enter() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended {
 		return false
 	}
-	defer sh.serving.Done()
-	if !st.claimed {
-		if err := sh.claim(st); err != nil {
-			sh.fail(st, err)
-			return false
-		}
+	d.serving.Add(1)
+	return true
+}
+
+// end lets nothing more begin, and waits for what is being served.
+func (d *deliverer) end() {
+	d.mu.Lock()
+	d.ended = true
+	for _, timer := range d.timers {
+		timer.Stop()
 	}
-	if st.inherited != nil {
-		if err := sh.takeOver(st); err != nil {
-			sh.fail(st, err)
-			return false
-		}
+	clear(d.timers)
+	d.mu.Unlock()
+	d.serving.Wait()
+}
+
+// serve delivers a stream's events, one after the other, until nothing is left to do, something
+// makes it wait, or others have waited long enough (again).
+func (d *deliverer) serve(st *stream) (again bool) {
+	if !d.enter() {
+		return false
+	}
+	defer d.serving.Done()
+	d.sequencer.serve(st, true)
+	defer d.sequencer.serve(st, false)
+	if err := d.prepare(st); err != nil {
+		d.fail(st, err)
+		return false
 	}
 	for delivered := 0; ; delivered++ {
-		if !sh.awaitStored() {
+		if !d.sequencer.awaitStored(d.stopping) {
 			return false
 		}
-		if delivered >= fairShare && sh.lanes.crowded() {
+		if delivered >= fairShare && d.lanes.crowded() {
 			return true
 		}
-		if st.verdict != nil {
-			if err := sh.carryOut(st); err != nil {
-				sh.fail(st, err)
-				return false
-			}
-			continue
-		}
-		record, err := sh.nextRecord(st)
-		if err == nil && record == nil {
-			return false
-		}
-		if err == nil {
-			err = sh.deliver(st, record)
-		}
+		more, err := d.step(st)
 		if err != nil {
-			sh.fail(st, err)
+			d.fail(st, err)
+		}
+		if err != nil || !more {
 			return false
 		}
 	}
 }
 
-// claim finds out where the group is with a stream, and keeps former owners of the shard from
-// moving it.
-func (sh *shard) claim(st *stream) error {
-	if sh.untouched() {
-		sh.claimed(st, 0)
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
-	defer cancel()
-	position, found, err := sh.config.Positions.Claim(ctx, sh.group(), st.id, sh.epoch)
-	if err != nil {
-		return err
-	}
-	sh.stats.claims.Add(1)
-	if !found && !sh.since.IsZero() {
-		if position, err = sh.baseline(ctx, st); err != nil {
+// prepare finds out where a stream is, the first time that it is served.
+func (d *deliverer) prepare(st *stream) error {
+	if !st.claimed {
+		if err := d.committer.claim(st); err != nil {
 			return err
 		}
 	}
-	sh.claimed(st, position)
+	if st.inherited != nil {
+		return d.committer.takeOver(st)
+	}
 	return nil
 }
 
-// baseline stores where a group that starts at a time begins with an aggregate: after the last
-// event before that time.
-func (sh *shard) baseline(ctx context.Context, st *stream) (uint64, error) {
-	head, err := sh.raw.Head(ctx, st.id)
-	if errors.Is(err, journal.ErrNotFound) {
-		return 0, nil
+// step does the next thing for a stream, and reports whether there was any.
+func (d *deliverer) step(st *stream) (more bool, err error) {
+	if st.delivery.verdict != nil {
+		return true, d.carryOut(st)
 	}
-	if err != nil {
-		return 0, err
+	record, err := d.nextRecord(st)
+	if err != nil || record == nil {
+		return false, err
 	}
-	before, err := sh.checkpoint.Baseline(ctx, head, sh.since)
-	if err != nil {
-		return 0, err
+	if st.delivery.number != record.Number {
+		st.delivery = delivery{number: record.Number}
 	}
-	sh.stats.positions.Add(1)
-	return before, sh.config.Positions.Advance(ctx, sh.group(), st.id, sh.epoch, 0, before)
+	if st.position.begins {
+		if err := d.committer.storeBaseline(st); err != nil {
+			return false, err
+		}
+	}
+	return true, d.deliver(st, record)
 }
 
 // nextRecord returns the next event of a stream, read from the journal where the
 // tail did not bring it. Nil: there is none, and the stream is idle.
-func (sh *shard) nextRecord(st *stream) (*journal.Record, error) {
+func (d *deliverer) nextRecord(st *stream) (*journal.Record, error) {
 	for {
-		record, from, to := sh.next(st)
+		record, from, to := d.sequencer.next(st)
 		if record != nil || to == 0 {
 			return record, nil
 		}
-		if err := sh.fetch(st, from, to); err != nil {
+		if err := d.fetch(st, from, to); err != nil {
 			return nil, err
 		}
 	}
 }
 
 // fetch reads events of a stream from the journal, as many as it may hold.
-func (sh *shard) fetch(st *stream, from, to uint64) error {
-	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
+func (d *deliverer) fetch(st *stream, from, to uint64) error {
+	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
 	defer cancel()
 	var records []*journal.Record
 	size := 0
-	for r, err := range sh.raw.Events(ctx, st.id, from, to) {
+	for r, err := range d.raw.Events(ctx, st.id, from, to) {
 		var truncated *journal.TruncatedError
 		if errors.As(err, &truncated) {
 			if len(records) == 0 {
-				sh.passTruncated(st, truncated.Before)
+				d.passTruncated(st, truncated.Before)
 			}
 			break
 		}
 		if err != nil {
 			return err
 		}
-		if size += r.Size(); size > sh.budget.share() && len(records) > 0 {
+		if size += r.Size(); size > d.budget.share() && len(records) > 0 {
 			break
 		}
 		records = append(records, r)
 	}
 	if len(records) > 0 {
-		sh.stats.fetched.Add(uint64(len(records)))
-		sh.fill(st, records)
+		d.stats.fetched.Add(uint64(len(records)))
+		d.sequencer.fill(st, records)
 	}
 	return nil
 }
 
 // passTruncated steps over events that were removed on purpose: those before a number, also those
 // among them that are still there, for they may go at any moment.
-func (sh *shard) passTruncated(st *stream, before uint64) {
-	passed := sh.pass(st, before-1)
-	sh.stats.truncated.Add(passed)
-	sh.logger.Info("Events passed over, they were removed from the journal", watermill.LogFields{
+func (d *deliverer) passTruncated(st *stream, before uint64) {
+	passed := d.sequencer.pass(st, before-1)
+	d.stats.truncated.Add(passed)
+	d.logger.Info("Events passed over, they were removed from the journal", watermill.LogFields{
 		"aggregate_id": st.id.Value, "before": before, "events": passed,
 	})
 }
@@ -164,158 +200,95 @@ func (sh *shard) passTruncated(st *stream, before uint64) {
 // deliver sends a message and waits for its ack. An event that nobody can ever read again, because
 // the key of its aggregate was destroyed, is passed over: to wait for it would block what comes
 // after it for good.
-func (sh *shard) deliver(st *stream, stored *journal.Record) error {
-	if stored.EventType != "" && !sh.config.wants(stored.EventType) {
-		sh.stats.filtered.Add(1)
-		sh.ack(st, stored.Number)
+func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
+	if stored.EventType != "" && !d.config.wants(stored.EventType) {
+		d.stats.filtered.Add(1)
+		d.ack(st, stored.Number)
 		return nil
 	}
-	r, err := sh.decode(stored)
+	r, err := d.decode(stored)
 	if errors.Is(err, journal.ErrKeyDestroyed) {
-		sh.stats.destroyed.Add(1)
-		sh.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
+		d.stats.destroyed.Add(1)
+		d.logger.Info("Event passed over, the key of its aggregate was destroyed", watermill.LogFields{
 			"aggregate_id": st.id.Value, "number": stored.Number,
 		})
-		sh.ack(st, stored.Number)
+		d.ack(st, stored.Number)
 		return nil
 	}
 	if err != nil {
 		return &failure{record: stored, err: err}
 	}
-	if r != stored && !sh.config.wants(r.EventType) {
-		sh.stats.filtered.Add(1)
-		sh.ack(st, r.Number)
+	if r != stored && !d.config.wants(r.EventType) {
+		d.stats.filtered.Add(1)
+		d.ack(st, r.Number)
 		return nil
 	}
-	msg, err := sh.config.Unmarshaler.Unmarshal(r)
+	msg, err := d.config.Unmarshaler.Unmarshal(r)
 	if err != nil {
 		return &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
 	}
-	if st.deliveries == 0 && r.Number <= sh.sweptOf(st) && sh.now().Sub(r.OccurredAt) > sh.config.TrailingDelay {
-		sh.stats.swept.Add(1)
+	if st.delivery.deliveries == 0 && r.Number <= d.sequencer.sweptOf(st) && d.now().Sub(r.OccurredAt) > d.config.TrailingDelay {
+		d.stats.swept.Add(1)
 	}
-	return sh.send(st, r, msg)
+	return d.send(st, r, msg)
 }
 
 // decode bounds what an encoding may take to get a key; most events have none, and a timer for each
 // would be felt.
-func (sh *shard) decode(stored *journal.Record) (*journal.Record, error) {
+func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 	if stored.Encoding == "" {
-		return sh.journal.Decode(sh.messageCtx, stored)
+		return d.journal.Decode(d.messageCtx, stored)
 	}
-	ctx, cancel := context.WithTimeout(sh.messageCtx, readTimeout)
+	ctx, cancel := context.WithTimeout(d.messageCtx, readTimeout)
 	defer cancel()
-	return sh.journal.Decode(ctx, stored)
+	return d.journal.Decode(ctx, stored)
 }
 
 // send hands a message out and waits for the answer.
-func (sh *shard) send(st *stream, r *journal.Record, msg *message.Message) error {
+func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message) error {
 	if st.position.together.Load() {
 		return errCommitting // from before, and the message would spend its time waiting for that
 	}
-	st.deliveries++
-	attempt := st.deliveries
+	st.delivery.deliveries++
+	attempt := st.delivery.deliveries
 	if attempt > 1 && msg.Metadata != nil {
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
 	ctx := &messageContext{
-		parent: sh.messageCtx, record: r, attempt: attempt, position: Position{shard: sh, stream: st, record: r, attempt: attempt},
+		parent: d.messageCtx, record: r, attempt: attempt, position: Position{by: d, stream: st, record: r, attempt: attempt},
 	}
 	defer ctx.end()
 	msg.SetContext(ctx)
 	select {
-	case sh.out <- msg:
-		sh.stats.delivered.Add(1)
-	case <-sh.stopping:
+	case d.out <- msg:
+		d.stats.delivered.Add(1)
+	case <-d.stopping:
 		return errStopped
 	}
 	var deadline <-chan time.Time
-	if sh.config.AckDeadline > 0 {
-		timer := time.NewTimer(sh.config.AckDeadline)
+	if d.config.AckDeadline > 0 {
+		timer := time.NewTimer(d.config.AckDeadline)
 		defer timer.Stop()
 		deadline = timer.C
 	}
 	select {
 	case <-msg.Acked():
-		sh.stats.acked.Add(1)
-		sh.ack(st, max(r.Number, st.position.stored.Load())) // the handler may have committed events behind it
+		d.stats.acked.Add(1)
+		d.ack(st, max(r.Number, st.position.stored.Load())) // the handler may have committed events behind it
 		return nil
 	case <-msg.Nacked():
-		sh.stats.nacked.Add(1)
+		d.stats.nacked.Add(1)
 		return ctx.failed(msg, errNacked)
 	case <-deadline:
-		sh.stats.expired.Add(1)
+		d.stats.expired.Add(1)
 		return ctx.failed(msg, errAckDeadline)
-	case <-sh.abandoned:
+	case <-d.abandoned:
 		return errStopped
 	}
 }
 
-// untouched reports that no position of the shard that is not in memory can have been stored: this
-// is the first term of the shard in the group, and no stream was forgotten. Then there is nothing
-// to claim, which spares a new group that reads all of history a write for each aggregate.
-func (sh *shard) untouched() bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.fresh && !sh.forgetful && sh.since.IsZero()
-}
-
-func (sh *shard) claimed(st *stream, acked uint64) {
-	st.position.stored.Store(acked)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.claimed, st.acked = true, acked
-	for len(st.buffer) > 0 && st.buffer[0].Number <= acked {
-		st.dropFirst()
-		sh.stats.duplicates.Add(1)
-	}
-}
-
-// next is stream.next, and settles the stream where there is nothing to do.
-func (sh *shard) next(st *stream) (r *journal.Record, from, to uint64) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if r, from, to = st.next(); r == nil && to == 0 {
-		sh.settle(st)
-	}
-	return r, from, to
-}
-
-func (sh *shard) fill(st *stream, records []*journal.Record) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.fill(records)
-}
-
-// pass acks all events up to a number and returns how many.
-func (sh *shard) pass(st *stream, number uint64) uint64 {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	passed := number - st.acked
-	st.hear(number)
-	sh.acked(st, number)
-	return passed
-}
-
-func (sh *shard) ack(st *stream, number uint64) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.acked(st, number)
-}
-
-func (sh *shard) acked(st *stream, number uint64) {
-	st.acked = number
-	st.deliveries, st.attempts, st.failures, st.cautious, st.verdict = 0, 0, 0, false, nil
-	if st.corrupt <= number {
-		st.corrupt = 0
-	}
-	if st.position.stored.Load() < number {
-		sh.dirty[st] = struct{}{}
-	}
-}
-
-func (sh *shard) sweptOf(st *stream) uint64 {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return st.swept
+// ack notes that all events of a stream up to a number are handled.
+func (d *deliverer) ack(st *stream, number uint64) {
+	st.delivery = delivery{}
+	d.sequencer.ack(st, number)
 }

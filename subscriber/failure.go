@@ -1,7 +1,6 @@
 package subscriber
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -43,110 +42,99 @@ const (
 
 // fail makes a stream wait after an error, longer each time. Its own events wait, those of other
 // aggregates do not.
-func (sh *shard) fail(st *stream, err error) {
-	if sh.fenced(err) || sh.messageCtx.Err() != nil || sh.isStopping() {
+func (d *deliverer) fail(st *stream, err error) {
+	if d.fenced(err) || d.messageCtx.Err() != nil || d.isStopping() {
 		return
 	}
 	var corrupt *journal.CorruptItemError
-	if errors.As(err, &corrupt) && sh.before(st, corrupt) {
-		sh.delay(st, 0) // what comes before the corrupt event is fine
+	if errors.As(err, &corrupt) && d.sequencer.beforeCorrupt(st, corrupt.Number) {
+		d.delay(st, 0) // what comes before the corrupt event is fine
 		return
 	}
-	failed := sh.failureOf(st, err)
+	failed := d.failureOf(st, err)
 	if failed == nil { // the store could not be reached, which is no fault of the event
-		st.failures++
-		sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.failures))
+		st.delivery.failures++
+		d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.failures))
 		return
 	}
 	if failed.together {
-		sh.delay(st, 0) // the message comes again alone
+		d.delay(st, 0) // the message comes again alone
 		return
 	}
-	if st.attempts++; st.attempts == 1 {
-		st.resumed = sh.resumed.Load()
+	if st.delivery.attempts++; st.delivery.attempts == 1 {
+		st.delivery.resumed = d.resumed.Load()
 	}
-	if policy := sh.config.Failures; policy.kind != block && st.attempts >= policy.attempts {
-		err := sh.giveUp(st, failed)
-		if err != nil && !errors.Is(err, errStopped) && !sh.fenced(err) {
-			sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.attempts-policy.attempts+1))
+	if policy := d.config.Failures; policy.kind != block && st.delivery.attempts >= policy.attempts {
+		err := d.giveUp(st, failed)
+		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
+			d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.attempts-policy.attempts+1))
 		}
 		return
 	}
 	if failed.answered() {
-		sh.delay(st, sh.config.nackPause(st.attempts))
+		d.delay(st, d.config.nackPause(st.delivery.attempts))
 		return
 	}
-	sh.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.attempts))
+	d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.attempts))
 }
 
 // failureOf returns what is wrong with the next event itself, if it is that.
-func (sh *shard) failureOf(st *stream, err error) *failure {
+func (d *deliverer) failureOf(st *stream, err error) *failure {
 	var failed *failure
 	if errors.As(err, &failed) {
 		return failed
 	}
 	var corrupt *journal.CorruptItemError
 	if errors.As(err, &corrupt) {
-		return &failure{record: &journal.Record{Aggregate: st.id, Number: sh.ackedOf(st) + 1}, err: err}
+		acked, _ := d.sequencer.numbers(st)
+		return &failure{record: &journal.Record{Aggregate: st.id, Number: acked + 1}, err: err}
 	}
 	return nil
 }
 
 // giveUp does what the policy says.
-func (sh *shard) giveUp(st *stream, f *failure) error {
-	stored, err := sh.committed(st)
-	if kind := sh.config.Failures.kind; errors.Is(err, errCommitting) && (kind == skip || kind == stop) {
+func (d *deliverer) giveUp(st *stream, f *failure) error {
+	stored, err := d.committer.committed(st)
+	if kind := d.config.Failures.kind; errors.Is(err, errCommitting) && (kind == skip || kind == stop) {
 		err = nil // to skip waits for it, and to stop passes nothing over
 	}
 	if err != nil {
 		return err
 	}
 	if stored >= f.record.Number { // the handler's own transaction was done, and the reply to it was lost
-		sh.ack(st, stored)
-		sh.resume(st)
+		d.ack(st, stored)
+		d.sequencer.resume(st)
 		return nil
 	}
 	cause := briefError{f.cause()}
 	v := &verdict{
-		number: f.record.Number, eventType: f.record.EventType, at: sh.now(), err: cause, attempts: st.attempts,
-		reason: fmt.Sprintf("%v, %s", cause, times(st.attempts)),
+		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.delivery.attempts,
+		reason: fmt.Sprintf("%v, %s", cause, times(st.delivery.attempts)),
 	}
-	switch sh.config.Failures.kind {
+	switch d.config.Failures.kind {
 	case poisonQueue:
-		return sh.sendPoison(st, f, v)
+		return d.sendPoison(st, f, v)
 	case skip, stop:
 		// From now on the event is not tried again, whatever becomes of the write.
-		st.verdict = v
-		sh.resume(st)
+		st.delivery.verdict = v
+		d.sequencer.resume(st)
 		return nil
 	default:
-		if err := sh.park(st, &checkpoint.Parked{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
+		if err := d.committer.park(st, &checkpoint.Parked{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
 			return err
 		}
-		sh.stats.parked.Add(1)
-		sh.logger.Error("Aggregate is parked, its events wait until it is told to go on", v.err, v.fields(st))
+		d.stats.parked.Add(1)
+		d.logger.Error("Aggregate is parked, its events wait until it is told to go on", v.err, v.fields(st))
 		return nil
 	}
 }
 
-// committed reports where the position is stored, after all that handlers may have done.
-func (sh *shard) committed(st *stream) (uint64, error) {
-	if err := st.position.own(sh.messageCtx); err != nil {
-		return 0, err
-	}
-	defer st.position.mu.Unlock()
-	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
-	defer cancel()
-	err := sh.settlePosition(ctx, st)
-	return st.position.stored.Load(), err
-}
-
-func (sh *shard) block(st *stream, err error, pause time.Duration) {
-	sh.stats.failures.Add(1)
-	sh.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
-		"aggregate_id": st.id.Value, "pause": pause, "attempts": st.attempts,
+func (d *deliverer) block(st *stream, err error, pause time.Duration) {
+	d.stats.failures.Add(1)
+	d.logger.Error("Aggregate is blocked, will try again", briefError{err}, watermill.LogFields{
+		"aggregate_id": st.id.Value, "pause": pause, "attempts": st.delivery.attempts,
 	})
-	sh.delay(st, pause)
+	d.delay(st, pause)
 }
 
 // backoffOf doubles from first to most with each failure.
@@ -157,33 +145,17 @@ func backoffOf(first, most time.Duration, failures int) time.Duration {
 	return min(most, first<<max(0, failures-1))
 }
 
-// delay frees the lane and brings the stream back after a pause.
-func (sh *shard) delay(st *stream, pause time.Duration) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.state = delayed
-	st.drop() // any number of streams may wait
-	st.cautious = true
-	if !sh.ended {
-		st.timer = time.AfterFunc(max(0, pause), func() { sh.resume(st) })
+// delay frees the worker and brings the stream back after a pause.
+func (d *deliverer) delay(st *stream, pause time.Duration) {
+	d.sequencer.putOff(st)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.ended {
+		d.timers[st] = time.AfterFunc(max(0, pause), func() {
+			d.mu.Lock()
+			delete(d.timers, st)
+			d.mu.Unlock()
+			d.sequencer.resume(st)
+		})
 	}
-}
-
-func (sh *shard) resume(st *stream) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	st.state = active
-	sh.lanes.run(st, true)
-}
-
-// before notes the place of a corrupt event, or that it is not known, and reports whether there may
-// be others before it. They are not to wait for it, nor to count as failed.
-func (sh *shard) before(st *stream, corrupt *journal.CorruptItemError) bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if corrupt.Number > st.acked+1 {
-		st.corrupt = corrupt.Number
-		return true
-	}
-	return corrupt.Number == 0 && !st.cautious
 }

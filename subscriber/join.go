@@ -44,7 +44,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			take, _ := next.Share(number)
 			// Not cut off by the end of ctx: a member that does not know that it is one keeps its
 			// shards from others.
-			once, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.config.LeaseDuration/2)
+			once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
 			var now checkpoint.Roster
 			attempted = asOf
 			now, err = m.checkpoint.ChangeRoster(once, m.key, seen, next.Take(number, take))
@@ -64,7 +64,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 		pause(ctx, m.config.LeaseDuration/10)
 	}
 	if !attempted.IsZero() {
-		m.withdraw(context.WithoutCancel(ctx), token)
+		m.withdraw(m.closing, token)
 	}
 	return false
 }

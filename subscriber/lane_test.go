@@ -9,11 +9,11 @@ import (
 
 func TestNoLaneBeginsOnAShardThatHasEnded(t *testing.T) {
 	t.Parallel()
-	sh := &shard{}
-	assert.True(t, sh.enter())
-	sh.serving.Done()
-	sh.end()
-	assert.False(t, sh.enter(), "nobody would wait for it")
+	d := &deliverer{}
+	assert.True(t, d.enter())
+	d.serving.Done()
+	d.end()
+	assert.False(t, d.enter(), "nobody would wait for it")
 }
 
 func TestThePauseAfterANackDoublesUpToTheMost(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 // hold up the other ones that failed. But an eighth of the lanes stays free of them.
 type lanes struct {
 	max   int
-	serve func(*stream) (again bool)
+	serve func(turn) (again bool)
 
 	mu       sync.Mutex
-	queue    []*stream
-	failed   []*stream // those that failed before
+	queue    []turn
+	failed   []turn // those that failed before
 	running  int
 	retrying int // lanes that serve a stream that failed before
 	hanging  int // those of them that have done so for long
@@ -25,11 +25,17 @@ type lanes struct {
 	done     sync.WaitGroup
 }
 
+// turn is that of a stream to be served by the deliverer of its shard.
+type turn struct {
+	by *deliverer
+	of *stream
+}
+
 // failedTurn: every eighth pick takes a failed stream, even while others wait.
 const failedTurn = 8
 
 // run queues a stream that has something to do. The stream must not be queued or served.
-func (l *lanes) run(s *stream, failed bool) {
+func (l *lanes) run(s turn, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopped {
@@ -40,7 +46,7 @@ func (l *lanes) run(s *stream, failed bool) {
 }
 
 // add queues a stream. The caller holds mu, as in pick and mayRetry.
-func (l *lanes) add(s *stream, failed bool) {
+func (l *lanes) add(s turn, failed bool) {
 	if failed {
 		l.failed = append(l.failed, s)
 	} else {
@@ -48,12 +54,12 @@ func (l *lanes) add(s *stream, failed bool) {
 	}
 }
 
-// pick takes the stream that a lane serves next, or nil, off its queue.
-func (l *lanes) pick() (s *stream, failed bool) {
+// pick takes the stream that a lane serves next, if there is one, off its queue.
+func (l *lanes) pick() (s turn, failed bool) {
 	retry := len(l.failed) > 0 && l.mayRetry()
 	switch {
 	case l.stopped || len(l.queue) == 0 && !retry:
-		return nil, false
+		return turn{}, false
 	case retry && (len(l.queue) == 0 || l.picked%failedTurn == failedTurn-1):
 		l.retrying++
 		s, failed = first(&l.failed), true
@@ -97,7 +103,7 @@ func (l *lanes) begin() {
 	if l.running == l.max {
 		return
 	}
-	if s, failed := l.pick(); s != nil {
+	if s, failed := l.pick(); s.of != nil {
 		l.running++
 		l.done.Add(1)
 		go l.work(s, failed)
@@ -119,9 +125,9 @@ func (l *lanes) busy() bool {
 }
 
 // work is a lane. It ends when there is nothing that it may serve.
-func (l *lanes) work(s *stream, failed bool) {
+func (l *lanes) work(s turn, failed bool) {
 	defer l.done.Done()
-	for s != nil {
+	for s.of != nil {
 		end := func() {}
 		if failed {
 			end = l.notice()
@@ -132,7 +138,7 @@ func (l *lanes) work(s *stream, failed bool) {
 }
 
 // next ends the serving of a stream and begins that of another.
-func (l *lanes) next(served *stream, failed, again bool, end func()) (*stream, bool) {
+func (l *lanes) next(served turn, failed, again bool, end func()) (turn, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if end(); failed {
@@ -142,16 +148,16 @@ func (l *lanes) next(served *stream, failed, again bool, end func()) (*stream, b
 		l.add(served, false) // it has delivered
 	}
 	s, failed := l.pick()
-	if s == nil {
+	if s.of == nil {
 		l.running--
 	}
 	return s, failed
 }
 
 // first takes the first stream off a queue.
-func first(queue *[]*stream) *stream {
+func first(queue *[]turn) turn {
 	s := (*queue)[0]
-	(*queue)[0] = nil
+	(*queue)[0] = turn{}
 	*queue = (*queue)[1:]
 	return s
 }

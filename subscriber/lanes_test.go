@@ -17,16 +17,19 @@ type stepped struct {
 
 func newStepped(lanesAtOnce int, failing func(*stream) bool) *stepped {
 	s := &stepped{serving: make(chan *stream, 1000), step: make(chan struct{}), failing: failing}
-	s.lanes = &lanes{max: lanesAtOnce, serve: func(st *stream) bool {
-		s.serving <- st
+	s.lanes = &lanes{max: lanesAtOnce, serve: func(t turn) bool {
+		s.serving <- t.of
 		<-s.step
-		if s.failing(st) {
-			s.run(st, true) // it has no pause
+		if s.failing(t.of) {
+			s.run(t.of, true) // it has no pause
 		}
 		return false
 	}}
 	return s
 }
+
+// run queues a stream.
+func (s *stepped) run(st *stream, failed bool) { s.lanes.run(turn{of: st}, failed) }
 
 // serves returns how many streams are served now.
 func (s *stepped) serves() int {

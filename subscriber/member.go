@@ -62,10 +62,12 @@ func (sub *Subscriber) newMember(ctx context.Context, topic string, since time.T
 // run works until ctx ends, and closes the output.
 func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 	defer close(m.out)
+	defer m.close()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(m.config.CloseTimeout+writeOnClose, m.close) })()
 	defer func() { m.lanes.stop(); m.lanes.wait() }()
 	defer m.journal.Watch(m.topic, func(id aggregate.ID, version uint64) {
 		if sh := m.held[m.journal.Shard(id)].Load(); sh != nil {
-			sh.wake(id, version)
+			sh.sequencer.wake(id, version)
 		}
 	})()
 	defer m.sweeping(ctx)()
@@ -85,7 +87,7 @@ func (m *member) work(ctx context.Context) {
 	judge := time.NewTimer(m.config.LeaseDuration)
 	defer judge.Stop()
 	// The roster is kept up to the end of the last shard, which may be after that of ctx.
-	asking := context.WithoutCancel(ctx)
+	asking := m.closing
 	ending := ctx.Done()
 	m.adjust(asking, ctx.Err() != nil)
 	for {

@@ -30,43 +30,43 @@ const (
 )
 
 // sendPoison hands an event to the poison queue and goes on behind it.
-func (sh *shard) sendPoison(st *stream, f *failure, v *verdict) error {
-	err := sh.publishPoison(sh.poison(f, v.reason))
+func (d *deliverer) sendPoison(st *stream, f *failure, v *verdict) error {
+	err := d.publishPoison(d.poison(f, v.reason))
 	if errors.As(err, new(*journal.TooLargeError)) { // with all that comes on top of the event
-		err = sh.publishPoison(sh.poisonWithoutPayload(f, v.reason))
+		err = d.publishPoison(d.poisonWithoutPayload(f, v.reason))
 	}
 	if err != nil {
 		return fmt.Errorf("publish event %d of %s to the poison queue: %w", v.number, st.id, err)
 	}
-	sh.stats.poisoned.Add(1)
-	sh.logger.Error("Event went to the poison queue", v.err, v.fields(st))
-	sh.ack(st, v.number)
-	defer sh.resume(st)
+	d.stats.poisoned.Add(1)
+	d.logger.Error("Event went to the poison queue", v.err, v.fields(st))
+	d.ack(st, v.number)
+	defer d.sequencer.resume(st)
 	// At once: until then a crash has the event published again, and a transaction that is still on
 	// its way may take effect.
-	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
+	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()
-	if err := sh.flushPosition(ctx, st); err != nil {
-		sh.failedToWrite([]error{err}) // the next flush tries again
+	if err := d.committer.flushPosition(ctx, st); err != nil {
+		d.committer.failedToWrite([]error{err}) // the next flush tries again
 	}
 	return nil
 }
 
 // publishPoison does not wait for a publisher that does not return once the shard is given up. The
 // event comes again then.
-func (sh *shard) publishPoison(msg *message.Message) error {
+func (d *deliverer) publishPoison(msg *message.Message) error {
 	published := make(chan error, 1)
-	go func() { published <- sh.config.Failures.publisher.Publish(sh.config.Failures.topic, msg) }()
+	go func() { published <- d.config.Failures.publisher.Publish(d.config.Failures.topic, msg) }()
 	select {
 	case err := <-published:
 		return err
-	case <-sh.abandoned:
+	case <-d.abandoned:
 		return errStopped
 	}
 }
 
 // poison makes the message for the poison queue.
-func (sh *shard) poison(f *failure, reason string) *message.Message {
+func (d *deliverer) poison(f *failure, reason string) *message.Message {
 	var msg *message.Message
 	if f.msg != nil {
 		msg = f.msg.Copy()
@@ -76,9 +76,9 @@ func (sh *shard) poison(f *failure, reason string) *message.Message {
 	if msg.UUID == "" {
 		msg.UUID = watermill.NewUUID()
 	}
-	msg.SetContext(sh.messageCtx)
+	msg.SetContext(d.messageCtx)
 	msg.Metadata.Set(metadataReason, reason)
-	msg.Metadata.Set(metadataTopic, sh.topic)
+	msg.Metadata.Set(metadataTopic, d.topic)
 	msg.Metadata.Set(metadataHandler, "")
 	msg.Metadata.Set(metadataSubscriber, "subscriber.Subscriber")
 	msg.Metadata.Set(metadataAggregateID, f.record.Aggregate.Value)
@@ -88,11 +88,11 @@ func (sh *shard) poison(f *failure, reason string) *message.Message {
 
 // poisonWithoutPayload makes the message for a poison queue in a journal, whose item would be too
 // large with the event's payload and metadata. The event stays where the message says.
-func (sh *shard) poisonWithoutPayload(f *failure, reason string) *message.Message {
+func (d *deliverer) poisonWithoutPayload(f *failure, reason string) *message.Message {
 	place := &failure{record: &journal.Record{
 		Aggregate: f.record.Aggregate, Number: f.record.Number, EventID: f.record.EventID, EventType: f.record.EventType, OccurredAt: f.record.OccurredAt,
 	}}
-	msg := sh.poison(place, reason)
+	msg := d.poison(place, reason)
 	msg.Metadata.Set(metadataPayload, "left out, as the message would be too large")
 	return msg
 }

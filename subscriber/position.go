@@ -19,7 +19,7 @@ import (
 // subscriber stores the position some time after the ack. Either way it has one owner at a time:
 // the subscriber, or the handler that commits it.
 type Position struct {
-	shard   *shard
+	by      *deliverer
 	stream  *stream
 	record  *journal.Record
 	attempt int
@@ -65,9 +65,9 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 // shard was given up, those of ctx, those of reading the position again after a failed attempt, and
 // those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
-	store, ok := p.shard.config.Positions.(*tablePositions)
+	store, ok := p.by.config.Positions.(*tablePositions)
 	if !ok {
-		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.shard.config.Positions)
+		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.by.config.Positions)
 	}
 	return p.commit(ctx, p.alone, func(ctx context.Context, a Advance) error {
 		a.Item = store.advanceItem(a)
@@ -85,7 +85,7 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 // Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep
 // the position elsewhere, those of ctx and of store.Claim, and those of run.
 func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(context.Context, Advance) error) error {
-	if own := p.shard.config.Positions; !same(own, store) {
+	if own := p.by.config.Positions; !same(own, store) {
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
 	}
 	return p.commit(ctx, p.alone, run)
@@ -94,64 +94,8 @@ func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(c
 // alone is the end of a commit of the message's event alone.
 func (p *Position) alone() uint64 { return p.record.Number }
 
-// commit moves the position to where the function to says, which is asked once it is known where
-// the position is.
 func (p *Position) commit(ctx context.Context, to func() uint64, run func(context.Context, Advance) error) error {
-	stored := &p.stream.position
-	if err := stored.mu.Lock(ctx); err != nil {
-		return fmt.Errorf("wait for an earlier handler of %s to return from its transaction: %w", p.stream.id, err)
-	}
-	defer stored.mu.Unlock()
-	stored.handling.Store(true)
-	defer stored.handling.Store(false)
-	if p.shard.isAbandoned() {
-		return fmt.Errorf("%w: the message was not answered before the shard was given up", ErrFenced)
-	}
-	if err := p.settle(ctx); err != nil {
-		return err
-	}
-	from := stored.stored.Load()
-	if from >= p.record.Number {
-		return nil // the handler committed before, and nacked all the same
-	}
-	advance := Advance{Group: p.shard.group(), Aggregate: p.stream.id, Epoch: p.shard.epoch, From: from, To: to()}
-	stored.doubt = true // also if run panics
-	err := run(ctx, advance)
-	if err != nil {
-		p.shard.fenced(err)
-		return err
-	}
-	stored.doubt = false
-	stored.stored.Store(advance.To)
-	p.shard.stats.positions.Add(1)
-	return nil
-}
-
-// own waits for a write of the position, and returns errCommitting for that of a handler, which may
-// take for ever.
-func (p *position) own(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	if p.handling.Load() || p.mu.Lock(ctx) != nil {
-		return errCommitting
-	}
-	return nil
-}
-
-// settled reports that no write of the position is under way, as far as known.
-func (p *position) settled() bool {
-	if !p.mu.TryLock() {
-		return false
-	}
-	defer p.mu.Unlock()
-	return !p.doubt
-}
-
-// settle bounds how long the lock is held for a request that hangs.
-func (p *Position) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	return p.shard.settlePosition(ctx, p.stream)
+	return p.by.committer.commit(ctx, p.stream, p.record.Number, to, run)
 }
 
 // same does not panic on stores that cannot be compared, such as a struct with a map.

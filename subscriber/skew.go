@@ -50,50 +50,50 @@ type looked struct {
 
 // noteTimes measures the times of what the live read has found. While it reads history there is
 // nothing to measure.
-func (sh *shard) noteTimes(page eventlog.TailPage, now time.Time) {
-	if n := len(page.Records); n > 0 && len(sh.looks) > 0 {
-		last := sh.looks[len(sh.looks)-1]
-		sh.noteLate(page.Records[0], last.at) // the last look did not show it
-		sh.noteAhead(page.Records[n-1], now)
+func (s *source) noteTimes(page eventlog.TailPage, now time.Time) {
+	if n := len(page.Records); n > 0 && len(s.looks) > 0 {
+		last := s.looks[len(s.looks)-1]
+		s.noteLate(page.Records[0], last.at) // the last look did not show it
+		s.noteAhead(page.Records[n-1], now)
 	}
 	if page.More {
-		sh.looks = nil
+		s.looks = nil
 		return
 	}
-	for len(sh.looks) > 0 && now.Sub(sh.looks[0].at) > 2*sh.config.TrailingDelay {
-		sh.looks = sh.looks[1:]
+	for len(s.looks) > 0 && now.Sub(s.looks[0].at) > 2*s.config.TrailingDelay {
+		s.looks = s.looks[1:]
 	}
-	sh.looks = append(sh.looks, looked{now, sh.live.OccurredAt})
+	s.looks = append(s.looks, looked{now, s.live.OccurredAt})
 }
 
 // noteMissed records an event that only a trailing read found. The live read that passed its time
 // did not show it.
-func (sh *shard) noteMissed(r *journal.Record) {
-	sh.stats.late.Add(1)
+func (s *source) noteMissed(r *journal.Record) {
+	s.stats.late.Add(1)
 	at := r.OccurredAt.UnixMilli()
-	for _, look := range sh.looks {
+	for _, look := range s.looks {
 		if look.to > at {
-			sh.noteLate(r, look.at)
+			s.noteLate(r, look.at)
 			return
 		}
 	}
 }
 
-func (sh *shard) noteLate(r *journal.Record, missedAt time.Time) {
+func (s *source) noteLate(r *journal.Record, missedAt time.Time) {
 	late := missedAt.Sub(r.OccurredAt)
-	if late > 0 && sh.stats.skew.raise(&sh.stats.skew.late, late, sh.config.TrailingDelay/2) {
-		sh.logger.Info("Events show in the tail long after their time: is a clock behind? What comes later than TrailingDelay waits "+
+	if late > 0 && s.stats.skew.raise(&s.stats.skew.late, late, s.config.TrailingDelay/2) {
+		s.logger.Info("Events show in the tail long after their time: is a clock behind? What comes later than TrailingDelay waits "+
 			"for the sweep", watermill.LogFields{
-			"aggregate_id": r.Aggregate.Value, "number": r.Number, "late": late, "trailing_delay": sh.config.TrailingDelay,
+			"aggregate_id": r.Aggregate.Value, "number": r.Number, "late": late, "trailing_delay": s.config.TrailingDelay,
 		})
 	}
 }
 
-func (sh *shard) noteAhead(r *journal.Record, now time.Time) {
+func (s *source) noteAhead(r *journal.Record, now time.Time) {
 	ahead := r.OccurredAt.Sub(now)
-	if ahead > 0 && sh.stats.skew.raise(&sh.stats.skew.ahead, ahead, sh.config.TrailingDelay/2) {
-		sh.logger.Info("Events are dated ahead of this process's clock: is a clock wrong?", watermill.LogFields{
-			"aggregate_id": r.Aggregate.Value, "number": r.Number, "ahead": ahead, "trailing_delay": sh.config.TrailingDelay,
+	if ahead > 0 && s.stats.skew.raise(&s.stats.skew.ahead, ahead, s.config.TrailingDelay/2) {
+		s.logger.Info("Events are dated ahead of this process's clock: is a clock wrong?", watermill.LogFields{
+			"aggregate_id": r.Aggregate.Value, "number": r.Number, "ahead": ahead, "trailing_delay": s.config.TrailingDelay,
 		})
 	}
 }
@@ -101,20 +101,18 @@ func (sh *shard) noteAhead(r *journal.Record, now time.Time) {
 // turnBack mends what a clock has done that was far ahead and is right again: the cursor, of this
 // process or of a former owner of the shard, is in the future, and would hide all that comes until
 // then. What it has hidden so far the sweep finds.
-func (sh *shard) turnBack(now time.Time) {
-	ahead := time.UnixMilli(sh.live.OccurredAt).Sub(now)
-	if ahead <= sh.config.TrailingDelay {
+func (s *source) turnBack(now time.Time) {
+	ahead := time.UnixMilli(s.live.OccurredAt).Sub(now)
+	if ahead <= s.config.TrailingDelay {
 		return
 	}
-	sh.logger.Error("The cursor of a shard is in the future, goes back to the present and sweeps: was a clock ahead?", errCursorAhead, watermill.LogFields{
-		"shard": sh.number, "ahead": ahead,
+	s.logger.Error("The cursor of a shard is in the future, goes back to the present and sweeps: was a clock ahead?", errCursorAhead, watermill.LogFields{
+		"shard": s.number, "ahead": ahead,
 	})
-	begin := now.Add(-sh.config.TrailingDelay)
-	sh.setCursors(eventlog.CursorAt(begin))
-	sh.looks = nil
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.settled, sh.saved, sh.swept = begin.UnixMilli(), 0, time.Time{}
+	begin := now.Add(-s.config.TrailingDelay)
+	s.setCursors(eventlog.CursorAt(begin))
+	s.looks = nil
+	s.sequencer.turnBack(begin.UnixMilli())
 }
 
 var errCursorAhead = errors.New("cursor in the future")

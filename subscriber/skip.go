@@ -12,64 +12,68 @@ import (
 var errCommitting = errors.New("the handler of the event has not returned from its transaction")
 
 // skip passes over an event and keeps a record of it.
-func (sh *shard) skip(ctx context.Context, st *stream) error {
-	if err := st.position.own(ctx); err != nil {
+func (d *deliverer) skip(ctx context.Context, st *stream) error {
+	v := st.delivery.verdict
+	stored, skipped, err := d.committer.skip(ctx, st, checkpoint.Skipped{
+		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: d.epoch,
+	})
+	if err != nil {
 		return err
 	}
-	defer st.position.mu.Unlock()
-	_, together := sh.config.Positions.(*tablePositions)
-	if !together {
-		// A claim just before keeps out a former owner, and what may still come of a handler's
-		// transaction.
-		st.position.doubt = true
+	if skipped {
+		d.stats.skipped.Add(1)
+		d.logger.Error("Event is skipped, with a record of it", v.err, v.fields(st))
 	}
-	if err := sh.settlePosition(ctx, st); err != nil {
-		return err
-	}
-	v, stored := st.verdict, st.position.stored.Load()
-	if stored < v.number {
-		st.position.doubt = true
-		if err := sh.storeSkip(ctx, st, stored); err != nil {
-			return err
-		}
-		st.position.doubt = false
-		st.position.stored.Store(v.number)
-		sh.stats.positions.Add(1)
-	} else {
-		// Either an earlier attempt at this was done, or the handler's own transaction after all.
-		skipped, err := sh.checkpoint.SkippedUnder(ctx, sh.key.Group, st.id, v.number, sh.epoch)
-		if err != nil {
-			return err
-		}
-		if !skipped {
-			sh.ack(st, stored)
-			return nil
-		}
-	}
-	sh.stats.skipped.Add(1)
-	sh.logger.Error("Event is skipped, with a record of it", v.err, v.fields(st))
-	sh.ack(st, max(v.number, stored))
+	d.ack(st, stored)
 	return nil
 }
 
+// skip records that an event is skipped, and moves the position to it. It returns where the position
+// is, and whether the event was skipped: else the handler's own transaction was done after all.
+func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skipped) (stored uint64, skipped bool, err error) {
+	p := &st.position
+	if err := p.own(ctx); err != nil {
+		return 0, false, err
+	}
+	defer p.mu.Unlock()
+	// A claim just before keeps out a former owner, and what may still come of a handler's
+	// transaction.
+	if p.doubt || !p.fenced || c.table == nil {
+		p.doubt = true
+		if err := c.fence(ctx, st); err != nil {
+			return 0, false, err
+		}
+	}
+	if stored = p.stored.Load(); stored >= record.Number {
+		// Either an earlier attempt at this was done, or the handler's own transaction after all.
+		skipped, err = c.checkpoint.SkippedUnder(ctx, c.key.Group, st.id, record.Number, c.epoch)
+		return stored, skipped, err
+	}
+	p.doubt = true
+	if err := c.storeSkip(ctx, st, stored, record); err != nil {
+		return 0, false, err
+	}
+	p.doubt = false
+	p.stored.Store(record.Number)
+	c.stats.positions.Add(1)
+	return record.Number, true, nil
+}
+
 // storeSkip writes record and position.
-func (sh *shard) storeSkip(ctx context.Context, st *stream, from uint64) error {
-	v, group := st.verdict, sh.key.Group
-	record := checkpoint.Skipped{
-		Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason, Epoch: sh.epoch,
+func (c *committer) storeSkip(ctx context.Context, st *stream, from uint64, record checkpoint.Skipped) error {
+	group := c.key.Group
+	if c.table != nil {
+		advance := Advance{Group: c.group(), Aggregate: st.id, Epoch: c.epoch, From: from, To: record.Number}
+		return c.checkpoint.Skip(ctx, group, c.table.advanceItem(advance), record)
 	}
-	if store, ok := sh.config.Positions.(*tablePositions); ok {
-		advance := Advance{Group: sh.group(), Aggregate: st.id, Epoch: sh.epoch, From: from, To: v.number}
-		return sh.checkpoint.Skip(ctx, group, store.advanceItem(advance), record)
-	}
-	if err := sh.checkpoint.PutSkipped(ctx, group, record); err != nil {
+	if err := c.checkpoint.PutSkipped(ctx, group, record); err != nil {
 		return err
 	}
-	err := sh.config.Positions.Advance(ctx, sh.group(), st.id, sh.epoch, from, v.number)
+	err := c.config.Positions.Advance(ctx, c.group(), st.id, c.epoch, from, record.Number)
 	if errors.Is(err, ErrFenced) {
 		// The next owner has the event again, so it was not skipped. If this fails the record says
 		// so all the same.
-		err = errors.Join(err, sh.checkpoint.RemoveSkipped(ctx, group, record))
+		err = errors.Join(err, c.checkpoint.RemoveSkipped(ctx, group, record))
 	}
 	return err
 }

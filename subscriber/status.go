@@ -42,11 +42,17 @@ func (sub *Subscriber) Shards() []ShardStatus {
 }
 
 func (sh *shard) status() ShardStatus {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	status := ShardStatus{Topic: sh.topic, Shard: sh.number, Epoch: sh.epoch, CaughtUp: sh.caughtUp}
+	status := sh.sequencer.status(sh.committer.fresh)
+	status.Topic, status.Shard, status.Epoch = sh.topic, sh.number, sh.epoch
+	return status
+}
+
+func (q *sequencer) status(fresh bool) ShardStatus {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	status := ShardStatus{CaughtUp: q.caughtUp}
 	oldest := int64(0)
-	for st := range sh.unfinished {
+	for st := range q.unfinished {
 		switch st.state {
 		case delayed:
 			status.Blocked++
@@ -54,7 +60,7 @@ func (sh *shard) status() ShardStatus {
 			status.Parked++
 		}
 		switch {
-		case st.claimed || st.state == parked || sh.fresh && !sh.forgetful:
+		case st.claimed || st.state == parked || fresh && !q.forgotten.has(st.id):
 			status.Behind += st.head - min(st.head, st.acked)
 		default:
 			status.Behind++ // its position is read when its turn comes
@@ -62,8 +68,8 @@ func (sh *shard) status() ShardStatus {
 		// The time of the first one, where it is in memory; else that of the last, which is too
 		// late rather than wrong.
 		at := st.hintAt
-		if len(st.buffer) > 0 {
-			at = st.buffer[0].OccurredAt.UnixMilli()
+		if len(st.buffer.records) > 0 {
+			at = st.buffer.records[0].OccurredAt.UnixMilli()
 		}
 		if !st.drained() && st.hint > 0 && (oldest == 0 || at < oldest) {
 			oldest = at

@@ -13,15 +13,15 @@ var (
 )
 
 // stopGroup pauses the group for all members, because of an event.
-func (sh *shard) stopGroup(ctx context.Context, st *stream) error {
-	v := st.verdict
+func (d *deliverer) stopGroup(ctx context.Context, st *stream) error {
+	v := st.delivery.verdict
 	why := checkpoint.Stopped{Aggregate: st.id, Number: v.number, EventType: v.eventType, At: v.at, Reason: v.reason}
-	key := checkpoint.Key{Group: sh.key.Group.Name, Topic: sh.topic}
-	now, err := sh.checkpoint.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+	key := checkpoint.Key{Group: d.key.Group.Name, Topic: d.topic}
+	now, err := d.checkpoint.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) {
 		switch {
-		case r.Resets != sh.key.Group.Resets || !r.Owns(sh.owner, sh.number, sh.epoch):
+		case r.Resets != d.key.Group.Resets || !r.Owns(d.owner, d.number, d.epoch):
 			return r, ErrFenced
-		case r.Resumed != st.resumed:
+		case r.Resumed != st.delivery.resumed:
 			return r, errResumed
 		case r.Paused:
 			return r, errPaused
@@ -30,21 +30,21 @@ func (sh *shard) stopGroup(ctx context.Context, st *stream) error {
 	})
 	switch {
 	case err == nil, errors.Is(err, errPaused) && now.Stopped.Same(why): // the latter where a reply was lost
-		sh.stats.stopped.Add(1)
-		sh.logger.Error("Consumer group is stopped by an event that keeps failing, until it is resumed", v.err, v.fields(st))
+		d.stats.stopped.Add(1)
+		d.logger.Error("Consumer group is stopped by an event that keeps failing, until it is resumed", v.err, v.fields(st))
 	case errors.Is(err, errPaused):
-		sh.logger.Error("Event keeps failing, and the consumer group is paused already", v.err, v.fields(st))
+		d.logger.Error("Event keeps failing, and the consumer group is paused already", v.err, v.fields(st))
 	case errors.Is(err, errResumed):
 		// Perhaps after this very verdict, whose reply was lost. Whoever resumed it wants the event
 		// to be tried again.
-		sh.resumed.Store(now.Resumed)
-		st.attempts, st.verdict = 0, nil
+		d.resumed.Store(now.Resumed)
+		st.delivery.attempts, st.delivery.verdict = 0, nil
 		return nil
 	case errors.Is(err, checkpoint.ErrNoGroup):
 		return ErrFenced // it was removed
 	default:
 		return err
 	}
-	sh.stop() // whose rest has the member look at the roster
+	d.stop() // whose rest has the member look at the roster
 	return errStopped
 }

@@ -28,6 +28,11 @@ type subscription struct {
 	stats      *counters
 	out        chan *message.Message
 
+	// closing is the context of what is still to be written when the subscription ends. It ends in
+	// time for Close to return.
+	closing context.Context
+	close   context.CancelFunc
+
 	lanes   *lanes
 	budget  *budget
 	writers chan struct{} // one token for each row that is being written
@@ -38,15 +43,18 @@ const (
 	rowWriters = 16
 	// writeTimeout bounds a write of a row, which goes on when the subscription ends.
 	writeTimeout = 5 * time.Second
+	// writeOnClose is how long after CloseTimeout positions may be written and the group be left.
+	writeOnClose = 900 * time.Millisecond
 )
 
 func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subscription {
 	log := eventlog.Of(sub.config.Journal)
+	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	return &subscription{
-		ctx: ctx, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint,
+		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(st *stream) bool { return st.shard.serve(st) }},
+		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(t turn) bool { return t.by.serve(t.of) }},
 		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, writers: make(chan struct{}, rowWriters),
 	}
 }

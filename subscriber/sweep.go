@@ -31,8 +31,8 @@ func (m *member) sweeping(ctx context.Context) (stop func()) {
 		for ctx.Err() == nil {
 			pause(ctx, min(m.config.SweepInterval/20, time.Minute))
 			for n := range m.held {
-				if sh := m.held[n].Load(); sh != nil && sh.sweepIsDue() {
-					sh.sweep(ctx)
+				if sh := m.held[n].Load(); sh != nil && sh.source.sweepIsDue() {
+					sh.source.sweep(ctx)
 				}
 			}
 		}
@@ -43,67 +43,54 @@ func (m *member) sweeping(ctx context.Context) (stop func()) {
 	}
 }
 
-func (sh *shard) sweepIsDue() bool {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	since := sh.now().Sub(sh.swept)
+func (s *source) sweepIsDue() bool {
+	at, may := s.sequencer.lastSweep()
+	since := s.now().Sub(at)
 	// A time in the future comes from a clock that was ahead. Ignore it.
-	return sh.caughtUp && !sh.ended && (since >= sh.config.SweepInterval || since < 0)
+	return may && (since >= s.config.SweepInterval || since < 0)
 }
 
 // sweep lets every aggregate that is not where its head is go on.
-func (sh *shard) sweep(ctx context.Context) {
-	began := sh.now()
+func (s *source) sweep(ctx context.Context) {
+	began := s.now()
 	corrupt := func(err *journal.CorruptItemError) {
-		sh.stats.corrupt.Add(1)
-		sh.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": sh.number})
+		s.stats.corrupt.Add(1)
+		s.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": s.number})
 	}
-	for standings, err := range sh.checkpoint.Standings(ctx, sh.key, corrupt) {
-		if ctx.Err() != nil || sh.isStopping() {
+	for standings, err := range s.checkpoint.Standings(ctx, s.key, corrupt) {
+		if ctx.Err() != nil || s.isStopping() {
 			return
 		}
 		if err != nil {
-			sh.logger.Error("Cannot compare heads with positions, will try again", err, watermill.LogFields{"shard": sh.number})
+			s.logger.Error("Cannot compare heads with positions, will try again", err, watermill.LogFields{"shard": s.number})
 			return
 		}
 		var moved []*journal.Record
-		at := time.UnixMilli(sh.settledAt())
+		at := time.UnixMilli(s.sequencer.settledAt())
 		for _, standing := range standings {
 			if standing.Position > standing.Head.Version {
-				sh.checkBeyond(ctx, standing.Head.Aggregate, standing.Position)
+				s.checkBeyond(ctx, standing.Head.Aggregate, standing.Position)
 			}
 			if standing.Head.Version > standing.Position {
 				moved = append(moved, &journal.Record{Aggregate: standing.Head.Aggregate, Number: standing.Head.Version, OccurredAt: at})
 			}
 		}
-		sh.hear(moved, fromSweep)
-		pause(ctx, min(sweepPause, sh.config.SweepInterval/100))
+		s.sequencer.hear(moved, bySweep, 0)
+		pause(ctx, min(sweepPause, s.config.SweepInterval/100))
 	}
-	sh.setSwept(began)
-}
-
-func (sh *shard) settledAt() int64 {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.settled
-}
-
-func (sh *shard) setSwept(at time.Time) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
 	// Not all shards at one time for ever.
-	sh.swept = at.Add(-rand.N(max(1, sh.config.SweepInterval/10)))
+	s.sequencer.setSwept(began.Add(-rand.N(max(1, s.config.SweepInterval/10))))
 }
 
 // checkBeyond complains of a group that is further than the aggregate, as after a restore of the
 // journal from a backup: its next events would be dropped as duplicates.
-func (sh *shard) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
-	version, err := sh.raw.Version(ctx, id)
+func (s *source) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
+	version, err := s.raw.Version(ctx, id)
 	if err != nil || version >= position {
 		return // the head was read before the position, or is gone
 	}
-	sh.stats.beyond.Add(1)
-	sh.logger.Error("The group is further than the journal, so the aggregate's next events count as handled",
+	s.stats.beyond.Add(1)
+	s.logger.Error("The group is further than the journal, so the aggregate's next events count as handled",
 		errBeyond, watermill.LogFields{"aggregate_id": id.Value, "position": position, "version": version})
 }
 

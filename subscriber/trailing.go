@@ -29,23 +29,23 @@ func newTrailingReads(last time.Duration) []trailingRead {
 }
 
 // trail is the place up to which the tail is final.
-func (sh *shard) trail() eventlog.Cursor { return sh.trailing[len(sh.trailing)-1].at }
+func (s *source) trail() eventlog.Cursor { return s.trailing[len(s.trailing)-1].at }
 
 // setCursors has all reads go on from one place.
-func (sh *shard) setCursors(at eventlog.Cursor) {
-	sh.live = at
-	for i := range sh.trailing {
-		sh.trailing[i].at = at
+func (s *source) setCursors(at eventlog.Cursor) {
+	s.live = at
+	for i := range s.trailing {
+		s.trailing[i].at = at
 	}
 }
 
 // advance notes a page of the live read, which was asked for after now. A trailing read that has
 // read all that was before the page goes along with what is older than its delay: history is read
 // once.
-func (sh *shard) advance(page eventlog.TailPage, now time.Time) {
-	for i := range sh.trailing {
-		r := &sh.trailing[i]
-		if r.at != sh.live {
+func (s *source) advance(page eventlog.TailPage, now time.Time) {
+	for i := range s.trailing {
+		r := &s.trailing[i]
+		if r.at != s.live {
 			continue
 		}
 		horizon := now.Add(-r.delay)
@@ -60,18 +60,18 @@ func (sh *shard) advance(page eventlog.TailPage, now time.Time) {
 			r.at = eventlog.CursorAfter(record)
 		}
 	}
-	sh.live = page.Next
+	s.live = page.Next
 }
 
 // readTrailing does a page of each trailing read, or all that is due. It follows each page of the
 // live read, so that a backlog does not postpone it.
-func (sh *shard) readTrailing(ctx context.Context, now time.Time, all bool) error {
-	passed := sh.live
-	for i := range sh.trailing {
-		r := &sh.trailing[i]
+func (s *source) readTrailing(ctx context.Context, now time.Time, all bool) error {
+	passed := s.live
+	for i := range s.trailing {
+		r := &s.trailing[i]
 		for more := true; more; {
 			var err error
-			if more, err = sh.readAgain(ctx, r, passed, now); err != nil {
+			if more, err = s.readAgain(ctx, r, passed, now); err != nil {
 				return err
 			}
 			more = more && all
@@ -82,14 +82,14 @@ func (sh *shard) readTrailing(ctx context.Context, now time.Time, all bool) erro
 }
 
 // readAgain reads a page of what others have passed, and reports whether there is more.
-func (sh *shard) readAgain(ctx context.Context, r *trailingRead, passed eventlog.Cursor, now time.Time) (more bool, err error) {
+func (s *source) readAgain(ctx context.Context, r *trailingRead, passed eventlog.Cursor, now time.Time) (more bool, err error) {
 	if r.at == passed || time.Now().Before(r.next) {
 		return false, nil
 	}
 	until := min(now.Add(-r.delay).UnixMilli(), passed.OccurredAt)
 	if until >= r.at.OccurredAt {
-		page, err := sh.page(ctx, eventlog.TailQuery{
-			AggregateType: sh.topic, Shard: sh.number, After: r.at, Until: time.UnixMilli(until), NumbersOnly: true,
+		page, err := s.page(ctx, eventlog.TailQuery{
+			AggregateType: s.topic, Shard: s.number, After: r.at, Until: time.UnixMilli(until), NumbersOnly: true,
 		})
 		if err != nil {
 			r.next = time.Now().Add(r.delay / 2)
@@ -103,8 +103,8 @@ func (sh *shard) readAgain(ctx context.Context, r *trailingRead, passed eventlog
 		default:
 			r.at = eventlog.Cursor{OccurredAt: until + 1}
 		}
-		for _, record := range sh.hear(page.Records, fromTrailing) {
-			sh.noteMissed(record)
+		for _, record := range s.sequencer.hear(page.Records, byTrailing, s.trail().OccurredAt) {
+			s.noteMissed(record)
 		}
 		if page.More {
 			return true, nil

@@ -24,11 +24,11 @@ func (v *verdict) fields(st *stream) watermill.LogFields {
 // carryOut writes what follows from a verdict. After an error it is called again, and the event
 // does not come meanwhile: nobody could tell whether an earlier attempt at the write will still be
 // done.
-func (sh *shard) carryOut(st *stream) error {
-	ctx, cancel := context.WithTimeout(sh.messageCtx, writeTimeout)
+func (d *deliverer) carryOut(st *stream) error {
+	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()
-	if sh.config.Failures.kind == stop {
-		return sh.stopGroup(ctx, st)
+	if d.config.Failures.kind == stop {
+		return d.stopGroup(ctx, st)
 	}
-	return sh.skip(ctx, st)
+	return d.skip(ctx, st)
 }

@@ -44,6 +44,63 @@ func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch u
 	return position, row[attrPosition] != nil, nil
 }
 
+// ReadPosition reads the group's position on an aggregate, strongly consistent, and whether there is
+// one yet. ErrFenced: it was written under a newer epoch. One round trip, one read unit.
+//
+// Nobody is kept from moving it: a former owner stores what its handlers have acked, and whoever
+// stores after it goes on from there.
+func (s *Store) ReadPosition(ctx context.Context, group Group, id aggregate.ID, epoch uint64) (position uint64, found bool, err error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: s.positionKey(group, id), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		err = s.explain(err)
+	} else {
+		position, err = positionUnder(out.Item, epoch)
+	}
+	if err != nil {
+		return 0, false, fmt.Errorf("read position on %s: %w", id, err)
+	}
+	return position, out.Item[attrPosition] != nil, nil
+}
+
+// positionUnder returns the position of a row, or ErrFenced if its epoch is newer.
+func positionUnder(row item, epoch uint64) (uint64, error) {
+	stamped, err := uintOf(row[attrEpoch])
+	if err != nil {
+		return 0, err
+	}
+	if stamped > epoch {
+		return 0, ErrFenced
+	}
+	return uintOf(row[attrPosition])
+}
+
+// StorePosition moves a position forward, if it is not there yet, and returns where it is: further,
+// where a former owner had handled more. ErrFenced: it was written under a newer epoch. It needs no
+// claim, and may be repeated. One round trip, one write unit.
+func (s *Store) StorePosition(ctx context.Context, group Group, id aggregate.ID, epoch, to uint64) (position uint64, err error) {
+	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                       s.positionKey(group, id),
+		UpdateExpression:          aws.String("SET #e = :e, #p = :to"),
+		ConditionExpression:       aws.String(notNewer + " AND (attribute_not_exists(#p) OR #p < :to)"),
+		ExpressionAttributeNames:  names("#p", attrPosition),
+		ExpressionAttributeValues: item{":e": number(epoch), ":to": number(to)},
+	})
+	if errors.Is(err, ErrFenced) {
+		position, err = positionUnder(row, epoch)
+		if err == nil && position < to { // which the condition excludes
+			err = fmt.Errorf("%w: its row refuses to move from %d", ErrCorrupt, position)
+		}
+	} else if err == nil {
+		position = to
+	}
+	if err != nil {
+		return 0, fmt.Errorf("store position on %s at %d: %w", id, to, err)
+	}
+	return position, nil
+}
+
 // Advance moves a claimed position. One round trip, one write unit.
 func (s *Store) Advance(ctx context.Context, group Group, id aggregate.ID, epoch, from, to uint64) error {
 	u := s.AdvanceItem(group, id, epoch, from, to).Update

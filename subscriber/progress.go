@@ -1,0 +1,147 @@
+package subscriber
+
+import "github.com/millrace-dev/millrace/aggregate"
+
+// progress is what the committer has to store of a shard.
+type progress struct {
+	saved, next savedCursor
+	// list are the streams that have to be on the list of those behind before the cursor goes to
+	// next, and unlist those that need no longer be.
+	list, unlist []*stream
+}
+
+// progress reports how far the cursor can go: up to where the last trailing read is, and not past
+// an event that is not acked and stored, unless its aggregate is on the list.
+func (q *sequencer) progress() progress {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := progress{saved: q.saved, next: savedCursor{q.settled, q.swept}}
+	hold := func(st *stream) { p.next.at = min(p.next.at, st.hintAt) }
+	for st := range q.dirty {
+		if st.hint > 0 && !st.covered() {
+			hold(st) // acked since, and not stored yet
+		}
+	}
+	now := q.now()
+	for st := range q.unfinished {
+		switch {
+		case st.entry && q.isDone(st):
+			p.unlist = append(p.unlist, st)
+		case st.drained(), st.covered():
+		case st.led > st.acked:
+			p.list = append(p.list, st) // no cursor leads back to it
+		case st.hint == 0, st.claimed && st.hint <= st.acked:
+			// The tail has not shown it yet.
+		case now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter):
+			p.list = append(p.list, st)
+		case st.swept > st.acked:
+			p.next.swept = q.saved.swept // nothing but the sweep leads back to it
+		case st.hintAt < q.settled:
+			hold(st)
+		}
+	}
+	p.next.at = max(p.next.at, q.saved.at)
+	return p
+}
+
+// saveCursor notes what is stored of it.
+func (q *sequencer) saveCursor(to savedCursor) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.saved = to
+}
+
+func (q *sequencer) dirtyStreams() []*stream {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	streams := make([]*stream, 0, len(q.dirty))
+	for st := range q.dirty {
+		streams = append(streams, st)
+	}
+	return streams
+}
+
+// clean notes where a position is stored: perhaps further than what is acked, where a former owner
+// had handled more. Until then the stream is dirty, so that it is not forgotten in the middle of a
+// write.
+func (q *sequencer) clean(st *stream, stored uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if stored > st.acked {
+		st.hear(stored)
+		st.acked = stored
+	}
+	if st.acked == stored {
+		delete(q.dirty, st)
+	}
+	q.tell()
+}
+
+// isDone reports that a stream is drained and its position stored. The caller holds mu.
+func (q *sequencer) isDone(st *stream) bool {
+	_, dirty := q.dirty[st]
+	return st.drained() && !dirty && st.state != parked
+}
+
+// expectEntry notes that there may be an entry of the list from now on, so that the stream is not
+// forgotten. It returns the stream's last event, and whether this owner has listed it already.
+func (q *sequencer) expectEntry(st *stream) (head uint64, listed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.entry = true
+	q.unfinished[st] = struct{}{}
+	return st.head, st.listed == always
+}
+
+// beginUnlisting notes that there may be no entry from now on, if nothing is left to do.
+func (q *sequencer) beginUnlisting(st *stream) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.isDone(st) {
+		return false
+	}
+	st.listed = 0
+	return true
+}
+
+func (q *sequencer) setListed(st *stream, listed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.entry = listed
+	if st.listed = 0; listed {
+		st.listed = always
+		return
+	}
+	if st.drained() {
+		delete(q.unfinished, st)
+	}
+}
+
+// takeUnverified takes some parked streams off those that are to be verified.
+func (q *sequencer) takeUnverified(most int) []*stream {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(most, len(q.unverified))
+	some := q.unverified[:n:n]
+	q.unverified = q.unverified[n:]
+	return some
+}
+
+// verify compares parked streams with positions. The group is beyond the event by which one was
+// parked: then it goes on. One whose position is not known is verified later.
+func (q *sequencer) verify(some []*stream, positions map[aggregate.ID]uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, st := range some {
+		position, known := positions[st.id]
+		switch {
+		case !known:
+			q.unverified = append(q.unverified, st)
+		case position < st.inherited.Parked.Number:
+			st.inherited = nil
+		default:
+			st.listed, st.state = 0, active
+			q.ready(st, true)
+		}
+	}
+}

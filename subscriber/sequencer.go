@@ -1,0 +1,483 @@
+package subscriber
+
+import (
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// sequencer knows which events of a shard exist, which are handled, and what of that is stored. It
+// decides what comes next for each aggregate, and how far the cursor may go. It makes no requests
+// and waits for nothing; its mutex guards the streams.
+type sequencer struct {
+	limits
+	budget *budget
+	stats  *counters
+	now    func() time.Time // monotonic
+	// ready has a worker serve a stream. It is called with the mutex held.
+	ready func(st *stream, failed bool)
+
+	mu      sync.Mutex
+	ended   bool
+	streams map[string]*stream // by id value
+	// unfinished and dirty are the streams that a flush has to look at: with events left to do, and
+	// with a position that is not stored yet.
+	unfinished map[*stream]struct{}
+	dirty      map[*stream]struct{}
+	failing    int           // streams that were put off and have delivered nothing since
+	news       chan struct{} // closed when fewer are dirty or failing; nil while nobody waits
+	settled    int64         // up to where the tail is final, in milliseconds
+	caughtUp   bool          // the live read has reached the end of the tail
+	forgotten  *forgotten    // nil while no stream was
+	swept      time.Time     // when heads and positions were compared
+	saved      savedCursor
+	unverified []*stream // parked, as former owners have said
+}
+
+// savedCursor is what is stored of a shard's cursor.
+type savedCursor struct {
+	at    int64
+	swept time.Time
+}
+
+// limits are the settings that the sequencer goes by.
+type limits struct {
+	idleStreams, maxUnstored, maxFailing int
+	behindAfter                          time.Duration
+}
+
+func newSequencer(l limits, b *budget, stats *counters, ready func(*stream, bool)) *sequencer {
+	return &sequencer{
+		limits: l, budget: b, stats: stats, ready: ready, now: time.Now,
+		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
+	}
+}
+
+// finding is by what an event was found.
+type finding int
+
+const (
+	byTail finding = iota
+	byTrailing
+	bySweep
+)
+
+// offer takes the events that the live read has found. The tail is final up to settled.
+func (q *sequencer) offer(records []*journal.Record, caughtUp bool, settled int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range records {
+		st := q.stream(r.Aggregate)
+		st.show(r)
+		switch {
+		case st.claimed && r.Number <= st.acked:
+			q.stats.duplicates.Add(1)
+		case !st.cautious && st.state != parked:
+			st.buffer.add(r, q.budget)
+		}
+		q.schedule(st)
+	}
+	q.settled, q.caughtUp = settled, caughtUp
+	q.forget()
+}
+
+// hear takes numbers alone: what a trailing read found, or the sweep. It returns those that no read
+// before had found.
+func (q *sequencer) hear(records []*journal.Record, by finding, settled int64) (missed []*journal.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range records {
+		st := q.stream(r.Aggregate)
+		switch {
+		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
+			if by == byTrailing {
+				q.stats.duplicates.Add(1)
+			}
+		case by == byTrailing && !q.forgotten.has(st.id):
+			missed = append(missed, r)
+		case by == bySweep:
+			st.swept = r.Number
+		}
+		st.show(r)
+		q.schedule(st)
+	}
+	if by != bySweep {
+		q.settled = settled
+	}
+	q.forget()
+	return missed
+}
+
+// wake is told of a commit in this process. While the tail is still being read from far behind, the
+// event's turn comes by itself, and cheaper.
+func (q *sequencer) wake(id aggregate.ID, version uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.caughtUp || q.ended {
+		return
+	}
+	st := q.stream(id)
+	st.hear(version)
+	q.schedule(st)
+}
+
+// begin starts a term where a former owner's cursor is, with what that has listed.
+func (q *sequencer) begin(saved savedCursor, swept time.Time, behind []checkpoint.Behind, epoch uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.saved, q.settled, q.swept = saved, saved.at, swept
+	for _, b := range behind {
+		q.inherit(b, epoch)
+	}
+}
+
+// inherit takes up an entry of the list. The caller holds mu.
+func (q *sequencer) inherit(b checkpoint.Behind, epoch uint64) {
+	st := q.stream(b.Aggregate)
+	st.hear(b.Head)
+	st.entry, st.inherited = true, &b
+	q.unfinished[st] = struct{}{}
+	st.listed = b.Head
+	if b.Parked == nil {
+		st.pending, st.state = q.now(), active
+		q.ready(st, true)
+		return
+	}
+	// Who has parked it never removes the entry, and nobody older can.
+	st.state, st.listed = parked, always
+	st.acked = b.Parked.Number - min(1, b.Parked.Number)
+	if b.Epoch+1 == epoch {
+		st.inherited = nil // nobody has had the shard since
+	} else {
+		q.unverified = append(q.unverified, st)
+	}
+}
+
+// turnBack has the cursor go back to a time, and a sweep find what it has hidden.
+func (q *sequencer) turnBack(to int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.settled, q.saved.at, q.swept = to, 0, time.Time{}
+}
+
+func (q *sequencer) isCaughtUp() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.caughtUp
+}
+
+// lastSweep reports when the shard was swept, and whether it may be now.
+func (q *sequencer) lastSweep() (at time.Time, may bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.swept, q.caughtUp && !q.ended
+}
+
+func (q *sequencer) setSwept(at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.swept = at
+}
+
+func (q *sequencer) settledAt() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.settled
+}
+
+// trim has streams hold no more than their share.
+func (q *sequencer) trim() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, st := range q.streams {
+		st.buffer.trim(q.budget.share(), q.budget)
+	}
+}
+
+// claimed notes where the group is with a stream.
+func (q *sequencer) claimed(st *stream, position uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.claimed, st.acked = true, position
+	q.stats.duplicates.Add(st.buffer.dropTo(position, q.budget))
+}
+
+// tookOver notes how far an aggregate goes that was listed. The caller has claimed its position.
+func (q *sequencer) tookOver(st *stream, head uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.hear(head)
+	// No cursor leads back to these events. The entry does, but a former owner may remove it, even
+	// late, once it has handled the events that it knew of.
+	st.led = st.head
+	if st.listed <= st.acked {
+		st.listed = 0
+	}
+	st.inherited = nil
+}
+
+// next is stream.next, and settles the stream where there is nothing to do.
+func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.buffer.dropTo(st.acked, q.budget)
+	if r, from, to = st.next(); r == nil && to == 0 {
+		q.settle(st)
+	}
+	return r, from, to
+}
+
+// serve notes that a worker begins, or ends, to serve a stream.
+func (q *sequencer) serve(st *stream, begins bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if st.serving = (time.Time{}); begins {
+		st.serving = q.now()
+	}
+}
+
+func (q *sequencer) fill(st *stream, records []*journal.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.buffer.fill(records, q.budget)
+}
+
+// following returns the events in the buffer that follow one without a gap, up to a number of them.
+func (q *sequencer) following(st *stream, number uint64, most int) []*journal.Record {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return st.buffer.after(number, most)
+}
+
+// pass acks all events up to a number and returns how many.
+func (q *sequencer) pass(st *stream, number uint64) uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	passed := number - min(number, st.acked)
+	st.hear(number)
+	q.acked(st, number)
+	return passed
+}
+
+// ack notes that all events up to a number are handled.
+func (q *sequencer) ack(st *stream, number uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.acked(st, number)
+}
+
+// acked is ack. The caller holds mu, as in what follows.
+func (q *sequencer) acked(st *stream, number uint64) {
+	st.acked = max(st.acked, number)
+	q.recover(st)
+	if !st.serving.IsZero() {
+		st.serving = q.now()
+	}
+	if st.corrupt <= st.acked {
+		st.corrupt = 0
+	}
+	if st.position.stored.Load() < st.acked {
+		q.dirty[st] = struct{}{}
+	}
+}
+
+// stream finds or makes a stream.
+func (q *sequencer) stream(id aggregate.ID) *stream {
+	st := q.streams[id.Value]
+	if st == nil {
+		st = &stream{id: id}
+		q.streams[id.Value] = st
+	}
+	return st
+}
+
+// schedule brings a stream with something to do to the workers.
+func (q *sequencer) schedule(st *stream) {
+	if st.drained() {
+		return
+	}
+	q.unfinished[st] = struct{}{}
+	if st.pending.IsZero() {
+		st.pending = q.now()
+	}
+	if st.state == idle {
+		st.state = active
+		q.ready(st, false)
+	}
+}
+
+// settle notes that a stream has nothing left to do for now.
+func (q *sequencer) settle(st *stream) {
+	st.state = idle
+	st.buffer.drop(q.budget)
+	q.recover(st)
+	if !st.entry {
+		delete(q.unfinished, st)
+	}
+	st.pending = time.Time{}
+}
+
+// putOff has a stream wait, until resume. Any number of streams may: so they hold no events, and
+// only the next one is read when they go on. A handler that nacks for ever must not have all that
+// follows read again each time, nor a corrupt event withhold those before it.
+func (q *sequencer) putOff(st *stream) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.state = delayed
+	st.buffer.drop(q.budget)
+	if !st.cautious {
+		st.cautious = true
+		q.failing++
+	}
+}
+
+// recover notes that a stream that was put off has delivered.
+func (q *sequencer) recover(st *stream) {
+	if st.cautious {
+		st.cautious = false
+		q.failing--
+		q.tell()
+	}
+}
+
+// resume brings a stream back to the workers that was put off, or is being served.
+func (q *sequencer) resume(st *stream) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.state = active
+	q.ready(st, true)
+}
+
+// park lets a stream rest that was listed as parked.
+func (q *sequencer) park(st *stream) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.state, st.listed = parked, always
+	st.buffer.drop(q.budget)
+	q.recover(st)
+}
+
+// beforeCorrupt notes the place of a corrupt event, or that it is not known, and reports whether
+// there may be others before it. They are not to wait for it, nor to count as failed.
+func (q *sequencer) beforeCorrupt(st *stream, number uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if number > st.acked+1 {
+		st.corrupt = number
+		return true
+	}
+	return number == 0 && !st.cautious
+}
+
+// numbers returns what is acked of a stream, and its last event.
+func (q *sequencer) numbers(st *stream) (acked, head uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return st.acked, st.head
+}
+
+func (q *sequencer) sweptOf(st *stream) uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return st.swept
+}
+
+// awaitStored waits while too many positions are not stored yet, as in an outage of the store: what
+// is acked meanwhile would pile up in memory, be stored late, and come again after a crash. It
+// returns false when the shard stops.
+func (q *sequencer) awaitStored(stopping <-chan struct{}) bool {
+	return q.await(stopping, func() bool { return len(q.dirty) < q.maxUnstored })
+}
+
+// awaitHealth waits while very many streams fail, as in an outage of what a handler needs: all of
+// history would be read, and each of its aggregates tried again and again.
+func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
+	return q.await(stopping, func() bool { return q.failing < q.maxFailing })
+}
+
+func (q *sequencer) await(stopping <-chan struct{}, condition func() bool) bool {
+	for {
+		q.mu.Lock()
+		is := condition()
+		if !is && q.news == nil {
+			q.news = make(chan struct{})
+		}
+		news := q.news
+		q.mu.Unlock()
+		if is {
+			return !isClosed(stopping)
+		}
+		select {
+		case <-news:
+		case <-stopping:
+			return false
+		}
+	}
+}
+
+// tell has those who wait look again.
+func (q *sequencer) tell() {
+	if q.news != nil {
+		close(q.news)
+		q.news = nil
+	}
+}
+
+// forget drops streams that have nothing to do, once there are many.
+func (q *sequencer) forget() {
+	if len(q.streams) <= q.idleStreams {
+		return
+	}
+	for value, st := range q.streams {
+		_, dirty := q.dirty[st]
+		_, unfinished := q.unfinished[st]
+		if st.state == idle && !dirty && !unfinished {
+			delete(q.streams, value)
+			if q.forgotten == nil {
+				q.forgotten = newForgotten()
+			}
+			q.forgotten.add(st.id)
+			if len(q.streams) <= q.idleStreams {
+				return
+			}
+		}
+	}
+}
+
+// hasForgotten reports that a stream may have been known before, in this term, under its id.
+func (q *sequencer) hasForgotten(id aggregate.ID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.forgotten.has(id)
+}
+
+// end lets nothing more begin.
+func (q *sequencer) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+}
+
+// all returns the streams.
+func (q *sequencer) all() []*stream {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	streams := make([]*stream, 0, len(q.streams))
+	for _, st := range q.streams {
+		streams = append(streams, st)
+	}
+	return streams
+}
+
+// forgetAll releases what the streams hold, once the shard has come to rest.
+func (q *sequencer) forgetAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, st := range q.streams {
+		st.buffer.drop(q.budget)
+	}
+	clear(q.streams)
+}

@@ -1,0 +1,135 @@
+package subscriber
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// source finds out which events of a shard there are: by the live read of its tail, by trailing
+// reads, and by comparing heads with positions. It tells the sequencer. One goroutine uses it, but
+// for sweeps.
+type source struct {
+	*term
+	sequencer *sequencer
+
+	live     eventlog.Cursor // the live read has read up to here
+	trailing []trailingRead
+	looks    []looked // of the live read, those that came to the end of the tail
+}
+
+func newSource(t *term, q *sequencer) *source {
+	return &source{term: t, sequencer: q, trailing: newTrailingReads(t.config.TrailingDelay)}
+}
+
+// run looks at the tail from a time on, until the context ends.
+func (s *source) run(ctx context.Context, from int64) {
+	if from > 0 {
+		s.setCursors(eventlog.Cursor{OccurredAt: from})
+	}
+	between := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(beforeJitter(s.config.PollInterval)),
+		backoff.WithMaxInterval(beforeJitter(s.config.MaxPollInterval)),
+		backoff.WithRandomizationFactor(pollJitter),
+		backoff.WithMaxElapsedTime(0),
+	)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		found, err := s.look(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.logger.Error("Cannot read the tail of the journal, will try again", err, watermill.LogFields{"shard": s.number})
+		}
+		if found {
+			between.Reset()
+		}
+		timer.Reset(between.NextBackOff())
+	}
+}
+
+// pollJitter keeps shards from being looked at all at once. With it a pause is the interval at
+// most.
+const pollJitter = 0.1
+
+func beforeJitter(interval time.Duration) time.Duration {
+	return time.Duration(float64(interval) / (1 + pollJitter))
+}
+
+// look reads on to the end of the tail, and takes the trailing reads that are due.
+func (s *source) look(ctx context.Context) (found bool, err error) {
+	ahead := 0
+	if !s.sequencer.isCaughtUp() {
+		ahead = s.budget.page() // it is full then, most likely
+	}
+	for {
+		if !s.sequencer.awaitHealth(s.stopping) {
+			return found, nil
+		}
+		if err := s.budget.reserve(ctx, ahead, s.lanes.busy, s.sequencer.trim); err != nil {
+			return found, err
+		}
+		now := s.now()
+		s.turnBack(now)
+		page, err := s.page(ctx, eventlog.TailQuery{
+			AggregateType: s.topic, Shard: s.number, After: s.live,
+			// A time far ahead must not drag the cursor past all that is to come.
+			Until: now.Add(s.config.TrailingDelay),
+		})
+		s.budget.give(ahead)
+		if err != nil {
+			return found, err
+		}
+		s.report(page.Corrupt)
+		found = found || len(page.Records) > 0
+		s.advance(page, now)
+		s.noteTimes(page, now)
+		// The events of one commit have one time, and the index returns them in any order.
+		slices.SortFunc(page.Records, func(a, b *journal.Record) int { return cmp.Compare(a.Number, b.Number) })
+		s.sequencer.offer(page.Records, !page.More, s.trail().OccurredAt)
+		err = s.readTrailing(ctx, now, !page.More)
+		if !page.More {
+			return found, err
+		}
+		if err != nil && ctx.Err() == nil {
+			s.logger.Error("Cannot read the tail of the journal once more, will try again", err, watermill.LogFields{"shard": s.number})
+		}
+		ahead = s.budget.page()
+	}
+}
+
+// page bounds one read, so that a dead connection does not stall the shard.
+func (s *source) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	return s.raw.TailShard(ctx, q)
+}
+
+const readTimeout = 10 * time.Second
+
+// report logs items of the tail that are no records. Where an item still has its place, its
+// aggregate hears of it and stops there until it is mended; else the gap stops it.
+func (s *source) report(corrupt []*journal.CorruptItemError) {
+	for _, err := range corrupt {
+		s.stats.corrupt.Add(1)
+		s.logger.Error("An item of the journal is not an event that can be read", err, watermill.LogFields{"shard": s.number})
+		if err.Number > 0 {
+			// Its time may be what is corrupt. That of what is settled so far is early enough.
+			settled := s.trail().OccurredAt
+			s.sequencer.hear([]*journal.Record{{
+				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(settled),
+			}}, byTail, settled)
+		}
+	}
+}
