@@ -103,7 +103,7 @@ func (w *world) consume(config subscriber.Config, handle func(*message.Message) 
 	w.t.Helper()
 	config.Journal, config.ConsumerGroup = w.j, "totals"
 	config.PollInterval, config.MaxPollInterval = 5*time.Millisecond, 50*time.Millisecond
-	config.NackResendSleep, config.CloseTimeout = time.Millisecond, time.Second
+	config.NackResendSleep, config.MaxNackResendSleep, config.CloseTimeout = time.Millisecond, time.Millisecond, time.Second
 	sub, err := subscriber.NewSubscriber(config, nil)
 	require.NoError(w.t, err)
 	messages, err := sub.Subscribe(w.t.Context(), topic)

@@ -106,7 +106,8 @@ type Config struct {
 
 	// NackResendSleep is the pause before a nacked message comes again. It doubles with each
 	// attempt, up to MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative
-	// for none, and the same, so that the pause does not grow.
+	// for none, and 30 seconds, or NackResendSleep where that is longer or negative. Set both to the
+	// same value for pauses that do not grow.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
 	// AckDeadline is how long a handler has to ack or nack a message. After it the message's
@@ -207,7 +208,9 @@ func (c *Config) setDefaults() {
 		}
 	}
 	duration(&c.NackResendSleep, 100*time.Millisecond)
-	duration(&c.MaxNackResendSleep, c.NackResendSleep)
+	if c.NackResendSleep > 0 {
+		duration(&c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
+	}
 	if c.Positions == nil {
 		duration(&c.SweepInterval, time.Hour)
 	} else {
@@ -277,7 +280,7 @@ func (c *Config) limits() limits {
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {
-	return backoffOf(c.NackResendSleep, c.MaxNackResendSleep, attempt)
+	return max(0, backoffOf(c.NackResendSleep, c.MaxNackResendSleep, attempt))
 }
 
 // wants reports whether events of a type are delivered.

@@ -19,3 +19,9 @@ func WithIdleStreams(c Config, n int) Config {
 	c.idleStreams = n
 	return c
 }
+
+// WithMaxFailing is a config whose shards read on while few aggregates fail.
+func WithMaxFailing(c Config, n int) Config {
+	c.maxFailing = n
+	return c
+}

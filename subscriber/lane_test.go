@@ -24,8 +24,10 @@ func TestThePauseAfterANackDoublesUpToTheMost(t *testing.T) {
 		want   []time.Duration
 	}{
 		"growing":    {Config{NackResendSleep: 10 * ms, MaxNackResendSleep: 50 * ms}, []time.Duration{10 * ms, 20 * ms, 40 * ms, 50 * ms, 50 * ms}},
-		"by default": {Config{}, []time.Duration{100 * ms, 100 * ms, 100 * ms}},
-		"one given":  {Config{NackResendSleep: 7 * ms}, []time.Duration{7 * ms, 7 * ms}},
+		"by default": {Config{}, []time.Duration{100 * ms, 200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 25600 * ms, 30000 * ms}},
+		"constant":   {Config{NackResendSleep: 7 * ms, MaxNackResendSleep: 7 * ms}, []time.Duration{7 * ms, 7 * ms}},
+		"long":       {Config{NackResendSleep: time.Hour}, []time.Duration{time.Hour, time.Hour}},
+		"none":       {Config{NackResendSleep: -1}, []time.Duration{0, 0, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,12 +8,10 @@ import "github.com/ThreeDotsLabs/watermill/message"
 //
 // Attempts are counted by each member anew, from when it took the shard over. That the store cannot
 // be reached is no fault of an event and does not count, nor does a delivery in which it was
-// handled together with others ([Position.CommitAhead]). Pauses between attempts are of two kinds.
-// After an event that cannot be read, decoded or unmarshaled they double, from 100 ms up to 30
-// seconds: ten attempts take about a minute, twenty about six. After a message that was nacked, or
-// not acked in time, the pause is [Config.NackResendSleep], 100 ms by default, and grows only if
-// [Config.MaxNackResendSleep] is longer: by default twenty attempts take 2 seconds, besides the
-// handler's own time.
+// handled together with others ([Position.CommitAhead]). Pauses between attempts
+// double, from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about six, besides
+// the handler's own time. Those after a message that was nacked, or not acked in time, can be set
+// ([Config.NackResendSleep], [Config.MaxNackResendSleep]).
 //
 // What is given up is recorded with a reason: the error of the last attempt, and how many there
 // were. That of a handler is known where it is told ([NackReason], [SetNackReason]), as the
@@ -42,9 +40,8 @@ func Block() FailurePolicy { return FailurePolicy{} }
 // Park gives up an aggregate after a number of failed attempts at one event: its events wait in the
 // journal, and it is on a list that package groups shows, until it is told there to go on. An
 // encoding whose keys cannot be had for a while fails too, and so does a handler whose database is
-// down, so choose a number whose pauses outlast that. Those of unreadable events grow, those of
-// nacked messages do not by default: Park(20) gives a failing handler about 2 seconds. With
-// MaxNackResendSleep of 30 seconds beside it, it has about six minutes. See [FailurePolicy].
+// down, so choose a number whose pauses outlast that: by default Park(20) gives a failing handler
+// about six minutes. See [FailurePolicy].
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // aggregate is not parked. A request of a transaction that was still on its way then may take

@@ -54,7 +54,7 @@ func quick(j *journal.Journal) subscriber.Config {
 		Journal: j, ConsumerGroup: "group",
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
 		TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
-		NackResendSleep: time.Millisecond, CloseTimeout: time.Second,
+		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
 	}
 }
 

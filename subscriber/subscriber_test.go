@@ -145,7 +145,7 @@ func TestANackBlocksItsOwnAggregateOnlyAndTheMessageComesAgain(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 2)
 	config := quick(j)
-	config.NackResendSleep = 50 * time.Millisecond
+	config.NackResendSleep, config.MaxNackResendSleep = 50*time.Millisecond, 50*time.Millisecond
 	write(t, j, "poison", 0, 3)
 	write(t, j, "fine", 0, 50)
 	sub, messages := subscribe(t, config)

@@ -71,7 +71,7 @@ func (s store) quick() subscriber.Config {
 		Journal: s.Journal, ConsumerGroup: group, LeaseDuration: 2 * time.Second,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond,
 		TrailingDelay: 200 * time.Millisecond, CommitInterval: 20 * time.Millisecond, BehindAfter: 50 * time.Millisecond,
-		NackResendSleep: time.Millisecond, CloseTimeout: time.Second,
+		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
 	}
 }
 

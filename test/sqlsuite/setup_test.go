@@ -129,7 +129,7 @@ func (w *world) config(j *journal.Journal, store subscriber.PositionStore) subsc
 	return subscriber.Config{
 		Journal: j, ConsumerGroup: "totals", Positions: store,
 		PollInterval: 5 * time.Millisecond, MaxPollInterval: 50 * time.Millisecond, CommitInterval: 20 * time.Millisecond,
-		NackResendSleep: time.Millisecond, CloseTimeout: time.Second,
+		NackResendSleep: time.Millisecond, MaxNackResendSleep: time.Millisecond, CloseTimeout: time.Second,
 	}
 }
 
