@@ -95,16 +95,16 @@ func TestAggregatesThatWaitForAWorkerAreNotListed(t *testing.T) {
 	const aggregates = 300
 	db, j := counted(t, aggregates)
 	config := eager(j)
-	config.MaxInFlight = 2
+	config.MaxInFlight, config.BehindAfter = 2, 300*time.Millisecond
 	listed := writes(db, "behind/")
 	sub, messages := subscribe(t, config)
-	for range aggregates {
-		msg := receive(t, messages)
-		time.Sleep(time.Millisecond) // longer than BehindAfter, while the others wait
-		msg.Ack()
-	}
+	first, second := receive(t, messages), receive(t, messages)
+	eventually(t, "both are listed, as their handlers take long", func() bool { return listed.Fired() >= 2 })
+	first.Ack()
+	second.Ack()
+	receiveAll(t, messages, aggregates-2)
 	eventually(t, "all positions are stored", func() bool { return sub.Stats().Positions == aggregates })
-	assert.Less(t, listed.Fired(), aggregates/4, "only those whose handler takes long")
+	assert.Less(t, listed.Fired(), aggregates/4, "the others have waited as long")
 }
 
 func TestAnOutageOfTheHandlerReadsLittleOfTheHistory(t *testing.T) {
@@ -130,8 +130,7 @@ func TestAnOutageOfTheHandlerReadsLittleOfTheHistory(t *testing.T) {
 	}()
 	eventually(t, "many attempts have failed", func() bool { return sub.Stats().Nacked > 3*aggregates })
 	status := sub.Shards()[0]
-	assert.GreaterOrEqual(t, status.Blocked, most/2)
-	assert.LessOrEqual(t, status.Behind, uint64(2*most), "the rest waits in the journal")
+	assert.Less(t, status.Behind, uint64(aggregates/4), "the rest waits in the journal")
 
 	healthy.Store(true)
 	for range aggregates {
