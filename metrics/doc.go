@@ -30,7 +30,7 @@
 //	millrace_subscriber_events_poisoned_total       counter  events that went to the poison queue
 //	millrace_subscriber_events_skipped_total        counter  events that were skipped with a record
 //	millrace_subscriber_group_stops_total           counter  times that an event of this subscriber's stopped the group
-//	millrace_subscriber_positions_claimed_total     counter  positions claimed for a new term: one write each
+//	millrace_subscriber_positions_claimed_total     counter  positions read for a new term
 //	millrace_subscriber_positions_stored_total      counter  positions stored: one write each
 //
 // How far times of events were off at most since it was made, which only a restart sets back:

@@ -97,7 +97,7 @@ func subscriberCounts(group prometheus.Labels) []count[subscriber.Stats] {
 			func(s subscriber.Stats) uint64 { return s.Skipped }),
 		named("group_stops_total", "Times that an event stopped the group after too many failed attempts.",
 			func(s subscriber.Stats) uint64 { return s.Stopped }),
-		named("positions_claimed_total", "Positions claimed for a new term, one write each.",
+		named("positions_claimed_total", "Positions read for a new term.",
 			func(s subscriber.Stats) uint64 { return s.Claims }),
 		named("positions_stored_total", "Positions stored, one write each.",
 			func(s subscriber.Stats) uint64 { return s.Positions }),

@@ -87,7 +87,7 @@ type Config struct {
 
 	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now]
 	// and [At] an aggregate that has earlier events begins after the last of them, which is looked
-	// up and stored before its first delivery: about log2(n) read units and a write unit, once for
+	// up, and stored before its first delivery: about log2(n) read units and a write unit, once for
 	// each aggregate. Times are the events' occurred_at. Default: [Beginning].
 	Start Start
 
@@ -146,10 +146,9 @@ type Config struct {
 	// further. After a crash the events acked since come again. Default: 1 second.
 	CommitInterval time.Duration
 
-	// BehindAfter is how long a blocked aggregate holds back the cursor of its shard before it is
-	// listed as behind. Until then a restart reads again what came after it. To list it takes a
-	// write unit, to take it off another, and whoever takes the shard over reads its head and
-	// writes its entry anew. Default: 30 seconds.
+	// BehindAfter is how long a blocked aggregate, or one whose handler takes long, holds back the
+	// cursor of its shard before it is listed as behind. Until then a restart reads again what came
+	// after it. To list it takes a write unit, to take it off another. Default: 30 seconds.
 	BehindAfter time.Duration
 
 	// LeaseDuration is how long after its last sign of life a member's work is taken over by
@@ -159,7 +158,8 @@ type Config struct {
 	LeaseDuration time.Duration
 
 	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after
-	// the end of Subscribe's context. Then the contexts of their messages end. Default: 5 seconds.
+	// the end of Subscribe's context. Then the contexts of their messages end, and a second later
+	// Close returns, also where the database does not answer. Default: 5 seconds.
 	CloseTimeout time.Duration
 
 	// Unmarshaler makes the messages. Default: UUID = event id, raw payload, metadata as
@@ -173,7 +173,7 @@ type Config struct {
 	Positions PositionStore
 
 	// idleStreams bounds what each shard remembers of aggregates that have nothing to do. One that
-	// was forgotten costs a write unit when it has a new event.
+	// was forgotten costs a read unit when it has a new event.
 	idleStreams int
 	// maxUnstored bounds the aggregates of a shard with a position that is not stored yet. With
 	// that many, nothing more is delivered until some are stored.

@@ -72,8 +72,11 @@
 // closes, the others take over within the same time; when it crashes, after [Config.LeaseDuration]
 // and a quarter.
 //
-// Each time a shard changes hands it has a new epoch, which is stamped on every position before its
-// first use. A former owner cannot move a position any more.
+// Each time a shard changes hands it has a new epoch, which is stamped on every position that is
+// stored. A former owner that does not know yet can store what its handlers have acked until the new
+// owner has stored something, and never moves a position back. So an event does not come again once
+// the owner of that time has stored its position. Transactions of a former owner's handlers
+// ([Position.Commit]) fail once the new owner's handler begins one.
 //
 // Package groups lists groups with their lag, pauses, resets and removes them, and lists what was
 // parked or skipped.
@@ -98,14 +101,16 @@
 //     with default settings.
 //   - One read unit for each 4 KB of events, half for each of the two reads.
 //   - One read unit for an event that this process has committed; it is read by key.
-//   - One write unit for the first event of an aggregate under an epoch, except under the first one
-//     of a new group, and one for each aggregate that got further in a CommitInterval.
+//   - One write unit for each aggregate that got further in a CommitInterval.
+//   - For the first event of an aggregate under an epoch, except under the first one of a new group,
+//     a read unit for its position, or a write unit where handlers commit positions or events are
+//     skipped.
 //   - One write unit every 5 seconds for the cursor of a shard that moves.
 //   - For each member one write unit in each quarter of [Config.LeaseDuration], and one more for
 //     each hundred shards.
 //   - For a takeover of a shard two write units. For each aggregate that is listed as behind also a
-//     read of its head, of one unit for each 4 KB with its state, a write unit for its entry, and
-//     one more to claim its position if it is parked.
+//     read of its head, of one unit for each 4 KB with its state, and of its position; for one that
+//     is parked that of its position alone.
 //   - For a sweep half a read unit for each 4 KB of heads, states included, and of positions, which
 //     have some 100 bytes each.
 package subscriber

@@ -25,7 +25,7 @@ type Stats struct {
 	Late       uint64 // events that a trailing read found, and the live read had missed
 	Swept      uint64 // events that only the sweep found
 	Beyond     uint64 // sightings of aggregates whose position is beyond their last event, as after a restore of the journal
-	Claims     uint64 // positions claimed: read and stamped, one write each
+	Claims     uint64 // positions read when an aggregate had its first event in a term: a read unit, or a write unit where they are stamped
 	Positions  uint64 // positions stored
 
 	// Lateness is how long after its time, at least, an event showed in the tail; the most so far.
