@@ -25,7 +25,7 @@ import (
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
 	store, ok := p.by.config.Positions.(*tablePositions)
-	if !ok {
+	if !ok || p.by.config.Broadcast {
 		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.by.config.Positions)
 	}
 	if p.attempt > 1 || p.together.Load() {

@@ -3,6 +3,7 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
@@ -20,6 +21,13 @@ func (c *committer) claim(st *stream) error {
 	}
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
+	if c.config.Broadcast {
+		since := c.since
+		if c.sequencer.hasForgotten(st.id) { // all events before were handled
+			since = c.checkpoint.Start(time.UnixMilli(st.since))
+		}
+		return c.baseline(ctx, st, since, false)
+	}
 	var position uint64
 	var found bool
 	var err error
@@ -34,7 +42,7 @@ func (c *committer) claim(st *stream) error {
 	}
 	c.stats.claims.Add(1)
 	if !found && !c.since.IsZero() {
-		return c.baseline(ctx, st, fences)
+		return c.baseline(ctx, st, c.since, fences)
 	}
 	c.claimed(st, position, fences)
 	return nil
@@ -55,7 +63,7 @@ func (c *committer) untouched(id aggregate.ID) bool {
 
 // baseline finds out where a group that starts at a time begins with an aggregate: after the last
 // event before that time.
-func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error {
+func (c *committer) baseline(ctx context.Context, st *stream, since time.Time, fenced bool) error {
 	head, err := c.raw.Head(ctx, st.id)
 	if errors.Is(err, journal.ErrNotFound) {
 		c.claimed(st, 0, fenced)
@@ -64,7 +72,7 @@ func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error
 	if err != nil {
 		return err
 	}
-	before, err := c.checkpoint.Baseline(ctx, head, c.since)
+	before, err := c.checkpoint.Baseline(ctx, head, since)
 	if err != nil {
 		return err
 	}

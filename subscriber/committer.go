@@ -100,7 +100,7 @@ func (c *committer) flush(cursor bool) {
 		})
 	}
 	c.failedToWrite(c.inParallel(rows))
-	if cursor && !c.isLost() && !hangs.Load() {
+	if cursor && !c.config.Broadcast && !c.isLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(c.closing, writeTimeout)
 		defer cancel()
 		c.failedToWrite([]error{c.saveCursor(once)})
@@ -133,9 +133,12 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 
 // store moves a position forward and returns where it is. The caller holds the position's mutex.
 func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (position uint64, err error) {
-	if c.table != nil {
+	switch {
+	case c.config.Broadcast:
+		position = to
+	case c.table != nil:
 		position, err = c.checkpoint.StorePosition(ctx, c.key.Group, st.id, c.epoch, to)
-	} else {
+	default:
 		position, err = to, c.config.Positions.Advance(ctx, c.group(), st.id, c.epoch, from, to)
 		st.position.doubt = err != nil
 	}
@@ -143,7 +146,9 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 		return 0, err
 	}
 	st.position.stored.Store(position)
-	c.stats.positions.Add(1)
+	if !c.config.Broadcast {
+		c.stats.positions.Add(1)
+	}
 	return position, nil
 }
 

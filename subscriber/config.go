@@ -75,7 +75,7 @@ func (s Start) Time(now time.Time) time.Time {
 	return s.at
 }
 
-// Config configures a [Subscriber]. Journal and ConsumerGroup are required.
+// Config configures a [Subscriber]. Journal and either ConsumerGroup or Broadcast are required.
 type Config struct {
 	// Journal is what to tail. Commits that go through the same Journal wake the
 	// subscriber at once.
@@ -84,6 +84,14 @@ type Config struct {
 	// ConsumerGroup names those who share the work: each event reaches each group.
 	// It must not contain a slash.
 	ConsumerGroup string
+
+	// Broadcast has each subscription get all events, without a group: for caches, pages that show
+	// changes as they happen, and replies to requests. Nothing is written to the database, so nothing
+	// is left behind, and a subscription that begins anew begins at Start again. With [Now] and [At]
+	// the first event of an aggregate costs a read of its head and about log2(n) read units. There is
+	// no sweep: an event that the tail shows later than TrailingDelay comes with the next one of its
+	// aggregate. Failures can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
+	Broadcast bool
 
 	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now]
 	// and [At] an aggregate that has earlier events begins after the last of them, which is looked
@@ -211,7 +219,7 @@ func (c *Config) setDefaults() {
 	if c.NackResendSleep > 0 {
 		duration(&c.MaxNackResendSleep, max(maxFailurePause, c.NackResendSleep))
 	}
-	if c.Positions == nil {
+	if c.Positions == nil && !c.Broadcast {
 		duration(&c.SweepInterval, time.Hour)
 	} else {
 		duration(&c.SweepInterval, -1)
@@ -238,8 +246,12 @@ func (c Config) Validate() error {
 	switch {
 	case c.Journal == nil:
 		return &ConfigError{"Journal", "is nil; open one with journal.Open"}
+	case c.Broadcast:
+		if err := c.validateBroadcast(); err != nil {
+			return err
+		}
 	case c.ConsumerGroup == "":
-		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work"}
+		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work, or set Broadcast"}
 	case !utf8.ValidString(c.ConsumerGroup):
 		return &ConfigError{"ConsumerGroup", "is not valid UTF-8, and would share positions with others; use plain text"}
 	case strings.Contains(c.ConsumerGroup, "/"):
@@ -275,8 +287,23 @@ func (c Config) Validate() error {
 	return nil
 }
 
+func (c *Config) validateBroadcast() error {
+	_, own := c.Positions.(*tablePositions)
+	switch {
+	case c.ConsumerGroup != "":
+		return &ConfigError{"ConsumerGroup", fmt.Sprintf("is %q, but a broadcast has no group; leave one of the two out", c.ConsumerGroup)}
+	case c.Positions != nil && !own:
+		return &ConfigError{"Positions", "is set, but a broadcast has none"}
+	case c.Failures.kind != block && c.Failures.kind != poisonQueue:
+		return &ConfigError{"Failures", "cannot be recorded by a broadcast; use Block or PoisonQueue"}
+	case c.SweepInterval > 0:
+		return &ConfigError{"SweepInterval", "is set, but a broadcast has no positions to compare heads with"}
+	}
+	return nil
+}
+
 func (c *Config) limits() limits {
-	return limits{idleStreams: c.idleStreams, maxUnstored: c.maxUnstored, maxFailing: c.maxFailing, behindAfter: c.BehindAfter}
+	return limits{broadcast: c.Broadcast, idleStreams: c.idleStreams, maxUnstored: c.maxUnstored, maxFailing: c.maxFailing, behindAfter: c.BehindAfter}
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {

@@ -86,6 +86,24 @@ func ExampleConfig_eventTypes() {
 	// 2 passed over
 }
 
+// Each process hears of all events that occur from now on, to refresh a cache say. Nothing is stored.
+func ExampleConfig_broadcast() {
+	j := openNow(newTables())
+	config := subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}
+	one, messagesOfOne := subscribed(config)
+	defer one.Close()
+	other, messagesOfOther := subscribed(config)
+	defer other.Close()
+
+	happened(j, "alice", "account.opened.v1")
+	show(<-messagesOfOne).Ack()
+	show(<-messagesOfOther).Ack()
+
+	// Output:
+	// account-alice #1: account.opened.v1
+	// account-alice #1: account.opened.v1
+}
+
 // An account that keeps failing waits, in order, until somebody has mended it. The others go on.
 func ExamplePark() {
 	j := openNow(newTables())

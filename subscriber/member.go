@@ -70,6 +70,10 @@ func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 			sh.sequencer.wake(id, version)
 		}
 	})()
+	if m.config.Broadcast {
+		m.workAlone(ctx)
+		return
+	}
 	defer m.sweeping(ctx)()
 
 	for m.join(ctx, seen) {
@@ -302,5 +306,24 @@ func (m *member) abandon(ctx context.Context) {
 	}
 	if m.number != 0 {
 		m.leave(ctx)
+	}
+}
+
+// workAlone works on all shards until ctx ends, in a roster that nobody else sees.
+func (m *member) workAlone(ctx context.Context) {
+	m.expired = &atomic.Bool{}
+	m.roster = checkpoint.NewRoster(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
+	m.roster, m.number = m.roster.Join(checkpoint.Member{})
+	all := m.roster.Free()
+	m.roster = m.roster.Take(m.number, all)
+	m.start(all)
+	<-ctx.Done()
+	for n := range m.held {
+		if sh := m.held[n].Load(); sh != nil {
+			sh.stop()
+		}
+	}
+	for !m.idle() {
+		m.rest(<-m.rested)
 	}
 }

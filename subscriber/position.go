@@ -66,7 +66,7 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 // those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
 	store, ok := p.by.config.Positions.(*tablePositions)
-	if !ok {
+	if !ok || p.by.config.Broadcast {
 		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.by.config.Positions)
 	}
 	return p.commit(ctx, p.alone, func(ctx context.Context, a Advance) error {

@@ -45,6 +45,8 @@ type savedCursor struct {
 
 // limits are the settings that the sequencer goes by.
 type limits struct {
+	// broadcast: no position is stored, so where a forgotten aggregate is can be told by time alone.
+	broadcast                            bool
 	idleStreams, maxUnstored, maxFailing int
 	behindAfter                          time.Duration
 }
@@ -288,7 +290,7 @@ func (q *sequencer) acked(st *stream, number uint64) {
 func (q *sequencer) stream(id aggregate.ID) *stream {
 	st := q.streams[id.Value]
 	if st == nil {
-		st = &stream{id: id}
+		st = &stream{id: id, since: q.settled}
 		q.streams[id.Value] = st
 	}
 	return st
@@ -434,7 +436,7 @@ func (q *sequencer) forget() {
 	for value, st := range q.streams {
 		_, dirty := q.dirty[st]
 		_, unfinished := q.unfinished[st]
-		if st.state == idle && !dirty && !unfinished {
+		if st.state == idle && !dirty && !unfinished && (!q.broadcast || st.hint == st.head && st.hintAt < q.settled) {
 			delete(q.streams, value)
 			if q.forgotten == nil {
 				q.forgotten = newForgotten()

@@ -13,7 +13,8 @@ import (
 // the highest event known to exist, and acked. What lies between is delivered in order: from the
 // buffer where the tail brought it, else read from the journal.
 type stream struct {
-	id aggregate.ID
+	id    aggregate.ID
+	since int64 // what was settled when it was made, in milliseconds
 
 	// The sequencer's mutex guards what follows.
 

@@ -153,6 +153,9 @@ func (sub *Subscriber) check(ctx context.Context, topic string) (checkpoint.Rost
 		return checkpoint.Roster{}, &ConfigError{"Failures", fmt.Sprintf(
 			"has %q as the topic of the poison queue, which is subscribed to: each event that fails would become one more; name another topic", topic)}
 	}
+	if sub.config.Broadcast {
+		return checkpoint.Roster{}, nil
+	}
 	var roster checkpoint.Roster
 	err := dynamo.Start(ctx, func(ctx context.Context) (err error) {
 		roster, err = sub.checkpoint.ReadRoster(ctx, checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic})
