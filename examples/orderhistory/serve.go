@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -116,12 +115,7 @@ func (s *server) connect(o options, logger *slog.Logger) (err error) {
 	if s.consumer, err = s.service.NewConsumer(subscriber.Config{}, toSlog); err != nil {
 		return err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return err
-	}
-	// Host and port are the same after a restart.
-	if s.feed, err = s.service.NewFeed(fmt.Sprintf("%s:%d", host, s.listener.Addr().(*net.TCPAddr).Port), toSlog); err != nil {
+	if s.feed, err = s.service.NewFeed(toSlog); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()

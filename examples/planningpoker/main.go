@@ -58,7 +58,6 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	case "serve":
 		var config service.ServerConfig
 		flags.StringVar(&config.Address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
-		flags.StringVar(&config.Instance, "instance", "", "name of this process among those on the same tables, the same after a restart (default host and port)")
 		flags.BoolVar(&config.SecureCookie, "secure-cookie", false, "have browsers send the cookie by https alone, behind a proxy that does TLS")
 		flags.StringVar(&config.Host, "host", "", "host name that a proxy in front is known by, if -listen is a loopback address")
 		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)

@@ -58,6 +58,7 @@ func _(
 	_ = journal.Config{Layout: journal.Lean}
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
+	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
 	_ = subscriber.Config{Failures: subscriber.Park(20)}
 	_ = subscriber.Config{Failures: subscriber.Skip(20)}
 	_ = groups.New(j).Reset(ctx, "totals", "account", subscriber.Beginning(), nil)

@@ -1,22 +1,20 @@
 // Package live notifies the browsers that one process serves of changes in a read model, by
 // server-sent events.
 //
-//	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}, Instance: "host:8080", Key: roomOf})
+//	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}, Key: roomOf})
 //	go feed.Run(ctx)
 //	...
 //	err := feed.Serve(w, r, roomID, func(ctx context.Context) (live.Event, error) { ... query the room })
 //
 // One consumer group keeps the read model, and each event is handled in one of its processes. So
-// each process has a group of its own here, which hears of all events, waits until the read model's
+// each process hears of all events here (subscriber.Config.Broadcast), waits until the read model's
 // group has applied them, and notifies whoever watches. It holds nothing back: an event that it
 // cannot wait for is told all the same, and watchers look again after a while in any case.
 package live
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -28,14 +26,11 @@ import (
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
-// Config configures a [Feed]. Journal, Group, Topics, Instance and Key are required.
+// Config configures a [Feed]. Journal, Group, Topics and Key are required.
 type Config struct {
 	Journal *journal.Journal
 	Group   string   // the consumer group that keeps the read model
 	Topics  []string // of its events
-	// Instance names this process among those that serve the read model. With the same name after a
-	// crash it goes on with the same group, and leaves none behind.
-	Instance string
 	// Key returns the key that an event concerns, "" for none. Browsers watch one key each. The
 	// read model has the event by then.
 	Key func(context.Context, *journal.Record) (string, error)
@@ -43,7 +38,7 @@ type Config struct {
 	// nobody watches. Default: none.
 	Hint func(*journal.Record) string
 	// Subscriber says how often it looks for events of other processes, and the like. Journal,
-	// ConsumerGroup and Start are filled in.
+	// Broadcast and Start are filled in.
 	Subscriber subscriber.Config
 	Logger     watermill.LoggerAdapter
 }
@@ -64,8 +59,8 @@ type Feed struct {
 
 // New makes a feed that hears nothing until Run.
 func New(config Config) (*Feed, error) {
-	if config.Journal == nil || config.Key == nil || config.Group == "" || config.Instance == "" || len(config.Topics) == 0 {
-		return nil, errors.New("live: Journal, Group, Topics, Instance and Key are required")
+	if config.Journal == nil || config.Key == nil || config.Group == "" || len(config.Topics) == 0 {
+		return nil, errors.New("live: Journal, Group, Topics and Key are required")
 	}
 	if config.Logger == nil {
 		config.Logger = watermill.NopLogger{}
@@ -79,8 +74,7 @@ func New(config Config) (*Feed, error) {
 		watchers: map[string]map[chan struct{}]struct{}{},
 	}
 	consume := config.Subscriber
-	consume.Journal, consume.ConsumerGroup, consume.Start = config.Journal, f.group(), subscriber.Now()
-	consume.CommitInterval = cmp.Or(consume.CommitInterval, 10*time.Second) // what comes again after a crash does no harm
+	consume.Journal, consume.Broadcast, consume.Start = config.Journal, true, subscriber.Now()
 	router.AddMiddleware(subscriber.NackReason)
 	for _, topic := range config.Topics {
 		sub, err := subscriber.NewSubscriber(consume, config.Logger)
@@ -91,8 +85,6 @@ func New(config Config) (*Feed, error) {
 	}
 	return f, nil
 }
-
-func (f *Feed) group() string { return f.config.Group + "-live-" + f.config.Instance }
 
 // Run hears of changes until the context ends or Close is called.
 func (f *Feed) Run(ctx context.Context) error {
@@ -115,11 +107,10 @@ func (f *Feed) Run(ctx context.Context) error {
 // Running is closed once Run hears.
 func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
 
-// ending bounds how long Close waits for what hears, and removal how long it takes to remove the
-// group.
-const ending, removal = 10 * time.Second, 5 * time.Second
+// ending bounds how long Close waits for what hears.
+const ending = 10 * time.Second
 
-// Close ends Run and all streams, and removes the group.
+// Close ends Run and all streams.
 func (f *Feed) Close() error {
 	f.mu.Lock()
 	again := f.closed
@@ -137,30 +128,10 @@ func (f *Feed) Close() error {
 	}
 	select {
 	case <-f.Running():
-		if err := f.router.Close(); err != nil {
-			return err
-		}
+		return f.router.Close()
 	default: // a router that does not run yet would take Close for a handler that does not end
 		if cancel != nil {
 			cancel()
-		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), removal)
-	defer cancel()
-	for _, topic := range f.config.Topics {
-		var removed error
-		_ = insist(ctx, func() error {
-			removed = f.groups.Remove(ctx, f.group(), topic, groups.Removal{})
-			if errors.Is(removed, groups.ErrNoGroup) {
-				removed = nil
-			}
-			if errors.Is(removed, journal.ErrAccess) { // which trying again does not change
-				cancel()
-			}
-			return removed
-		})
-		if removed != nil {
-			return fmt.Errorf("live: %w", removed)
 		}
 	}
 	return nil

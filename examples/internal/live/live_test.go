@@ -104,10 +104,10 @@ func (f *fixture) model() (letThrough chan<- struct{}) {
 	return tokens
 }
 
-func (f *fixture) feed(j *journal.Journal, instance string) *live.Feed {
+func (f *fixture) feed(j *journal.Journal) *live.Feed {
 	f.t.Helper()
 	feed, err := live.New(live.Config{
-		Journal: j, Group: "model", Topics: []string{"counter"}, Instance: instance,
+		Journal: j, Group: "model", Topics: []string{"counter"},
 		Key: func(_ context.Context, r *journal.Record) (string, error) {
 			f.mu.Lock()
 			f.asked[r.Aggregate.Value]++
@@ -144,7 +144,7 @@ func TestWhoWatchesIsToldOnceTheReadModelHasTheEvent(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	apply := f.model()
-	feed := f.feed(f.journal, "one")
+	feed := f.feed(f.journal)
 	changed, stop := feed.Watch("a")
 	defer stop()
 	others, stopOthers := feed.Watch("b")
@@ -165,9 +165,9 @@ func TestEveryProcessIsTold(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	apply := f.model()
-	here, stop := f.feed(f.journal, "one").Watch("a")
+	here, stop := f.feed(f.journal).Watch("a")
 	defer stop()
-	there, stopThere := f.feed(f.open(), "two").Watch("a")
+	there, stopThere := f.feed(f.open()).Watch("a")
 	defer stopThere()
 
 	f.add("a")
@@ -181,7 +181,7 @@ func TestAnEventThatConcernsNobodyHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	apply := f.model()
-	changed, stop := f.feed(f.journal, "one").Watch("a")
+	changed, stop := f.feed(f.journal).Watch("a")
 	defer stop()
 	for range 3 {
 		apply <- struct{}{}
@@ -192,10 +192,10 @@ func TestAnEventThatConcernsNobodyHoldsNothingUp(t *testing.T) {
 	await(t, changed, "after events that could not be told")
 }
 
-func TestCloseEndsTheWatchingAndRemovesTheGroup(t *testing.T) {
+func TestCloseEndsTheWatchingAndLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	feed := f.feed(f.journal, "one")
+	feed := f.feed(f.journal)
 	changed, stop := feed.Watch("a")
 
 	require.NoError(t, feed.Close())
@@ -216,7 +216,7 @@ func TestAFeedThatIsClosedBeforeItRunsDoesNotRun(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	feed, err := live.New(live.Config{
-		Journal: f.journal, Group: "model", Topics: []string{"counter"}, Instance: "one",
+		Journal: f.journal, Group: "model", Topics: []string{"counter"},
 		Key: func(context.Context, *journal.Record) (string, error) { return "", nil },
 	})
 	require.NoError(t, err)
@@ -263,7 +263,7 @@ func TestAStreamShowsWhatIsSoAndThenEachChangeUpToTheLast(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	apply := f.model()
-	feed := f.feed(f.journal, "one")
+	feed := f.feed(f.journal)
 	b := f.browse(feed, func(ctx context.Context) (live.Event, error) {
 		c, err := f.repo.Load(ctx, "a")
 		if errors.Is(err, journal.ErrNotFound) {
@@ -294,7 +294,7 @@ func TestAStreamDoesNotShowTheSameTwice(t *testing.T) {
 	f := setup(t)
 	apply := f.model()
 	shown := "1"
-	b := f.browse(f.feed(f.journal, "one"), func(context.Context) (live.Event, error) {
+	b := f.browse(f.feed(f.journal), func(context.Context) (live.Event, error) {
 		defer func() { shown = "2" }()
 		return live.Event{Name: "state", ID: shown}, nil
 	})
@@ -314,7 +314,7 @@ func TestAStreamDoesNotShowTheSameTwice(t *testing.T) {
 func TestAStreamLooksAgainAfterAWhileInAnyCase(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	feed := f.feed(f.journal, "one")
+	feed := f.feed(f.journal)
 	feed.LookAgainEvery(time.Millisecond)
 	news := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "news"}, nil })
 	state := f.browse(feed, func(context.Context) (live.Event, error) { return live.Event{Name: "state", ID: "1"}, nil })
@@ -336,7 +336,7 @@ func TestNothingIsReadForAnEventThatNobodyWatches(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	f.hint = func(r *journal.Record) string { return r.Aggregate.Value }
-	changed, stop := f.feed(f.journal, "one").Watch("a")
+	changed, stop := f.feed(f.journal).Watch("a")
 	defer stop()
 	f.add("b") // for which the read model, which is not there, would be waited for
 	apply := f.model()
@@ -356,7 +356,7 @@ func TestAReadModelThatCannotBeReadForAMomentIsAskedAgain(t *testing.T) {
 	faulty := dynamotest.NewProxy(t, f.client)
 	j, err := journal.Open(t.Context(), faulty.Client(testdb.Once), journal.Config{})
 	require.NoError(t, err)
-	changed, stop := f.feed(j, "one").Watch("a")
+	changed, stop := f.feed(j).Watch("a")
 	defer stop()
 	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.Times(2))
 	f.add("a")
@@ -371,7 +371,7 @@ func TestAReadModelThatCannotBeReadForAMomentIsAskedAgain(t *testing.T) {
 func TestAStreamThatCannotBeginIsTheCallersProblem(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
-	b := f.browse(f.feed(f.journal, "one"), func(context.Context) (live.Event, error) {
+	b := f.browse(f.feed(f.journal), func(context.Context) (live.Event, error) {
 		return live.Event{}, errors.New("there is no such thing")
 	})
 	assert.Equal(t, http.StatusNotFound, b.response.StatusCode)
@@ -381,7 +381,7 @@ func TestAStreamEndsWithTheFeedAndWithAnError(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
 	apply := f.model()
-	feed := f.feed(f.journal, "one")
+	feed := f.feed(f.journal)
 	looks := 0
 	failing := f.browse(feed, func(context.Context) (live.Event, error) {
 		if looks++; looks > 1 {

@@ -52,7 +52,7 @@ func serve(t *testing.T) client {
 	require.NoError(t, err)
 	consumer, err := s.NewConsumer(subscriber.Config{}, nil)
 	require.NoError(t, err)
-	feed, err := s.NewFeed("test", nil)
+	feed, err := s.NewFeed(nil)
 	require.NoError(t, err)
 	ended := make(chan error, 2)
 	go func() { ended <- consumer.Run(context.WithoutCancel(t.Context())) }()

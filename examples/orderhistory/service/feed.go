@@ -14,10 +14,9 @@ import (
 )
 
 // NewFeed makes what notifies the browsers of this process which consumer's orders have changed.
-// The instance names the process, see live.Config.
-func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*live.Feed, error) {
+func (s *Service) NewFeed(logger watermill.LoggerAdapter) (*live.Feed, error) {
 	return live.New(live.Config{
-		Journal: s.Journal, Group: HistoryGroup, Topics: Topics(), Instance: instance, Key: s.consumerOf, Logger: logger,
+		Journal: s.Journal, Group: HistoryGroup, Topics: Topics(), Key: s.consumerOf, Logger: logger,
 	})
 }
 

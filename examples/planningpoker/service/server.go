@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +41,6 @@ type Server struct {
 type ServerConfig struct {
 	Config
 	Address  string            // to listen on; default: 127.0.0.1:0
-	Instance string            // names the process among those on the same tables, the same after a restart; default: host and port
 	Consumer subscriber.Config // Journal and ConsumerGroup are filled in
 	Logger   *slog.Logger      // default: slog.Default()
 	// SecureCookie has browsers send the cookie by https alone: for a server behind a proxy that
@@ -99,10 +96,7 @@ func (s *Server) assemble(config ServerConfig, address net.Addr) (err error) {
 	if s.Consumer, err = s.NewConsumer(config.Consumer, logger); err != nil {
 		return err
 	}
-	if config.Instance == "" {
-		config.Instance = instance(s.address)
-	}
-	if s.feed, err = s.NewFeed(config.Instance, logger); err != nil {
+	if s.feed, err = s.NewFeed(logger); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -157,16 +151,6 @@ func (s *Server) wait() (err error) {
 		}
 	}
 	return err
-}
-
-// instance names a process by its machine and port. The name becomes a part of a consumer group's,
-// which has no slash.
-func instance(address string) string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "localhost"
-	}
-	return strings.ReplaceAll(host+"-"+address, "/", "-")
 }
 
 // URL is where it serves.

@@ -78,11 +78,10 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 	return s, nil
 }
 
-// NewFeed makes a feed of the rooms that change, for one process among those that serve them; see
-// live.Config for its name.
-func (s *Service) NewFeed(instance string, logger watermill.LoggerAdapter) (*live.Feed, error) {
+// NewFeed makes a feed of the rooms that change, for one process among those that serve them.
+func (s *Service) NewFeed(logger watermill.LoggerAdapter) (*live.Feed, error) {
 	return live.New(live.Config{
-		Journal: s.Journal, Group: ViewGroup, Topics: []string{room.Definition.Type()}, Instance: instance, Logger: logger,
+		Journal: s.Journal, Group: ViewGroup, Topics: []string{room.Definition.Type()}, Logger: logger,
 		Key: func(ctx context.Context, r *journal.Record) (string, error) {
 			_ = s.View.Settle(ctx, r.Aggregate.Value, r.Number) // who is told too early looks again after a while
 			return r.Aggregate.Value, nil

@@ -2,7 +2,6 @@ package story_test
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -50,11 +49,7 @@ func start(t *testing.T, db *dynamodb.Client, faults *faultMix) *servers {
 
 func (s *servers) start(ctx context.Context, place int) {
 	c := s.faults.connect(s.db)
-	s.mu.Lock()
-	name := fmt.Sprint("server-", len(s.all))
-	s.mu.Unlock()
 	started, err := service.Start(context.WithoutCancel(ctx), c.client, service.ServerConfig{
-		Instance: name,
 		Consumer: subscriber.Config{
 			LeaseDuration: 2 * time.Second, // so that the story is short
 			TrailingDelay: time.Second,
