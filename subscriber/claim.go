@@ -90,7 +90,7 @@ func (c *committer) storeBaseline(st *stream) error {
 	defer st.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
-	begin, _ := c.sequencer.numbers(st)
+	begin := c.sequencer.ackedOf(st)
 	stored, err := c.store(ctx, st, 0, begin)
 	if err != nil {
 		return err

@@ -121,7 +121,7 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 		return err
 	}
 	stored := st.position.stored.Load()
-	if acked, _ := c.sequencer.numbers(st); acked > stored {
+	if acked := c.sequencer.ackedOf(st); acked > stored {
 		var err error
 		if stored, err = c.store(ctx, st, stored, acked); err != nil {
 			return err

@@ -86,8 +86,7 @@ func (d *deliverer) failureOf(st *stream, err error) *failure {
 	}
 	var corrupt *journal.CorruptItemError
 	if errors.As(err, &corrupt) {
-		acked, _ := d.sequencer.numbers(st)
-		return &failure{record: &journal.Record{Aggregate: st.id, Number: acked + 1}, err: err}
+		return &failure{record: &journal.Record{Aggregate: st.id, Number: d.sequencer.ackedOf(st) + 1}, err: err}
 	}
 	return nil
 }

@@ -374,11 +374,11 @@ func (q *sequencer) beforeCorrupt(st *stream, number uint64) bool {
 	return number == 0 && !st.cautious
 }
 
-// numbers returns what is acked of a stream, and its last event.
-func (q *sequencer) numbers(st *stream) (acked, head uint64) {
+// ackedOf returns the last event of a stream that is handled.
+func (q *sequencer) ackedOf(st *stream) uint64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return st.acked, st.head
+	return st.acked
 }
 
 func (q *sequencer) sweptOf(st *stream) uint64 {

@@ -309,7 +309,7 @@ func (m *model) haunt() {
 func (m *model) flush(all bool) {
 	for _, st := range inOrder(m.q.dirtyStreams()) {
 		if all || m.random.IntN(2) == 0 {
-			acked, _ := m.q.numbers(st)
+			acked := m.q.ackedOf(st)
 			stored, ok := m.store(st.id.Value, m.epoch, acked)
 			require.True(m.t, ok)
 			m.promised[st.id.Value] = stored
