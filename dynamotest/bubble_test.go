@@ -122,3 +122,19 @@ func TestCloseDropsWhatIsOnItsWayAndWaitsForWhatArrives(t *testing.T) {
 		require.ErrorIs(t, done(t.Context(), tab.once().PutItem, putting("b", 1, nil)), dynamotest.ErrClosed)
 	})
 }
+
+func TestAPartitionWorksAtItsLimitInTheTimeOfABubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit, writes = 100, 1_000
+		tab := newTable(t, dynamotest.PartitionLimits(limit, 0))
+		begin := time.Now()
+		for i := range writes {
+			for tab.write("a", i, nil) != nil {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		// The units of the first second are there at once.
+		assert.InDelta(t, writes/limit-1, time.Since(begin).Seconds(), 0.1)
+	})
+}

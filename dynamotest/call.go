@@ -32,9 +32,20 @@ type Call struct {
 	Err    error    // as the client gets it; an SDK type such as *types.ConditionalCheckFailedException, not to be changed
 	Faults []string // what was done to it, by the names of the functions that make the faults
 
+	// Exhausted are the partitions that had too little left for the call, or for a part of it; see
+	// [PartitionLimits].
+	Exhausted []Partition
+
 	// Late marks a request that reached the database after its client had given it up; see [Late].
 	// The call of that client is another one, with the error that it got.
 	Late bool
+}
+
+// Partition is the items of a table, or of a global index of it, that have one partition key.
+type Partition struct {
+	Table string
+	Index string // empty for the table
+	Key   types.AttributeValue
 }
 
 // Capacity is what a call consumed of a table, or of an index of it.
@@ -58,6 +69,9 @@ func (c *Call) note(p *plan) {
 func (c *Call) charge(cost *engine.Cost) {
 	c.Items, c.Scanned = cost.Returned+cost.Written, cost.Scanned
 	c.ReadUnits, c.WriteUnits = cost.Totals()
+	for _, partition := range cost.Exhausted {
+		c.Exhausted = append(c.Exhausted, Partition(partition))
+	}
 	for _, charge := range cost.Charges {
 		c.Capacity = append(c.Capacity, Capacity{
 			Table: charge.Table, Index: charge.Index, ReadUnits: charge.Read, WriteUnits: charge.Write,

@@ -28,8 +28,8 @@
 // What is not supported is refused with an error that names it: the parameters from before
 // expressions (Expected, KeyConditions, ...), PartiQL, streams, backups, global tables, tags,
 // DescribeLimits and the like; also any parameter of a later version of the SDK. What has no
-// meaning in memory is kept, described and without effect: provisioned throughput (use [Throttle]),
-// table class, encryption.
+// meaning in memory is kept, described and without effect: provisioned throughput (use [Throttle]
+// or [PartitionLimits]), table class, encryption.
 //
 // # Faults
 //
@@ -100,6 +100,6 @@
 // not conflict, until a fault says otherwise. Tables are active as soon as they are created. Items
 // expire when the clock passes their TTL, which takes DynamoDB up to days; see [ExpiryDelay]. The
 // order of partitions in a Scan, and that of rows in an index whose keys are equal, is arbitrary as
-// in DynamoDB, but the same in every run. A partition takes any throughput and can hold more than
-// 10 GB. Deleting a table does not wait for transactions on it.
+// in DynamoDB, but the same in every run. A partition takes any throughput, unless [PartitionLimits]
+// says otherwise, and can hold more than 10 GB. Deleting a table does not wait for transactions on it.
 package dynamotest

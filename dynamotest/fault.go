@@ -51,20 +51,18 @@ var (
 // What is hit of a batch comes back unprocessed, unless it is all; a transaction is cancelled with
 // the reason ProvisionedThroughputExceeded, which the SDK does not retry. With [Index] it hits
 // reads of the index and writes of its table, as a throttled index pushes back on those.
+// [PartitionLimits] throttles calls that are too many.
 func Throttle() Fault {
 	return Fault{name: "Throttle", pushesBack: true, strike: func(p *plan, s strike) bool {
 		switch {
 		case slices.Contains(transacts, s.operation):
-			return p.refuse(engine.Cancelled(len(p.touches), s.hits, "ProvisionedThroughputExceeded", throttled))
+			return p.refuse(engine.Cancelled(len(p.touches), s.hits, engine.ThrottledCode, engine.ThrottledMessage))
 		case slices.Contains(batches, s.operation) && len(p.touches) > 0:
 			return p.throttle(s.hits)
 		}
-		return p.refuse(&types.ProvisionedThroughputExceededException{Message: aws.String(throttled)})
+		return p.refuse(engine.Throttled(nil))
 	}}
 }
-
-const throttled = "The level of configured provisioned throughput for the table was exceeded. " +
-	"Consider increasing your provisioning level with the UpdateTable API."
 
 // InternalError refuses a call with an InternalServerError, without an effect. For one with an
 // effect see [LoseReply].

@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/dynamotest/internal/engine"
 	"github.com/millrace-dev/millrace/dynamotest/internal/value"
@@ -97,7 +96,7 @@ func (p *plan) withhold(hits []int) bool {
 func (p *plan) throttle(hits []int) bool {
 	p.throttled = mark(p.throttled, len(p.touches), hits)
 	if !slices.Contains(p.throttled, false) {
-		return p.refuse(&types.ProvisionedThroughputExceededException{Message: aws.String(throttled)})
+		return p.refuse(engine.Throttled(nil))
 	}
 	return p.withhold(hits)
 }

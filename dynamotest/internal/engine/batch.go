@@ -91,7 +91,7 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Int
 		Responses:       make(map[string][]value.Item, len(gets)),
 		UnprocessedKeys: map[string]types.KeysAndAttributes{},
 	}
-	bytes, n := 0, -1
+	bytes, n, processed := 0, -1, 0
 	for _, name := range slices.Sorted(maps.Keys(gets)) {
 		ask := in.RequestItems[name]
 		items := []value.Item{}
@@ -110,7 +110,13 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Int
 				left = append(left, g.key)
 				continue
 			}
-			c.read(g.t, nil, consistency(ask.ConsistentRead)*readUnits(int(sizeOf(r))))
+			units := consistency(ask.ConsistentRead) * readUnits(int(sizeOf(r)))
+			if db.admit(c, g.t.reading(g.at, g.key, units)) != nil {
+				left = append(left, g.key)
+				continue
+			}
+			processed++
+			c.read(g.t, nil, units)
 			if r != nil {
 				c.Returned++
 				items = append(items, g.project(r.item))
@@ -121,6 +127,9 @@ func (db *Database) BatchGetItem(c *Cost, in *dynamodb.BatchGetItemInput, f *Int
 			ask.Keys = left
 			out.UnprocessedKeys[name] = ask
 		}
+	}
+	if processed == 0 && len(c.Exhausted) > 0 {
+		return nil, Throttled(c.Exhausted)
 	}
 	return out, nil
 }
@@ -184,6 +193,7 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f 
 	}
 
 	out := &dynamodb.BatchWriteItemOutput{UnprocessedItems: map[string][]types.WriteRequest{}}
+	processed := 0
 	for i := range writes {
 		w := &writes[i]
 		if f.withholds(i) {
@@ -191,11 +201,13 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f 
 			continue
 		}
 		_, _, err := db.perform(c, &w.write)
-		if _, busy := err.(*types.TransactionConflictException); busy { //nolint:errorlint // made by perform
+		switch err.(type) { //nolint:errorlint // made by perform
+		case nil:
+			processed++
+		case *types.TransactionConflictException, *types.ProvisionedThroughputExceededException:
 			out.UnprocessedItems[w.table] = append(out.UnprocessedItems[w.table], w.request)
 			continue
-		}
-		if err != nil {
+		default:
 			return nil, err
 		}
 		if m := metrics(&w.write, in.ReturnItemCollectionMetrics); m != nil {
@@ -204,6 +216,9 @@ func (db *Database) BatchWriteItem(c *Cost, in *dynamodb.BatchWriteItemInput, f 
 			}
 			out.ItemCollectionMetrics[w.table] = append(out.ItemCollectionMetrics[w.table], *m)
 		}
+	}
+	if processed == 0 && len(c.Exhausted) > 0 {
+		return nil, Throttled(c.Exhausted)
 	}
 	return out, nil
 }

@@ -6,6 +6,8 @@ type Cost struct {
 	Returned int // items given back
 	Scanned  int // items that Query and Scan went through
 	Written  int // items put, changed or deleted
+
+	Exhausted []Partition // that had too little left for the call
 }
 
 // Charge is what a call used of one table or index, in capacity units.

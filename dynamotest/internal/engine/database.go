@@ -19,7 +19,8 @@ type Database struct {
 
 	created atomic.Uint64 // tables ever
 
-	tokens tokens
+	tokens     tokens
+	throughput *throughput
 }
 
 // Config is what a database is told from outside. The zero value is a database without delays.
@@ -32,6 +33,9 @@ type Config struct {
 	// IndexDelay returns how long a change of the item with a key takes to reach a global index.
 	// Changes of one item keep their order.
 	IndexDelay func(table, index string, key func() value.Item) time.Duration
+	// PartitionReads and PartitionWrites are the units that each partition takes in a second. 0 is
+	// any number.
+	PartitionReads, PartitionWrites float64
 }
 
 // New makes an empty database.
@@ -42,7 +46,10 @@ func New(config Config) *Database {
 	if config.ExpiryDelay == nil {
 		config.ExpiryDelay = func() time.Duration { return 0 }
 	}
-	return &Database{config: config, tables: map[string]*table{}, tokens: tokens{byToken: map[string]*token{}}}
+	return &Database{
+		config: config, tables: map[string]*table{}, tokens: tokens{byToken: map[string]*token{}},
+		throughput: newThroughput(config.PartitionReads, config.PartitionWrites, config.Now),
+	}
 }
 
 // table finds a table by its name, or by its ARN.

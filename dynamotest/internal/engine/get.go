@@ -35,7 +35,11 @@ func (db *Database) GetItem(c *Cost, in *dynamodb.GetItemInput) (*dynamodb.GetIt
 	}
 	r := t.at(at)
 	t.mu.RUnlock()
-	c.read(t, nil, consistency(in.ConsistentRead)*readUnits(int(sizeOf(r))))
+	units := consistency(in.ConsistentRead) * readUnits(int(sizeOf(r)))
+	if err := db.admit(c, t.reading(at, in.Key, units)); err != nil {
+		return nil, err
+	}
+	c.read(t, nil, units)
 	if r != nil {
 		c.Returned++
 	}

@@ -8,12 +8,12 @@ import (
 
 // pending are changes on their way to a global index.
 type pending struct {
-	changes *btree.BTreeG[change] // in the order in which they arrive
+	changes *btree.BTreeG[indexChange] // in the order in which they arrive
 	made    uint64
 	last    map[position]last // by item
 }
 
-type change struct {
+type indexChange struct {
 	due       time.Time
 	number    uint64   // of changes, which decides where two are due at once
 	of        position // of the item in the table
@@ -28,7 +28,7 @@ type last struct {
 
 func newPending() *pending {
 	return &pending{
-		changes: btree.NewBTreeGOptions(func(a, b change) bool {
+		changes: btree.NewBTreeGOptions(func(a, b indexChange) bool {
 			if !a.due.Equal(b.due) {
 				return a.due.Before(b.due)
 			}
@@ -39,7 +39,7 @@ func newPending() *pending {
 }
 
 // delay puts a change on its way. The changes of one item never overtake each other.
-func (p *pending) delay(c change) {
+func (p *pending) delay(c indexChange) {
 	l := p.last[c.of]
 	if l.due.After(c.due) {
 		c.due = l.due

@@ -73,6 +73,9 @@ func (db *Database) Query(c *Cost, in *dynamodb.QueryInput) (*dynamodb.QueryOutp
 	if r.err != nil {
 		return nil, r.err
 	}
+	if err := db.admit(c, func() []demand { return r.demands(s.partition, s.key) }); err != nil {
+		return nil, err
+	}
 	r.charge(c)
 	return &dynamodb.QueryOutput{
 		Items: r.returned(), Count: int32(r.matched), ScannedCount: int32(r.scanned), //nolint:gosec // at most a page
@@ -192,8 +195,21 @@ func (r *reader) charge(c *Cost) {
 	if !r.count {
 		c.Returned += len(r.items)
 	}
-	c.read(r.t, r.ix, r.consistency*readUnits(r.size))
+	c.read(r.t, r.ix, r.units())
 	if r.fetched > 0 {
 		c.read(r.t, nil, r.fetched)
 	}
+}
+
+// units are those of the page, without what is fetched from the table.
+func (r *reader) units() float64 { return r.consistency * readUnits(r.size) }
+
+// demands are what the page of a query needs of its partition. A local index is in that of the
+// table.
+func (r *reader) demands(partition string, key types.AttributeValue) []demand {
+	k := bucketKey{t: r.t, partition: partition}
+	if r.ix != nil && r.ix.global {
+		k.ix = r.ix
+	}
+	return []demand{{k, key, r.units() + r.fetched}}
 }

@@ -38,27 +38,20 @@ func (r *row) content() value.Item {
 // nil. It keeps the indexes, and charges table and indexes: the larger of old and new, times factor
 // for the table.
 func (db *Database) replace(c *Cost, t *table, p position, item value.Item, factor float64) {
-	old := t.at(p)
-	var next *row
-	if item != nil {
-		next = &row{position: p, item: item, size: value.ItemSize(item)}
+	change := t.change(p, item)
+	old, next := change.old, change.next
+	switch {
+	case next != nil:
 		t.rows.Set(next)
-	} else if old != nil {
+	case old != nil:
 		t.rows.Delete(old)
 	}
 	t.size += sizeOf(next) - sizeOf(old)
 	c.Written++
-	c.write(t, nil, factor*writeUnits(int(max(sizeOf(old), sizeOf(next)))))
-	for _, ix := range t.indexes {
-		before, after := ix.entry(t, old), ix.entry(t, next)
-		units := moveUnits(before, after)
-		if units == 0 {
-			// The entry can be equal and yet another row: a later change is compared with the
-			// newest.
-			continue
-		}
-		c.write(t, ix, units)
-		db.carry(t, ix, change{of: p, old: before, next: after})
+	c.write(t, nil, factor*change.units)
+	for _, e := range change.entries {
+		c.write(t, e.ix, e.units)
+		db.carry(t, e.ix, indexChange{of: p, old: e.old, next: e.next})
 	}
 	if t.expiry != nil {
 		t.expiry.leave(old)
@@ -68,8 +61,41 @@ func (db *Database) replace(c *Cost, t *table, p position, item value.Item, fact
 	}
 }
 
+// rowChange is a change of an item, with what it costs.
+type rowChange struct {
+	old, next *row
+	units     float64 // of the table, outside a transaction
+	entries   []entryChange
+}
+
+// entryChange is what becomes of an item's entry in an index.
+type entryChange struct {
+	ix        *index
+	old, next *row
+	units     float64
+}
+
+// change returns what it is to put an item in the place of the one at a position, or to delete that
+// one if the item is nil.
+func (t *table) change(p position, item value.Item) rowChange {
+	c := rowChange{old: t.at(p)}
+	if item != nil {
+		c.next = &row{position: p, item: item, size: value.ItemSize(item)}
+	}
+	c.units = writeUnits(int(max(sizeOf(c.old), sizeOf(c.next))))
+	for _, ix := range t.indexes {
+		e := entryChange{ix: ix, old: ix.entry(t, c.old), next: ix.entry(t, c.next)}
+		// An entry that is equal and yet another row is left out: a later change is compared with
+		// the newest.
+		if e.units = moveUnits(e.old, e.next); e.units > 0 {
+			c.entries = append(c.entries, e)
+		}
+	}
+	return c
+}
+
 // carry brings a change to an index, at once or with delay.
-func (db *Database) carry(t *table, ix *index, c change) {
+func (db *Database) carry(t *table, ix *index, c indexChange) {
 	var delay time.Duration
 	if ix.global && db.config.IndexDelay != nil {
 		delay = db.config.IndexDelay(t.name, ix.name, func() value.Item {

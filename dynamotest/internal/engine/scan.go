@@ -62,6 +62,7 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 		from = *after
 	}
 
+	shares := map[string]share{}
 	more := false
 	r.rows().Ascend(&row{position: from}, func(at *row) bool {
 		switch {
@@ -70,11 +71,16 @@ func (db *Database) Scan(c *Cost, in *dynamodb.ScanInput) (*dynamodb.ScanOutput,
 		case !part.has(at.position):
 			return false
 		}
-		more = !r.visit(at)
+		if more = !r.visit(at); !more && db.throughput != nil {
+			shares[at.partition] = share{bytes: shares[at.partition].bytes + at.size, of: at}
+		}
 		return !more
 	})
 	if r.err != nil {
 		return nil, r.err
+	}
+	if err := db.admit(c, func() []demand { return r.demandsOfAll(shares) }); err != nil {
+		return nil, err
 	}
 	r.charge(c)
 	return &dynamodb.ScanOutput{
@@ -119,4 +125,21 @@ func (s segment) start() position {
 	}
 	hash, _ := bits.Div64(s.number, 0, s.of)
 	return position{partition: string(binary.BigEndian.AppendUint64(nil, hash))}
+}
+
+// share is what a partition has of a page.
+type share struct {
+	bytes int
+	of    *row
+}
+
+// demandsOfAll are what the page of a scan needs, of each partition by its share of the bytes.
+func (r *reader) demandsOfAll(shares map[string]share) []demand {
+	all := make([]demand, 0, len(shares))
+	for partition, s := range shares {
+		d := r.demands(partition, s.of.item[r.key().partition.name])[0]
+		d.units *= float64(s.bytes) / float64(max(1, r.size))
+		all = append(all, d)
+	}
+	return all
 }

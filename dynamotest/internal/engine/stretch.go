@@ -3,13 +3,16 @@ package engine
 import (
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/millrace-dev/millrace/dynamotest/internal/expression"
 )
 
 // stretch is a part of one partition, in positions.
 type stretch struct {
 	partition           string
-	low, high           string // of the sort key
+	key                 types.AttributeValue // of the partition
+	low, high           string               // of the sort key
 	hasLow, hasHigh     bool
 	afterLow, belowHigh bool // the bounds themselves are outside
 	prefix              string
@@ -18,7 +21,7 @@ type stretch struct {
 }
 
 func stretchOf(r expression.Range) stretch {
-	s := stretch{partition: partitionOf(r.Partition), afterLow: r.LowExclusive, belowHigh: r.HighExclusive, equal: r.Equal}
+	s := stretch{partition: partitionOf(r.Partition), key: r.Partition, afterLow: r.LowExclusive, belowHigh: r.HighExclusive, equal: r.Equal}
 	if s.hasLow = r.Low != nil; s.hasLow {
 		s.low = sortable(r.Low)
 	}

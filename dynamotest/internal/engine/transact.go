@@ -64,8 +64,12 @@ func (db *Database) TransactWriteItems(c *Cost, in *dynamodb.TransactWriteItemsI
 			if err := db.rlock(w.t); err != nil {
 				return nil, err
 			}
-			c.read(w.t, nil, transactional*readUnits(int(sizeOf(w.t.at(w.at)))))
+			units := transactional * readUnits(int(sizeOf(w.t.at(w.at))))
 			w.t.mu.RUnlock()
+			if db.admit(c, w.t.reading(w.at, w.named(), units)) != nil {
+				return nil, Cancelled(len(writes), []int{i}, ThrottledCode, ThrottledMessage)
+			}
+			c.read(w.t, nil, units)
 		}
 	} else if err := db.transact(c, writes, f); err != nil {
 		return nil, err
@@ -233,6 +237,11 @@ func (db *Database) prepare(c *Cost, writes []write, f *Interference) (next []va
 		cancelled = cancelled || *reasons[i].Code != none
 		billed = billed || *reasons[i].Code == "ConditionalCheckFailed"
 	}
+	if billed || !cancelled {
+		for _, i := range db.admitAll(c, writes, next, billed) {
+			reasons[i], cancelled, billed = reason(ThrottledCode, ThrottledMessage, nil), true, false
+		}
+	}
 	if billed { // what DynamoDB does to find out that a condition is false
 		for i := range writes {
 			w := &writes[i]
@@ -254,6 +263,25 @@ func (db *Database) prepare(c *Cost, writes []write, f *Interference) (next []va
 		w.t.held[w.at] = w
 	}
 	return next, nil
+}
+
+// admitAll consumes what a transaction needs, or nothing if a partition has too little left, and
+// returns the indexes of the writes that need one of those. A transaction with a false condition
+// leaves its items as they are.
+func (db *Database) admitAll(c *Cost, writes []write, next []value.Item, fails bool) (short []int) {
+	if db.throughput == nil {
+		return nil
+	}
+	needs := make([][]demand, len(writes))
+	for i := range writes {
+		w := &writes[i]
+		if fails || w.kind == checkItem {
+			needs[i] = []demand{w.demand(transactional * writeUnits(int(sizeOf(w.t.at(w.at)))))}
+		} else {
+			needs[i] = w.t.demands(w.at, w.named(), next[i], transactional)
+		}
+	}
+	return db.throughput.take(c, needs...)
 }
 
 // release lets go of the items of a transaction.

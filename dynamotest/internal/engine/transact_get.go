@@ -66,6 +66,7 @@ func (db *Database) TransactGetItems(c *Cost, in *dynamodb.TransactGetItemsInput
 	reasons := make([]types.CancellationReason, len(gets))
 	out := &dynamodb.TransactGetItemsOutput{Responses: make([]types.ItemResponse, len(gets))}
 	cancelled, bytes := false, 0
+	needs := make([][]demand, len(gets))
 	for i, g := range gets {
 		reasons[i] = reasonOf(nil)
 		if _, held := g.t.held[g.at]; held {
@@ -74,7 +75,9 @@ func (db *Database) TransactGetItems(c *Cost, in *dynamodb.TransactGetItemsInput
 		}
 		r := g.t.at(g.at)
 		bytes += int(sizeOf(r))
-		c.read(g.t, nil, transactional*readUnits(int(sizeOf(r))))
+		units := transactional * readUnits(int(sizeOf(r)))
+		needs[i] = g.t.reading(g.at, in.TransactItems[i].Get.Key, units)()
+		c.read(g.t, nil, units)
 		if r != nil {
 			c.Returned++
 			out.Responses[i].Item = project(g.projection, r.item)
@@ -82,6 +85,12 @@ func (db *Database) TransactGetItems(c *Cost, in *dynamodb.TransactGetItemsInput
 	}
 	if cancelled {
 		return nil, cancellation(reasons)
+	}
+	if db.throughput != nil {
+		if short := db.throughput.take(c, needs...); short != nil {
+			*c = Cost{Exhausted: c.Exhausted}
+			return nil, Cancelled(len(gets), short, ThrottledCode, ThrottledMessage)
+		}
 	}
 	if bytes > maxTransactionBytes {
 		return nil, apierror.Validation("Transaction payload size cannot exceed 4MB. Payload Size: %d", bytes)

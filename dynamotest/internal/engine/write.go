@@ -281,14 +281,38 @@ func (db *Database) perform(c *Cost, w *write) (old, next value.Item, err error)
 	before := w.t.at(w.at)
 	old = before.content()
 	if next, err = w.decide(old); err != nil {
-		if _, failed := err.(*types.ConditionalCheckFailedException); failed { //nolint:errorlint // made by decide
-			c.write(w.t, nil, writeUnits(int(sizeOf(before)))) // it costs what a write does
+		if !isFailedCondition(err) {
+			return old, nil, plain(err)
 		}
-		return old, nil, plain(err)
+		units := writeUnits(int(sizeOf(before))) // it costs what a write does
+		if throttled := db.admit(c, func() []demand { return []demand{w.demand(units)} }); throttled != nil {
+			return old, nil, throttled
+		}
+		c.write(w.t, nil, units)
+		return old, nil, err
+	}
+	if err := db.admit(c, func() []demand { return w.t.demands(w.at, w.named(), next, 1) }); err != nil {
+		return old, nil, err
 	}
 	db.replace(c, w.t, w.at, next, 1)
 	return old, next, nil
 }
+
+func isFailedCondition(err error) bool {
+	_, failed := err.(*types.ConditionalCheckFailedException) //nolint:errorlint // made by decide
+	return failed
+}
+
+// named is an item with the key of the write.
+func (w *write) named() value.Item {
+	if w.kind == putItem {
+		return w.item
+	}
+	return w.key
+}
+
+// demand is what the write needs that leaves its item as it is.
+func (w *write) demand(units float64) demand { return w.t.demand(w.at, w.named(), units, true) }
 
 // ConflictMessage is the text of an error about an item that a transaction holds.
 const ConflictMessage = "Transaction is ongoing for the item"
