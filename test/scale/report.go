@@ -1,0 +1,117 @@
+package scale
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Report is what came of a world.
+type Report struct {
+	World    World
+	Balanced time.Duration // from the first start until all shards are shared evenly
+	Took     time.Duration // of the load
+	Drained  time.Duration // from the end of the load until all events have come
+
+	Commits Latencies    // of commits
+	Failed  int          // commits, after all repetitions
+	Groups  []*Latencies // from the date of an event until its handler has it
+	Missing uint64       // events that did not come
+	Wrong   uint64       // events that came out of order
+
+	// What follows is of the load alone.
+	Calls     map[string]int // by operation
+	Units     map[Place]Units
+	Exhausted map[Exhausted]int // calls that found a partition with too little left
+	Work      Work
+}
+
+// checkpoints is the table of positions, cursors and members.
+const checkpoints = "checkpoint"
+
+// Print writes the report as text. Its last line is for programs.
+func (r *Report) Print(w io.Writer) {
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
+	events := float64(r.Commits.Count())
+	second := events / r.Took.Seconds()
+	say("# %d shards, %d groups of %d members, %d aggregates, %d events/s offered for %v, %d processes replaced; partitions take %g write and %g read units/s",
+		r.World.Shards, r.World.Groups, r.World.Members, r.World.Aggregates, r.World.Rate, r.World.Duration, r.World.Restarts, r.World.WriteUnits, r.World.ReadUnits)
+	say("# all shards shared evenly after %v", r.Balanced)
+	say("# commits: %.0f in %v, %d failed; p50 %v, p99 %v", events, r.Took.Round(time.Millisecond), r.Failed, r.Commits.Percentile(50), r.Commits.Percentile(99))
+	all := Latencies{}
+	for g, l := range r.Groups {
+		all.merge(l)
+		say("# group %d: %d events; p50 %v, p99 %v, most %v", g+1, l.Count(), l.Percentile(50), l.Percentile(99), l.Percentile(100))
+	}
+	say("# all came %v after the load; missing %d, out of order %d, repeated %d", r.Drained, r.Missing, r.Wrong, r.Work.Repeated)
+	say("# %-34s %12s %12s", "units per event", "write", "read")
+	var sum Units
+	for _, place := range sorted(r.Units) {
+		units := r.Units[place]
+		sum.Read += units.Read
+		sum.Write += units.Write
+		say("# %-34s %12.3f %12.3f", place, units.Write/events, units.Read/events)
+	}
+	say("# %-34s %12.3f %12.3f", "in all", sum.Write/events, sum.Read/events)
+	each := events * float64(r.World.Groups)
+	positions, claims := float64(r.Work.Positions)/each, float64(r.Work.Claims)/each
+	say("# of %s, for each group: %.3f positions stored, %.3f claimed, %.3f cursors, membership and lists",
+		checkpoints, positions, claims, r.Units[Place{Table: checkpoints}].Write/each-positions-claims)
+	say("# for each group and event: %.3f read by aggregate, %.3f found by a trailing read", float64(r.Work.Fetched)/each, float64(r.Work.Late)/each)
+	for _, operation := range slices.Sorted(maps.Keys(r.Calls)) {
+		say("# %-34s %12.0f calls/s", operation, float64(r.Calls[operation])/r.Took.Seconds())
+	}
+	r.printExhausted(say)
+	say("scale shards=%d members=%d groups=%d offered=%d events=%.0f p50=%dms p99=%dms write=%.2f read=%.2f throttled=%d missing=%d reordered=%d",
+		r.World.Shards, r.World.Members, r.World.Groups, r.World.Rate, second, all.Percentile(50).Milliseconds(), all.Percentile(99).Milliseconds(),
+		sum.Write/events, sum.Read/events, r.Throttled(), r.Missing, r.Wrong)
+}
+
+// printExhausted prints the calls that found a partition with too little left, by place and
+// operation, and the partition that most of them found.
+func (r *Report) printExhausted(say func(string, ...any)) {
+	type kind struct {
+		Place
+		operation string
+	}
+	sums, partitions, most := map[kind]int{}, map[kind]int{}, map[kind]Exhausted{}
+	for e, n := range r.Exhausted {
+		k := kind{e.Place, e.Operation}
+		sums[k] += n
+		partitions[k]++
+		if n > r.Exhausted[most[k]] {
+			most[k] = e
+		}
+	}
+	byPlace := func(a, b kind) int {
+		return cmp.Or(cmp.Compare(a.Place.String(), b.Place.String()), cmp.Compare(a.operation, b.operation))
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(sums), byPlace) {
+		n := sums[k]
+		say("# throttled: %d times %s by %d partitions of %v, most by %q", n, k.operation, partitions[k], k.Place, most[k].Partition)
+	}
+}
+
+// Throttled returns how many calls found a partition with too little left.
+func (r *Report) Throttled() (n int) {
+	for _, calls := range r.Exhausted {
+		n += calls
+	}
+	return n
+}
+
+func (p Place) String() string {
+	if p.Index == "" {
+		return p.Table
+	}
+	return p.Table + " " + p.Index
+}
+
+func sorted(units map[Place]Units) []Place {
+	return slices.SortedFunc(maps.Keys(units), func(a, b Place) int {
+		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Index, b.Index))
+	})
+}

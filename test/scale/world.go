@@ -1,0 +1,186 @@
+package scale
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// World is what is measured.
+type World struct {
+	Shards     int
+	Members    int // of each group, which are processes
+	Groups     int
+	Aggregates int
+	Rate       int           // events in a second, if the database takes them
+	Payload    int           // bytes of an event
+	Duration   time.Duration // of the load
+	Restarts   int           // processes that are replaced one by one, evenly over Duration
+	Layout     journal.Layout
+
+	WriteUnits, ReadUnits float64 // of a partition in a second; 0 for any number
+}
+
+// topic is the type of all aggregates.
+const topic = "order"
+
+// What takes how long.
+const (
+	leastIndexLag, mostIndexLag = 5 * time.Millisecond, 50 * time.Millisecond
+	starting                    = time.Second     // of all processes
+	storing                     = 6 * time.Second // until positions and cursors are stored
+	patience                    = 2 * time.Minute // for what must happen in the end
+	sighting                    = 250 * time.Millisecond
+)
+
+// run is a world under way.
+type run struct {
+	World
+	db     *dynamotest.DB
+	random *rand.Rand
+	meter  meter
+	truth  *truth
+
+	processes []*process
+	retired   []*process
+}
+
+// Run runs the world to its end. It belongs in a bubble of testing/synctest. An error is one of the
+// measurement; what the library does wrong is in the report.
+func (w World) Run(ctx context.Context) (*Report, error) {
+	db := dynamotest.Open(dynamotest.PartitionLimits(w.WriteUnits, w.ReadUnits))
+	defer db.Close()
+	db.Inject(dynamotest.DelayIndex(leastIndexLag, mostIndexLag))
+	if err := journal.Create(ctx, db.Client(), journal.Config{Shards: w.Shards, Layout: w.Layout}); err != nil {
+		return nil, err
+	}
+	r := &run{World: w, db: db, truth: newTruth(w.Groups, w.Aggregates)}
+	r.random = rand.New(rand.NewPCG(1, 1)) //nolint:gosec // not for secrets
+	defer db.Observe(r.meter.see)()
+	report := &Report{World: w}
+	begin := time.Now()
+	defer r.closeAll()
+	if err := r.startAll(ctx); err != nil {
+		return nil, err
+	}
+	var err error
+	if report.Balanced, err = r.balance(ctx, begin); err != nil {
+		return nil, err
+	}
+	if err := r.load(ctx, report); err != nil {
+		return nil, err
+	}
+	report.Drained = r.drain(ctx)
+	r.closeAll()
+	report.Groups, report.Missing, report.Wrong = r.truth.latencies, r.truth.missing(), r.truth.wrong.Load()
+	return report, nil
+}
+
+// load has writers commit and measures what that takes, positions and cursors included.
+func (r *run) load(ctx context.Context, report *Report) error {
+	writers, err := r.newWriters(ctx)
+	if err != nil {
+		return err
+	}
+	before := r.work()
+	r.meter.reset()
+	begin := time.Now()
+	writing, cancel := context.WithTimeout(ctx, r.Duration)
+	defer cancel()
+	var working sync.WaitGroup
+	for _, w := range writers {
+		working.Add(1)
+		go func() {
+			defer working.Done()
+			w.work(writing)
+		}()
+	}
+	err = r.restart(ctx, begin)
+	working.Wait()
+	report.Took = time.Since(begin)
+	time.Sleep(storing)
+	r.meter.read(report)
+	report.Work = r.work().minus(before)
+	for _, w := range writers {
+		report.Commits.merge(w.commits)
+		report.Failed += w.failed
+	}
+	return err
+}
+
+// restart replaces processes, one by one over the time of the load.
+func (r *run) restart(ctx context.Context, begin time.Time) error {
+	for i := range r.Restarts {
+		due := begin.Add(r.Duration * time.Duration(i+1) / time.Duration(r.Restarts+1))
+		if err := wait(ctx, time.Until(due)); err != nil {
+			return err
+		}
+		old := r.processes[i%r.Members]
+		old.close()
+		r.retired = append(r.retired, old)
+		next, err := r.start(ctx)
+		if err != nil {
+			return err
+		}
+		r.processes[i%r.Members] = next
+	}
+	return nil
+}
+
+// balance waits until each group's shards are shared evenly, and returns how long that took.
+func (r *run) balance(ctx context.Context, begin time.Time) (time.Duration, error) {
+	for !r.isBalanced() {
+		if time.Since(begin) > patience {
+			return 0, fmt.Errorf("the shards are not shared evenly after %v", patience)
+		}
+		if err := wait(ctx, sighting); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(begin), nil
+}
+
+func (r *run) isBalanced() bool {
+	most := (r.Shards + r.Members - 1) / r.Members
+	for g := range r.Groups {
+		held := 0
+		for _, p := range r.processes {
+			n := len(p.subscribers[g].Shards())
+			if n > most {
+				return false
+			}
+			held += n
+		}
+		if held != r.Shards {
+			return false
+		}
+	}
+	return true
+}
+
+// drain waits until all events have come, and returns how long that took.
+func (r *run) drain(ctx context.Context) time.Duration {
+	begin := time.Now()
+	for r.truth.missing() > 0 && time.Since(begin) < patience {
+		if wait(ctx, sighting) != nil {
+			break
+		}
+	}
+	return time.Since(begin)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

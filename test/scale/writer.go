@@ -1,0 +1,93 @@
+package scale
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// writer commits to aggregates of its own, at its share of the rate. One that cannot keep up falls
+// behind.
+type writer struct {
+	run     *run
+	journal *journal.Journal
+	random  *rand.Rand
+	first   int // of its aggregates
+	step    int // to the next one
+	every   time.Duration
+	payload []byte
+
+	versions map[int]uint64
+	commits  *Latencies
+	failed   int
+}
+
+// writersAtOnce bounds the writers, and so the commits that are under way.
+const writersAtOnce = 1_000
+
+// newWriters returns the writers. Some share a process.
+func (r *run) newWriters(ctx context.Context) ([]*writer, error) {
+	n := min(writersAtOnce, r.Aggregates, r.Rate)
+	all := make([]*writer, n)
+	var j *journal.Journal
+	for i := range all {
+		if i%20 == 0 {
+			var err error
+			if j, err = r.open(ctx); err != nil {
+				return nil, err
+			}
+		}
+		all[i] = &writer{
+			run: r, journal: j, random: rand.New(rand.NewPCG(r.random.Uint64(), 0)), //nolint:gosec // not for secrets
+			first: i, step: n, every: time.Second * time.Duration(n) / time.Duration(r.Rate),
+			payload:  []byte(`{"note":"` + strings.Repeat("x", max(0, r.Payload-len(`{"note":""}`))) + `"}`),
+			versions: map[int]uint64{}, commits: &Latencies{},
+		}
+	}
+	return all, nil
+}
+
+// work commits until ctx ends. A commit under way is not cut off.
+func (w *writer) work(ctx context.Context) {
+	next := time.Now().Add(time.Duration(w.random.Int64N(int64(w.every))).Truncate(time.Millisecond))
+	for wait(ctx, time.Until(next)) == nil {
+		begin := time.Now()
+		if w.commit(context.WithoutCancel(ctx)) {
+			w.commits.add(time.Since(begin))
+		} else {
+			w.failed++
+		}
+		next = next.Add(w.every)
+	}
+}
+
+// commit makes one commit and reports whether it is written.
+func (w *writer) commit(ctx context.Context) bool {
+	aggregates := (w.run.Aggregates - w.first + w.step - 1) / w.step
+	n := w.first + w.step*w.random.IntN(aggregates)
+	for {
+		receipt, err := eventlog.Of(w.journal).Append(ctx, eventlog.Commit{
+			Aggregate: idOf(n), Expected: w.versions[n], Events: []eventlog.Event{{Type: "order.changed.v1", Payload: w.payload}},
+		})
+		var conflict *journal.ConflictError
+		switch {
+		case err == nil:
+			w.know(n, receipt.Version)
+			return true
+		case errors.As(err, &conflict): // with what an earlier attempt has written after all
+			w.know(n, conflict.Actual)
+		default:
+			return false
+		}
+	}
+}
+
+func (w *writer) know(n int, version uint64) {
+	w.versions[n] = version
+	w.run.truth.versions[n].Store(version)
+}
