@@ -87,6 +87,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"tail", b.tail},
 		{"tail-one", b.tailOne},
 		{"tail-slow", b.tailSlow},
+		{"overload", b.overload},
 		{"exactly-once", b.exactlyOnce},
 		{"rebuild", b.rebuild},
 		{"versus-sql", b.versusSQL},
@@ -94,6 +95,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"latency-across", b.latencyAcross},
 		{"late-visible", b.lateVisible},
 		{"restart", b.restart},
+		{"positions", b.positions},
 		{"idle", b.idle},
 	} {
 		if only != "" && !slices.Contains(strings.Split(only, ","), one.name) {
