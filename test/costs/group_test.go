@@ -24,13 +24,14 @@ func membership(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("| shards | members | the first joins | a beat | a shard changes hands |\n|---|---|---|---|---|\n")
 	for _, shards := range []int{1, 16, 64, 256, 1024} {
-		for _, members := range []int{1, 8} {
+		for _, members := range []int{1, 8, 50, 200} {
 			w := world{t: t, db: dynamotest.New(t)}
 			var err error
 			require.NoError(t, journal.Create(t.Context(), w.db.Client(), journal.Config{Shards: shards}))
 			w.j, err = journal.Open(t.Context(), w.db.Client(), journal.Config{})
 			require.NoError(t, err)
 			store := checkpoint.New(w.j)
+			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second} // as members ask for it
 			roster := checkpoint.NewRoster(shards, time.Time{})
 			change := func(next checkpoint.Roster) bill {
 				return w.bill(func(ctx context.Context) (err error) {
@@ -38,11 +39,11 @@ func membership(t *testing.T) string {
 					return err
 				})
 			}
-			next, first := roster.Join(checkpoint.Member{})
+			next, first := roster.Join(one)
 			take, _ := next.Share(first)
 			joins := change(next.Take(first, take))
 			for range members - 1 {
-				next, _ = roster.Join(checkpoint.Member{})
+				next, _ = roster.Join(one)
 				change(next)
 			}
 			for range 1_000 { // numbers grow
