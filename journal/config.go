@@ -30,8 +30,9 @@ type Config struct {
 	// Shards is the number of logical shards over which each aggregate type
 	// spreads, 1 to 65,536. [Create] and [Adopt] need it, and it can never
 	// be changed afterwards; 16 is a good choice unless you know better. A
-	// shard takes about 1,000 write units a second, a limit of DynamoDB's
-	// partitions, and every consumer group polls every shard.
+	// shard takes about 500 commits a second, as a partition of DynamoDB takes
+	// 1,000 write units, and every consumer group polls every shard. See
+	// docs/scaling.md.
 	//
 	// [Open] takes it from the descriptor, and refuses another one.
 	Shards int
