@@ -41,7 +41,8 @@ type transaction struct {
 	commit  *commit
 	receipt storage.Receipt
 	input   *dynamodb.TransactWriteItemsInput
-	begun   time.Time // when it was dated, from where RetryBudget counts
+	begun   time.Time // from where RetryBudget counts
+	dated   bool      // by this process, and not where its events come from
 	size    int       // in bytes, as DynamoDB counts them
 	guard   int       // the action that puts the command's guard, 0 for none
 	states  int       // the first action for a snapshot
@@ -104,11 +105,8 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	if err != nil {
 		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
-	t := &transaction{commit: &c, begun: time.Now(), receipt: storage.Receipt{
-		CommitID: j.config.NewID(),
-		Version:  c.Version(),
-		// Not finer than what is stored, so that writer and readers see the same.
-		OccurredAt: time.UnixMilli(j.config.millisOf(j.config.storedTime(j.config.Now().UnixMilli()))).UTC(),
+	t := &transaction{commit: &c, begun: time.Now(), dated: true, receipt: storage.Receipt{
+		CommitID: j.config.NewID(), Version: c.Version(), OccurredAt: j.now(),
 	}}
 	if snapshotErr != nil {
 		t.leaveOut(snapshotErr) // it is only a short cut
@@ -151,6 +149,30 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	t.writes = len(t.input.TransactItems)
 	t.input.TransactItems = append(t.input.TransactItems, c.Writes...)
 	return t, nil
+}
+
+// now is the time as it is stored, so that writer and readers see the same.
+func (j *engine) now() time.Time {
+	return time.UnixMilli(j.config.millisOf(j.config.storedTime(j.config.Now().UnixMilli()))).UTC()
+}
+
+// dateAge is how old the date of a commit may be when it is sent again.
+const dateAge = 100 * time.Millisecond
+
+// dateAgain gives a commit a new date. No attempt at it may have been written: its events would have
+// two dates. Groups look for events by their dates, and wait long for those that show long after.
+func (j *engine) dateAgain(t *transaction) {
+	now := j.now()
+	if !t.dated || now.Sub(t.receipt.OccurredAt) < dateAge {
+		return
+	}
+	t.receipt.OccurredAt = now
+	for _, action := range t.input.TransactItems[1 : 1+len(t.commit.Events)] {
+		action.Put.Item[j.config.Attributes.OccurredAt] = numberValue(j.config.storedTime(now.UnixMilli()))
+	}
+	// DynamoDB may remember the token with what was sent under it.
+	token := j.config.NewID()
+	t.input.ClientRequestToken = &token
 }
 
 // encodeCommit returns the commit's events as they are stored, and puts its snapshot into that

@@ -43,6 +43,9 @@ func (j *engine) send(ctx context.Context, t *transaction) error {
 		if !sleep(ctx, wait.NextBackOff()) {
 			return j.giveUp(ctx, t, err, ambiguous, j.left(t))
 		}
+		if !ambiguous {
+			j.dateAgain(t)
+		}
 	}
 }
 
@@ -51,8 +54,8 @@ func (j *engine) left(t *transaction) time.Duration {
 	return time.Until(t.begun.Add(j.config.RetryBudget))
 }
 
-// attempt sends the transaction once. A connection that hangs must not outlast the budget: events
-// are dated when the commit is built, and those who tail the journal reckon with it.
+// attempt sends the transaction once. A connection that hangs must not outlast the budget: an event
+// must not show long after its date.
 func (j *engine) attempt(ctx context.Context, t *transaction, left time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()

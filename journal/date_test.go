@@ -1,0 +1,61 @@
+package journal_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Groups find an event by its date. One that was repeated for seconds, and has the date of its first
+// attempt, shows behind the place up to which they have read.
+func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault     dynamotest.Fault
+		datedLast bool
+	}{
+		"throttled":            {dynamotest.Throttle(), true},
+		"its reply never came": {dynamotest.LoseReply(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+			start := time.Now().Truncate(time.Second).UTC()
+			var calls atomic.Int64
+			j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{Now: func() time.Time {
+				return start.Add(time.Duration(calls.Add(1)) * time.Minute)
+			}})
+			require.NoError(t, err)
+			calls.Store(-1)
+			tried := db.Inject(c.fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(3))
+			id := aggregate.ID{Type: "account", Value: "x"}
+
+			receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
+				{Type: "deposited", Payload: []byte("1")}, {Type: "deposited", Payload: []byte("2")},
+			}})
+
+			require.NoError(t, err)
+			assert.Positive(t, tried.Fired())
+			want := start
+			if c.datedLast {
+				want = start.Add(3 * time.Minute)
+			}
+			assert.Equal(t, want, receipt.OccurredAt)
+			for r, err := range j.Events(t.Context(), id, 1, 2) {
+				require.NoError(t, err)
+				assert.Equal(t, want, r.OccurredAt)
+				assert.Equal(t, receipt.CommitID, r.CommitID)
+			}
+		})
+	}
+}
