@@ -14,11 +14,24 @@ type history struct {
 	skipped map[uint64]record
 }
 
-// stored is a position that the database has stored, and since when.
+// stored is a position that the database has stored.
 type stored struct {
 	to uint64
-	at time.Duration
 	by *member
+	// promised: no later owner may hand out an event up to here again. So it is if the position was
+	// stored under the current epoch of its shard, or in a transaction with its effect. What a former
+	// owner stores at another time is promised once an owner has read it.
+	promised bool
+	at       time.Duration // when it was promised
+}
+
+// promise has all that is stored count against repeats.
+func (h *history) promise(now time.Duration) {
+	for i := len(h.stored) - 1; i >= 0; i-- {
+		if st := &h.stored[i]; !st.promised {
+			st.promised, st.at = true, now
+		}
+	}
 }
 
 // member is one life of a process, as far as the oracle knows it.

@@ -113,7 +113,7 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 		// From others it learns in time that it is not in charge any more.
 		from := sort.Search(len(h.stored), func(i int) bool { return h.stored[i].to >= number })
 		for _, st := range h.stored[from:] {
-			if st.by == m {
+			if st.by == m || !st.promised {
 				continue
 			}
 			if since := max(st.at, m.born); o.trace.now() > since+m.notices || m.born > st.at {
@@ -181,9 +181,10 @@ func (o *oracle) isRepeated(token string) bool {
 
 // store is told of a position that the database has stored just now. Flush: what was stored was
 // acked before, so the member knows it even if it will not get the reply.
-func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
+func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	s, to := w.stream, w.to
 	o.trace.note("store", m.name, s, to)
 	h, a := o.of(m, s)
 	if p := h.position(); to < p {
@@ -192,27 +193,58 @@ func (o *oracle) store(m *member, s stream, to uint64, flush bool) {
 	switch next := o.next(s.group, h.acked); {
 	case !flush && (to == next || to > next && o.runs[s.group]):
 		o.done(h, to) // a transaction is as good as an ack, which may never come: its effect is there
-	case flush && to > h.acked && to < next:
+	case to > h.acked && to < next:
 		o.done(h, to) // events that the group did not ask for
 	}
 	if to > h.acked {
 		o.finding(Moved, "%s moves the position of %s to #%d, but only up to #%d was acked", m.name, s, to, h.acked)
 	}
+	// An effect never happens again, whoever has made it.
+	promised := !flush || o.isCurrent(w)
+	if !promised {
+		o.trace.note("store late", m.name, s, to)
+	}
 	if to > h.position() {
-		h.stored = append(h.stored, stored{to: to, at: o.trace.now(), by: m})
+		h.stored = append(h.stored, stored{to: to, by: m, promised: promised, at: o.trace.now()})
 	}
 	if flush {
 		a.knows = max(a.knows, to)
 	}
 }
 
-// claim is told of a claim that the database has granted. It returns what the member will know when
-// it gets the reply.
-func (o *oracle) claim(m *member, s stream) (position uint64) {
+// effect is told of a transaction with an effect on the event of a number, before its position.
+func (o *oracle) effect(m *member, s stream, number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h, _ := o.of(m, s)
-	o.trace.note("claim", m.name, s, h.position())
+	if p := h.position(); number <= p {
+		o.finding(Effect, "%s makes the effect of %s #%d, but #%d was stored together with its effect", m.name, s, number, p)
+	}
+}
+
+// claim is told of a claim that the database has granted. It returns what the member will know when
+// it gets the reply. From what the owner of the shard has read its successors go on.
+func (o *oracle) claim(m *member, w positionWrite) (position uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h, _ := o.of(m, w.stream)
+	o.trace.note("claim", m.name, w.stream, h.position())
+	if o.isCurrent(w) {
+		h.promise(o.trace.now())
+	}
+	return h.position()
+}
+
+// read is told that the database has read a position for a member, strongly consistent. It returns
+// what the member will know when it gets the reply.
+func (o *oracle) read(m *member, w positionWrite) (position uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h, _ := o.of(m, w.stream)
+	o.trace.note("read", m.name, w.stream, h.position())
+	if o.owns(m, w) {
+		h.promise(o.trace.now())
+	}
 	return h.position()
 }
 

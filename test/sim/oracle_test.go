@@ -27,6 +27,26 @@ func (s scene) handle(m *member, number uint64) {
 	s.ack(context.Background(), m, s.s, number)
 }
 
+// store is a position that is stored under an epoch of 0, which is current as long as no roster is
+// known.
+func (s scene) store(m *member, id stream, to uint64, flush bool) {
+	s.oracle.store(m, positionWrite{stream: id, to: to}, flush)
+}
+
+func (s scene) claim(m *member, id stream) uint64 {
+	return s.oracle.claim(m, positionWrite{stream: id})
+}
+
+// under is a position of the scene in shard 0, under an epoch.
+func (s scene) under(epoch, to uint64) positionWrite {
+	return positionWrite{stream: s.s, epoch: epoch, to: to}
+}
+
+// change has a member own shard 0 under an epoch.
+func (s scene) change(m *member, number, epoch uint64) {
+	s.enrol(m, rosterChange{roster: "g/order", owners: []uint64{number}, epochs: []uint64{epoch}, joins: []uint64{number}})
+}
+
 func (s scene) kinds() (kinds []Kind) {
 	for _, f := range s.findings {
 		kinds = append(kinds, f.Kind)
@@ -229,4 +249,74 @@ func TestTheOracleKnowsWhoseShardsAreLeft(t *testing.T) {
 	assert.Equal(t, 1, s.left(s.a), "nobody has it yet")
 	s.enrol(s.b, rosterChange{roster: "g/order", owners: []uint64{2, 2, 2}})
 	assert.Zero(t, s.left(s.a))
+}
+
+func TestTheOracleForgivesWhatAFormerOwnerStoresAfterTheClaim(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.change(s.a, 1, 1)
+	s.handle(s.a, 1)
+	s.handle(s.a, 2)
+	s.change(s.b, 2, 2)
+	s.learn(s.b, s.s, s.oracle.claim(s.b, s.under(2, 0)))
+	s.oracle.store(s.a, s.under(1, 2), true)
+	s.b.notices = -time.Nanosecond
+	s.handle(s.b, 1)
+	assert.Empty(t, s.findings, "b has read its claim before a stored")
+	s.learn(s.b, s.s, s.oracle.read(s.b, s.under(0, 0)))
+	s.handle(s.b, 2)
+	assert.Equal(t, []Kind{Repeated}, s.kinds(), "b has read it meanwhile")
+}
+
+func TestTheOracleHoldsALaterOwnerToWhatOneHasRead(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.change(s.a, 1, 1)
+	s.handle(s.a, 1)
+	s.change(s.b, 2, 2)
+	s.oracle.store(s.a, s.under(1, 1), true)
+	c := &member{name: "c", group: "g", born: s.trace.now()}
+	s.handle(c, 1)
+	assert.Empty(t, s.findings, "nobody has read it")
+	s.oracle.read(s.b, s.under(0, 0))
+	c.notices = -time.Nanosecond
+	s.handle(c, 1)
+	assert.Equal(t, []Kind{Repeated}, s.kinds())
+}
+
+func TestTheOracleHoldsAnybodyToAnEffect(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.change(s.a, 1, 1)
+	s.deliver(t.Context(), s.a, s.s, 1)
+	s.change(s.b, 2, 2)
+	s.effect(s.a, s.s, 1)
+	s.oracle.store(s.a, s.under(1, 1), false)
+	assert.Empty(t, s.findings)
+	s.b.notices = -time.Nanosecond
+	s.handle(s.b, 1)
+	s.effect(s.b, s.s, 1)
+	assert.Equal(t, []Kind{Repeated, Effect}, s.kinds())
+}
+
+func TestTheOracleSeesAThiefRaiseTheEpoch(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.change(s.a, 1, 1)
+	s.robbed("g/order")
+	assert.False(t, s.isCurrent(s.under(1, 1)))
+	assert.True(t, s.isCurrent(s.under(2, 1)))
+	assert.NoError(t, s.settleRosters(map[string][]uint64{"g/order": {2}}))
+	assert.Error(t, s.settleRosters(map[string][]uint64{"g/order": {3}}))
+}
+
+func TestPositionsAreReadFromAReply(t *testing.T) {
+	t.Parallel()
+	reply := `{"Responses":{"checkpoint":[
+		{"pkey":{"S":"g/order-3/2"},"skey":{"S":"position/a1-0"},"position":{"N":"5"}},
+		{"pkey":{"S":"g/order-3/2"},"skey":{"S":"position/a2-0"},"epoch":{"N":"5"}}]}}`
+	want := []positionWrite{{stream: stream{"g", "order", "a1"}, shard: 3}}
+	assert.Equal(t, want, positionReads([]byte(reply)))
+	reply = `{"Item":{"pkey":{"S":"g/order-3"},"skey":{"S":"position/a1-0"},"position":{"N":"5"}}}`
+	assert.Equal(t, want, positionReads([]byte(reply)))
 }

@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,15 +16,18 @@ const rosterRow = "roster"
 
 // owners is who owns the shards of a group and topic, as far as was seen.
 type owners struct {
-	last []uint64           // who owned a shard last
-	who  map[uint64]*member // by number
-	gone map[uint64]bool    // members that have left, or were struck off
+	now    []uint64           // the owner of each shard, 0 if it is free
+	epochs []uint64           // the current term of each shard
+	last   []uint64           // who owned a shard last
+	who    map[uint64]*member // by number
+	gone   map[uint64]bool    // members that have left, or were struck off
 }
 
 // rosterChange is a write of a roster.
 type rosterChange struct {
 	roster      string
 	owners      []uint64
+	epochs      []uint64
 	joins, gone []uint64
 	stopped     bool // by an event
 }
@@ -35,7 +40,7 @@ func rosterChangeOf(in any) (c rosterChange, ok bool) {
 		if text(in.Key["skey"]) != rosterRow || values[":owners"] == nil {
 			return c, false
 		}
-		c.roster, c.owners = text(in.Key["pkey"]), numbersOf(values[":owners"])
+		c.roster, c.owners, c.epochs = text(in.Key["pkey"]), numbersOf(values[":owners"]), numbersOf(values[":epochs"])
 		c.stopped = values[":stopped"] != nil
 		for name, value := range values {
 			member, err := strconv.ParseUint(strings.TrimPrefix(name, ":m"), 10, 64)
@@ -51,7 +56,10 @@ func rosterChangeOf(in any) (c rosterChange, ok bool) {
 	case *dynamodb.TransactWriteItemsInput:
 		for _, item := range in.TransactItems {
 			if put := item.Put; put != nil && text(put.Item["skey"]) == rosterRow {
-				return rosterChange{roster: text(put.Item["pkey"]), owners: numbersOf(put.Item["owners"]), joins: []uint64{1}}, true
+				return rosterChange{
+					roster: text(put.Item["pkey"]), owners: numbersOf(put.Item["owners"]), epochs: numbersOf(put.Item["epochs"]),
+					joins: []uint64{1},
+				}, true
 			}
 		}
 	}
@@ -77,6 +85,7 @@ func (o *oracle) enrol(by *member, c rosterChange) {
 		known = &owners{last: make([]uint64, len(c.owners)), who: map[uint64]*member{}, gone: map[uint64]bool{}}
 		o.rosters[c.roster] = known
 	}
+	known.now, known.epochs = c.owners, c.epochs
 	o.stop(by, c)
 	o.trace.seen["join"] += len(c.joins)
 	o.trace.seen["leave"] += len(c.gone)
@@ -99,6 +108,47 @@ func (o *oracle) enrol(by *member, c rosterChange) {
 		}
 		known.last[shard] = owner
 	}
+}
+
+// robbed is told that all shards of a roster were taken from their owners, see [stealLease].
+func (o *oracle) robbed(roster string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	known := o.rosters[roster]
+	if known == nil {
+		return
+	}
+	known.now = make([]uint64, len(known.now))
+	known.epochs = slices.Clone(known.epochs)
+	for shard := range known.epochs {
+		known.epochs[shard]++
+	}
+}
+
+// isCurrent reports whether a write of a position is made under the current epoch of its shard, as
+// the roster is at this moment. The caller holds mu.
+func (o *oracle) isCurrent(w positionWrite) bool {
+	known := o.rosters[w.roster()]
+	return known == nil || w.shard >= len(known.epochs) || known.epochs[w.shard] == w.epoch
+}
+
+// owns reports whether a member owns the shard of a position at this moment. The caller holds mu.
+func (o *oracle) owns(m *member, w positionWrite) bool {
+	known := o.rosters[w.roster()]
+	return known != nil && w.shard < len(known.now) && known.now[w.shard] != 0 && known.who[known.now[w.shard]] == m
+}
+
+// settleRosters is told of the epochs that the table has in the end. It returns an error if the
+// oracle has missed a change, because then it has judged by wrong epochs.
+func (o *oracle) settleRosters(epochs map[string][]uint64) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for roster, known := range o.rosters {
+		if known.epochs != nil && !slices.Equal(known.epochs, epochs[roster]) {
+			return fmt.Errorf("the oracle knows the epochs %v of roster %s, the table has %v", known.epochs, roster, epochs[roster])
+		}
+	}
+	return nil
 }
 
 // stop notes since when an event has a group stopped.

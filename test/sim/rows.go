@@ -2,6 +2,8 @@ package sim
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,15 +22,21 @@ const (
 	attrPosition    = "position"
 	valueTo         = ":to" // what a position is set to
 	valuePut        = ":p"  // the same by an operator
+	valueEpoch      = ":e"  // the writer's
 )
 
 // positionWrite is a write that moves the position of an aggregate, or one that claims it and moves
 // nothing.
 type positionWrite struct {
 	stream
+	shard int
+	epoch uint64 // of the writer; 0 for a read
 	to    uint64
 	claim bool
 }
+
+// roster is the key of the roster that says who owns the shard.
+func (w positionWrite) roster() string { return w.group + "/" + w.topic }
 
 // positionWrites returns the writes of positions in a request.
 func positionWrites(in any) (writes []positionWrite) {
@@ -60,7 +68,46 @@ func positionOf(table *string, key, values map[string]types.AttributeValue) (w p
 	to := max(number(values[valueTo]), number(values[valuePut]))
 	partition := text(key["pkey"])
 	s := stream{groupOf(partition), topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
-	return positionWrite{stream: s, to: to, claim: to == 0}, true
+	return positionWrite{stream: s, shard: shardOf(partition), epoch: number(values[valueEpoch]), to: to, claim: to == 0}, true
+}
+
+// isPositionRead reports whether a request reads positions, strongly consistent.
+func isPositionRead(in any) bool {
+	isPosition := func(key map[string]types.AttributeValue) bool {
+		return strings.HasPrefix(text(key["skey"]), positionPrefix)
+	}
+	switch in := in.(type) {
+	case *dynamodb.GetItemInput:
+		return aws.ToString(in.TableName) == checkpointTable && aws.ToBool(in.ConsistentRead) && isPosition(in.Key)
+	case *dynamodb.BatchGetItemInput:
+		asked := in.RequestItems[checkpointTable]
+		return aws.ToBool(asked.ConsistentRead) && slices.ContainsFunc(asked.Keys, isPosition)
+	}
+	return false
+}
+
+// positionReads returns the positions in the reply to a request that reads them. Rows that are not
+// there, or that the database has left unprocessed, are not among them.
+func positionReads(reply []byte) (reads []positionWrite) {
+	type row map[string]map[string]any
+	var got struct {
+		Item      row
+		Responses map[string][]row
+	}
+	if json.Unmarshal(reply, &got) != nil {
+		return nil
+	}
+	for _, r := range append(got.Responses[checkpointTable], got.Item) {
+		text := func(attribute string) string { s, _ := r[attribute]["S"].(string); return s }
+		id, ok := strings.CutPrefix(text("skey"), positionPrefix)
+		if !ok || r[attrPosition] == nil {
+			continue
+		}
+		partition := text("pkey")
+		s := stream{groupOf(partition), topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
+		reads = append(reads, positionWrite{stream: s, shard: shardOf(partition)})
+	}
+	return reads
 }
 
 // groupOf takes the group out of a partition key.
@@ -74,6 +121,29 @@ func topicOf(partition string) string {
 	_, rest, _ := strings.Cut(partition, "/")
 	topic, _, _ := strings.Cut(rest, "-")
 	return topic
+}
+
+// shardOf takes the number of the shard out of a partition key.
+func shardOf(partition string) int {
+	_, rest, _ := strings.Cut(partition, "/")
+	_, rest, _ = strings.Cut(rest, "-")
+	digits, _, _ := strings.Cut(rest, "/")
+	shard, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0
+	}
+	return shard
+}
+
+// storedEpochs reads the epochs of all shards from the rosters in the table.
+func storedEpochs(ctx context.Context, client *dynamodb.Client) (map[string][]uint64, error) {
+	epochs := map[string][]uint64{}
+	err := scan(ctx, client, checkpointTable, func(row map[string]types.AttributeValue) {
+		if text(row["skey"]) == rosterRow {
+			epochs[text(row["pkey"])] = numbersOf(row["epochs"])
+		}
+	})
+	return epochs, err
 }
 
 // storedPositions reads the positions that are in the table.

@@ -199,6 +199,13 @@ func (w *world) inspect(ctx context.Context, heads map[stream]uint64) error {
 	if err != nil {
 		return err
 	}
+	epochs, err := storedEpochs(ctx, w.clean)
+	if err != nil {
+		return err
+	}
+	if err := w.oracle.settleRosters(epochs); err != nil {
+		return err
+	}
 	var groups []string
 	for _, g := range w.plan.groups {
 		groups = append(groups, g.name)

@@ -54,6 +54,7 @@ func (p *process) suffer(ctx context.Context, t troubles) {
 		topic := draw.Pick(p.random, w.plan.topics...)
 		stolen, err := stealLease(ctx, w.clean, p.group.name, topic)
 		if err == nil && stolen {
+			w.oracle.robbed(p.group.name + "/" + topic)
 			w.oracle.note("theft", p.group.name)
 		}
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -59,14 +60,15 @@ func (w *wire) client(to *dynamodb.Client) *dynamodb.Client {
 
 type inputKey struct{}
 
-// remember puts the input of a call that may write positions where Do finds it.
+// remember puts the input of a call where Do finds it.
 func (w *wire) remember(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("sim/remember",
 		func(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 			middleware.InitializeOutput, middleware.Metadata, error,
 		) {
 			switch in.Parameters.(type) {
-			case *dynamodb.UpdateItemInput, *dynamodb.TransactWriteItemsInput:
+			case *dynamodb.UpdateItemInput, *dynamodb.DeleteItemInput, *dynamodb.TransactWriteItemsInput,
+				*dynamodb.GetItemInput, *dynamodb.BatchGetItemInput, *dynamodb.QueryInput:
 				in.Parameters = w.sabotage.spoil(in.Parameters)
 				ctx = context.WithValue(ctx, inputKey{}, in.Parameters)
 			}
@@ -167,16 +169,37 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 		position := p.to
 		switch {
 		case p.claim:
-			position = w.oracle.claim(w.member, s)
+			position = w.oracle.claim(w.member, p)
 		case !again:
-			if isTransaction && len(records) == 0 && !isHandling(in) {
+			switch {
+			case isHandling(in):
+				w.oracle.effect(w.member, s, p.to)
+			case isTransaction && len(records) == 0:
 				w.oracle.passOver(w.member, s, p.to)
 			}
-			w.oracle.store(w.member, s, p.to, !isTransaction)
+			w.oracle.store(w.member, p, !isTransaction)
 		}
 		e.learn = append(e.learn, func() { w.oracle.learn(w.member, s, position) })
 	}
+	if isPositionRead(in) && w.member.group != "" {
+		return response, w.reads(e, response)
+	}
 	return response, nil
+}
+
+// reads reports to the oracle which positions a member has read.
+func (w *wire) reads(e *exchange, response *http.Response) error {
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	for _, p := range positionReads(body) {
+		position := w.oracle.read(w.member, p)
+		e.learn = append(e.learn, func() { w.oracle.learn(w.member, p.stream, position) })
+	}
+	return nil
 }
 
 // travel takes some time, and as long as the process is stalled.
