@@ -27,6 +27,7 @@ type plan struct {
 	operators          bool // who pause groups
 	dear               bool // each event leads to a transaction in most groups, so there are few
 	sagas              sagaPlan
+	disruption         disruptionPlan
 	sabotage           Sabotage
 }
 
@@ -207,8 +208,8 @@ func (p *plan) longestLease() (longest time.Duration) {
 }
 
 func (p *plan) String() string {
-	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, faults %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v",
-		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas)
+	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, faults %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v\ndisruptions %+v",
+		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas, p.disruption)
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",

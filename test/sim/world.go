@@ -29,21 +29,27 @@ type World struct {
 	Small bool
 	// Sabotage is what is broken on purpose; empty for nothing.
 	Sabotage Sabotage
+	// Disrupt names the disruptions that the world has, separated by commas, or "none". If it is
+	// empty they are drawn, unless there is a sabotage.
+	Disrupt string
 	// Trace gets a line for each thing that happens.
 	Trace io.Writer
 }
 
 type world struct {
 	World
-	plan    *plan
-	trace   *trace
-	oracle  *oracle
-	db      *dynamodb.Client // for wires
-	clean   *dynamodb.Client // of the simulation itself, without faults of a wire
-	journal *journal.Journal // of the simulation itself
-	calm    atomic.Bool
-	wires   wires
-	mended  sync.Map // events that were poisoned
+	plan     *plan
+	trace    *trace
+	oracle   *oracle
+	database *dynamotest.DB
+	db       *dynamodb.Client // for wires
+	clean    *dynamodb.Client // of the simulation itself, without faults of a wire
+	journal  *journal.Journal // of the simulation itself
+	calm     atomic.Bool
+	wires    wires
+	// disturbance is what disruptions draw from while they happen.
+	disturbance *rand.Rand
+	mended      sync.Map // events that were poisoned
 
 	processes []*process
 	events    int // committed
@@ -54,8 +60,12 @@ type world struct {
 func (w World) Run(ctx context.Context) (Report, error) {
 	random := rand.New(rand.NewPCG(w.Seed, w.Number)) //nolint:gosec // not for secrets
 	plan := newPlan(random, w)
+	disturbance := rand.New(rand.NewPCG(w.Seed, ^w.Number)) //nolint:gosec // not for secrets
+	if err := plan.disrupt(disturbance, w); err != nil {
+		return Report{}, err
+	}
 	trace := newTrace(w.Trace)
-	run := &world{World: w, plan: plan, trace: trace, oracle: newOracle(trace)}
+	run := &world{World: w, plan: plan, trace: trace, oracle: newOracle(trace), disturbance: disturbance}
 	err := run.run(ctx, random)
 	o := run.oracle
 	report := Report{
@@ -68,7 +78,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	goroutines := runtime.NumGoroutine()
 	db := dynamotest.Open(dynamotest.Seed(random.Uint64()))
 	defer db.Close()
-	w.db, w.clean = db.Client(), db.Client()
+	w.database, w.db, w.clean = db, db.Client(), db.Client()
 	if err := w.create(ctx); err != nil {
 		return err
 	}
@@ -173,12 +183,15 @@ func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand
 			operator.work(ctx)
 		}()
 	}
+	disruptions := w.disrupt(ctx)
 	writing.Wait()
+	disruptions.lasting.Wait()
 	if w.plan.dear {
 		w.linger(ctx)
 	}
 	stop()
 	living.Wait()
+	disruptions.endless.Wait()
 }
 
 func (w *world) writer(n int, random *rand.Rand) *writer {

@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	trace := flags.Bool("trace", false, "print all that happens in it to standard error")
 	verbose := flags.Bool("v", false, "tell of each world")
 	sabotage := flags.String("sabotage", "", fmt.Sprintf("break something on purpose: one of %v", sim.Sabotages))
+	disrupt := flags.String("disrupt", "", fmt.Sprintf("disruptions that all worlds have, separated by commas: of %v, or none; drawn if empty", sim.Disruptions))
 	cache := flags.String("cache", "", "directory for what takes long to prepare, so that the next run has it; none if empty")
 	parallel := flags.Int("parallel", runtime.GOMAXPROCS(0), "how many worlds to run at a time")
 	if err := flags.Parse(args); err != nil {
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	defer func() { _ = m.Close(ctx) }()
-	s := newSum(m, sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage)}, stderr)
+	s := newSum(m, sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage), Disrupt: *disrupt}, stderr)
 	s.verbose = *verbose
 	if *world >= 0 {
 		s.trace = *trace

@@ -67,5 +67,8 @@ func arguments(w sim.World) []string {
 	if w.Sabotage != "" {
 		args = append(args, "-sabotage", string(w.Sabotage))
 	}
+	if w.Disrupt != "" {
+		args = append(args, "-disrupt", w.Disrupt)
+	}
 	return args
 }

@@ -25,6 +25,7 @@ func main() {
 		w.Sabotage = sim.Sabotage(name)
 		return nil
 	})
+	flag.StringVar(&w.Disrupt, "disrupt", "", "which disruptions to have, none, or drawn if empty")
 	flag.Parse()
 	// Worlds are full of pointers: to collect them seldom saves a quarter of the time.
 	debug.SetGCPercent(-1)

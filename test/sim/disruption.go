@@ -1,0 +1,114 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/test/draw"
+)
+
+// Disruption is a kind of trouble that some worlds have in addition to what every world has.
+type Disruption string
+
+// The disruptions.
+const (
+	// Throttling: for minutes, a good part of the requests of one kind is refused.
+	Throttling Disruption = "throttle"
+)
+
+// Disruptions are all of them.
+var Disruptions = []Disruption{Throttling}
+
+// noDisruptions in [World].Disrupt leaves all of them out.
+const noDisruptions = "none"
+
+// disruptionPlan is which disruptions a world has, and how strong they are.
+type disruptionPlan struct {
+	kinds     []Disruption
+	throttles []throttle
+}
+
+func (d disruptionPlan) has(kind Disruption) bool { return slices.Contains(d.kinds, kind) }
+
+// disrupt draws the disruptions of a world. Their random numbers come from a source of their own,
+// so a world without them is drawn as if there were none.
+func (p *plan) disrupt(r *rand.Rand, w World) error {
+	kinds, err := w.disruptions(r)
+	if err != nil {
+		return err
+	}
+	d := &p.disruption
+	d.kinds = kinds
+	if d.has(Throttling) {
+		d.throttles = newThrottles(r, w.Small)
+		for _, t := range d.throttles {
+			p.duration = max(p.duration, t.lasts*2/3) // so that there is something to be throttled
+		}
+	}
+	return nil
+}
+
+// disruptions returns those that are asked for, or draws some. A world that is broken on purpose has
+// only those that are asked for: the more goes wrong, the longer it takes to find what is broken.
+func (w World) disruptions(r *rand.Rand) (kinds []Disruption, err error) {
+	switch {
+	case w.Disrupt == noDisruptions, w.Disrupt == "" && w.Sabotage != "":
+		return nil, nil
+	case w.Disrupt != "":
+		for _, name := range strings.Split(w.Disrupt, ",") {
+			if !slices.Contains(Disruptions, Disruption(name)) {
+				return nil, fmt.Errorf("there is no disruption %q, only %v and %q", name, Disruptions, noDisruptions)
+			}
+			kinds = append(kinds, Disruption(name))
+		}
+		return kinds, nil
+	}
+	for _, kind := range Disruptions {
+		if r.IntN(3) == 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	if len(kinds) == 0 {
+		kinds = append(kinds, draw.Pick(r, Disruptions...))
+	}
+	return kinds, nil
+}
+
+// disruptions make the disruptions of a world happen.
+type disruptions struct {
+	// lasting are those that end by themselves. The storm lasts at least as long.
+	lasting sync.WaitGroup
+	// endless are those that end with their context.
+	endless sync.WaitGroup
+}
+
+// disrupt begins all disruptions.
+func (w *world) disrupt(ctx context.Context) *disruptions {
+	d := &disruptions{}
+	plan, r := &w.plan.disruption, w.disturbance
+	for _, t := range plan.throttles {
+		own := draw.Derive(r)
+		d.last(func() { t.happen(ctx, w, own) })
+	}
+	return d
+}
+
+func (d *disruptions) last(do func()) { begin(&d.lasting, do) }
+
+func begin(group *sync.WaitGroup, do func()) {
+	group.Add(1)
+	go func() {
+		defer group.Done()
+		do()
+	}()
+}
+
+// between draws a duration between two bounds.
+func between(r *rand.Rand, least, most time.Duration) time.Duration {
+	return least + draw.UpTo(r, most-least)
+}
