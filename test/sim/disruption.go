@@ -19,10 +19,17 @@ type Disruption string
 const (
 	// Throttling: for minutes, a good part of the requests of one kind is refused.
 	Throttling Disruption = "throttle"
+	// Suspension: processes are stopped for longer than their lease in the middle of what they
+	// write, and go on.
+	Suspension Disruption = "suspend"
+	// Edits: operators skip events, reset aggregates and let parked ones go on, several of one shard.
+	Edits Disruption = "edit"
+	// Lateness: what members have sent before such an edit arrives after it.
+	Lateness Disruption = "late"
 )
 
 // Disruptions are all of them.
-var Disruptions = []Disruption{Throttling}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness}
 
 // noDisruptions in [World].Disrupt leaves all of them out.
 const noDisruptions = "none"
@@ -31,6 +38,8 @@ const noDisruptions = "none"
 type disruptionPlan struct {
 	kinds     []Disruption
 	throttles []throttle
+	suspends  time.Duration // how often a process is suspended, about
+	edits     time.Duration // how often an editor edits, about
 }
 
 func (d disruptionPlan) has(kind Disruption) bool { return slices.Contains(d.kinds, kind) }
@@ -50,7 +59,26 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 			p.duration = max(p.duration, t.lasts*2/3) // so that there is something to be throttled
 		}
 	}
+	if d.has(Suspension) {
+		d.suspends = seconds(r, 4, 20)
+		p.duration = max(p.duration, 4*p.longestLease())
+	}
+	if d.has(Lateness) && !d.has(Edits) {
+		d.kinds = append(d.kinds, Edits)
+	}
+	if d.has(Edits) {
+		d.edits = seconds(r, 1, 6)
+		p.duration = max(p.duration, 20*time.Second)
+	}
 	return nil
+}
+
+// longestAbsence is how long a process is stalled or suspended at most.
+func (p *plan) longestAbsence() time.Duration {
+	if p.disruption.has(Suspension) {
+		return max(p.troubles.stalls, p.longestLease()*5/2)
+	}
+	return p.troubles.stalls
 }
 
 // disruptions returns those that are asked for, or draws some. A world that is broken on purpose has
@@ -88,17 +116,34 @@ type disruptions struct {
 }
 
 // disrupt begins all disruptions.
-func (w *world) disrupt(ctx context.Context) *disruptions {
+func (w *world) disrupt(ctx context.Context) (*disruptions, error) {
 	d := &disruptions{}
 	plan, r := &w.plan.disruption, w.disturbance
 	for _, t := range plan.throttles {
 		own := draw.Derive(r)
 		d.last(func() { t.happen(ctx, w, own) })
 	}
-	return d
+	if plan.has(Suspension) {
+		for _, p := range w.processes {
+			own := draw.Derive(r)
+			d.goOn(func() { p.suspend(ctx, plan.suspends, own) })
+		}
+	}
+	if plan.has(Edits) {
+		for place := range editors {
+			editor, err := w.newOperator(ctx, fmt.Sprint("editor", place+1), r)
+			if err != nil {
+				return d, err
+			}
+			d.goOn(func() { editor.edit(ctx, place, plan.edits) })
+		}
+	}
+	return d, nil
 }
 
 func (d *disruptions) last(do func()) { begin(&d.lasting, do) }
+
+func (d *disruptions) goOn(do func()) { begin(&d.endless, do) }
 
 func begin(group *sync.WaitGroup, do func()) {
 	group.Add(1)

@@ -12,6 +12,12 @@ type history struct {
 	stored  []stored
 	members map[*member]*acquaintance
 	skipped map[uint64]record
+	// resets is how often an operator has sent the group back, and reset is when it last did.
+	resets int
+	reset  time.Duration
+	// again counts the events that an effect was made of already when they were sent back, and sums
+	// up their numbers.
+	again [2]uint64
 }
 
 // stored is a position that the database has stored.
@@ -45,10 +51,11 @@ type member struct {
 
 // acquaintance is what a member has to do with an aggregate.
 type acquaintance struct {
-	knows uint64          // the position that it was told by the database, or stored
-	acked uint64          // the highest event that it acked
-	out   uint64          // the event that is with its handler, 0 for none
-	ctx   context.Context // of that event's message: once done, the message does not count
+	resets int             // of the aggregate that it knows of
+	knows  uint64          // the position that it was told by the database, or stored
+	acked  uint64          // the highest event that it acked
+	out    uint64          // the event that is with its handler, 0 for none
+	ctx    context.Context // of that event's message: once done, the message does not count
 }
 
 // answered is told that the handler of a message has answered.
@@ -66,7 +73,7 @@ func (o *oracle) of(m *member, s stream) (*history, *acquaintance) {
 	}
 	a := h.members[m]
 	if a == nil {
-		a = &acquaintance{ctx: context.Background()}
+		a = &acquaintance{ctx: context.Background(), resets: h.resets}
 		h.members[m] = a
 	}
 	return h, a

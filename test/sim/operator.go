@@ -16,11 +16,10 @@ type operator struct {
 	world  *world
 	groups *groups.Groups
 	random *rand.Rand
-	edited time.Time // when it took a shard from its owner last
 }
 
-func (w *world) newOperator(ctx context.Context, random *rand.Rand) (*operator, error) {
-	wire := w.wire(&member{name: "operator"}, draw.Derive(random))
+func (w *world) newOperator(ctx context.Context, name string, random *rand.Rand) (*operator, error) {
+	wire := w.wire(&member{name: name}, draw.Derive(random))
 	j, err := w.open(ctx, wire.client(w.db), 0)
 	if err != nil {
 		return nil, err
@@ -55,7 +54,7 @@ func (o *operator) pause(ctx context.Context, group, topic string) {
 	}
 	w.oracle.note("pause", group)
 	// Who has lost its lease to a thief or an operator works on unknown to all.
-	if w.plan.troubles.theft == 0 && time.Since(o.edited) > 2*w.plan.longestLease() && waitIdle(ctx, o.groups, group, topic) == nil {
+	if w.plan.troubles.theft == 0 && !w.wasEdited(2*w.plan.longestLease()) && waitIdle(ctx, o.groups, group, topic) == nil {
 		w.oracle.rest(group, topic, true)
 	}
 	pauseFor(ctx, draw.UpTo(o.random, 5*time.Second))
@@ -73,9 +72,11 @@ func (o *operator) tend(ctx context.Context, group *groupPlan, topic string) {
 		switch u := o.random.IntN(4); {
 		case u == 0:
 		case u == 1 && !group.handlers.sagas: // a step may have been taken on it
-			o.edited = time.Now()
+			end := o.delayRequests(ctx, group.name)
+			o.world.touch()
 			skipped = o.groups.Skip(ctx, group.name, event.id, event.number) == nil
-			o.edited = time.Now()
+			o.world.touch()
+			end()
 		default:
 			o.world.oracle.note("mend", group.name)
 			o.world.mend(stream{group.name, topic, event.id.Value}, event.number)
@@ -114,11 +115,11 @@ func (o *operator) release(ctx context.Context, group *groupPlan, id aggregate.I
 			o.world.oracle.note("resume stopped", group.name)
 		}
 	case !skipped: // or it is not parked any more
-		o.edited = time.Now()
+		o.world.touch()
 		if o.groups.Unpark(ctx, group.name, id) == nil {
 			o.world.oracle.note("unpark", group.name)
 		}
-		o.edited = time.Now()
+		o.world.touch()
 	}
 }
 

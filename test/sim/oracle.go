@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"time"
@@ -93,6 +94,12 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 		o.finding(Reordered, "%s hands out %s #%d while #%d is with its handler", m.name, s, number, a.out)
 	}
 	a.out, a.ctx = number, ctx
+	if a.resets < h.resets { // it goes on from where it was until it notices
+		if o.trace.now() > max(h.reset, m.born)+m.notices {
+			o.finding(Repeated, "%s hands out %s #%d, but the aggregate was reset at %v, and it has not read that", m.name, s, number, h.reset)
+		}
+		return
+	}
 	o.deliversSkipped(m, s, h, number)
 	since, stopped := o.stopped[stream{group: s.group, topic: s.topic}]
 	before := max(h.position(), a.acked)
@@ -147,7 +154,7 @@ func (o *oracle) ack(ctx context.Context, m *member, s stream, number uint64) {
 	o.trace.note("ack", m.name, s, number)
 	h, a := o.of(m, s)
 	a.answered(ctx)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || a.resets < h.resets {
 		o.trace.seen["late ack"]++
 		return
 	}
@@ -190,6 +197,9 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	if p := h.position(); to < p {
 		o.finding(Moved, "%s moves the position of %s back from #%d to #%d", m.name, s, p, to)
 	}
+	if a.resets < h.resets && m.group != "" {
+		o.finding(Moved, "%s moves the position of %s to #%d, but it has not read that the aggregate was reset", m.name, s, to)
+	}
 	switch next := o.next(s.group, h.acked); {
 	case !flush && (to == next || to > next && o.runs[s.group]):
 		o.done(h, to) // a transaction is as good as an ack, which may never come: its effect is there
@@ -207,7 +217,7 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	if to > h.position() {
 		h.stored = append(h.stored, stored{to: to, by: m, promised: promised, at: o.trace.now()})
 	}
-	if flush {
+	if flush && a.resets == h.resets {
 		a.knows = max(a.knows, to)
 	}
 }
@@ -248,12 +258,74 @@ func (o *oracle) read(m *member, w positionWrite) (position uint64) {
 	return h.position()
 }
 
-// learn is told that a member got a reply that says what is stored.
-func (o *oracle) learn(m *member, s stream, position uint64) {
+// learn is told that a member got a reply that says what was stored after a number of resets.
+func (o *oracle) learn(m *member, s stream, position uint64, resets int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, a := o.of(m, s)
-	a.knows = max(a.knows, position)
+	switch {
+	case resets > a.resets:
+		a.resets, a.knows, a.acked = resets, position, 0
+	case resets == a.resets:
+		a.knows = max(a.knows, position)
+	}
+}
+
+// sendBack is told that an operator has sent the group back to a position on an aggregate: the
+// events behind it come again.
+func (o *oracle) sendBack(m *member, w positionWrite) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.note("send back", m.name, w.stream, w.to)
+	h, _ := o.of(m, w.stream)
+	position := h.position()
+	if w.to > position {
+		o.finding(Moved, "%s resets %s to #%d, beyond #%d", m.name, w.stream, w.to, position)
+		return
+	}
+	for number := w.to + 1; number <= position; number++ {
+		if _, skipped := h.skipped[number]; hasHappened(number) && !skipped {
+			h.again[0], h.again[1] = h.again[0]+1, h.again[1]+number
+		}
+	}
+	h.resets, h.reset = h.resets+1, o.trace.now()
+	h.acked = w.to
+	h.stored = slices.DeleteFunc(h.stored, func(st stored) bool { return st.to >= w.to })
+	if w.to > 0 {
+		h.stored = append(h.stored, stored{to: w.to, by: m, promised: true, at: o.trace.now()})
+	}
+}
+
+// resetsOf returns how often an operator has sent a group back on an aggregate.
+func (o *oracle) resetsOf(s stream) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h := o.streams[s]; h != nil {
+		return h.resets
+	}
+	return 0
+}
+
+// positionOf returns the stored position of a stream, and whether anything is known of it.
+func (o *oracle) positionOf(s stream) (position uint64, known bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	h := o.streams[s]
+	if h == nil {
+		return 0, false
+	}
+	return h.position(), true
+}
+
+// againOf returns how many events had an effect before they were sent back, and the sum of their
+// numbers.
+func (o *oracle) againOf(s stream) (n, sum uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if h := o.streams[s]; h != nil {
+		return h.again[0], h.again[1]
+	}
+	return 0, 0
 }
 
 // pending counts the events that a group has not acked.

@@ -63,7 +63,7 @@ func TestTheOracleFindsNothingWhereAllIsWell(t *testing.T) {
 	s.handle(s.a, 2)
 	s.store(s.a, s.s, 2, true)
 	s.handle(s.a, 3) // acked and never stored
-	s.learn(s.b, s.s, s.claim(s.b, s.s))
+	s.learn(s.b, s.s, s.claim(s.b, s.s), 0)
 	s.handle(s.b, 3)
 	s.store(s.b, s.s, 3, true)
 	heads, positions := map[stream]uint64{{topic: "order", id: "1"}: 3}, map[stream]uint64{s.s: 3}
@@ -111,7 +111,7 @@ func TestTheOracleFindsWhatComesAgainThoughTheMemberWasTold(t *testing.T) {
 	s := newScene()
 	s.handle(s.a, 1)
 	s.store(s.a, s.s, 1, true)
-	s.learn(s.b, s.s, s.claim(s.b, s.s))
+	s.learn(s.b, s.s, s.claim(s.b, s.s), 0)
 	s.handle(s.b, 1)
 	assert.Equal(t, []Kind{Repeated}, s.kinds())
 }
@@ -160,7 +160,7 @@ func TestTheOracleTakesATransactionForAnAck(t *testing.T) {
 	s := newScene()
 	s.deliver(t.Context(), s.a, s.s, 1)
 	s.store(s.a, s.s, 1, false) // and crashes
-	s.learn(s.b, s.s, s.claim(s.b, s.s))
+	s.learn(s.b, s.s, s.claim(s.b, s.s), 0)
 	s.handle(s.b, 2)
 	assert.Empty(t, s.findings)
 }
@@ -258,12 +258,12 @@ func TestTheOracleForgivesWhatAFormerOwnerStoresAfterTheClaim(t *testing.T) {
 	s.handle(s.a, 1)
 	s.handle(s.a, 2)
 	s.change(s.b, 2, 2)
-	s.learn(s.b, s.s, s.oracle.claim(s.b, s.under(2, 0)))
+	s.learn(s.b, s.s, s.oracle.claim(s.b, s.under(2, 0)), 0)
 	s.oracle.store(s.a, s.under(1, 2), true)
 	s.b.notices = -time.Nanosecond
 	s.handle(s.b, 1)
 	assert.Empty(t, s.findings, "b has read its claim before a stored")
-	s.learn(s.b, s.s, s.oracle.read(s.b, s.under(0, 0)))
+	s.learn(s.b, s.s, s.oracle.read(s.b, s.under(0, 0)), 0)
 	s.handle(s.b, 2)
 	assert.Equal(t, []Kind{Repeated}, s.kinds(), "b has read it meanwhile")
 }
@@ -319,4 +319,36 @@ func TestPositionsAreReadFromAReply(t *testing.T) {
 	assert.Equal(t, want, positionReads([]byte(reply)))
 	reply = `{"Item":{"pkey":{"S":"g/order-3"},"skey":{"S":"position/a1-0"},"position":{"N":"5"}}}`
 	assert.Equal(t, want, positionReads([]byte(reply)))
+}
+
+func TestTheOracleExpectsAgainWhatAnOperatorSendsBack(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.handle(s.a, 2)
+	s.store(s.a, s.s, 2, true)
+	s.sendBack(&member{name: "operator"}, positionWrite{stream: s.s, to: 1})
+	s.handle(s.a, 3)
+	assert.Empty(t, s.findings, "it has not noticed yet, and its ack does not count")
+	assert.Equal(t, uint64(2), s.pending("g", map[stream]uint64{{topic: "order", id: "1"}: 3}))
+	s.learn(s.b, s.s, s.claim(s.b, s.s), 1)
+	s.handle(s.b, 2)
+	s.handle(s.b, 3)
+	s.store(s.b, s.s, 3, true)
+	assert.Empty(t, s.findings)
+	n, sum := s.againOf(s.s)
+	assert.Equal(t, [2]uint64{1, 2}, [2]uint64{n, sum})
+}
+
+func TestTheOracleFindsAMemberThatDoesNotNoticeAReset(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.handle(s.a, 1)
+	s.store(s.a, s.s, 1, true)
+	s.sendBack(&member{name: "operator"}, positionWrite{stream: s.s})
+	s.handle(s.a, 2)
+	s.store(s.a, s.s, 2, true)
+	s.a.notices = -time.Nanosecond
+	s.handle(s.a, 3)
+	assert.Equal(t, []Kind{Moved, Moved, Repeated}, s.kinds())
 }

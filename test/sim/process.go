@@ -114,6 +114,8 @@ func (l *life) kill() {
 // close ends a life as it should end, and measures how long that takes.
 func (l *life) close() {
 	w := l.process.world
+	l.wire.prepare(nil)
+	_ = l.wire.gate(context.Background()) // a process that is suspended does not close
 	start := time.Now()
 	err := l.sub.Close()
 	took := time.Since(start)
@@ -164,6 +166,6 @@ func (w *world) wire(m *member, r *rand.Rand) *wire {
 		q = quality{latency: q.latency}
 	}
 	return w.wires.add(&wire{
-		oracle: w.oracle, member: m, random: r, quality: q, dead: make(chan struct{}), sabotage: w.plan.sabotage,
+		oracle: w.oracle, member: m, random: r, quality: q, dead: make(chan struct{}), terms: map[string]bool{}, sabotage: w.plan.sabotage,
 	})
 }

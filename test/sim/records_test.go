@@ -92,7 +92,7 @@ func TestARecordIsReadFromItsTransaction(t *testing.T) {
 	in := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{position, record}}
 	s := stream{"g", "order", "a-1"}
 	assert.Equal(t, []recordWrite{{s, 12}}, recordWrites(in))
-	assert.Equal(t, []positionWrite{{stream: s, shard: 3, to: 12}}, positionWrites(in), "also an operator's")
+	assert.Equal(t, []positionWrite{{stream: s, shard: 3, to: 12, put: true}}, positionWrites(in), "also an operator's")
 	assert.False(t, isHandling(in))
 	assert.Len(t, recordWrites(Rehandle.spoil(in)), 1)
 	assert.Empty(t, positionWrites(Rehandle.spoil(in)))

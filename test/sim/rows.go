@@ -33,6 +33,7 @@ type positionWrite struct {
 	epoch uint64 // of the writer; 0 for a read
 	to    uint64
 	claim bool
+	put   bool // by an operator
 }
 
 // roster is the key of the roster that says who owns the shard.
@@ -65,10 +66,11 @@ func positionOf(table *string, key, values map[string]types.AttributeValue) (w p
 	if !ok {
 		return w, false
 	}
+	put := values[valuePut] != nil
 	to := max(number(values[valueTo]), number(values[valuePut]))
 	partition := text(key["pkey"])
 	s := stream{groupOf(partition), topicOf(partition), strings.TrimSuffix(id, positionSuffix)}
-	return positionWrite{stream: s, shard: shardOf(partition), epoch: number(values[valueEpoch]), to: to, claim: to == 0}, true
+	return positionWrite{stream: s, shard: shardOf(partition), epoch: number(values[valueEpoch]), to: to, claim: to == 0 && !put, put: put}, true
 }
 
 // isPositionRead reports whether a request reads positions, strongly consistent.
@@ -193,6 +195,13 @@ func scan(ctx context.Context, client *dynamodb.Client, table string, see func(m
 func text(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value
+	}
+	return ""
+}
+
+func numberText(v types.AttributeValue) string {
+	if n, ok := v.(*types.AttributeValueMemberN); ok {
+		return n.Value
 	}
 	return ""
 }

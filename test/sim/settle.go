@@ -125,7 +125,7 @@ func (w *world) pending(heads map[stream]uint64) (n uint64) {
 // have its shards when they should: a beat after the crash they have seen its last one, and a lease
 // after that they give it up.
 func (w *world) takeOver(ctx context.Context, random *rand.Rand) {
-	pauseFor(ctx, w.plan.troubles.stalls+2*w.plan.longestLease()) // who was away is back, or given up
+	pauseFor(ctx, w.plan.longestAbsence()+2*w.plan.longestLease()) // who was away is back, or given up
 	begin := time.Now()
 	var crashed []*life
 	for _, group := range w.plan.groups {
@@ -234,6 +234,8 @@ func (w *world) inspect(ctx context.Context, heads map[stream]uint64) error {
 					n, sum = n-1, sum-number
 				}
 			}
+			more, sumOfMore := w.oracle.againOf(own)
+			n, sum = n+more, sum+sumOfMore
 			if got, want := rows[effectID(g.name, s.topic, s.id)], [2]uint64{n, sum}; got != want {
 				w.oracle.find(Effect, "%s had %d effects with the sum %d, not %d with %d", own, got[0], got[1], want[0], want[1])
 			}

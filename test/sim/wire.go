@@ -39,6 +39,10 @@ type wire struct {
 	stalled time.Time // until then
 	dead    chan struct{}
 
+	suspension *suspension     // to come; nil for none
+	suspended  time.Time       // until then
+	terms      map[string]bool // in which the process has written
+
 	sabotage Sabotage
 }
 
@@ -100,7 +104,14 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	request = request.WithContext(context.WithValue(ctx, exchangeKey{}, e))
 	trip := w.draw()
 	w.oracle.count("calls of "+strings.TrimPrefix(e.target, "DynamoDB_20120810."), 1)
-	if err := w.travel(ctx, trip.there); err != nil {
+	setOff := w.travel
+	if w.meet(ctx.Value(inputKey{})) {
+		setOff = w.wait
+	}
+	if err := setOff(ctx, trip.there); err != nil {
+		if w.isSuspended() && isCheckpoint(ctx.Value(inputKey{})) {
+			go w.sendLater(request)()
+		}
 		if !errors.Is(err, errDead) || !trip.arrives {
 			return nil, err
 		}
@@ -166,6 +177,12 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 	}
 	for _, p := range positionWrites(in) {
 		s := p.stream
+		if p.put && len(records) == 0 {
+			if !again {
+				w.oracle.sendBack(w.member, p)
+			}
+			continue
+		}
 		position := p.to
 		switch {
 		case p.claim:
@@ -179,7 +196,8 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 			}
 			w.oracle.store(w.member, p, !isTransaction)
 		}
-		e.learn = append(e.learn, func() { w.oracle.learn(w.member, s, position) })
+		resets := w.oracle.resetsOf(s)
+		e.learn = append(e.learn, func() { w.oracle.learn(w.member, s, position, resets) })
 	}
 	if isPositionRead(in) && w.member.group != "" {
 		return response, w.reads(e, response)
@@ -196,8 +214,8 @@ func (w *wire) reads(e *exchange, response *http.Response) error {
 	_ = response.Body.Close()
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	for _, p := range positionReads(body) {
-		position := w.oracle.read(w.member, p)
-		e.learn = append(e.learn, func() { w.oracle.learn(w.member, p.stream, position) })
+		position, resets := w.oracle.read(w.member, p), w.oracle.resetsOf(p.stream)
+		e.learn = append(e.learn, func() { w.oracle.learn(w.member, p.stream, position, resets) })
 	}
 	return nil
 }
@@ -265,7 +283,7 @@ func (w *wire) calm() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.quality.spikes = 0
-	w.stalled = time.Time{}
+	w.stalled, w.suspended, w.suspension = time.Time{}, time.Time{}, nil
 }
 
 // wires are all that there have been.

@@ -49,7 +49,8 @@ type world struct {
 	wires    wires
 	// disturbance is what disruptions draw from while they happen.
 	disturbance *rand.Rand
-	mended      sync.Map // events that were poisoned
+	edited      atomic.Int64 // when an operator took a shard from its owner last, in nanoseconds
+	mended      sync.Map     // events that were poisoned
 
 	processes []*process
 	events    int // committed
@@ -93,7 +94,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 		w.oracle.skips[g.name] = g.failures.policy == skips
 	}
 	w.populate(random)
-	operator, err := w.newOperator(ctx, random)
+	operator, err := w.newOperator(ctx, "operator", random)
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,10 @@ func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand
 			operator.work(ctx)
 		}()
 	}
-	disruptions := w.disrupt(ctx)
+	disruptions, err := w.disrupt(ctx)
+	if err != nil {
+		w.oracle.note("no disruptions", "")
+	}
 	writing.Wait()
 	disruptions.lasting.Wait()
 	if w.plan.dear {

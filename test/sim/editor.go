@@ -1,0 +1,190 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/test/draw"
+)
+
+// An editor is an operator that edits several aggregates of one shard while members work on them.
+// Two work side by side. Each edits aggregates of its own, as what one resets the other must not
+// skip.
+
+// editors is how many there are.
+const editors = 2
+
+// editKind is what an operator does to an aggregate.
+type editKind string
+
+const (
+	skipNext editKind = "edit skip"
+	resetTo  editKind = "edit reset"
+	unpark   editKind = "edit unpark"
+)
+
+// aggregateEdit is one edit of an aggregate.
+type aggregateEdit struct {
+	kind   editKind
+	id     aggregate.ID
+	number uint64 // the event to skip, or the position to reset to
+}
+
+// editsOf returns what editors do to the aggregates of a group, empty for nothing. Steps of a saga
+// may have been taken on an event that is skipped, and commands are sent once for each event. Events
+// that a group skips by itself leave records, which a reset removes.
+func (p *plan) editsOf(g *groupPlan) editKind {
+	switch {
+	case g.failures.policy == parks:
+		return unpark
+	case g.handlers.sagas:
+		return ""
+	case g.failures.policy == blocks && g.name != "g2":
+		return resetTo
+	default:
+		return skipNext
+	}
+}
+
+// edit edits aggregates again and again, until ctx ends.
+func (o *operator) edit(ctx context.Context, place int, every time.Duration) {
+	plan := o.world.plan
+	for ctx.Err() == nil {
+		pauseFor(ctx, exponential(o.random, every))
+		group, topic := &plan.groups[o.random.IntN(len(plan.groups))], draw.Pick(o.random, plan.topics...)
+		edits := o.someEdits(ctx, place, group, topic)
+		if len(edits) == 0 || ctx.Err() != nil {
+			continue
+		}
+		end := o.delayRequests(ctx, group.name)
+		o.editShard(ctx, group.name, edits)
+		end()
+	}
+}
+
+// someEdits draws edits of aggregates of one shard.
+func (o *operator) someEdits(ctx context.Context, place int, group *groupPlan, topic string) (edits []aggregateEdit) {
+	kind := o.world.plan.editsOf(group)
+	if kind == "" {
+		return nil
+	}
+	parked := map[string]uint64{}
+	if kind == unpark {
+		for _, event := range o.waiting(ctx, group, topic) {
+			parked[event.id.Value] = event.number
+		}
+	}
+	journal := eventlog.Of(o.world.journal)
+	shard, most := -1, 1+o.random.IntN(6)
+	for _, n := range o.random.Perm(o.world.plan.aggregates) {
+		id := aggregate.ID{Type: topic, Value: fmt.Sprint("a", n)}
+		at := journal.Shard(id)
+		position, known := o.world.oracle.positionOf(stream{group.name, topic, id.Value})
+		if n%editors != place || shard >= 0 && at != shard || !known {
+			continue
+		}
+		e := aggregateEdit{kind: kind, id: id}
+		switch number, is := parked[id.Value]; {
+		case kind == unpark && !is:
+			continue
+		case kind == unpark && o.random.IntN(3) == 0 && !group.handlers.sagas:
+			e.kind, e.number = skipNext, number
+		case kind == unpark:
+			o.world.mend(stream{group.name, topic, id.Value}, number)
+		case kind == skipNext:
+			e.number = position + 1
+		case kind == resetTo:
+			e.number = position - min(position, o.random.Uint64N(30))
+		}
+		if edits, shard = append(edits, e), at; len(edits) == most {
+			break
+		}
+	}
+	return edits
+}
+
+// editShard makes edits of one shard. Package groups edits one aggregate at a time; once it can edit
+// several under one epoch, the edits go there together.
+func (o *operator) editShard(ctx context.Context, group string, edits []aggregateEdit) {
+	for _, e := range edits {
+		if ctx.Err() != nil {
+			return
+		}
+		o.editOne(ctx, group, e)
+	}
+}
+
+func (o *operator) editOne(ctx context.Context, group string, e aggregateEdit) {
+	o.world.touch()
+	defer o.world.touch()
+	var err error
+	switch e.kind {
+	case skipNext:
+		err = o.groups.Skip(ctx, group, e.id, e.number)
+	case unpark:
+		err = o.groups.Unpark(ctx, group, e.id)
+	case resetTo:
+		err = o.groups.ResetAggregate(ctx, group, e.id, e.number)
+	}
+	if err == nil {
+		o.world.oracle.note(string(e.kind), group)
+	}
+}
+
+// touch notes that an operator takes a shard from its owner.
+func (w *world) touch() { w.edited.Store(time.Now().UnixNano()) }
+
+// wasEdited reports whether an operator has taken a shard in the last while.
+func (w *world) wasEdited(last time.Duration) bool {
+	return time.Since(time.Unix(0, w.edited.Load())) <= last
+}
+
+// delayRequests delays what members of a group write until after an edit that follows, if the world
+// has that. It waits until some of them have written something.
+func (o *operator) delayRequests(ctx context.Context, group string) (end func()) {
+	if !o.world.plan.disruption.has(Lateness) {
+		return func() {}
+	}
+	var ends []func()
+	for _, p := range o.world.processes {
+		if l := p.life; l != nil && p.group.name == group {
+			ends = append(ends, l.wire.delay(o.random))
+		}
+	}
+	pauseFor(ctx, draw.UpTo(o.random, 2*time.Second))
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// longestDelay is how late a request may be. A sender gives up after five seconds.
+const longestDelay = 8 * time.Second
+
+// delay delays half of the writes to the checkpoint table until end is called, and returns that. Of
+// some the sender knows only that the connection was cut; for the reply to others it waits until it
+// gives up.
+func (w *wire) delay(random *rand.Rand) (end func()) {
+	r := draw.Derive(random)
+	fault := dynamotest.Congestion(100*time.Millisecond, longestDelay)
+	if r.IntN(2) == 0 {
+		fault = dynamotest.LateBy(100*time.Millisecond, longestDelay)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.proxy == nil || w.isDead() {
+		return func() {}
+	}
+	injection := w.faults.Inject(w.proxy, fault, dynamotest.On("UpdateItem", "DeleteItem", "TransactWriteItems"),
+		dynamotest.Matching(func(_ string, in any) bool { return isCheckpoint(in) && r.IntN(2) == 0 }))
+	return func() {
+		injection.Remove()
+		w.oracle.count("delayed", injection.Fired())
+	}
+}
