@@ -26,10 +26,17 @@ const (
 	Edits Disruption = "edit"
 	// Lateness: what members have sent before such an edit arrives after it.
 	Lateness Disruption = "late"
+	// Clocks: clocks of members and writers are about a day ahead or behind, for a while each.
+	Clocks Disruption = "clock"
+	// Imports: histories that are older than the cursors are written while the groups run.
+	Imports Disruption = "import"
+	// IndexDelays: entries come to the index after 10 to 100 ms, and some after the last trailing
+	// read.
+	IndexDelays Disruption = "index"
 )
 
 // Disruptions are all of them.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays}
 
 // noDisruptions in [World].Disrupt leaves all of them out.
 const noDisruptions = "none"
@@ -40,6 +47,16 @@ type disruptionPlan struct {
 	throttles []throttle
 	suspends  time.Duration // how often a process is suspended, about
 	edits     time.Duration // how often an editor edits, about
+	imports   int           // pages of history
+	delays    []indexDelay
+	// measures: in the end it is measured how soon events are handed out.
+	measures bool
+}
+
+// indexDelay is how long some entries take to the tail index.
+type indexDelay struct {
+	least, most time.Duration
+	chance      float64
 }
 
 func (d disruptionPlan) has(kind Disruption) bool { return slices.Contains(d.kinds, kind) }
@@ -70,7 +87,28 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 		d.edits = seconds(r, 1, 6)
 		p.duration = max(p.duration, 20*time.Second)
 	}
+	if d.has(Imports) {
+		d.imports = 2 + r.IntN(8)
+	}
+	if d.has(IndexDelays) {
+		d.delays = []indexDelay{{indexFrom, indexTo, 0.9}, {p.trailing * 3 / 2, p.trailing * 3, draw.Pick(r, 0.002, 0.02)}}
+	}
+	d.measures = len(d.kinds) > 0
+	if d.measures && !p.wrongClocks && !d.has(Clocks) && !d.has(Imports) && !d.has(IndexDelays) {
+		p.withoutSweeps(r)
+	}
 	return nil
+}
+
+// withoutSweeps has half of the groups find everything by other means, as nothing comes later than
+// the last trailing read. Some entries come to the index well after the first.
+func (p *plan) withoutSweeps(r *rand.Rand) {
+	p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.02}}
+	for i := range p.groups {
+		if r.IntN(2) == 0 {
+			p.groups[i].config.SweepInterval = -1
+		}
+	}
 }
 
 // longestAbsence is how long a process is stalled or suspended at most.
@@ -116,7 +154,7 @@ type disruptions struct {
 }
 
 // disrupt begins all disruptions.
-func (w *world) disrupt(ctx context.Context) (*disruptions, error) {
+func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, error) {
 	d := &disruptions{}
 	plan, r := &w.plan.disruption, w.disturbance
 	for _, t := range plan.throttles {
@@ -137,6 +175,25 @@ func (w *world) disrupt(ctx context.Context) (*disruptions, error) {
 			}
 			d.goOn(func() { editor.edit(ctx, place, plan.edits) })
 		}
+	}
+	if plan.has(Clocks) {
+		for _, p := range w.processes {
+			if !p.group.handlers.sagas { // the times of its events and timeouts are compared
+				clocks = append(clocks, p.clock)
+			}
+		}
+		for n, c := range clocks {
+			if own := draw.Derive(r); own.IntN(2) == 0 {
+				d.goOn(func() { c.wander(ctx, w, fmt.Sprint("clock ", n+1), own) })
+			}
+		}
+	}
+	if plan.imports > 0 {
+		importer, err := w.newImporter(ctx, draw.Derive(r))
+		if err != nil {
+			return d, err
+		}
+		d.last(func() { importer.run(ctx, plan.imports) })
 	}
 	return d, nil
 }

@@ -75,3 +75,18 @@ func TestARequestIsKnownByItsKind(t *testing.T) {
 		assert.Equal(t, test.want, requestOf(test.in))
 	}
 }
+
+func TestAWorldWithoutSweepsHasNothingThatOnlyTheyFind(t *testing.T) {
+	t.Parallel()
+	without := 0
+	for number := range uint64(200) {
+		p := planOf(t, World{Seed: 3, Number: number})
+		for _, g := range p.groups {
+			if g.config.SweepInterval < 0 {
+				without++
+				assert.False(t, p.wrongClocks || p.disruption.has(Clocks) || p.disruption.has(Imports) || p.disruption.has(IndexDelays))
+			}
+		}
+	}
+	assert.Greater(t, without, 10)
+}

@@ -15,6 +15,9 @@ func drawFaults(r *rand.Rand, db *dynamotest.DB, p *plan) *draw.FaultMix {
 	if p.indexLag > 0 {
 		mix.Inject(db, dynamotest.DelayIndex(0, p.indexLag), dynamotest.Chance(draw.Pick(r, 0.1, 0.5, 1)))
 	}
+	for _, d := range p.disruption.delays {
+		mix.Inject(db, dynamotest.DelayIndex(d.least, d.most), dynamotest.Index(tailIndex), dynamotest.Chance(d.chance))
+	}
 	pause := dynamotest.For(draw.UpTo(r, 20*time.Millisecond))
 	for _, fault := range []dynamotest.Fault{
 		dynamotest.Throttle(), dynamotest.InternalError(), dynamotest.Conflict(), dynamotest.Hold(pause), dynamotest.Tear(pause),

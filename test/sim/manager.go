@@ -39,7 +39,7 @@ func (l *life) runSagas() {
 func (l *life) sagaTime() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Now().Add(l.process.skew + l.wandered)
+	return l.process.clock.now().Add(l.wandered)
 }
 
 // moveClock sets the clock of the sagas, forth or back.

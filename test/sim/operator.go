@@ -20,7 +20,7 @@ type operator struct {
 
 func (w *world) newOperator(ctx context.Context, name string, random *rand.Rand) (*operator, error) {
 	wire := w.wire(&member{name: name}, draw.Derive(random))
-	j, err := w.open(ctx, wire.client(w.db), 0)
+	j, err := w.open(ctx, wire.client(w.db), &clock{})
 	if err != nil {
 		return nil, err
 	}

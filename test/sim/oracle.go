@@ -29,6 +29,8 @@ type oracle struct {
 	commanded map[stream]int
 	// handled is when the process managers of a group had handled an event.
 	handled map[handledKey]time.Duration
+	// handOuts is when each event was handed out first; nil as long as nobody wants to know.
+	handOuts map[stream]map[uint64]time.Duration
 }
 
 // mostFindings are kept of a world; what follows the first of them says little.
@@ -89,6 +91,7 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 	defer o.mu.Unlock()
 	o.handed++
 	o.trace.note("deliver", m.name, s, number)
+	o.noteHandOut(s, number)
 	h, a := o.of(m, s)
 	if a.out > 0 && a.ctx.Err() == nil {
 		o.finding(Reordered, "%s hands out %s #%d while #%d is with its handler", m.name, s, number, a.out)

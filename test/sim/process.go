@@ -22,7 +22,7 @@ type process struct {
 	world  *world
 	name   string
 	group  *groupPlan
-	skew   time.Duration // of its clock
+	clock  *clock
 	random *rand.Rand
 	lives  int
 	life   *life // nil between two lives
@@ -70,7 +70,7 @@ func (p *process) start(ctx context.Context) error {
 func (l *life) open(ctx context.Context) (err error) {
 	w := l.process.world
 	client := l.wire.client(w.db)
-	if l.journal, err = w.open(ctx, client, l.process.skew); err != nil {
+	if l.journal, err = w.open(ctx, client, l.process.clock); err != nil {
 		return err
 	}
 	config := l.process.group.config
@@ -152,11 +152,11 @@ func (l *life) settleDown() {
 	l.wire.calm()
 }
 
-// open opens the journal for a process whose clock is wrong by some time.
-func (w *world) open(ctx context.Context, client *dynamodb.Client, skew time.Duration) (*journal.Journal, error) {
+// open opens the journal for a process with a clock.
+func (w *world) open(ctx context.Context, client *dynamodb.Client, c *clock) (*journal.Journal, error) {
 	return journal.Open(ctx, client, journal.Config{
 		RetryBudget: w.plan.trailing / 8,
-		Now:         func() time.Time { return time.Now().Add(skew) },
+		Now:         c.now,
 	})
 }
 

@@ -20,6 +20,9 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 	w.oracle.note("calm", "")
 	w.calm.Store(true)
 	for _, p := range w.processes {
+		if w.plan.disruption.measures {
+			p.clock.skew = 0
+		}
 		if p.life != nil {
 			p.life.settleDown()
 		}
@@ -65,6 +68,15 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 	w.await(ctx, heads)
 	leave()
 	<-tended
+	if w.plan.disruption.measures && w.oracle.complete() {
+		// What clocks are off shows in how late events are, even by half a second.
+		if err := w.measure(ctx); err != nil {
+			return nil, err
+		}
+		if heads, err = w.heads(ctx); err != nil {
+			return nil, err
+		}
+	}
 	// Long enough for whatever is looked at twice, and for sagas that wake and find that they could
 	// not say so.
 	pauseFor(ctx, max(w.plan.trailing+time.Second, w.plan.sagas.longest()))

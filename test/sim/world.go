@@ -83,7 +83,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	if err := w.create(ctx); err != nil {
 		return err
 	}
-	j, err := w.open(ctx, w.clean, 0)
+	j, err := w.open(ctx, w.clean, &clock{})
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (w *world) populate(random *rand.Rand) {
 		group := &w.plan.groups[g]
 		for n := range group.members {
 			w.processes = append(w.processes, &process{
-				world: w, name: fmt.Sprintf("%s/%d", group.name, n+1), group: group, random: draw.Derive(random), skew: w.skew(random),
+				world: w, name: fmt.Sprintf("%s/%d", group.name, n+1), group: group, random: draw.Derive(random), clock: &clock{skew: w.skew(random)},
 			})
 		}
 	}
@@ -169,8 +169,12 @@ func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand
 			w.forgetful(ctx, r)
 		}()
 	}
+	var clocks []*clock
 	for n := range w.plan.writers {
 		wr := w.writer(n, random)
+		if wr.clock != nil {
+			clocks = append(clocks, wr.clock)
+		}
 		writing.Add(1)
 		go func() {
 			defer writing.Done()
@@ -184,7 +188,7 @@ func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand
 			operator.work(ctx)
 		}()
 	}
-	disruptions, err := w.disrupt(ctx)
+	disruptions, err := w.disrupt(ctx, clocks)
 	if err != nil {
 		w.oracle.note("no disruptions", "")
 	}
@@ -213,17 +217,18 @@ func (w *world) writer(n int, random *rand.Rand) *writer {
 	}
 	m := &member{name: wr.name}
 	client := w.wire(m, draw.Derive(random)).client(w.db)
-	skew := w.skew(random)
+	c := &clock{skew: w.skew(random)}
 	if wrong {
-		skew = 10*time.Minute + draw.UpTo(random, 30*time.Hour)
+		c.skew = 10*time.Minute + draw.UpTo(random, 30*time.Hour)
 		if random.IntN(2) == 0 {
-			skew = -skew
+			c.skew = -c.skew
 		}
 	}
+	wr.clock = c
 	var own *journal.Journal
 	wr.journal = func() *journal.Journal {
 		if own == nil {
-			own, _ = w.open(context.Background(), client, skew)
+			own, _ = w.open(context.Background(), client, c)
 		}
 		return own
 	}

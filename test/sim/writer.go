@@ -20,6 +20,7 @@ type writer struct {
 	name    string
 	random  *rand.Rand
 	journal func() *journal.Journal // nil while its process is down
+	clock   *clock                  // of its own; nil if it writes in a process that subscribes
 	commits int                     // to write
 	version map[aggregate.ID]uint64 // as far as it knows
 	ids     int                     // of events

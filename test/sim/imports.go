@@ -1,0 +1,76 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/test/draw"
+)
+
+// importer writes histories that are older than the cursors of all groups, while these run. Nothing
+// but a sweep finds them.
+type importer struct {
+	world   *world
+	journal *journal.Journal
+	random  *rand.Rand
+	heads   map[aggregate.ID]journal.Head
+	at      map[aggregate.ID]time.Time // the date of the last event
+}
+
+func (w *world) newImporter(ctx context.Context, random *rand.Rand) (*importer, error) {
+	client := w.wire(&member{name: "importer"}, draw.Derive(random)).client(w.db)
+	j, err := w.open(ctx, client, &clock{})
+	if err != nil {
+		return nil, err
+	}
+	return &importer{world: w, journal: j, random: random, heads: map[aggregate.ID]journal.Head{}, at: map[aggregate.ID]time.Time{}}, nil
+}
+
+// run imports some pages in the time of writing, until ctx ends.
+func (i *importer) run(ctx context.Context, pages int) {
+	every := i.world.plan.duration / time.Duration(pages)
+	for range pages {
+		pauseFor(ctx, draw.UpTo(i.random, 2*every))
+		id := aggregate.ID{Type: draw.Pick(i.random, i.world.plan.topics...), Value: fmt.Sprint("i", i.random.IntN(4))}
+		for ctx.Err() == nil && !i.restore(ctx, id) { // as a faulty import is repeated
+			pauseFor(ctx, time.Second)
+		}
+	}
+}
+
+// restore writes the next page of an aggregate's history. It reports whether that was done.
+func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
+	r := rand.New(rand.NewPCG(i.world.Seed, i.heads[id].Version)) //nolint:gosec // not for secrets; the same when it is repeated
+	head := i.heads[id]
+	restoration := eventlog.Restoration{Expected: head.Version, Head: journal.Head{Aggregate: id}}
+	at, commit := i.at[id], ""
+	if at.IsZero() {
+		at = time.Now().Add(-between(i.random, 24*time.Hour, 40*24*time.Hour))
+		i.at[id] = at
+	}
+	for range 1 + r.IntN(40) {
+		number := head.Version + 1
+		if commit == "" || r.IntN(3) == 0 { // events of one commit have one date
+			at, commit = at.Add(draw.UpTo(r, 10*time.Minute)), fmt.Sprint("import-", id.Type, id.Value, "-", number)
+		}
+		head = journal.Head{Aggregate: id, Version: number}
+		restoration.Records = append(restoration.Records, &journal.Record{
+			Aggregate: id, Number: number, EventID: fmt.Sprint("import-", id.Type, id.Value, "-", number), EventType: eventType(number), Payload: []byte(`{}`),
+			OccurredAt: at, CommitID: commit,
+		})
+	}
+	restoration.Head.Version = head.Version
+	if _, err := eventlog.Of(i.journal).Restore(ctx, restoration); err != nil {
+		i.world.oracle.note("failed", "importer")
+		return false
+	}
+	i.heads[id], i.at[id] = head, at
+	i.world.oracle.committed("importer", id.Type, id.Value, head.Version)
+	i.world.oracle.count("import", 1)
+	return true
+}
