@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -33,10 +34,13 @@ const (
 	// IndexDelays: entries come to the index after 10 to 100 ms, and some after the last trailing
 	// read.
 	IndexDelays Disruption = "index"
+	// Outages: handlers of half of the aggregates fail, for so long that these are listed as behind,
+	// then those of the other half. Entries are removed late.
+	Outages Disruption = "outage"
 )
 
 // Disruptions are all of them.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages}
 
 // noDisruptions in [World].Disrupt leaves all of them out.
 const noDisruptions = "none"
@@ -48,6 +52,7 @@ type disruptionPlan struct {
 	suspends  time.Duration // how often a process is suspended, about
 	edits     time.Duration // how often an editor edits, about
 	imports   int           // pages of history
+	outage    time.Duration // how long handlers of some aggregates fail
 	delays    []indexDelay
 	// measures: in the end it is measured how soon events are handed out.
 	measures bool
@@ -93,11 +98,67 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	if d.has(IndexDelays) {
 		d.delays = []indexDelay{{indexFrom, indexTo, 0.9}, {p.trailing * 3 / 2, p.trailing * 3, draw.Pick(r, 0.002, 0.02)}}
 	}
+	if p.sabotage == Unrevise {
+		d.kinds = append(d.kinds, Outages)
+		p.linger()
+	}
+	if d.has(Outages) {
+		d.outage = p.trailing + seconds(r, 4, 12) // an aggregate is listed once the last trailing read has passed
+		p.duration = max(p.duration, 4*d.outage)
+		for i := range p.groups {
+			c := &p.groups[i].config
+			c.BehindAfter, c.NackResendSleep, c.MaxNackResendSleep = time.Second, 500*time.Millisecond, 2*time.Second
+		}
+	}
 	d.measures = len(d.kinds) > 0
+	p.provoke()
 	if d.measures && !p.wrongClocks && !d.has(Clocks) && !d.has(Imports) && !d.has(IndexDelays) {
 		p.withoutSweeps(r)
 	}
 	return nil
+}
+
+// provoke has that happen which shows what is broken on purpose.
+func (p *plan) provoke() {
+	switch p.sabotage {
+	case Blink:
+		p.disruption.measures = true
+		g := &p.groups[0]
+		g.handlers.slow, g.handlers.sagas, g.failures = 0, false, failurePlan{policy: blocks}
+		g.config.Failures, g.config.PollInterval, g.config.MaxPollInterval = g.failures.setting(), 100*time.Millisecond, time.Second
+	case Overlook, Unrevise:
+		p.wrongClocks = false
+		p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.1}}
+		for i := range p.groups {
+			p.groups[i].config.SweepInterval = -1
+		}
+	}
+}
+
+// linger has few events come for long, while members crash now and then.
+func (p *plan) linger() {
+	p.commits, p.commit, p.aggregates, p.shards, p.writers = 120, 2, 16, 2, 2
+	p.trailing, p.duration = 4*time.Second, 90*time.Second
+	p.troubles.every, p.troubles.down, p.troubles.crash = 15*time.Second, time.Second, 4
+	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
+	for i := range p.groups {
+		g := &p.groups[i]
+		g.handlers.sagas, g.handlers.projection, g.handlers.runs = false, false, false
+		g.failures = failurePlan{policy: blocks}
+		g.config.Failures, g.config.TrailingDelay = g.failures.setting(), p.trailing
+	}
+}
+
+// isOut reports whether the handlers of a group fail on an aggregate at this moment. Groups that
+// give up an event do not have outages, as they would give up all.
+func (w *world) isOut(g *groupPlan, s stream) bool {
+	period := w.plan.disruption.outage
+	if period == 0 || g.failures.policy != blocks || w.isCalm() {
+		return false
+	}
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(s.String()))
+	return (uint64(hash.Sum32())+uint64(w.trace.now()/period))%2 == 0 //nolint:gosec // not negative
 }
 
 // withoutSweeps has half of the groups find everything by other means, as nothing comes later than
@@ -194,6 +255,9 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 			return d, err
 		}
 		d.last(func() { importer.run(ctx, plan.imports) })
+	}
+	if plan.outage > 0 {
+		d.last(func() { pauseFor(ctx, w.plan.duration+2*plan.outage) }) // also when nothing comes any more
 	}
 	return d, nil
 }

@@ -118,6 +118,11 @@ func (l *life) handle(msg *message.Message) {
 		w.oracle.count("poisoned", 1)
 		failed = true
 	}
+	if w.isOut(l.process.group, s) {
+		w.oracle.count("out", 1)
+		_ = l.wire.wait(msg.Context(), 100*time.Millisecond) // for a dependency that does not answer
+		poisoned, failed = true, true
+	}
 	if l.effects != nil && !failed {
 		failed = l.effects.Handle(msg) != nil
 	}

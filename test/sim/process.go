@@ -165,7 +165,13 @@ func (w *world) wire(m *member, r *rand.Rand) *wire {
 	if w.isCalm() {
 		q = quality{latency: q.latency}
 	}
+	var removals time.Duration
+	if d := w.plan.disruption; d.outage > 0 && m.group != "" && !w.isCalm() {
+		removals = 2 * d.outage
+	}
 	return w.wires.add(&wire{
-		oracle: w.oracle, member: m, random: r, quality: q, dead: make(chan struct{}), terms: map[string]bool{}, sabotage: w.plan.sabotage,
+		removals: removals,
+		oracle:   w.oracle, member: m, random: r, quality: q, dead: make(chan struct{}), terms: map[string]bool{}, known: map[string]string{},
+		sabotage: w.plan.sabotage, trailing: w.plan.trailing,
 	})
 }

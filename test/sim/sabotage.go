@@ -48,10 +48,25 @@ const (
 	// Unstop: a group that an event has stopped is not paused, as by a subscriber that says so and
 	// goes on.
 	Unstop Sabotage = "unstop"
+	// Blink: the first trailing reads find nothing, as if there were only the last ones. No event is
+	// lost by that, but some come late.
+	Blink Sabotage = "blink"
+	// Overlook: the last trailing reads find nothing, as if there were only the first ones. Where
+	// nothing is swept, what comes late to the index is lost.
+	Overlook Sabotage = "overlook"
+	// Unrevise: entries of the list of those behind are written and removed by anybody whose epoch is
+	// not older, as by a subscriber whose writes have no revision.
+	Unrevise Sabotage = "unrevise"
+	// Rewind: who claims a position is told that there is none, as a subscriber that does not read it
+	// would begin at 0.
+	Rewind Sabotage = "rewind"
+	// Recall: who claims a position is told the one that it knew last, as a subscriber that keeps
+	// positions when it loses a shard.
+	Recall Sabotage = "recall"
 )
 
 // Sabotages are all of them.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall}
 
 // ofSagas reports whether only process managers suffer.
 func (s Sabotage) ofSagas() bool {
@@ -68,6 +83,12 @@ func (s Sabotage) spoil(in any) any {
 		spoiled := *in
 		s.spoilUpdate(&spoiled)
 		return &spoiled
+	case *dynamodb.DeleteItemInput:
+		if s == Unrevise && requestOf(in) == listRequests {
+			spoiled := *in
+			spoiled.ConditionExpression = aws.String(byEpoch)
+			return &spoiled
+		}
 	case *dynamodb.TransactWriteItemsInput:
 		if len(recordWrites(in)) > 0 && s.ofSkips() {
 			return s.spoilSkip(in)
@@ -84,6 +105,8 @@ func (s Sabotage) spoil(in any) any {
 
 func (s Sabotage) spoilUpdate(u *dynamodb.UpdateItemInput) {
 	switch {
+	case s == Unrevise && requestOf(u) == listRequests:
+		u.ConditionExpression = aws.String(byEpoch)
 	case s == Unfence && len(positionWrites(u)) > 0:
 		u.ConditionExpression = always(u.ConditionExpression)
 	case s == Unstop && u.ExpressionAttributeValues[":stopped"] != nil:
@@ -93,6 +116,10 @@ func (s Sabotage) spoilUpdate(u *dynamodb.UpdateItemInput) {
 		u.ExpressionAttributeValues = map[string]types.AttributeValue{":seen": u.ExpressionAttributeValues[":seen"], ":later": numberValue(farOff)}
 	}
 }
+
+// byEpoch is the condition of an entry of the list without its revision. It names that all the same,
+// as DynamoDB refuses names that are not used.
+const byEpoch = "(attribute_not_exists(#e) OR #e <= :e) OR (#e <= :e AND #r = :r)"
 
 // spoilSkip takes the record out of a transaction, or the position.
 func (s Sabotage) spoilSkip(in *dynamodb.TransactWriteItemsInput) *dynamodb.TransactWriteItemsInput {

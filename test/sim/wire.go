@@ -43,7 +43,10 @@ type wire struct {
 	suspended  time.Time       // until then
 	terms      map[string]bool // in which the process has written
 
+	removals time.Duration // how late requests to remove an item are, at most; 0 if they are not
 	sabotage Sabotage
+	trailing time.Duration     // of those who read over it
+	known    map[string]string // positions as the process knows them, by their keys
 }
 
 var errDead = errors.New("sim: the process is dead")
@@ -55,6 +58,9 @@ func (w *wire) client(to *dynamodb.Client) *dynamodb.Client {
 		o.HTTPClient = farEnd{w}
 	}))
 	w.faults.InjectNetwork(w.random, w.proxy, w.quality.network)
+	if w.removals > 0 {
+		w.faults.InjectNetwork(w.random, w.proxy, draw.Network{Late: 0.3, LateBy: w.removals, LateOperations: []string{"DeleteItem"}})
+	}
 	return w.proxy.Client(func(o *dynamodb.Options) {
 		w.send, o.HTTPClient = o.HTTPClient, w
 		o.DisableValidateResponseChecksum = true
@@ -73,7 +79,7 @@ func (w *wire) remember(stack *middleware.Stack) error {
 			switch in.Parameters.(type) {
 			case *dynamodb.UpdateItemInput, *dynamodb.DeleteItemInput, *dynamodb.TransactWriteItemsInput,
 				*dynamodb.GetItemInput, *dynamodb.BatchGetItemInput, *dynamodb.QueryInput:
-				in.Parameters = w.sabotage.spoil(in.Parameters)
+				in.Parameters = w.spoil(in.Parameters)
 				ctx = context.WithValue(ctx, inputKey{}, in.Parameters)
 			}
 			return next.HandleInitialize(ctx, in)
@@ -195,14 +201,17 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 				w.oracle.passOver(w.member, s, p.to)
 			}
 			w.oracle.store(w.member, p, !isTransaction)
+			w.noteKnown(in)
 		}
 		resets := w.oracle.resetsOf(s)
 		e.learn = append(e.learn, func() { w.oracle.learn(w.member, s, position, resets) })
 	}
 	if isPositionRead(in) && w.member.group != "" {
-		return response, w.reads(e, response)
+		if err := w.reads(e, response); err != nil {
+			return nil, err
+		}
 	}
-	return response, nil
+	return response, w.spoilReply(in, response)
 }
 
 // reads reports to the oracle which positions a member has read.

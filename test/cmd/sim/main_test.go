@@ -83,6 +83,10 @@ func TestWorlds(t *testing.T) {
 			"detach":   `effect`,
 			"strand":   `effect`,
 			"unstop":   `restless`,
+			"blink":    `slow`, // nothing is lost, some comes late
+			"overlook": `lost`,
+			"rewind":   `after_flush_duplicate`,
+			"recall":   `after_flush_duplicate`,
 		}
 	}
 	for sabotage, finds := range sabotages {
