@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -35,25 +36,33 @@ func (s *Store) ModifyRoster(ctx context.Context, k Key, change func(Roster) (Ro
 // caller's context has ended.
 const releaseTimeout = 5 * time.Second
 
+// operatorLease is how long members wait for a heartbeat of an operator. It sends one every quarter
+// of that, so a short edit sends none.
+const operatorLease = 10 * time.Second
+
 // Operate takes a shard from its owner, edits its rows under the new epoch, and frees it. The
 // former owner notices with its next beat or write of an edited row; whoever takes the shard next
-// reads the edited rows.
+// reads the edited rows. The edit may take as long as it needs: the operator sends heartbeats
+// meanwhile. Its context ends when the shard is lost.
 //
-// ErrFenced means that the shard was taken from the operator before it had done, so that the next
-// owner may have seen a part of the edits or none: do again those that it has to see. Where the
-// shard cannot be freed the edits stand all the same, and members take it as from a member that is
-// dead.
+// ErrFenced, also beside the edit's own error, means that the shard was taken from the operator
+// before it had done, so that the next owner may have seen a part of the edits or none: do again
+// those that it has to see. Where the shard cannot be freed the edits stand all the same, and
+// members take it as from a member that is dead.
 func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
 	var operator uint64
 	held, err := s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
-		r, operator = r.Join(Member{Operator: true})
+		r, operator = r.Join(Member{Operator: true, Lease: operatorLease})
 		return r.Take(operator, []int{number}), nil
 	})
 	if err != nil {
 		return err
 	}
 	shard := Shard{Group: Group{Name: k.Group, Resets: held.Resets}, Topic: k.Topic, Number: number}
-	edited := edit(ctx, shard, held)
+	keeps := func(r Roster) bool { return r.Resets == held.Resets && r.Owns(operator, number, held.Epochs[number]) }
+	editing, stop := s.hold(ctx, k, held, operator, keeps)
+	edited := edit(editing, shard, held)
+	stop()
 
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -61,17 +70,49 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 	_, err = s.ModifyRoster(end, k, func(r Roster) (Roster, error) {
 		// Once is enough, as all edits are done. It is not so any more where the roster is read
 		// again after a lost reply.
-		kept = kept || r.Resets == held.Resets && r.Owns(operator, number, held.Epochs[number])
+		kept = kept || keeps(r)
 		return r.Leave(operator), nil
 	})
+	lost := fmt.Errorf("edit rows of shard %d: %w", number, ErrFenced)
 	switch {
-	case edited != nil:
-		return edited
 	case kept:
-		return nil
+		return edited
+	case err != nil && edited != nil:
+		return edited
 	case err != nil:
 		return fmt.Errorf("tell whether shard %d was kept while its rows were edited: %w", number, err)
+	case edited != nil && !errors.Is(edited, ErrFenced):
+		return fmt.Errorf("%w: %w", lost, edited)
 	default:
-		return fmt.Errorf("edit rows of shard %d: %w", number, ErrFenced)
+		return lost
+	}
+}
+
+// hold sends heartbeats of an operator until stop is called. The context ends when the shard turns
+// out to be lost.
+func (s *Store) hold(ctx context.Context, k Key, held Roster, operator uint64, keeps func(Roster) bool) (editing context.Context, stop func()) {
+	editing, cancel := context.WithCancel(ctx)
+	var beating sync.WaitGroup
+	beating.Add(1)
+	go func() {
+		defer beating.Done()
+		ticker := time.NewTicker(operatorLease / 4)
+		defer ticker.Stop()
+		for beat := uint64(1); ; beat++ {
+			select {
+			case <-editing.Done():
+				return
+			case <-ticker.C:
+			}
+			now, err := s.Beat(editing, k, held, operator, beat)
+			if errors.Is(err, ErrFenced) || err == nil && !keeps(now) {
+				cancel()
+				return
+			}
+		}
+	}()
+	return editing, func() {
+		cancel()
+		beating.Wait()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -99,6 +100,45 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 	return progress, nil
 }
 
+// BehindPages yields the entries of the list, parked ones among them, in the order of their ids and
+// page by page, as the caller asks for them: strongly consistent, one read unit for each 4 KB.
+func (s *Store) BehindPages(ctx context.Context, k Shard) iter.Seq2[[]Behind, error] {
+	return func(yield func([]Behind, error) bool) {
+		pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+			TableName:                 &s.table,
+			ConsistentRead:            aws.Bool(true),
+			KeyConditionExpression:    aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
+			ExpressionAttributeNames:  map[string]string{"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey},
+			ExpressionAttributeValues: item{":pk": text(k.partition()), ":prefix": text(behindPrefix)},
+		})
+		for pages.HasMorePages() {
+			entries, err := s.nextBehind(ctx, k, pages)
+			if err != nil {
+				yield(nil, fmt.Errorf("list those behind of %s: %w", k.partition(), err))
+				return
+			}
+			if !yield(entries, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *Store) nextBehind(ctx context.Context, k Shard, pages *dynamodb.QueryPaginator) ([]Behind, error) {
+	page, err := pages.NextPage(ctx)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	entries := make([]Behind, len(page.Items))
+	for i, row := range page.Items {
+		value := strings.TrimPrefix(textOf(row[s.keys.SortKey]), behindPrefix)
+		if entries[i], err = behindOf(aggregate.ID{Type: k.Topic, Value: value}, row); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
 func cursorOf(row item) (cursor, swept time.Time, err error) {
 	if cursor, err = timeOf(row[attrCursor]); err != nil {
 		return cursor, swept, err
@@ -152,23 +192,37 @@ type Revision struct {
 // ListBehind puts an aggregate on the shard's list of those behind, or replaces its entry, so that
 // the cursor can pass its events. The epoch is that of the revision.
 func (s *Store) ListBehind(ctx context.Context, group Group, r Revision, b Behind) error {
+	u := s.listItem(group, r, b).Update
+	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                       u.Key,
+		UpdateExpression:          u.UpdateExpression,
+		ConditionExpression:       u.ConditionExpression,
+		ExpressionAttributeNames:  u.ExpressionAttributeNames,
+		ExpressionAttributeValues: u.ExpressionAttributeValues,
+	})
+	if err != nil {
+		return fmt.Errorf("list %s as behind: %w", b.Aggregate, err)
+	}
+	return nil
+}
+
+// listItem is ListBehind as a part of a transaction.
+func (s *Store) listItem(group Group, r Revision, b Behind) types.TransactWriteItem {
 	update := "SET #e = :e, #r = :r, #h = :h REMOVE #at, #n, #why"
 	values := item{":e": number(r.Epoch), ":r": number(r.Number), ":h": number(b.Head)}
 	if b.Parked != nil {
 		update = "SET #e = :e, #r = :r, #h = :h, #at = :at, #n = :n, #why = :why"
 		values[":at"], values[":n"], values[":why"] = number(b.Parked.At.UnixMilli()), number(b.Parked.Number), text(Bounded(b.Parked.Reason))
 	}
-	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
-		Key:                       s.behindKey(group, b.Aggregate),
-		UpdateExpression:          &update,
-		ConditionExpression:       aws.String(notOlder),
-		ExpressionAttributeNames:  names("#r", attrRevision, "#h", attrHead, "#at", attrParkedAt, "#n", attrNumber, "#why", attrReason),
-		ExpressionAttributeValues: values,
-	})
-	if err != nil {
-		return fmt.Errorf("list %s as behind: %w", b.Aggregate, err)
-	}
-	return nil
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName:                           &s.table,
+		Key:                                 s.behindKey(group, b.Aggregate),
+		UpdateExpression:                    &update,
+		ConditionExpression:                 aws.String(notOlder),
+		ExpressionAttributeNames:            names("#r", attrRevision, "#h", attrHead, "#at", attrParkedAt, "#n", attrNumber, "#why", attrReason),
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
 }
 
 // UnlistBehind takes it off again.

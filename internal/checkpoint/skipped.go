@@ -77,6 +77,53 @@ func (s *Store) SkipTo(ctx context.Context, group Group, e Skipped) error {
 	return s.Skip(ctx, group, s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number), e)
 }
 
+// ErrMoved means that a position is not where the caller has read it.
+var ErrMoved = errors.New("the position has moved meanwhile")
+
+// SkipParked passes over the event by which an aggregate is parked, and lists the aggregate for the
+// next owner of the shard, all in one transaction: two write units each for the position and the
+// entry, and two for each KB of the record. The caller holds the shard under the record's epoch and
+// has read the position, which need not be claimed: the write claims it and requires that it is
+// where it was. Found is false if there is none.
+//
+// ErrMoved: a former owner has moved the position since. ErrFenced: another member has taken over.
+// Nothing was changed in either case. A repetition whose first attempt was written succeeds.
+func (s *Store) SkipParked(ctx context.Context, group Group, b Behind, position uint64, found bool, e Skipped) error {
+	move := s.putPositionItem(group, e.Aggregate, e.Epoch, e.Number)
+	condition := notNewer + " AND attribute_not_exists(#p)"
+	if found {
+		condition = notNewer + " AND #p = :from"
+		move.Update.ExpressionAttributeValues[":from"] = number(position)
+	}
+	move.Update.ConditionExpression = &condition
+	b.Parked = nil
+	err := s.transact(ctx, move,
+		types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: s.skippedRow(group, e)}},
+		s.listItem(group, Revision{Epoch: e.Epoch}, b))
+	if err == nil {
+		return nil
+	}
+	var canceled *types.TransactionCanceledException
+	if was, refused := refusal(err); refused {
+		epoch, corrupt := uintOf(was[attrEpoch])
+		switch {
+		case corrupt != nil:
+			err = corrupt
+		case Reached(was, e.Epoch, e.Number):
+			return nil // the reply to an earlier attempt was lost
+		case epoch > e.Epoch:
+			err = ErrFenced
+		default:
+			err = ErrMoved
+		}
+	} else if errors.As(err, &canceled) && aws.ToString(canceled.CancellationReasons[2].Code) == "ConditionalCheckFailed" {
+		err = ErrFenced
+	} else {
+		err = s.explain(err)
+	}
+	return fmt.Errorf("skip event %d of %s: %w", e.Number, e.Aggregate, err)
+}
+
 // PutSkipped records an event as skipped whose position is kept elsewhere.
 func (s *Store) PutSkipped(ctx context.Context, group Group, e Skipped) error {
 	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{

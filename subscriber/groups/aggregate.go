@@ -52,7 +52,7 @@ func (g *Groups) Skip(ctx context.Context, group string, id aggregate.ID, number
 			return err
 		}
 		if p := listed.Parked; p != nil && p.Number == number {
-			reason = byOperator + ", parked because " + p.Reason
+			reason = skipReason(p)
 		}
 		if next := nextOf(position, listed); next != number {
 			return &NotNextError{Aggregate: id, Number: number, Next: next}

@@ -149,6 +149,35 @@ func ExampleGroups_Skip() {
 	// 1 event to handle
 }
 
+// Once the cause is fixed, all that it has parked is tried again.
+func ExampleGroups_UnparkAll() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, "bob/2"))
+
+	unparked, err := g.UnparkAll(ctx, "audit", "account", groups.Selection{Reason: "nacked"})
+	must(err)
+	parked, err := g.Parked(ctx, "audit", "account")
+	must(err)
+	fmt.Printf("%d unparked, %d still parked\n", unparked, len(parked))
+	// Output:
+	// 1 unparked, 0 still parked
+}
+
+func ExampleGroups_SkipAll() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, "bob/2"))
+
+	skipped, err := g.SkipAll(ctx, "audit", "account", groups.Selection{
+		EventType: "account.deposited.v1",
+		Edited:    func(id aggregate.ID, number uint64) { fmt.Printf("event %d of %s is skipped\n", number, id) },
+	})
+	must(err)
+	fmt.Printf("%d skipped\n", skipped)
+	// Output:
+	// event 2 of account-bob is skipped
+	// 1 skipped
+}
+
 func ExampleGroups_Skipped() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, "bob/2"))

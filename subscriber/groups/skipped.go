@@ -92,6 +92,9 @@ func (g *Groups) forgetSkipped(ctx context.Context, k checkpoint.Key, id aggrega
 // byOperator is the reason of an event that an operator skipped.
 const byOperator = "skipped by an operator"
 
+// skipReason is that of an event that an operator skipped and that had parked its aggregate.
+func skipReason(p *checkpoint.Parked) string { return byOperator + ", parked because " + p.Reason }
+
 // skip moves the position to an event, which is passed over, and leaves a record of that.
 func (e edit) skip(ctx context.Context, number uint64, reason string) error {
 	eventType, err := e.eventType(ctx, number)

@@ -1,0 +1,365 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Selection selects parked aggregates for [Groups.UnparkAll] and [Groups.SkipAll]. The zero value
+// selects all of them.
+type Selection struct {
+	// Reason selects the aggregates whose [Parked].Reason contains this text.
+	Reason string
+	// EventType selects the aggregates whose failed event has this type. To find it, the event of
+	// each parked aggregate is read, one read unit for each 4 KB.
+	EventType string
+	// Edited, if any, is called for each aggregate that was edited, with the number of the event
+	// that failed, one call at a time.
+	Edited func(id aggregate.ID, number uint64)
+}
+
+// UnparkAll is [Groups.Unpark] of all parked aggregates of a group that are selected. It returns
+// how many it has unparked, also beside an error.
+//
+// It takes each logical shard that has such aggregates from its owner once, and edits them there
+// side by side. What is throttled is repeated with backoff, for some seconds without progress.
+// What was unparked before an error stays so: call UnparkAll again for the rest. Aggregates that
+// are parked while it runs may be left.
+//
+// It costs one write unit for each aggregate and two for each shard that has one; one read unit for
+// some 40 aggregates that the group has listed, at least for each shard, and the same again where
+// some are selected.
+//
+// Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal, the context's.
+func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection) (int, error) {
+	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).unpark}
+	if err := b.run(ctx); err != nil {
+		return b.count, failed("unpark aggregates of", b.key, err)
+	}
+	return b.count, nil
+}
+
+// SkipAll is [Groups.Skip] of the failed events of all parked aggregates of a group that are
+// selected. It passes over one event of each, leaves a record of it, and unparks the aggregate. An
+// aggregate whose group has got beyond the failed event meanwhile is left as it is. It returns how
+// many events it has skipped, also beside an error.
+//
+// It works as [Groups.UnparkAll] does: after an error call it again for the rest. An event whose
+// skip succeeded is not skipped twice, and the aggregate's next event only if that has failed and
+// was parked in its turn.
+//
+// It costs six write units for each aggregate, or more if the reason and the event's type make a
+// record of over 1 KB, and two read units beside the event's; otherwise what UnparkAll does.
+//
+// Errors: [ErrElsewhere] and those of UnparkAll.
+func (g *Groups) SkipAll(ctx context.Context, group, topic string, s Selection) (int, error) {
+	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).skip, skips: true}
+	if err := b.run(ctx); err != nil {
+		return b.count, failed("skip failed events of", b.key, err)
+	}
+	return b.count, nil
+}
+
+// bulk is an edit of many parked aggregates.
+type bulk struct {
+	groups    *Groups
+	key       checkpoint.Key
+	selection Selection
+	skips     bool // so it needs positions, and the type of each event
+	edit      func(*bulk, context.Context, hold, []failedEvent) error
+
+	mu    sync.Mutex
+	count int
+	done  map[aggregate.ID]struct{} // of the shard that is edited
+}
+
+// hold is a shard that is held by an operator.
+type hold struct {
+	shard checkpoint.Shard
+	start time.Time // the group's
+	epoch uint64
+}
+
+// failedEvent is a parked aggregate with the event that failed.
+type failedEvent struct {
+	checkpoint.Behind
+	eventType string // empty where it was not read, or cannot be
+}
+
+func (b *bulk) run(ctx context.Context) error {
+	if _, err := b.roster(ctx); err != nil {
+		return err
+	}
+	for number := range b.groups.journal.Shards() {
+		if err := b.editShard(ctx, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bulk) roster(ctx context.Context) (checkpoint.Roster, error) {
+	roster, err := b.groups.roster(ctx, b.key)
+	if err == nil && b.skips {
+		err = edit{elsewhere: roster.Elsewhere}.own()
+	}
+	return roster, err
+}
+
+// editShard edits a shard, again where it was taken away before the end, and where requests fail
+// that may succeed later. What was edited counts once, but is not done again.
+func (b *bulk) editShard(ctx context.Context, number int) error {
+	b.done = map[aggregate.ID]struct{}{}
+	between := patience()
+	lost := false
+	for failures := 0; ; {
+		before := len(b.done)
+		err := b.tryShard(ctx, number, lost)
+		if err == nil {
+			return nil
+		}
+		lost = lost || errors.Is(err, checkpoint.ErrFenced)
+		if len(b.done) > before {
+			failures = 0
+			between.Reset()
+		}
+		failures++
+		again := errors.Is(err, checkpoint.ErrFenced) || passes(err)
+		if !again || failures == editAttempts || !sleep(ctx, between.NextBackOff()) {
+			if lost && len(b.done) > 0 {
+				b.show(ctx, number)
+			}
+			return err
+		}
+	}
+}
+
+// tryShard takes a shard, if it has aggregates to edit or if it was lost in the middle of the edits
+// before: its owner may not have seen them.
+func (b *bulk) tryShard(ctx context.Context, number int, lost bool) error {
+	roster, err := b.roster(ctx)
+	if err != nil {
+		return err
+	}
+	if !lost {
+		if some, err := b.any(ctx, shardOf(b.key, roster, number)); !some || err != nil {
+			return err
+		}
+	}
+	return b.groups.store.Operate(ctx, b.key, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
+		if err := (edit{elsewhere: b.skips && r.Elsewhere}).own(); err != nil {
+			return err
+		}
+		h := hold{shard: shard, start: r.Start, epoch: r.Epochs[number]}
+		for page, err := range b.groups.store.BehindPages(ctx, shard) {
+			if err != nil {
+				return err
+			}
+			selected, err := b.selected(ctx, b.candidates(page))
+			if err != nil {
+				return err
+			}
+			if err := b.edit(b, ctx, h, selected); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// show has the next owner of a shard read the rows that were edited. It is for a shard that was
+// lost in the middle, by an edit that does not go on, so it does not end with the caller's context.
+// If it fails, the owner sees the edits when the shard changes hands.
+func (b *bulk) show(ctx context.Context, number int) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), showTimeout)
+	defer cancel()
+	_ = b.groups.store.Operate(ctx, b.key, number, func(context.Context, checkpoint.Shard, checkpoint.Roster) error { return nil })
+}
+
+const showTimeout = 5 * time.Second
+
+// any reports whether a shard has aggregates that are selected.
+func (b *bulk) any(ctx context.Context, shard checkpoint.Shard) (bool, error) {
+	for page, err := range b.groups.store.BehindPages(ctx, shard) {
+		if err != nil {
+			return false, err
+		}
+		candidates := b.candidates(page)
+		if b.selection.EventType == "" && len(candidates) > 0 {
+			return true, nil
+		}
+		for len(candidates) > 0 {
+			some := candidates[:min(readers, len(candidates))]
+			candidates = candidates[len(some):]
+			if selected, err := b.selected(ctx, some); len(selected) > 0 || err != nil {
+				return err == nil, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// candidates returns the parked aggregates of a page that are selected as far as it shows.
+func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
+	for _, listed := range page {
+		_, done := b.done[listed.Aggregate]
+		if p := listed.Parked; p != nil && !done && strings.Contains(p.Reason, b.selection.Reason) {
+			candidates = append(candidates, failedEvent{Behind: listed})
+		}
+	}
+	return candidates
+}
+
+// selected returns those of some candidates whose event has the type that is asked for, with their
+// types if these are needed.
+func (b *bulk) selected(ctx context.Context, candidates []failedEvent) (selected []failedEvent, err error) {
+	if b.selection.EventType == "" && !b.skips {
+		return candidates, nil
+	}
+	err = inParallel(readers, len(candidates), func(i int) error {
+		c := &candidates[i]
+		return patiently(ctx, func() (err error) {
+			c.eventType, err = edit{groups: b.groups, id: c.Aggregate}.eventType(ctx, c.Parked.Number)
+			return err
+		})
+	})
+	for _, c := range candidates {
+		if b.selection.EventType == "" || c.eventType == b.selection.EventType {
+			selected = append(selected, c)
+		}
+	}
+	return selected, err
+}
+
+// unpark lists aggregates without the reason for which they were parked. As a single edit does, it
+// writes each entry under the new epoch and deletes none.
+func (b *bulk) unpark(ctx context.Context, h hold, parked []failedEvent) error {
+	return inParallel(writers, len(parked), func(i int) error {
+		listed := checkpoint.Behind{Aggregate: parked[i].Aggregate, Head: max(parked[i].Head, parked[i].Parked.Number)}
+		err := patiently(ctx, func() error {
+			return b.groups.store.ListBehind(ctx, h.shard.Group, checkpoint.Revision{Epoch: h.epoch}, listed)
+		})
+		if err == nil {
+			b.edited(parked[i])
+		}
+		return err
+	})
+}
+
+// writers is how many aggregates are edited side by side.
+const writers = 16
+
+// skip passes over the failed events. The positions are read in batches and not claimed one by one:
+// each transaction claims its position and requires that it has not moved since it was read.
+func (b *bulk) skip(ctx context.Context, h hold, parked []failedEvent) error {
+	ids := make([]aggregate.ID, len(parked))
+	for i, p := range parked {
+		ids[i] = p.Aggregate
+	}
+	var positions map[aggregate.ID]uint64
+	err := patiently(ctx, func() (err error) {
+		positions, err = b.groups.store.Positions(ctx, h.shard, ids, true)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return inParallel(writers, len(parked), func(i int) error {
+		position, found := positions[ids[i]]
+		return b.skipOne(ctx, h, parked[i], position, found)
+	})
+}
+
+func (b *bulk) skipOne(ctx context.Context, h hold, p failedEvent, position uint64, found bool) error {
+	skipped := false
+	moved := false
+	err := patiently(ctx, func() (err error) {
+		if moved {
+			positions, err := b.groups.store.Positions(ctx, h.shard, []aggregate.ID{p.Aggregate}, true)
+			if err != nil {
+				return err
+			}
+			position, found = positions[p.Aggregate]
+		}
+		skipped, err = b.trySkip(ctx, h, p, position, found)
+		moved = errors.Is(err, checkpoint.ErrMoved)
+		return err
+	})
+	if err == nil && skipped {
+		b.edited(p)
+	}
+	return err
+}
+
+// trySkip reports false if the group is not at the failed event: it has got beyond it, as the next
+// owner of the shard finds out by itself, or the journal does not have it, as after a restore.
+func (b *bulk) trySkip(ctx context.Context, h hold, p failedEvent, position uint64, found bool) (bool, error) {
+	at := position
+	if !found {
+		var err error
+		if at, err = b.groups.baseline(ctx, p.Aggregate, h.start); err != nil {
+			return false, err
+		}
+	}
+	number := p.Parked.Number
+	if nextOf(at, p.Behind) != number {
+		return false, nil
+	}
+	if p.eventType == "" {
+		version, err := b.groups.version(ctx, p.Aggregate)
+		if errors.Is(err, journal.ErrNotFound) {
+			return false, nil
+		}
+		if err != nil || version < number {
+			return false, err
+		}
+	}
+	listed := p.Behind
+	listed.Head = max(listed.Head, number)
+	err := b.groups.store.SkipParked(ctx, h.shard.Group, listed, position, found, checkpoint.Skipped{
+		Aggregate: p.Aggregate, Number: number, EventType: p.eventType, At: b.groups.journal.Config().Now(),
+		Reason: skipReason(p.Parked), Epoch: h.epoch,
+	})
+	return err == nil, err
+}
+
+func (b *bulk) edited(p failedEvent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count++
+	b.done[p.Aggregate] = struct{}{}
+	if b.selection.Edited != nil {
+		b.selection.Edited(p.Aggregate, p.Parked.Number)
+	}
+}
+
+// patiently repeats a request that may succeed later, some ten times within some seconds.
+func patiently(ctx context.Context, request func() error) error {
+	return backoff.Retry(func() error {
+		err := request()
+		if err != nil && !passes(err) && !errors.Is(err, checkpoint.ErrMoved) {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(backoff.WithMaxRetries(patience(), 10), ctx))
+}
+
+// passes reports that a request failed for a reason that passes by itself.
+func passes(err error) bool {
+	return errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrContended) || errors.Is(err, journal.ErrUnavailable)
+}
+
+func patience() backoff.BackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0),
+	)
+}
