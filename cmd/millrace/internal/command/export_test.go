@@ -18,6 +18,7 @@ var Lines = []any{
 	behindLine{},
 	skippedLine{},
 	editedLine{},
+	bulkLine{},
 	removedLine{},
 	modelLine{},
 	generationLine{},

@@ -3,12 +3,14 @@ package command_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -180,6 +182,7 @@ func TestAnUnknownGroupIsAnError(t *testing.T) {
 		"groups nobody", "groups nobody account", "groups audit order", "group pause nobody account", "group resume nobody account",
 		"group reset nobody account --to now --yes", "group remove nobody account --yes", "group cleanup nobody account",
 		"group parked nobody account", "group skipped nobody account", "group forget-skipped nobody account 1 1", "group unpark nobody account 1", "group skip nobody account 1 1",
+		"group unpark nobody account --all", "group skip nobody account --all --yes",
 	} {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
@@ -353,6 +356,85 @@ func TestParkedAggregatesAreListedAndTriedAgain(t *testing.T) {
 	assert.Equal(t, command.ExitFailure, o.code)
 	assert.Contains(t, o.err, "aggregate is not parked")
 	join(t, j).handle(t, 2)
+}
+
+// setupManyParked is a group that has parked the accounts 1 to 3 with their first events.
+func setupManyParked(t *testing.T) (*shell, *journal.Journal) {
+	t.Helper()
+	s := setupTables(t)
+	j := s.open(t, journal.Config{})
+	for n := range 3 {
+		deposits(t, j, account(strconv.Itoa(n+1)), 1, 2)
+	}
+	m := join(t, j)
+	for range 3 {
+		m.next(t).Nack()
+	}
+	require.Eventually(t, func() bool {
+		select {
+		case msg := <-m.messages: // again, where the lease was lost on the way
+			msg.Nack()
+		default:
+		}
+		parked, err := groups.New(j).Parked(t.Context(), "audit", "account")
+		return err == nil && len(parked) == 3
+	}, patience, 5*time.Millisecond, "the accounts must be parked")
+	require.NoError(t, m.Close())
+	return s, j
+}
+
+func TestAllParkedAggregatesAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	s, j := setupManyParked(t)
+
+	assert.Equal(t, "unparked 0 aggregates of group audit on account\n",
+		s.ok(t, "group", "unpark", "audit", "account", "--all", "--reason", "no such reason"))
+	assert.Equal(t, "unparked 0 aggregates of group audit on account\n",
+		s.ok(t, "group", "unpark", "audit", "account", "--all", "--type", "no.such.type"))
+	assert.Equal(t, "unparked 3 aggregates of group audit on account\n",
+		s.ok(t, "group", "unpark", "audit", "account", "--all", "--reason", "nacked", "--type", "account.deposited.v1"))
+	assert.Empty(t, s.ok(t, "group", "parked", "audit", "account"))
+	join(t, j).handle(t, 6)
+}
+
+func TestAllFailedEventsAreSkipped(t *testing.T) {
+	t.Parallel()
+	s, j := setupManyParked(t)
+
+	objects := lines(t, s.ok(t, "group", "skip", "audit", "account", "--all", "--yes", "--json"))
+	require.Len(t, objects, 4)
+	assert.Equal(t, "skipped", objects[0]["kind"])
+	assert.InDelta(t, 2, objects[0]["next"], 0)
+	assert.Equal(t, map[string]any{"kind": "skipped_all", "group": "audit", "topic": "account", "aggregates": 3.0}, objects[3])
+	assert.Len(t, cells(t, s.ok(t, "group", "skipped", "audit", "account")), 3)
+	assert.Equal(t, "skipped one event of each of 0 aggregates of group audit on account\n",
+		s.ok(t, "group", "skip", "audit", "account", "--all", "--yes"))
+	join(t, j).handle(t, 3)
+}
+
+func TestAnEditOfAllThatEndsEarlySaysHowFarItCame(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	s := setup(t)
+	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return db.Client(), nil }
+	j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+	require.NoError(t, err)
+	deposits(t, j, account("1"), 1, 1)
+	m := join(t, j)
+	m.next(t).Nack()
+	require.Eventually(t, func() bool {
+		parked, err := groups.New(j).Parked(t.Context(), "audit", "account")
+		return err == nil && len(parked) == 1
+	}, patience, 5*time.Millisecond)
+	require.NoError(t, m.Close())
+	db.Inject(dynamotest.Refuse(&types.ResourceNotFoundException{}), dynamotest.On("TransactWriteItems"))
+
+	o := s.run(t, "group", "skip", "audit", "account", "--all", "--yes")
+
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Equal(t, "skipped one event of each of 0 aggregates of group audit on account\n", o.out)
+	assert.Contains(t, o.err, "run it again for the rest")
 }
 
 func TestOneEventIsSkippedAndNoOther(t *testing.T) {

@@ -137,11 +137,19 @@ func (a *app) printEdited(l editedLine) error {
 }
 
 func (a *app) unpark() *cobra.Command {
-	return &cobra.Command{
-		Use:   "unpark GROUP TOPIC ID [flags]",
-		Short: "Have the events of a parked aggregate tried again",
-		Args:  wants("GROUP", "TOPIC", "ID"),
+	var selected parkedSelection
+	cmd := &cobra.Command{
+		Use:   "unpark GROUP TOPIC (ID | --all) [flags]",
+		Short: "Have the events of parked aggregates tried again",
+		Long: `Have the events of a parked aggregate tried again, or with --all those of all parked aggregates, of which --reason and --type select some.
+--all takes each shard that has such aggregates from its owner once, and costs one write unit for each aggregate. An edit that ends
+early keeps what it has done; run it again for the rest.`,
+		Example: "  millrace group unpark order-history order 42\n  millrace group unpark order-history order --all --reason 'connection refused'",
+		Args:    selected.wants("ID"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			if selected.all {
+				return a.editAll(cmd.Context(), "unparked", args[0], args[1], selected, (*groups.Groups).UnparkAll)
+			}
 			id, err := aggregate.NewID(args[1], args[2])
 			if err != nil {
 				return wrongUsage("%v", err)
@@ -156,6 +164,8 @@ func (a *app) unpark() *cobra.Command {
 			return a.printEdited(editedLine{Kind: "unparked", Group: args[0], Aggregate: nameOf(id)})
 		}),
 	}
+	selected.register(cmd, "unpark")
+	return cmd
 }
 
 func (a *app) resetAggregate() *cobra.Command {

@@ -84,13 +84,15 @@ func wants(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return fmt.Errorf("%s wants %s", cmd.Name(), strings.Join(names[len(args):], " and "))
+			return fmt.Errorf("%s wants %s", cmd.Name(), joined(names[len(args):]))
 		case len(args) > len(names):
 			return fmt.Errorf("%s has no use for %q", cmd.Name(), args[len(names)])
 		}
 		return nil
 	}
 }
+
+func joined(names []string) string { return strings.Join(names, " and ") }
 
 func (a *app) connect(ctx context.Context) (journal.Client, error) {
 	return a.env.Connect(ctx, a.target)

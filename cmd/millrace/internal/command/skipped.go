@@ -3,11 +3,13 @@ package command
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // skippedLine is the record of an event that a group has passed over.
@@ -35,13 +37,26 @@ var skippedColumns = []output.Column[skippedLine]{
 }
 
 func (a *app) skip() *cobra.Command {
-	return &cobra.Command{
-		Use:   "skip GROUP TOPIC ID NUMBER [flags]",
-		Short: "Pass over one event, which the group never sees then",
+	var selected parkedSelection
+	yes := false
+	cmd := &cobra.Command{
+		Use:   "skip GROUP TOPIC (ID NUMBER | --all) [flags]",
+		Short: "Pass over events, which the group never sees then",
 		Long: `Pass over the event with that number, which has to be the one that the aggregate waits with, as behind and parked show it: so a repeated
-command passes over no further one. It also unparks the aggregate. skipped lists a record of it afterwards.`,
-		Args: wants("GROUP", "TOPIC", "ID", "NUMBER"),
+command passes over no further one. It also unparks the aggregate. skipped lists a record of it afterwards.
+
+With --all, pass over the failed event of each parked aggregate, one of each; --reason and --type select some of them. An edit that ends
+early keeps what it has done; run it again for the rest.`,
+		Example: "  millrace group skip order-history order 42 7\n  millrace group skip order-history order --all --type order.imported.v1",
+		Args:    selected.wants("ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+			if selected.all {
+				what := fmt.Sprintf("Group %s never sees the failed events of its parked aggregates on %s.", args[0], args[1])
+				if err := a.confirm(cmd.Context(), yes, args[0], what); err != nil {
+					return err
+				}
+				return a.editAll(cmd.Context(), "skipped", args[0], args[1], selected, (*groups.Groups).SkipAll)
+			}
 			id, number, err := eventOf(args[1], args[2], args[3])
 			if err != nil {
 				return err
@@ -56,6 +71,9 @@ command passes over no further one. It also unparks the aggregate. skipped lists
 			return a.printEdited(editedLine{Kind: "skipped", Group: args[0], Aggregate: nameOf(id), Next: number + 1})
 		}),
 	}
+	selected.register(cmd, "skip the failed event of")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, with --all")
+	return cmd
 }
 
 func (a *app) skipped() *cobra.Command {
