@@ -117,11 +117,13 @@ func (j *engine) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head) 
 	return nil
 }
 
-func (j *engine) ShardHeads(
-	ctx context.Context, aggregateType string, shard int, corrupt func(*CorruptItemError),
-) iter.Seq2[[]Head, error] {
+func (j *engine) ShardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError)) iter.Seq2[[]Head, error] {
 	return func(yield func([]Head, error) bool) {
-		_, err := j.queryShard(ctx, aggregateType, shard, nil, false, func(items []item) (bool, error) {
+		var start item
+		if q.After != (aggregate.ID{}) {
+			start = j.key(q.After, 0)
+		}
+		_, err := j.queryShard(ctx, q.AggregateType, q.Shard, start, q.Consistent, func(items []item) (bool, error) {
 			var heads []Head
 			_, err := j.yieldHeads(items, corrupt, func(h Head) bool {
 				heads = append(heads, h)
@@ -130,7 +132,7 @@ func (j *engine) ShardHeads(
 			return err == nil && yield(heads, nil), err
 		})
 		if err != nil {
-			yield(nil, fmt.Errorf("read heads of %s: %w", storage.ShardKey(aggregateType, shard), err))
+			yield(nil, fmt.Errorf("read heads of %s: %w", storage.ShardKey(q.AggregateType, q.Shard), err))
 		}
 	}
 }

@@ -28,13 +28,18 @@ func (m *member) sweeping(ctx context.Context) (stop func()) {
 	sweeper.Add(1)
 	go func() {
 		defer sweeper.Done()
+		partial := map[*source]sweepPart{}
 		for ctx.Err() == nil {
 			pause(ctx, min(m.config.SweepInterval/20, time.Minute))
+			left := map[*source]sweepPart{}
 			for n := range m.held {
 				if sh := m.held[n].Load(); sh != nil && sh.source.sweepIsDue() {
-					sh.source.sweep(ctx)
+					if part, done := sh.source.sweep(ctx, partial[sh.source]); !done {
+						left[sh.source] = part
+					}
 				}
 			}
+			partial = left
 		}
 	}()
 	return func() {
@@ -50,20 +55,29 @@ func (s *source) sweepIsDue() bool {
 	return may && (since >= s.config.SweepInterval || since < 0)
 }
 
-// sweep lets every aggregate that is not where its head is go on.
-func (s *source) sweep(ctx context.Context) {
-	began := s.now()
+// sweepPart is how far a sweep came that an error ended.
+type sweepPart struct {
+	began time.Time    // zero for one that has not begun
+	after aggregate.ID // the last aggregate that was compared
+}
+
+// sweep lets every aggregate that is not where its head is go on. It begins where the part before
+// it ended, and returns where to continue after an error.
+func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, done bool) {
+	if part.began.IsZero() {
+		part.began = s.now()
+	}
 	corrupt := func(err *journal.CorruptItemError) {
 		s.stats.corrupt.Add(1)
 		s.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": s.number})
 	}
-	for standings, err := range s.checkpoint.Standings(ctx, s.key, corrupt) {
+	for standings, err := range s.checkpoint.Standings(ctx, s.key, part.after, corrupt) {
 		if ctx.Err() != nil || s.isStopping() {
-			return
+			return part, false
 		}
 		if err != nil {
 			s.logger.Error("Cannot compare heads with positions, will try again", err, watermill.LogFields{"shard": s.number})
-			return
+			return part, false
 		}
 		var moved []*journal.Record
 		at := time.UnixMilli(s.sequencer.settledAt())
@@ -76,10 +90,14 @@ func (s *source) sweep(ctx context.Context) {
 			}
 		}
 		s.sequencer.hear(moved, bySweep, 0)
+		if n := len(standings); n > 0 {
+			part.after = standings[n-1].Head.Aggregate
+		}
 		pause(ctx, min(sweepPause, s.config.SweepInterval/100))
 	}
 	// Not all shards at one time for ever.
-	s.sequencer.setSwept(began.Add(-rand.N(max(1, s.config.SweepInterval/10))))
+	s.sequencer.setSwept(part.began.Add(-rand.N(max(1, s.config.SweepInterval/10))))
+	return sweepPart{}, true
 }
 
 // checkBeyond complains of a group that is further than the aggregate, as after a restore of the

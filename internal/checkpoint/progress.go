@@ -179,6 +179,23 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, s
 	return nil
 }
 
+// RequestSweep has the next owner of a shard compare heads and positions at once: it notes that this
+// was last done in 1970. The cursor stays where it is. The caller holds the shard under the epoch.
+// One round trip, one write unit.
+func (s *Store) RequestSweep(ctx context.Context, k Shard, epoch uint64) error {
+	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
+		Key:                       s.key(k.partition(), cursorRow),
+		UpdateExpression:          aws.String("SET #e = :e, #s = :s"),
+		ConditionExpression:       aws.String(notNewer),
+		ExpressionAttributeNames:  names("#s", attrSwept),
+		ExpressionAttributeValues: item{":e": number(epoch), ":s": number(0)},
+	})
+	if err != nil {
+		return fmt.Errorf("request a sweep of %s: %w", k.partition(), err)
+	}
+	return nil
+}
+
 // notOlder is the condition of writes to an entry of the list: neither an earlier owner nor an
 // earlier write of this one, which arrives late, changes or deletes what was written since.
 const notOlder = "(attribute_not_exists(#e) OR #e < :e OR #e = :e AND (attribute_not_exists(#r) OR #r <= :r))"

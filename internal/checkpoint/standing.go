@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -19,13 +20,16 @@ type Standing struct {
 	Found    bool // there is a position
 }
 
-// Standings compares all heads of a shard with the group's positions, page by page, as the caller
-// asks for them. Both are read eventually consistent: half a read unit for each 4 KB of the
+// Standings compares the heads of a shard with the group's positions, page by page, as the caller
+// asks for them: all, or those after an aggregate, if that is not zero. Both are read eventually consistent: half a read unit for each 4 KB of the
 // snapshot table, states included, and of positions, some 100 bytes each. Heads that cannot be read
 // go to corrupt.
-func (s *Store) Standings(ctx context.Context, k Shard, corrupt func(*journal.CorruptItemError)) iter.Seq2[[]Standing, error] {
+func (s *Store) Standings(
+	ctx context.Context, k Shard, after aggregate.ID, corrupt func(*journal.CorruptItemError),
+) iter.Seq2[[]Standing, error] {
 	return func(yield func([]Standing, error) bool) {
-		for heads, err := range s.journal.Raw().ShardHeads(ctx, k.Topic, k.Number, corrupt) {
+		q := eventlog.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, After: after}
+		for heads, err := range s.journal.Raw().ShardHeads(ctx, q, corrupt) {
 			if err != nil {
 				yield(nil, err)
 				return

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
@@ -31,7 +32,7 @@ func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
 	require.NoError(t, s.PutPosition(t.Context(), group, account("nobody"), 1, 5))
 
 	seen := map[string]bool{}
-	for page, err := range s.Standings(t.Context(), shard, nil) {
+	for page, err := range s.Standings(t.Context(), shard, aggregate.ID{}, nil) {
 		require.NoError(t, err)
 		for _, standing := range page {
 			id := standing.Head.Aggregate.Value
@@ -59,7 +60,7 @@ func TestHeadsAndPositionsMeetAcrossPages(t *testing.T) {
 		require.NoError(t, s.PutPosition(t.Context(), group, id, 1, uint64(n)))
 	}
 	pages, met := 0, 0
-	for page, err := range s.Standings(t.Context(), shard, nil) {
+	for page, err := range s.Standings(t.Context(), shard, aggregate.ID{}, nil) {
 		require.NoError(t, err)
 		pages++
 		for _, standing := range page {
@@ -80,7 +81,7 @@ func TestACorruptHeadDoesNotHideTheOthers(t *testing.T) {
 	s.corruptHead(t, account("a"))
 	var corrupt []*journal.CorruptItemError
 	met := 0
-	for page, err := range s.Standings(t.Context(), shard, func(err *journal.CorruptItemError) { corrupt = append(corrupt, err) }) {
+	for page, err := range s.Standings(t.Context(), shard, aggregate.ID{}, func(err *journal.CorruptItemError) { corrupt = append(corrupt, err) }) {
 		require.NoError(t, err)
 		met += len(page)
 	}
@@ -89,7 +90,7 @@ func TestACorruptHeadDoesNotHideTheOthers(t *testing.T) {
 	assert.Equal(t, account("a"), corrupt[0].Aggregate)
 
 	s.put(t, "group/account-0", "position/b-0", item{"position": text("five")})
-	for _, err := range s.Standings(t.Context(), shard, func(*journal.CorruptItemError) {}) {
+	for _, err := range s.Standings(t.Context(), shard, aggregate.ID{}, func(*journal.CorruptItemError) {}) {
 		require.ErrorIs(t, err, checkpoint.ErrCorrupt)
 	}
 }

@@ -23,6 +23,8 @@ type (
 	Cursor = storage.Cursor
 	// TailQuery selects events of the tail of a shard.
 	TailQuery = storage.TailQuery
+	// HeadsOfShard selects the heads of a shard.
+	HeadsOfShard = storage.HeadsOfShard
 	// TailPage is a page of the tail of a shard.
 	TailPage = storage.TailPage[journal.Record, journal.CorruptItemError]
 	// Restoration is what Restore writes.

@@ -118,12 +118,10 @@ type Engine interface {
 	// ShardHeads yields the heads of one logical shard in pages, in the order of their sort keys:
 	// at most 1 MB of the snapshot table a page, read when it is asked for, so that the caller sets
 	// the pace. It reads eventually consistent, half a unit for each 4 KB, so recent writes may not
-	// show. Heads that cannot be read go to corrupt.
+	// show, unless the query says otherwise. Heads that cannot be read go to corrupt.
 	//
 	// Errors: ErrThrottled, ErrTableMissing, ErrAccess, the context's.
-	ShardHeads(
-		ctx context.Context, aggregateType string, shard int, corrupt func(*journal.CorruptItemError),
-	) iter.Seq2[[]journal.Head, error]
+	ShardHeads(ctx context.Context, q HeadsOfShard, corrupt func(*journal.CorruptItemError)) iter.Seq2[[]journal.Head, error]
 
 	// Inspect reads what the tables hold of an aggregate, where Journal.Events reads what the head
 	// promises: each gets every event of the aggregate in the journal table, in the order of the

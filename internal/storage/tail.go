@@ -50,6 +50,16 @@ type TailQuery struct {
 	Limit int
 }
 
+// HeadsOfShard asks for the heads of one logical shard.
+type HeadsOfShard struct {
+	AggregateType string
+	Shard         int
+	// After is the aggregate of the head after which to continue. Zero for the beginning.
+	After aggregate.ID
+	// Consistent asks for strongly consistent reads, which cost twice as much.
+	Consistent bool
+}
+
 // TailPage is a page of a shard's tail, in the order of the events' time.
 type TailPage[Record, Corrupt any] struct {
 	// Records have payloads as they are stored; the journal's method Decode decodes those that are

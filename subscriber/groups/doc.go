@@ -54,6 +54,12 @@
 // (subscriber.Config.CommitInterval) are delivered again, for all its aggregates. Effects that
 // commit with the position happen once.
 //
+// # After an import
+//
+// Members compare the heads of all aggregates with the group's positions once an hour
+// (subscriber.Config.SweepInterval), which finds events that the tail shows at the wrong place, such
+// as imported ones. [Groups.Reconcile] has them do so at once.
+//
 // # Cost
 //
 // In DynamoDB's units, with rows of up to 1 KB, which is a group on about a hundred shards: one

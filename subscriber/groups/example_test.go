@@ -192,6 +192,19 @@ func ExampleGroups_Skipped() {
 	// account-bob, event 2 (account.deposited.v1): skipped by an operator, parked because the message was nacked without a reason (see subscriber.NackReason), once
 }
 
+// After an import the group looks for events that are dated before the place that it has reached.
+func ExampleGroups_Reconcile() {
+	ctx := context.Background()
+	g := groups.New(audit(ctx, ""))
+
+	must(g.Reconcile(ctx, "audit", "account"))
+	one, err := g.Get(ctx, "audit", "account")
+	must(err)
+	fmt.Printf("%d shards are free for members that compare them\n", len(one.Free()))
+	// Output:
+	// 4 shards are free for members that compare them
+}
+
 func ExampleGroups_Remove() {
 	ctx := context.Background()
 	g := groups.New(audit(ctx, ""))

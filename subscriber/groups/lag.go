@@ -161,7 +161,7 @@ func (c *comparison) run(ctx context.Context) error {
 	for _, b := range progress.Behind {
 		c.listed[b.Aggregate] = b
 	}
-	for standings, err := range c.groups.store.Standings(ctx, c.shard, c.options.Corrupt) {
+	for standings, err := range c.groups.store.Standings(ctx, c.shard, aggregate.ID{}, c.options.Corrupt) {
 		if err != nil {
 			return err
 		}

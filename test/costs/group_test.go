@@ -88,7 +88,7 @@ func sweeps(t *testing.T) string {
 			}
 			bill := w.bill(func(ctx context.Context) error {
 				found := 0
-				for page, err := range store.Standings(ctx, shard, nil) {
+				for page, err := range store.Standings(ctx, shard, aggregate.ID{}, nil) {
 					if err != nil {
 						return err
 					}

@@ -20,6 +20,7 @@ var Lines = []any{
 	editedLine{},
 	bulkLine{},
 	removedLine{},
+	reconcilingLine{},
 	modelLine{},
 	generationLine{},
 	progressLine{},

@@ -182,7 +182,7 @@ func TestAnUnknownGroupIsAnError(t *testing.T) {
 		"groups nobody", "groups nobody account", "groups audit order", "group pause nobody account", "group resume nobody account",
 		"group reset nobody account --to now --yes", "group remove nobody account --yes", "group cleanup nobody account",
 		"group parked nobody account", "group skipped nobody account", "group forget-skipped nobody account 1 1", "group unpark nobody account 1", "group skip nobody account 1 1",
-		"group unpark nobody account --all", "group skip nobody account --all --yes",
+		"group unpark nobody account --all", "group skip nobody account --all --yes", "group reconcile nobody account",
 	} {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
@@ -256,6 +256,18 @@ func TestAResetBeginsAgain(t *testing.T) {
 	assert.Regexp(t, `(?m)^began at +2025-06-01T00:00:00\.000Z$`, out)
 	join(t, j).handle(t, 5)
 	assert.Contains(t, s.ok(t, "group", "cleanup", "audit", "account"), "0 rows deleted")
+}
+
+func TestAGroupReconcilesOnDemand(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	o := s.run(t, "group", "reconcile", "audit", "account")
+	assert.Equal(t, outcome{out: "group audit reconciles 4 shards of account\n", err: "The group has no members. The next ones compare.\n"}, o)
+	objects := lines(t, s.ok(t, "group", "reconcile", "audit", "account", "--json"))
+	assert.Equal(t, []map[string]any{{"kind": "reconciling", "group": "audit", "topic": "account", "shards": 4.0}}, objects)
+	g, err := groups.New(j).Get(t.Context(), "audit", "account")
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the member's, and one for each reconciliation")
 }
 
 func TestAGroupIsRemoved(t *testing.T) {
