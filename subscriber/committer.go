@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -211,9 +212,10 @@ func (c *committer) saveCursor(ctx context.Context) error {
 }
 
 // shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits
-// for that, to clear a read model say, relies on it. The epoch is the next owner's, who claims
-// positions itself. That a handler begins nothing more is seen to by [Position].
-func (c *committer) shutOut() {
+// for that, to clear a read model say, relies on it. The epoch is the next owner's; a position that
+// it has claimed, or a later one, is shut out already. That a handler begins nothing more is seen to
+// by [Position]. Where it fails the member notes that in the roster.
+func (c *committer) shutOut() bool {
 	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
 	defer cancel()
 	var rows []func() error
@@ -223,8 +225,13 @@ func (c *committer) shutOut() {
 		}
 		rows = append(rows, func() error {
 			_, _, err := c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch+1)
+			if errors.Is(err, ErrFenced) {
+				return nil
+			}
 			return err
 		})
 	}
-	c.failed("Cannot shut out what handlers have sent: their transactions may still move positions", c.inParallel(rows))
+	errs := c.inParallel(rows)
+	c.failed("Cannot shut out what handlers have sent: their transactions may still move positions", errs)
+	return errors.Join(errs...) == nil
 }

@@ -72,6 +72,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 // begin starts the work on the shards that it took when it joined, which was after asOf.
 func (m *member) begin(number uint64, joined checkpoint.Roster, asOf time.Time) {
 	m.number, m.beat, m.roster, m.sightings = number, 0, joined, map[uint64]sighting{}
+	m.unsettled = map[checkpoint.Term]struct{}{}
 	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
 	take := joined.Of(number)
 	m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})

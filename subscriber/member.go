@@ -30,7 +30,8 @@ type member struct {
 	beat      uint64
 	roster    checkpoint.Roster
 	sightings map[uint64]sighting
-	shunned   map[int]time.Time // shards that were lost though the roster says otherwise
+	shunned   map[int]time.Time            // shards that were lost though the roster says otherwise
+	unsettled map[checkpoint.Term]struct{} // which came to rest while transactions of handlers could still commit
 	expiry    *time.Timer
 	expired   *atomic.Bool // the lease is over, by this member's own clock
 }
@@ -55,7 +56,7 @@ func (sub *Subscriber) newMember(ctx context.Context, topic string, since time.T
 		subscription: sub.newSubscription(ctx, topic),
 		key:          checkpoint.Key{Group: sub.config.ConsumerGroup, Topic: topic},
 		held:         make([]atomic.Pointer[shard], shards), rested: make(chan *shard),
-		since: since, shunned: map[int]time.Time{},
+		since: since, shunned: map[int]time.Time{}, unsettled: map[checkpoint.Term]struct{}{},
 	}
 }
 
@@ -190,7 +191,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			}
 		}
 		dead := m.judge()
-		next := m.roster.Leave(dead...).Release(m.number, rested)
+		next, settled := m.settle(m.roster.Leave(dead...).Release(m.number, rested), rested)
 		take, give := next.Share(m.number)
 		if ending {
 			take, give = nil, next.Of(m.number)
@@ -203,7 +204,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 		take = slices.DeleteFunc(take, func(n int) bool {
 			return m.held[n].Load() != nil || time.Now().Before(m.shunned[n])
 		})
-		if len(dead)+len(rested)+len(take) == 0 {
+		if len(dead)+len(rested)+len(settled)+len(take) == 0 {
 			return
 		}
 		once, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
@@ -212,6 +213,9 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 		switch {
 		case err == nil:
 			m.roster = now
+			for _, t := range settled {
+				delete(m.unsettled, t)
+			}
 			m.start(take)
 			return
 		case !errors.Is(err, checkpoint.ErrRosterMoved):
@@ -229,6 +233,30 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 		}
 		m.roster = now
 	}
+}
+
+// settle notes in the next roster what has become of the terms with which it has come to rest: of
+// shards that it frees, and of those that were taken from it. It returns those that it has noted.
+func (m *member) settle(next checkpoint.Roster, rested []int) (checkpoint.Roster, []checkpoint.Term) {
+	var settled []checkpoint.Term
+	for _, n := range rested {
+		t := checkpoint.Term{Shard: n, Epoch: m.roster.Epochs[n]}
+		if _, unsettled := m.unsettled[t]; unsettled {
+			next = next.Settle(t, false)
+			settled = append(settled, t)
+		}
+	}
+	for _, taken := range m.roster.Unsettled {
+		sh := m.held[taken.Shard].Load()
+		if taken.Member != m.number || sh != nil && sh.epoch == taken.Epoch {
+			continue
+		}
+		t := checkpoint.Term{Shard: taken.Shard, Epoch: taken.Epoch}
+		_, unsettled := m.unsettled[t]
+		next = next.Settle(taken, !unsettled)
+		settled = append(settled, t)
+	}
+	return next, settled
 }
 
 // judge returns members that have shown no sign of life for the time of their lease.
@@ -278,6 +306,9 @@ func (m *member) start(numbers []int) {
 
 // rest forgets a shard that has come to rest.
 func (m *member) rest(sh *shard) {
+	if sh.unsettled {
+		m.unsettled[checkpoint.Term{Shard: sh.number, Epoch: sh.epoch}] = struct{}{}
+	}
 	m.held[sh.number].CompareAndSwap(sh, nil)
 }
 

@@ -20,6 +20,8 @@ type shard struct {
 	deliverer *deliverer
 	committer *committer
 	sequencer *sequencer
+	// unsettled: when it came to rest, transactions of its handlers could still commit.
+	unsettled bool
 }
 
 func (m *member) newShard(number int, r checkpoint.Roster) *shard {
@@ -61,8 +63,8 @@ func (sh *shard) run(ctx context.Context) {
 	if !sh.isLost() {
 		sh.committer.flush(true)
 		sh.abandon()
-		sh.committer.shutOut()
 	}
+	sh.unsettled = !sh.committer.shutOut()
 	sh.sequencer.forgetAll()
 }
 

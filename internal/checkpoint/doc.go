@@ -28,6 +28,10 @@
 // on it ([Store.Claim]): a former owner cannot move it any more. Nothing is conditional on the roster
 // itself: all writers would contend for it.
 //
+// A transaction of a handler may be on its way when the term of its shard ends. An owner that comes
+// to rest shuts such transactions out. Where that is not known the roster holds an unsettled [Term],
+// until an operator has claimed all positions that they may move ([Store.Fence]).
+//
 // An operator that edits rows does so as an owner, for a moment, with an epoch of its own
 // ([Store.Operate]): it makes no difference whether the owner before it is alive. It never deletes
 // a row that a former owner might write again, but writes it again.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -87,6 +89,81 @@ func (s *Store) batchGet(ctx context.Context, keys []item, consistent bool) (row
 		return nil
 	}, backoff.WithContext(backoff.NewExponentialBackOff(), ctx))
 	return rows, err
+}
+
+// ClaimedPositions returns the aggregates of a shard whose position was claimed by an owner with an
+// epoch from one to another, page by page, as the caller asks for them. It reads all positions of
+// the shard, strongly consistent: one read unit for some 40.
+func (s *Store) ClaimedPositions(ctx context.Context, k Shard, from, to uint64) iter.Seq2[[]aggregate.ID, error] {
+	return func(yield func([]aggregate.ID, error) bool) {
+		pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
+			TableName:                &s.table,
+			ConsistentRead:           aws.Bool(true),
+			KeyConditionExpression:   aws.String("#pk = :pk AND begins_with(#sk, :prefix)"),
+			FilterExpression:         aws.String("#e BETWEEN :from AND :to"),
+			ProjectionExpression:     aws.String("#sk"),
+			ExpressionAttributeNames: names("#pk", s.keys.PartitionKey, "#sk", s.keys.SortKey),
+			ExpressionAttributeValues: item{
+				":pk": text(k.partition()), ":prefix": text(positionPrefix), ":from": number(from), ":to": number(to),
+			},
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, fmt.Errorf("read positions of %s: %w", k.partition(), s.explain(err)))
+				return
+			}
+			ids := make([]aggregate.ID, len(page.Items))
+			for i, row := range page.Items {
+				ids[i] = aggregate.ID{Type: k.Topic, Value: positionValue(textOf(row[s.keys.SortKey]))}
+			}
+			if !yield(ids, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Unclaimed returns the aggregates of a shard that have no position row, as in the first term of a
+// group, whose owner claims none; page by page, as the caller asks for them. It reads all heads,
+// strongly consistent, and one read unit for each aggregate.
+func (s *Store) Unclaimed(ctx context.Context, k Shard) iter.Seq2[[]aggregate.ID, error] {
+	return func(yield func([]aggregate.ID, error) bool) {
+		q := eventlog.HeadsOfShard{AggregateType: k.Topic, Shard: k.Number, Consistent: true}
+		for heads, err := range s.journal.Raw().ShardHeads(ctx, q, func(*journal.CorruptItemError) {}) {
+			var ids []aggregate.ID
+			if err == nil {
+				ids, err = s.without(ctx, k, heads)
+			}
+			if !yield(ids, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// without returns the aggregates of some heads that have no position row.
+func (s *Store) without(ctx context.Context, k Shard, heads []journal.Head) (ids []aggregate.ID, err error) {
+	for some := range slices.Chunk(heads, maxKeys) {
+		keys := make([]item, len(some))
+		for i, head := range some {
+			keys[i] = s.key(k.partition(), positionSort(head.Aggregate.Value))
+		}
+		rows, err := s.batchGet(ctx, keys, true)
+		if err != nil {
+			return nil, fmt.Errorf("read positions of %s: %w", k.partition(), err)
+		}
+		there := map[string]bool{}
+		for _, row := range rows {
+			there[textOf(row[s.keys.SortKey])] = true
+		}
+		for _, head := range some {
+			if !there[positionSort(head.Aggregate.Value)] {
+				ids = append(ids, head.Aggregate)
+			}
+		}
+	}
+	return ids, nil
 }
 
 // Baseline is where a group that starts at a time begins with an aggregate that it has no position

@@ -50,6 +50,19 @@ const operatorLease = 10 * time.Second
 // those that it has to see. Where the shard cannot be freed the edits stand all the same, and
 // members take it as from a member that is dead.
 func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
+	return s.operate(ctx, k, number, edit, func(r Roster) Roster { return r })
+}
+
+// Fence is Operate with an edit that fences the unsettled terms of the shard. The roster forgets
+// them if the edit succeeds and the shard was kept.
+func (s *Store) Fence(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
+	return s.operate(ctx, k, number, edit, func(r Roster) Roster { return r.Fenced(number) })
+}
+
+// operate changes the roster by done where the shard is freed after an edit that succeeded.
+func (s *Store) operate(
+	ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error, done func(Roster) Roster,
+) error {
 	var operator uint64
 	held, err := s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
 		r, operator = r.Join(Member{Operator: true, Lease: operatorLease})
@@ -71,6 +84,9 @@ func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(contex
 		// Once is enough, as all edits are done. It is not so any more where the roster is read
 		// again after a lost reply.
 		kept = kept || keeps(r)
+		if edited == nil && keeps(r) {
+			r = done(r)
+		}
 		return r.Leave(operator), nil
 	})
 	lost := fmt.Errorf("edit rows of shard %d: %w", number, ErrFenced)

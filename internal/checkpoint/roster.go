@@ -37,9 +37,22 @@ type Roster struct {
 	Owners []uint64
 	// Epochs has the term of the shard's last owner.
 	Epochs []uint64
+	// Unsettled are the terms of former owners whose handlers may have sent transactions that are
+	// still to commit, since their end was not an orderly one.
+	Unsettled []Term
 
 	id     string // of its first change
 	change string // the id of the last change; empty where there is no roster yet
+}
+
+// Term is a term of a shard that has ended.
+type Term struct {
+	Shard int
+	Epoch uint64
+	// Member is the number of the owner while it is a member and has not come to rest: it may not
+	// know yet that the term has ended. 0 for one that has left or was evicted, and for one that
+	// could not shut out what its handlers have sent.
+	Member uint64
 }
 
 // Stopped is the event by which a group was stopped.
@@ -79,7 +92,7 @@ func (r Roster) Exists() bool { return r.change != "" }
 
 func (r Roster) clone() Roster {
 	r.Members = maps.Clone(r.Members)
-	r.Owners, r.Epochs = slices.Clone(r.Owners), slices.Clone(r.Epochs)
+	r.Owners, r.Epochs, r.Unsettled = slices.Clone(r.Owners), slices.Clone(r.Epochs), slices.Clone(r.Unsettled)
 	return r
 }
 
@@ -101,31 +114,91 @@ func (r Roster) WithToken(token uint64) (member uint64, found bool) {
 	return 0, false
 }
 
-// Leave removes members. What they own is free then.
+// Leave removes members. What they own is free then, and unsettled.
 func (r Roster) Leave(members ...uint64) Roster {
 	r = r.clone()
+	for shard, owner := range r.Owners {
+		if slices.Contains(members, owner) {
+			if r.works(owner) {
+				r.unsettle(Term{Shard: shard, Epoch: r.Epochs[shard]})
+			}
+			r.Owners[shard] = 0
+		}
+	}
 	for _, m := range members {
 		delete(r.Members, m)
 	}
-	for shard, owner := range r.Owners {
-		if slices.Contains(members, owner) {
-			r.Owners[shard] = 0
+	for _, term := range slices.Clone(r.Unsettled) {
+		if slices.Contains(members, term.Member) {
+			r = r.Settle(term, false)
 		}
 	}
 	return r
 }
 
-// Take makes a member the owner of shards, each in a new term.
+// works reports that a member has handlers, which an operator does not.
+func (r Roster) works(member uint64) bool {
+	m, is := r.Members[member]
+	return is && !m.Operator
+}
+
+// unsettle adds a term. Of those of a shard that nobody will settle the lowest epoch is enough.
+func (r *Roster) unsettle(t Term) {
+	if t.Member == 0 {
+		if i := slices.IndexFunc(r.Unsettled, func(is Term) bool { return is.Shard == t.Shard && is.Member == 0 }); i >= 0 {
+			r.Unsettled[i].Epoch = min(r.Unsettled[i].Epoch, t.Epoch)
+			return
+		}
+	}
+	r.Unsettled = append(r.Unsettled, t)
+}
+
+// Settle is for the owner of a term that has come to rest. Shut out says that none of its handlers'
+// transactions can commit any more.
+func (r Roster) Settle(t Term, shutOut bool) Roster {
+	r = r.clone()
+	r.Unsettled = slices.DeleteFunc(r.Unsettled, func(is Term) bool { return is == t })
+	if !shutOut {
+		r.unsettle(Term{Shard: t.Shard, Epoch: t.Epoch})
+	}
+	return r
+}
+
+// Fenced forgets the unsettled terms of a shard that nobody is to settle any more. It is for an
+// operator who has fenced them, and holds the shard.
+func (r Roster) Fenced(shard int) Roster {
+	r = r.clone()
+	r.Unsettled = slices.DeleteFunc(r.Unsettled, func(is Term) bool { return is.Shard == shard && is.Member == 0 })
+	return r
+}
+
+// UnsettledSince returns the lowest epoch of the unsettled terms of a shard that an operator may
+// fence, 0 for none.
+func (r Roster) UnsettledSince(shard int) uint64 {
+	for _, t := range r.Unsettled {
+		if t.Shard == shard && t.Member == 0 {
+			return t.Epoch
+		}
+	}
+	return 0
+}
+
+// Take makes a member the owner of shards, each in a new term. Those that it takes from another
+// member are unsettled until that one has come to rest.
 func (r Roster) Take(member uint64, shards []int) Roster {
 	r = r.clone()
 	for _, shard := range shards {
+		if owner := r.Owners[shard]; owner != member && r.works(owner) {
+			r.unsettle(Term{Shard: shard, Epoch: r.Epochs[shard], Member: owner})
+		}
 		r.Owners[shard] = member
 		r.Epochs[shard]++
 	}
 	return r
 }
 
-// Release frees those of the shards that a member owns.
+// Release frees those of the shards that a member owns. It has come to rest with them, and has shut
+// out what its handlers have sent; otherwise they are to be unsettled, see [Roster.Settle].
 func (r Roster) Release(member uint64, shards []int) Roster {
 	r = r.clone()
 	for _, shard := range shards {
@@ -165,7 +238,7 @@ func (r Roster) Resume() Roster {
 func (r Roster) Reset(start time.Time) Roster {
 	r = r.clone()
 	r.Resets++
-	r.Start, r.Stopped = start, nil
+	r.Start, r.Stopped, r.Unsettled = start, nil, nil // positions are other rows now
 	r.Base = slices.Max(r.Epochs) + 1
 	for shard := range r.Owners {
 		r.Owners[shard], r.Epochs[shard] = 0, r.Base

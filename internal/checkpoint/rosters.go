@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -33,6 +34,7 @@ const (
 	attrResumed   = "resumed"
 	attrElsewhere = "positions_elsewhere"
 	attrJoined    = "joined"
+	attrUnsettled = "unsettled"
 	attrMembers   = "members"
 	attrOwners    = "owners"
 	attrEpochs    = "epochs"
@@ -193,7 +195,10 @@ func (r Roster) attributes() item {
 	attributes := item{
 		attrID: text(r.id), attrChange: text(r.change), attrResets: number(r.Resets), attrBase: number(r.Base), attrJoined: number(r.Joined),
 		attrOwners: numbers(r.Owners), attrEpochs: numbers(r.Epochs), attrStart: nil, attrPaused: nil,
-		attrStopped: nil, attrResumed: nil, attrElsewhere: nil,
+		attrStopped: nil, attrResumed: nil, attrElsewhere: nil, attrUnsettled: nil,
+	}
+	if len(r.Unsettled) > 0 {
+		attributes[attrUnsettled] = termsValue(r.Unsettled)
 	}
 	if !r.Start.IsZero() {
 		attributes[attrStart] = number(r.Start.UnixMilli())
@@ -344,6 +349,8 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 			}
 		}
 	}
+	r.Unsettled, err = termsOf(row[attrUnsettled], s.journal.Shards())
+	errs = append(errs, err)
 	if shards := s.journal.Shards(); r.change == "" || len(r.Owners) != shards || len(r.Epochs) != shards {
 		errs = append(errs, fmt.Errorf("%w: it has owners of %d shards and epochs of %d, where there are %d", ErrCorrupt, len(r.Owners), len(r.Epochs), shards))
 	}
@@ -351,6 +358,40 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 		return Roster{}, fmt.Errorf("roster of %s in table %q: %w", k.partition(), s.table, err)
 	}
 	return r, nil
+}
+
+// termsValue is three numbers for each term, as varints: mostly four bytes, where a list of numbers
+// would take ten. The roster is written with every heartbeat.
+func termsValue(terms []Term) types.AttributeValue {
+	var value []byte
+	for _, t := range terms {
+		value = binary.AppendUvarint(value, uint64(t.Shard))
+		value = binary.AppendUvarint(value, t.Epoch)
+		value = binary.AppendUvarint(value, t.Member)
+	}
+	return &types.AttributeValueMemberB{Value: value}
+}
+
+func termsOf(v types.AttributeValue, shards int) (terms []Term, err error) {
+	b, _ := v.(*types.AttributeValueMemberB)
+	if b == nil {
+		return nil, nil
+	}
+	for rest := b.Value; len(rest) > 0; {
+		var numbers [3]uint64
+		for i := range numbers {
+			n, size := binary.Uvarint(rest)
+			if size <= 0 {
+				return nil, fmt.Errorf("%w: its unsettled terms are %x", ErrCorrupt, b.Value)
+			}
+			numbers[i], rest = n, rest[size:]
+		}
+		if numbers[0] >= uint64(shards) {
+			return nil, fmt.Errorf("%w: it has an unsettled term of shard %d, where there are %d shards", ErrCorrupt, numbers[0], shards)
+		}
+		terms = append(terms, Term{Shard: int(numbers[0]), Epoch: numbers[1], Member: numbers[2]})
+	}
+	return terms, nil
 }
 
 func isTrue(v types.AttributeValue) bool {

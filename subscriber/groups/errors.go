@@ -44,7 +44,7 @@ var (
 // ActiveError reports that members are at work, or were a short time ago. Nothing was changed.
 type ActiveError struct {
 	Members []uint64 // who have not left
-	Shards  []int    // that they own
+	Shards  []int    // that they own; of WaitIdle also those that were taken from them while they were at work
 }
 
 func (e *ActiveError) Error() string {

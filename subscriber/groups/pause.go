@@ -2,10 +2,7 @@ package groups
 
 import (
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
@@ -35,39 +32,6 @@ func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, chang
 		return failed(what, k, err)
 	}
 	return nil
-}
-
-// WaitIdle waits until no member owns a shard, so that nothing is out for handling. What handlers
-// that did not answer in time have sent can neither move a position nor commit a projection any
-// more. It asks every 50 ms at first and every second later, one read unit each.
-//
-// A member that crashed owns its shards until another one has missed it for the time of a lease;
-// where no other runs, WaitIdle does not return before ctx ends. The error says who holds what
-// then.
-//
-// Errors: [*ActiveError] with the context's, [ErrNoGroup], [ErrCorrupt], those of the journal.
-func (g *Groups) WaitIdle(ctx context.Context, group, topic string) error {
-	k := checkpoint.Key{Group: group, Topic: topic}
-	between := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
-	)
-	var active *ActiveError
-	for {
-		roster, err := g.roster(ctx, k)
-		if err != nil && ctx.Err() != nil && active != nil {
-			err = fmt.Errorf("%w: %w", ctx.Err(), active)
-		}
-		if err != nil {
-			return failed("wait for", k, err)
-		}
-		active = activeOf(roster)
-		if active == nil || len(active.Shards) == 0 {
-			return nil
-		}
-		if !sleep(ctx, between.NextBackOff()) {
-			return failed("wait for", k, fmt.Errorf("%w: %w", ctx.Err(), active))
-		}
-	}
 }
 
 // activeOf returns an ActiveError if the group has members. Operators do not count: they hold a

@@ -2,7 +2,6 @@ package groups
 
 import (
 	"context"
-	"errors"
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
@@ -32,25 +31,14 @@ func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 	k := checkpoint.Key{Group: group, Topic: topic}
 	_, err := g.roster(ctx, k)
 	for number := 0; err == nil && number < g.journal.Shards(); number++ {
-		err = g.operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
-			return g.store.RequestSweep(ctx, shard, r.Epochs[number])
+		err = again(ctx, func() error {
+			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
+				return g.store.RequestSweep(ctx, shard, r.Epochs[number])
+			})
 		})
 	}
 	if err != nil {
 		return failed("reconcile", k, err)
 	}
 	return nil
-}
-
-// operate is checkpoint.Store.Operate for an edit that may be done again: where the shard was taken
-// away meanwhile, and where requests fail that may succeed later.
-func (g *Groups) operate(ctx context.Context, k checkpoint.Key, number int, edit func(context.Context, checkpoint.Shard, checkpoint.Roster) error) error {
-	between := patience()
-	for attempt := 1; ; attempt++ {
-		err := g.store.Operate(ctx, k, number, edit)
-		again := errors.Is(err, checkpoint.ErrFenced) || err != nil && passes(err)
-		if !again || attempt == editAttempts || !sleep(ctx, between.NextBackOff()) {
-			return err
-		}
-	}
 }
