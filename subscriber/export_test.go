@@ -2,6 +2,9 @@ package subscriber
 
 import "time"
 
+// MemberName is the name of a member by default.
+var MemberName = memberName
+
 // WithCursorInterval is a config that writes cursors more often.
 func WithCursorInterval(c Config, d time.Duration) Config {
 	c.cursorInterval = d

@@ -80,6 +80,8 @@ type Member struct {
 	// Operator: one that holds a shard for a moment, to edit its rows, and takes no share of the
 	// work.
 	Operator bool
+	// Name is for people; empty for none.
+	Name string
 }
 
 // NewRoster is a group without members on a number of shards.

@@ -40,6 +40,7 @@ const (
 	attrEpochs    = "epochs"
 	attrBeat      = "beat"
 	attrOperator  = "operator"
+	attrName      = "name"
 	attrLease     = "lease"
 	attrToken     = "token"
 	attrNext      = "next_generation" // of a group that was removed
@@ -291,6 +292,9 @@ func memberValue(m Member) types.AttributeValue {
 	if m.Operator {
 		value[attrOperator] = &types.AttributeValueMemberBOOL{Value: true}
 	}
+	if m.Name != "" {
+		value[attrName] = text(m.Name)
+	}
 	return &types.AttributeValueMemberM{Value: value}
 }
 
@@ -336,6 +340,7 @@ func (s *Store) rosterOf(k Key, row item) (Roster, error) {
 			r.Members[m] = Member{
 				Beat: uintOf(state.Value[attrBeat]), Operator: isTrue(state.Value[attrOperator]),
 				Lease: time.Duration(uintOf(state.Value[attrLease])) * time.Millisecond, Token: uintOf(state.Value[attrToken]),
+				Name: textOf(state.Value[attrName]),
 			}
 		}
 	}

@@ -62,6 +62,7 @@ type Stopped struct {
 // subscriber.Config.LeaseDuration, and one without others stays.
 type Member struct {
 	Number   uint64 // none is given twice
+	Name     string // subscriber.Config.MemberName, by default host name and process id; empty for an operator
 	Beat     uint64 // rises while the member lives
 	Operator bool
 }
@@ -134,7 +135,7 @@ func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
 	}
 	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
 		m := r.Members[number]
-		group.Members = append(group.Members, Member{Number: number, Beat: m.Beat, Operator: m.Operator})
+		group.Members = append(group.Members, Member{Number: number, Name: m.Name, Beat: m.Beat, Operator: m.Operator})
 	}
 	for number, owner := range r.Owners {
 		if _, lives := r.Members[owner]; !lives {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -46,7 +47,9 @@ type groupShardLine struct {
 	Topic string `json:"topic"`
 	Shard int    `json:"shard"`
 	Owner uint64 `json:"owner"` // number of a member; 0 while it is free
-	Epoch uint64 `json:"epoch"`
+	// OwnerName is that of the member: by default the host's with the process id.
+	OwnerName string `json:"owner_name,omitempty"`
+	Epoch     uint64 `json:"epoch"`
 	*lagLine
 }
 
@@ -93,7 +96,7 @@ var groupShardColumns = []output.Column[groupShardLine]{
 		if s.Owner == 0 {
 			return "-"
 		}
-		return strconv.FormatUint(s.Owner, 10)
+		return strings.TrimSuffix(strconv.FormatUint(s.Owner, 10)+" "+s.OwnerName, " ")
 	}},
 	{Name: "EPOCH", Cell: func(s groupShardLine) string { return strconv.FormatUint(s.Epoch, 10) }},
 	{Name: "LAG", Cell: func(s groupShardLine) string { return s.events() }},
@@ -111,6 +114,8 @@ func (a *app) groups() *cobra.Command {
 
 STATE is active, idle (nobody works), paused by an operator, or stopped by an event that kept failing (subscriber.Stop), which
 "groups GROUP TOPIC" shows.
+
+OWNER is the member that owns a shard: its number, host and process (subscriber.Config.MemberName).
 
 SHARDS are those that members own, of all. LAG is how many events the group has not handled yet, AGE how long the oldest of them has
 been waiting, BEHIND how many aggregates have such events, and PARKED how many of these wait until someone decides.
@@ -206,9 +211,13 @@ func (a *app) runGroup(ctx context.Context, name, topic string, exact bool) erro
 	if !a.json {
 		_, _ = fmt.Fprintln(a.env.Out)
 	}
+	names := map[uint64]string{}
+	for _, m := range one.Members {
+		names[m.Number] = m.Name
+	}
 	rows := output.NewRows(a.env.Out, a.json, groupShardColumns...)
 	for i, s := range one.Shards {
-		shard := groupShardLine{Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, Epoch: s.Epoch}
+		shard := groupShardLine{Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, OwnerName: names[s.Owner], Epoch: s.Epoch}
 		if lag != nil && i < len(lag.Shards) {
 			shard.lagLine = newLagLine(lag.Shards[i].Lag, now)
 		}

@@ -2,6 +2,8 @@ package command_test
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -173,6 +175,17 @@ func TestMembersAtWorkAreShown(t *testing.T) {
 		row := cells(t, s.ok(t, "groups"))[0]
 		return row["STATE"] == "active" && row["MEMBERS"] == "1" && row["SHARDS"] == "4/4"
 	}, patience, 5*time.Millisecond)
+}
+
+func TestTheOwnerOfAShardIsShownWithHostAndProcess(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	m := join(t, j)
+	m.handle(t, 2)
+
+	_, shards, _ := strings.Cut(s.ok(t, "groups", "audit", "account"), "\n\n")
+	assert.Regexp(t, fmt.Sprintf("^2 .*/%d$", os.Getpid()), cells(t, shards)[0]["OWNER"])
+	assert.Regexp(t, fmt.Sprintf("/%d$", os.Getpid()), lines(t, s.ok(t, "groups", "audit", "account", "--json"))[1]["owner_name"])
 }
 
 func TestAnUnknownGroupIsAnError(t *testing.T) {
