@@ -28,7 +28,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	os.Exit(command.Run(ctx, os.Args[1:], command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
-		InTerminal: isatty.IsTerminal(os.Stdin.Fd()), ErrTerminal: isatty.IsTerminal(os.Stderr.Fd()),
+		InTerminal: isatty.IsTerminal(os.Stdin.Fd()), OutTerminal: isatty.IsTerminal(os.Stdout.Fd()), ErrTerminal: isatty.IsTerminal(os.Stderr.Fd()),
 		Getenv:  os.Getenv,
 		Connect: func(ctx context.Context, t store.Target) (journal.Client, error) { return t.Connect(ctx) },
 		Now:     time.Now,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -106,7 +107,7 @@ var groupShardColumns = []output.Column[groupShardLine]{
 }
 
 func (a *app) groups() *cobra.Command {
-	exact := false
+	exact, watch, every := false, false, 2*time.Second
 	cmd := &cobra.Command{
 		Use:   "groups [GROUP [TOPIC]] [flags]",
 		Short: "List the consumer groups with their lag",
@@ -123,8 +124,11 @@ been waiting, BEHIND how many aggregates have such events, and PARKED how many o
 The lag is an estimate: of a group that is far behind only the next events of each shard are looked at, and a + says that there are
 more. It costs about two read units for each shard that has little to do, and under a hundred for one that has much. --exact compares
 all heads with the group's positions, half a read unit for each 4 KB of them, states included. There is none of a group that keeps its
-positions in a store of its own, such as an SQL database.`,
-		Example: "  millrace groups\n  millrace groups order-history order --exact\n  millrace groups --json | jq 'select(.seconds > 60)'",
+positions in a store of its own, such as an SQL database.
+
+--watch shows all of it again every two seconds, or --interval, until interrupted, and costs as much each time. It redraws a terminal;
+elsewhere it prints the list again, after an empty line.`,
+		Example: "  millrace groups\n  millrace groups --watch --interval 5s\n  millrace groups order-history order --exact\n  millrace groups --json | jq 'select(.seconds > 60)'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 2 {
 				return fmt.Errorf("groups has no use for %q", args[2])
@@ -132,12 +136,25 @@ positions in a store of its own, such as an SQL database.`,
 			return nil
 		},
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			if len(args) == 2 {
-				return a.runGroup(cmd.Context(), args[0], args[1], exact)
+			if every <= 0 {
+				return wrongUsage("--interval is %s: want more than 0", every)
 			}
-			return a.runGroups(cmd.Context(), args, exact)
+			g, err := a.openGroups(cmd.Context())
+			if err != nil {
+				return err
+			}
+			show := func(ctx context.Context) error { return a.runGroups(ctx, g, args, exact) }
+			if len(args) == 2 {
+				show = func(ctx context.Context) error { return a.runGroup(ctx, g, args[0], args[1], exact) }
+			}
+			if watch {
+				return a.watch(cmd.Context(), every, show)
+			}
+			return show(cmd.Context())
 		}),
 	}
+	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again, until interrupted")
+	cmd.Flags().DurationVar(&every, "interval", every, "pause between two looks, with --watch")
 	cmd.Flags().BoolVar(&exact, "exact", false, "compare all heads with the positions")
 	return cmd
 }
@@ -151,11 +168,7 @@ func (a *app) openGroups(ctx context.Context) (*groups.Groups, error) {
 }
 
 // runGroups lists all groups, or those of a name.
-func (a *app) runGroups(ctx context.Context, name []string, exact bool) error {
-	g, err := a.openGroups(ctx)
-	if err != nil {
-		return err
-	}
+func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, exact bool) error {
 	all, err := g.List(ctx) // what could be read comes beside an error
 	rows := output.NewRows(a.env.Out, a.json, groupColumns...)
 	shown := false
@@ -187,11 +200,7 @@ func (a *app) runGroups(ctx context.Context, name []string, exact bool) error {
 }
 
 // runGroup shows a group with its shards.
-func (a *app) runGroup(ctx context.Context, name, topic string, exact bool) error {
-	g, err := a.openGroups(ctx)
-	if err != nil {
-		return err
-	}
+func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string, exact bool) error {
 	one, err := g.Get(ctx, name, topic)
 	if err != nil {
 		return err

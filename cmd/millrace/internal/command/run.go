@@ -25,8 +25,9 @@ const (
 type Env struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// InTerminal: somebody is there to be asked. ErrTerminal: progress can be shown.
-	InTerminal, ErrTerminal bool
+	// InTerminal: somebody is there to be asked. OutTerminal: the output can be drawn again.
+	// ErrTerminal: progress can be shown.
+	InTerminal, OutTerminal, ErrTerminal bool
 	// Getenv reads the environment.
 	Getenv func(string) string
 	// Connect makes the client.
