@@ -51,7 +51,10 @@ func (a *app) advice(err error) string {
 	var table *tableMissingError
 	var notNext *groups.NotNextError
 	var behind *readmodel.BehindError
+	var noTopic *noTopicError
 	switch {
+	case errors.As(err, &noTopic):
+		return noTopic.advice()
 	case errors.Is(err, store.ErrNotSetUp):
 		return "Set --region (or AWS_REGION) and credentials or --profile; or name a DynamoDB Local with --endpoint or $" + endpointEnv + "."
 	case errors.As(err, &table):

@@ -4,6 +4,8 @@ package command
 var Lines = []any{
 	journalLine{},
 	tableLine{},
+	topicLine{},
+	aggregateLine{},
 	headLine{},
 	snapshotLine{},
 	eventLine{},

@@ -40,6 +40,9 @@ To fill a read model anew: pause the group with --wait, clear the read model, re
 	}
 	cmd.AddCommand(a.pause(), a.resume(), a.reset(), a.remove(), a.cleanUp(), a.behind(), a.parked(), a.unpark(), a.skip(), a.skipped(),
 		a.forgetSkipped(), a.resetAggregate(), a.reconcile())
+	for _, sub := range cmd.Commands() {
+		sub.RunE = a.aboutTopic(1, sub.RunE)
+	}
 	return cmd
 }
 

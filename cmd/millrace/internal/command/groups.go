@@ -135,7 +135,7 @@ elsewhere it prints the list again, after an empty line.`,
 			}
 			return nil
 		},
-		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+		RunE: a.does(a.aboutTopic(1, func(cmd *cobra.Command, args []string) error {
 			if every <= 0 {
 				return wrongUsage("--interval is %s: want more than 0", every)
 			}
@@ -151,7 +151,7 @@ elsewhere it prints the list again, after an empty line.`,
 				return a.watch(cmd.Context(), every, show)
 			}
 			return show(cmd.Context())
-		}),
+		})),
 	}
 	cmd.Flags().BoolVar(&watch, "watch", false, "show it again and again, until interrupted")
 	cmd.Flags().DurationVar(&every, "interval", every, "pause between two looks, with --watch")

@@ -29,7 +29,8 @@ Tables and texts are for people and may change; with --json each line of standar
 Exit codes:
   0  done
   1  it failed, was interrupted, or found faults
-  2  wrong usage; nothing was done`
+  2  wrong usage; nothing was done
+  3  there is no such topic; nothing was done`
 
 // app is one run of the program.
 type app struct {
@@ -64,7 +65,7 @@ func (a *app) root() *cobra.Command {
 	flags.BoolVar(&a.progress, "progress", false, "show progress even if standard error is no terminal")
 
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return plainly(err) })
-	root.AddCommand(a.create(), a.adopt(), a.describe(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process())
+	root.AddCommand(a.create(), a.adopt(), a.describe(), a.topics(), a.aggregates(), a.stream(), a.tail(), a.verify(), a.export(), a.importing(), a.groups(), a.group(), a.model(), a.process())
 	for _, cmd := range root.Commands() {
 		cmd.DisableFlagsInUseLine = true
 	}

@@ -19,6 +19,8 @@ const (
 	ExitFailure = 1
 	// ExitUsage: the command line makes no sense. Nothing was done.
 	ExitUsage = 2
+	// ExitNoTopic: the command is about a topic that does not exist. Nothing was done.
+	ExitNoTopic = 3
 )
 
 // Env is what the program talks to.
@@ -55,6 +57,9 @@ func Run(ctx context.Context, args []string, env Env) int {
 		return ExitUsage
 	}
 	_, _ = fmt.Fprintf(env.Err, "millrace: %s\n", a.explain(err))
+	if errors.As(err, new(*noTopicError)) {
+		return ExitNoTopic
+	}
 	return ExitFailure
 }
 

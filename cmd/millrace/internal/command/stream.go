@@ -66,7 +66,7 @@ The size is that of the payload as it is stored. Payloads are shown as JSON or t
 base64. Compressed ones are decoded; of encrypted ones only the size is shown, and with --json the stored bytes.`,
 		Example: "  millrace stream account 42\n  millrace stream account 42 --from 100 --to 120 --payload\n  millrace stream account 42 --json --payload | jq .payload",
 		Args:    wants("TYPE", "ID"),
-		RunE: a.does(func(cmd *cobra.Command, args []string) error {
+		RunE: a.does(a.aboutTopic(0, func(cmd *cobra.Command, args []string) error {
 			id, err := aggregate.NewID(args[0], args[1])
 			if err != nil {
 				return wrongUsage("%v", err)
@@ -75,7 +75,7 @@ base64. Compressed ones are decoded; of encrypted ones only the size is shown, a
 				return wrongUsage("--from %d is after --to %d", o.from, o.to)
 			}
 			return a.runStream(cmd.Context(), id, o)
-		}),
+		})),
 	}
 	cmd.Flags().Uint64Var(&o.from, "from", 0, "`number` of the first event; default is the first that there is")
 	cmd.Flags().Uint64Var(&o.to, "to", 0, "`number` of the last event; default is the last that there is")

@@ -144,6 +144,7 @@ func TestStreamSaysWhatWasTruncatedAndDeleted(t *testing.T) {
 func TestStreamOfAnUnknownAggregateSaysWhatTheNamesAre(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
+	deposits(t, s.open(t, journal.Config{}), account("1"), 1, 1)
 
 	o := s.run(t, "stream", "account", "nobody")
 	assert.Equal(t, command.ExitFailure, o.code)

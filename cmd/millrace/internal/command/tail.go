@@ -90,16 +90,18 @@ func (a *app) runTail(ctx context.Context, topic string, since time.Time, o tail
 		return rows.Flush()
 	})
 	if err == nil && !shown {
-		a.noteNothing(topic, since)
+		if err = a.orNoTopic(ctx, topic, nil); err == nil {
+			a.noteNothing(topic, since)
+		}
 	}
 	return err
 }
 
-// noteNothing says that a topic has no events, which may be a matter of its name.
+// noteNothing says that a topic has no events to show.
 func (a *app) noteNothing(topic string, since time.Time) {
 	if since.IsZero() {
-		a.note("No events of %q. A topic is an aggregate type: the name that the application gave to aggregate.Define.", topic)
+		a.note("No events of %q are left: they were removed.", topic)
 		return
 	}
-	a.note("No events of %q since %s. A topic is an aggregate type; --since beginning shows all of it.", topic, output.Time(since))
+	a.note("No events of %q since %s; --since beginning shows all of it.", topic, output.Time(since))
 }

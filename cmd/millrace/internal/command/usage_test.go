@@ -28,6 +28,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"stream account 1 2":               `no use for "2"`,
 		"stream account 1 --from 5 --to 4": "--from 5 is after --to 4",
 		"stream account 1 --from x":        `--from is "x": want a whole number, 0 or more`,
+		"aggregates account --limit -1":    "--limit is -1",
+		"aggregates":                       "aggregates wants TYPE",
 		"tail":                             "tail wants TOPIC",
 		"tail account --since yesterday":   "want beginning, now, a duration",
 		"tail account --interval 0s":       "--interval",

@@ -1,0 +1,153 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// topicLine is a topic, which is an aggregate type.
+type topicLine struct {
+	Kind       string `json:"kind"` // "topic"
+	Topic      string `json:"topic"`
+	Aggregates uint64 `json:"aggregates"` // deleted ones too
+	Events     uint64 `json:"events"`     // truncated and deleted ones too
+}
+
+var topicColumns = []output.Column[topicLine]{
+	{Name: "TOPIC", Cell: func(t topicLine) string { return t.Topic }},
+	{Name: "AGGREGATES", Cell: func(t topicLine) string { return output.Count(t.Aggregates) }},
+	{Name: "EVENTS", Cell: func(t topicLine) string { return output.Count(t.Events) }},
+}
+
+func (a *app) topics() *cobra.Command {
+	return &cobra.Command{
+		Use:   "topics [flags]",
+		Short: "List the topics, which are the aggregate types",
+		Long: `List the topics of the journal, with how many aggregates and events they have had.
+
+It scans the snapshot table, since nothing else lists the types: one read unit for each 4 KB, states included.`,
+		Args: wants(),
+		RunE: a.does(func(cmd *cobra.Command, _ []string) error { return a.runTopics(cmd.Context()) }),
+	}
+}
+
+func (a *app) runTopics(ctx context.Context) error {
+	j, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	topics := map[string]*topicLine{}
+	progress, all := a.showProgress(), 0
+	for head, err := range j.Heads(ctx, journal.HeadsQuery{Corrupt: func(err *journal.CorruptItemError) { a.note("millrace: %v", err) }}) {
+		if err != nil {
+			progress.Done()
+			return err
+		}
+		t := topics[head.Aggregate.Type]
+		if t == nil {
+			t = &topicLine{Kind: "topic", Topic: head.Aggregate.Type}
+			topics[t.Topic] = t
+		}
+		t.Aggregates++
+		t.Events += head.Version
+		all++
+		progress.Show(func(time.Duration) string { return output.Counted(all, "aggregate", "aggregates") })
+	}
+	progress.Done()
+	rows := output.NewRows(a.env.Out, a.json, topicColumns...)
+	for _, t := range sortedTopics(topics) {
+		if err := rows.Print(*t); err != nil {
+			return err
+		}
+	}
+	if len(topics) == 0 && !a.json {
+		a.note("The journal has no aggregates.")
+	}
+	return rows.Flush()
+}
+
+func sortedTopics(topics map[string]*topicLine) []*topicLine {
+	sorted := make([]*topicLine, 0, len(topics))
+	for _, t := range topics {
+		sorted = append(sorted, t)
+	}
+	slices.SortFunc(sorted, func(a, b *topicLine) int { return cmp.Compare(a.Topic, b.Topic) })
+	return sorted
+}
+
+// noTopicError reports that there is no aggregate of a type.
+type noTopicError struct {
+	topic string
+	err   error // of the command; nil where it has found nothing
+}
+
+func (e *noTopicError) Error() string {
+	text := fmt.Sprintf("there is no topic %q: the journal has no aggregate of that type", e.topic)
+	if e.err != nil {
+		text = e.err.Error() + "; " + text
+	}
+	return text
+}
+
+func (e *noTopicError) Unwrap() error { return e.err }
+
+// aboutTopic is for commands whose argument with that index, if it is given, is a topic. Where they
+// fail for lack of a group or an aggregate, it finds out whether there is such a topic at all.
+func (a *app) aboutTopic(index int, run func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if len(args) <= index || !errors.Is(err, groups.ErrNoGroup) && !errors.Is(err, journal.ErrNotFound) {
+			return err
+		}
+		return a.orNoTopic(cmd.Context(), args[index], err)
+	}
+}
+
+// orNoTopic returns a noTopicError if there is no such topic, else the command's own error.
+func (a *app) orNoTopic(ctx context.Context, topic string, err error) error {
+	j, failed := a.open(ctx)
+	if failed != nil {
+		return err
+	}
+	if exists, failed := hasTopic(ctx, j, topic); failed != nil || exists {
+		return err
+	}
+	return &noTopicError{topic, err}
+}
+
+// hasTopic reports whether there is an aggregate of a type. It looks for one event of each shard,
+// half a read unit each, and if there is none for heads, as all events may have been removed.
+func hasTopic(ctx context.Context, j *journal.Journal, topic string) (bool, error) {
+	log := eventlog.Of(j)
+	for number := range j.Shards() {
+		page, err := log.TailShard(ctx, eventlog.TailQuery{AggregateType: topic, Shard: number, NumbersOnly: true, Limit: 1})
+		if err != nil || len(page.Records)+len(page.Corrupt) > 0 {
+			return true, err
+		}
+	}
+	for _, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: topic, Corrupt: func(*journal.CorruptItemError) {}}) {
+		return true, err
+	}
+	return false, nil
+}
+
+// advice says where a topic's name comes from.
+func (e *noTopicError) advice() string {
+	const name = "`millrace topics` lists them. A topic is an aggregate type: the name that the application gave to aggregate.Define."
+	if strings.TrimSpace(e.topic) != e.topic {
+		return "The name has spaces around it. " + name
+	}
+	return name
+}
