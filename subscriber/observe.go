@@ -1,0 +1,150 @@
+package subscriber
+
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// finding is by what an event was found.
+type finding int
+
+const (
+	byTail finding = iota
+	byTrailing
+	bySweep
+)
+
+// offer takes the events that the live read has found. The tail is final up to settled.
+func (q *sequencer) offer(records []*journal.Record, caughtUp bool, settled int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range records {
+		st := q.stream(r.Aggregate)
+		st.show(r)
+		switch {
+		case st.claimed && r.Number <= st.acked:
+			q.stats.duplicates.Add(1)
+		case !st.cautious && st.state != parked:
+			st.buffer.add(r, q.budget)
+		}
+		q.schedule(st)
+	}
+	q.settled, q.caughtUp = settled, caughtUp
+	q.forget()
+}
+
+// hear takes numbers alone: what a trailing read found, or the sweep. It returns those that no read
+// before had found.
+func (q *sequencer) hear(records []*journal.Record, by finding, settled int64) (missed []*journal.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range records {
+		st := q.stream(r.Aggregate)
+		switch {
+		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
+			if by == byTrailing {
+				q.stats.duplicates.Add(1)
+			}
+		case by == byTrailing && !q.forgotten.has(st.id):
+			missed = append(missed, r)
+		case by == bySweep:
+			st.swept = r.Number
+		}
+		st.show(r)
+		q.schedule(st)
+	}
+	if by != bySweep {
+		q.settled = settled
+	}
+	q.forget()
+	return missed
+}
+
+// wake is told of a commit in this process. While the tail is still being read from far behind, the
+// event's turn comes by itself, and cheaper.
+func (q *sequencer) wake(id aggregate.ID, version uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.caughtUp || q.ended {
+		return
+	}
+	st := q.stream(id)
+	st.hear(version)
+	q.schedule(st)
+}
+
+// begin starts a term where a former owner's cursor is, with what that has listed.
+func (q *sequencer) begin(saved savedCursor, swept time.Time, behind []checkpoint.Behind, epoch uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.saved, q.settled, q.swept = saved, saved.at, swept
+	for _, b := range behind {
+		q.inherit(b, epoch)
+	}
+}
+
+// inherit takes up an entry of the list. The caller holds mu.
+func (q *sequencer) inherit(b checkpoint.Behind, epoch uint64) {
+	st := q.stream(b.Aggregate)
+	st.hear(b.Head)
+	st.entry, st.inherited = true, &b
+	q.unfinished[st] = struct{}{}
+	st.listed = b.Head
+	if b.Parked == nil {
+		st.pending, st.state = q.now(), active
+		q.ready(st, true)
+		return
+	}
+	// Who has parked it never removes the entry, and nobody older can.
+	st.state, st.listed = parked, always
+	st.acked = b.Parked.Number - min(1, b.Parked.Number)
+	if b.Epoch+1 == epoch {
+		st.inherited = nil // nobody has had the shard since
+	} else {
+		q.unverified = append(q.unverified, st)
+	}
+}
+
+// turnBack has the cursor go back to a time, and a sweep find what it has hidden.
+func (q *sequencer) turnBack(to int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.settled, q.saved.at, q.swept = to, 0, time.Time{}
+}
+
+func (q *sequencer) isCaughtUp() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.caughtUp
+}
+
+// lastSweep reports when the shard was swept, and whether it may be now.
+func (q *sequencer) lastSweep() (at time.Time, may bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.swept, q.caughtUp && !q.ended
+}
+
+func (q *sequencer) setSwept(at time.Time) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.swept = at
+}
+
+func (q *sequencer) settledAt() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.settled
+}
+
+// trim has streams hold no more than their share.
+func (q *sequencer) trim() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, st := range q.streams {
+		st.buffer.trim(q.budget.share(), q.budget)
+	}
+}
