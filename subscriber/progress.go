@@ -32,11 +32,13 @@ func (q *sequencer) progress() progress {
 			p.list = append(p.list, st) // no cursor leads back to it
 		case st.hint == 0, st.claimed && st.hint <= st.acked:
 			// The tail has not shown it yet.
+		case st.swept <= st.acked && st.hintAt >= q.settled:
+			// The cursor does not get there yet.
 		case now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter):
 			p.list = append(p.list, st)
 		case st.swept > st.acked:
 			p.next.swept = q.saved.swept // nothing but the sweep leads back to it
-		case st.hintAt < q.settled:
+		default:
 			hold(st)
 		}
 	}

@@ -63,6 +63,18 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	assert.Empty(t, q.progress().list, "nobody else removes an entry of its own")
 }
 
+func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.offer([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	st := q.streams["x"]
+	q.claimed(st, 0)
+	q.putOff(st)
+	assert.Empty(t, q.progress().list)
+	q.offer(nil, true, 60)
+	assert.Equal(t, []*stream{st}, q.progress().list)
+}
+
 // A former owner has handled more than this one, which it notices when it stores its position.
 func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	t.Parallel()
