@@ -170,6 +170,9 @@ func (j *engine) dateAgain(t *transaction) {
 	for _, action := range t.input.TransactItems[1 : 1+len(t.commit.Events)] {
 		action.Put.Item[j.config.Attributes.OccurredAt] = numberValue(j.config.storedTime(now.UnixMilli()))
 	}
+	if t.guard > 0 {
+		t.input.TransactItems[t.guard].Put.Item = j.guardItem(t) // which is kept from then on
+	}
 	// DynamoDB may remember the token with what was sent under it.
 	token := j.config.NewID()
 	t.input.ClientRequestToken = &token

@@ -90,10 +90,15 @@ func (c *committer) storeBaseline(st *stream) error {
 	defer st.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
-	begin := c.sequencer.ackedOf(st)
-	stored, err := c.store(ctx, st, 0, begin)
-	if err != nil {
+	if err := c.settle(ctx, st); err != nil {
 		return err
+	}
+	begin, stored := c.sequencer.ackedOf(st), st.position.stored.Load()
+	if stored == 0 || stored < begin {
+		var err error
+		if stored, err = c.store(ctx, st, stored, begin); err != nil {
+			return err
+		}
 	}
 	st.position.begins = false
 	c.sequencer.clean(st, stored)

@@ -70,10 +70,14 @@ func (c *committer) fenceInTime(ctx context.Context, st *stream) error {
 func (p *position) own(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if p.handling.Load() || p.mu.Lock(ctx) != nil {
+	if p.handling.Load() {
 		return errCommitting
 	}
-	return nil
+	err := p.mu.Lock(ctx)
+	if err != nil && p.handling.Load() {
+		return errCommitting
+	}
+	return err
 }
 
 // settled reports that no write of the position is under way, as far as known.

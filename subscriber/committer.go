@@ -196,10 +196,8 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	for _, st := range p.unlist {
 		rows = append(rows, func() error { return c.unlist(ctx, st) })
 	}
-	for _, err := range c.inParallel(rows) {
-		if err != nil {
-			return err
-		}
+	if err := worst(c.inParallel(rows)); err != nil {
+		return err
 	}
 	if p.next == p.saved {
 		return nil
@@ -207,8 +205,21 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.swept); err != nil {
 		return err
 	}
-	c.sequencer.saveCursor(p.next)
+	c.sequencer.saveCursor(p)
 	return nil
+}
+
+// worst returns one of some errors: that the shard is another's, if it is among them.
+func worst(errs []error) (first error) {
+	for _, err := range errs {
+		if errors.Is(err, ErrFenced) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits

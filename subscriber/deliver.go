@@ -88,8 +88,7 @@ func (d *deliverer) serve(st *stream) (again bool) {
 		return false
 	}
 	defer d.serving.Done()
-	d.sequencer.serve(st, true)
-	defer d.sequencer.serve(st, false)
+	d.sequencer.beginServing(st)
 	if err := d.prepare(st); err != nil {
 		d.fail(st, err)
 		return false
@@ -99,6 +98,7 @@ func (d *deliverer) serve(st *stream) (again bool) {
 			return false
 		}
 		if delivered >= fairShare && d.lanes.crowded() {
+			d.sequencer.endServing(st)
 			return true
 		}
 		more, err := d.step(st)

@@ -114,8 +114,7 @@ func (m *model) serve(turns int) {
 	}
 	st := m.queued[0]
 	m.queued = m.queued[1:]
-	m.q.serve(st, true)
-	defer m.q.serve(st, false)
+	m.q.beginServing(st)
 	id := st.id.Value
 	if !st.claimed {
 		m.q.claimed(st, m.stored[id])
@@ -153,6 +152,7 @@ func (m *model) serve(turns int) {
 		m.handled[id] = max(m.handled[id], r.Number)
 		m.q.ack(st, r.Number)
 	}
+	m.q.endServing(st)
 	m.q.ready(st, false)
 }
 
@@ -226,7 +226,7 @@ func (m *model) flush(all bool) {
 	}
 	require.GreaterOrEqual(m.t, p.next.at, m.cursor, "the cursor goes forward")
 	m.cursor = p.next.at
-	m.q.saveCursor(p.next)
+	m.q.saveCursor(p)
 	m.nothingIsHidden()
 }
 

@@ -63,6 +63,14 @@ func (q *sequencer) hear(records []*journal.Record, by finding, settled int64) (
 	return missed
 }
 
+// knows reports that an event is known to exist, or to be handled.
+func (q *sequencer) knows(id aggregate.ID, number uint64) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st := q.streams[id.Value]
+	return st != nil && (number <= st.head || st.claimed && number <= st.acked) || st == nil && q.forgotten.has(id)
+}
+
 // wake is told of a commit in this process. While the tail is still being read from far behind, the
 // event's turn comes by itself, and cheaper.
 func (q *sequencer) wake(id aggregate.ID, version uint64) {
@@ -112,6 +120,7 @@ func (q *sequencer) inherit(b checkpoint.Behind, epoch uint64) {
 func (q *sequencer) turnBack(to int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.turns++
 	q.settled, q.saved.at, q.swept = to, 0, time.Time{}
 }
 
@@ -121,17 +130,22 @@ func (q *sequencer) isCaughtUp() bool {
 	return q.caughtUp
 }
 
-// lastSweep reports when the shard was swept, and whether it may be now.
-func (q *sequencer) lastSweep() (at time.Time, may bool) {
+// lastSweep reports when the shard was swept, and whether it may be now. A sweep is of the turns of
+// the cursor so far.
+func (q *sequencer) lastSweep() (at time.Time, turns uint64, may bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.swept, q.caughtUp && !q.ended
+	return q.swept, q.turns, q.caughtUp && !q.ended
 }
 
-func (q *sequencer) setSwept(at time.Time) {
+// setSwept notes when a sweep began that is done. One that began before the cursor turned back may
+// have missed what that has hidden.
+func (q *sequencer) setSwept(at time.Time, turns uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.swept = at
+	if turns == q.turns {
+		q.swept = at
+	}
 }
 
 func (q *sequencer) settledAt() int64 {

@@ -5,6 +5,7 @@ import "github.com/millrace-dev/millrace/aggregate"
 // progress is what the committer has to store of a shard.
 type progress struct {
 	saved, next savedCursor
+	turns       uint64 // of the cursor, so far
 	// list are the streams that have to be on the list of those behind before the cursor goes to
 	// next, and unlist those that need no longer be.
 	list, unlist []*stream
@@ -15,7 +16,7 @@ type progress struct {
 func (q *sequencer) progress() progress {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := progress{saved: q.saved, next: savedCursor{q.settled, q.swept}}
+	p := progress{saved: q.saved, next: savedCursor{q.settled, q.swept}, turns: q.turns}
 	hold := func(st *stream) { p.next.at = min(p.next.at, st.hintAt) }
 	for st := range q.dirty {
 		if st.hint > 0 && !st.covered() {
@@ -46,11 +47,13 @@ func (q *sequencer) progress() progress {
 	return p
 }
 
-// saveCursor notes what is stored of it.
-func (q *sequencer) saveCursor(to savedCursor) {
+// saveCursor notes that the cursor is stored. If it has turned back since, it is to be stored again.
+func (q *sequencer) saveCursor(p progress) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.saved = to
+	if p.turns == q.turns {
+		q.saved = p.next
+	}
 }
 
 func (q *sequencer) dirtyStreams() []*stream {

@@ -33,6 +33,7 @@ type sequencer struct {
 	forgotten  *forgotten    // nil while no stream was
 	swept      time.Time     // when heads and positions were compared
 	saved      savedCursor
+	turns      uint64    // how often the cursor turned back
 	unverified []*stream // parked, as former owners have said
 }
 
@@ -90,13 +91,19 @@ func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
 	return r, from, to
 }
 
-// serve notes that a worker begins, or ends, to serve a stream.
-func (q *sequencer) serve(st *stream, begins bool) {
+// beginServing notes that a worker serves a stream. That ends when the stream is idle, put off,
+// resumed or parked, or with endServing: at once, since another worker may serve it then.
+func (q *sequencer) beginServing(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if st.serving = (time.Time{}); begins {
-		st.serving = q.now()
-	}
+	st.serving = q.now()
+}
+
+// endServing notes that a stream is to wait for a worker again.
+func (q *sequencer) endServing(st *stream) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	st.serving = time.Time{}
 }
 
 func (q *sequencer) fill(st *stream, records []*journal.Record) {
@@ -171,7 +178,7 @@ func (q *sequencer) schedule(st *stream) {
 
 // settle notes that a stream has nothing left to do for now.
 func (q *sequencer) settle(st *stream) {
-	st.state = idle
+	st.state, st.serving = idle, time.Time{}
 	st.buffer.drop(q.budget)
 	q.recover(st)
 	if !st.entry {
@@ -186,7 +193,7 @@ func (q *sequencer) settle(st *stream) {
 func (q *sequencer) putOff(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st.state = delayed
+	st.state, st.serving = delayed, time.Time{}
 	st.buffer.drop(q.budget)
 	if !st.cautious {
 		st.cautious = true
@@ -207,7 +214,7 @@ func (q *sequencer) recover(st *stream) {
 func (q *sequencer) resume(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st.state = active
+	st.state, st.serving = active, time.Time{}
 	q.ready(st, true)
 }
 
@@ -215,7 +222,7 @@ func (q *sequencer) resume(st *stream) {
 func (q *sequencer) park(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	st.state, st.listed = parked, always
+	st.state, st.serving, st.listed = parked, time.Time{}, always
 	st.buffer.drop(q.budget)
 	q.recover(st)
 }

@@ -75,6 +75,29 @@ func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
 	assert.Equal(t, []*stream{st}, q.progress().list)
 }
 
+// A worker that has nothing more to do may end after the next one has begun.
+func TestAStreamThatIsServedAgainIsStuckWhenItsHandlerTakesLong(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	now := time.Now()
+	q.now = func() time.Time { return now }
+	q.offer([]*journal.Record{testRecord("x", 1, 10)}, true, 10)
+	st := q.streams["x"]
+	q.beginServing(st)
+	q.claimed(st, 0)
+	q.ack(st, 1)
+	_, _, to := q.next(st)
+	require.Zero(t, to)
+	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "nobody serves it")
+	q.offer([]*journal.Record{testRecord("x", 2, 20)}, true, 20)
+	assert.False(t, st.stuck(now.Add(time.Hour), time.Minute), "it waits for a worker")
+	q.beginServing(st)
+	assert.True(t, st.stuck(now.Add(time.Hour), time.Minute))
+	q.putOff(st)
+	q.resume(st)
+	assert.True(t, st.stuck(now, time.Minute), "it failed")
+}
+
 // A former owner has handled more than this one, which it notices when it stores its position.
 func TestWhatAFormerOwnerHasHandledDoesNotComeAgain(t *testing.T) {
 	t.Parallel()
@@ -101,7 +124,7 @@ func TestASweepIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
 	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
 	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
-	q.setSwept(after)
+	q.setSwept(after, 0)
 	assert.Equal(t, before, q.progress().next.swept)
 	st := q.streams["x"]
 	q.claimed(st, 0)
@@ -109,6 +132,22 @@ func TestASweepIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	st.position.stored.Store(1)
 	q.clean(st, 1)
 	assert.Equal(t, after, q.progress().next.swept)
+}
+
+// What is stored, or swept, of before the cursor turned back does not count.
+func TestACursorThatTurnsBackIsStoredAndSweptAgain(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.begin(savedCursor{at: 500}, time.UnixMilli(1_000), nil, 2)
+	q.offer(nil, true, 9_000_000)
+	p := q.progress()
+	_, turns, _ := q.lastSweep()
+	q.turnBack(800)
+	q.saveCursor(p)
+	q.setSwept(time.UnixMilli(2_000), turns)
+	assert.EqualValues(t, 800, q.progress().next.at)
+	swept, _, _ := q.lastSweep()
+	assert.True(t, swept.IsZero(), "a sweep is due")
 }
 
 func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {

@@ -49,7 +49,7 @@ func (m *member) sweeping(ctx context.Context) (stop func()) {
 }
 
 func (s *source) sweepIsDue() bool {
-	at, may := s.sequencer.lastSweep()
+	at, _, may := s.sequencer.lastSweep()
 	since := s.now().Sub(at)
 	// A time in the future comes from a clock that was ahead. Ignore it.
 	return may && (since >= s.config.SweepInterval || since < 0)
@@ -58,14 +58,15 @@ func (s *source) sweepIsDue() bool {
 // sweepPart is how far a sweep came that an error ended.
 type sweepPart struct {
 	began time.Time    // zero for one that has not begun
+	turns uint64       // of the cursor, when it began
 	after aggregate.ID // the last aggregate that was compared
 }
 
 // sweep lets every aggregate that is not where its head is go on. It begins where the part before
 // it ended, and returns where to continue after an error.
 func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, done bool) {
-	if part.began.IsZero() {
-		part.began = s.now()
+	if _, turns, _ := s.sequencer.lastSweep(); part.began.IsZero() || part.turns != turns {
+		part = sweepPart{began: s.now(), turns: turns}
 	}
 	corrupt := func(err *journal.CorruptItemError) {
 		s.stats.corrupt.Add(1)
@@ -95,8 +96,8 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 		}
 		pause(ctx, min(sweepPause, s.config.SweepInterval/100))
 	}
-	// Not all shards at one time for ever.
-	s.sequencer.setSwept(part.began.Add(-rand.N(max(1, s.config.SweepInterval/10))))
+	// Spread the sweeps of the shards over time.
+	s.sequencer.setSwept(part.began.Add(-rand.N(max(1, s.config.SweepInterval/10))), part.turns)
 	return sweepPart{}, true
 }
 

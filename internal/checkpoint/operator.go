@@ -6,29 +6,39 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
 // ErrNoGroup means that there is no roster.
 var ErrNoGroup = errors.New("there is no such consumer group")
 
-// ModifyRoster changes a roster, again where others change it at the same time.
+// ModifyRoster changes a roster, again where others change it at the same time, after a pause that
+// grows.
 func (s *Store) ModifyRoster(ctx context.Context, k Key, change func(Roster) (Roster, error)) (Roster, error) {
-	seen, err := s.ReadRoster(ctx, k)
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
 	for {
+		seen, err := s.ReadRoster(ctx, k)
 		if err == nil && !seen.Exists() {
 			err = ErrNoGroup
 		}
 		if err != nil {
 			return Roster{}, err
 		}
-		var next Roster
-		if next, err = change(seen); err != nil {
+		next, err := change(seen)
+		if err != nil {
 			return seen, err
 		}
-		if seen, err = s.ChangeRoster(ctx, k, seen, next); !errors.Is(err, ErrRosterMoved) {
-			return seen, err
+		now, err := s.ChangeRoster(ctx, k, seen, next)
+		if !errors.Is(err, ErrRosterMoved) {
+			return now, err
 		}
-		err = ctx.Err()
+		select {
+		case <-ctx.Done():
+			return Roster{}, ctx.Err()
+		case <-time.After(wait.NextBackOff()):
+		}
 	}
 }
 
