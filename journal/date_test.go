@@ -1,10 +1,14 @@
 package journal_test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -23,8 +27,8 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 		fault     dynamotest.Fault
 		datedLast bool
 	}{
-		"throttled":            {dynamotest.Throttle(), true},
-		"its reply never came": {dynamotest.LoseReply(), false},
+		"throttled":          {dynamotest.Throttle(), true},
+		"its reply was lost": {dynamotest.LoseReply(), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,4 +62,53 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Once an attempt may have been written, a later one that was throttled keeps its date.
+func TestACommitThatMayBeWrittenKeepsItsDate(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	start := time.Now().Truncate(time.Second).UTC()
+	var calls atomic.Int64
+	j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{Now: func() time.Time {
+		return start.Add(time.Duration(calls.Add(1)) * time.Minute)
+	}})
+	require.NoError(t, err)
+	calls.Store(-1)
+	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.After(1), dynamotest.Times(2))
+	db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+
+	receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "x"}, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+	})
+
+	require.NoError(t, err)
+	assert.Equal(t, start, receipt.OccurredAt)
+}
+
+// The guard of a command is kept from the date of its commit on.
+func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	start := time.Now().Truncate(time.Second).UTC()
+	var calls atomic.Int64
+	j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{CommandRetention: time.Hour, Now: func() time.Time {
+		return start.Add(time.Duration(calls.Add(1)) * time.Minute)
+	}})
+	require.NoError(t, err)
+	calls.Store(-1)
+	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+
+	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+		Aggregate: aggregate.ID{Type: "account", Value: "x"}, CommandID: "pay", Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+	})
+
+	require.NoError(t, err)
+	out, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("journal"), FilterExpression: aws.String("command_id = :c"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":c": &types.AttributeValueMemberS{Value: "pay"}}})
+	require.NoError(t, err)
+	require.Len(t, out.Items, 1)
+	assert.Equal(t, &types.AttributeValueMemberN{Value: fmt.Sprint(start.Add(time.Minute+time.Hour).Unix() + 1)}, out.Items[0]["ttl"])
 }

@@ -85,6 +85,7 @@ func TestWhatABroadcastCannotDoIsRefused(t *testing.T) {
 		"ConsumerGroup": func(c *subscriber.Config) { c.ConsumerGroup = "group" },
 		"Failures":      func(c *subscriber.Config) { c.Failures = subscriber.Park(1) },
 		"SweepInterval": func(c *subscriber.Config) { c.SweepInterval = time.Hour },
+		"MaxInFlight":   func(c *subscriber.Config) { c.MaxInFlight = -1 },
 		"Positions":     func(c *subscriber.Config) { c.Positions = struct{ subscriber.PositionStore }{} },
 	} {
 		t.Run(field, func(t *testing.T) {

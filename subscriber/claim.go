@@ -3,7 +3,6 @@ package subscriber
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
@@ -22,11 +21,11 @@ func (c *committer) claim(st *stream) error {
 	ctx, cancel := context.WithTimeout(c.messageCtx, readTimeout)
 	defer cancel()
 	if c.config.Broadcast {
-		since := c.since
-		if c.sequencer.hasForgotten(st.id) { // all events before were handled
-			since = c.checkpoint.Start(time.UnixMilli(st.since))
+		if position, forgotten := c.sequencer.positionOf(st.id); forgotten {
+			c.claimed(st, position, false)
+			return nil
 		}
-		return c.baseline(ctx, st, since, false)
+		return c.baseline(ctx, st, false)
 	}
 	var position uint64
 	var found bool
@@ -42,7 +41,7 @@ func (c *committer) claim(st *stream) error {
 	}
 	c.stats.claims.Add(1)
 	if !found && !c.since.IsZero() {
-		return c.baseline(ctx, st, c.since, fences)
+		return c.baseline(ctx, st, fences)
 	}
 	c.claimed(st, position, fences)
 	return nil
@@ -58,12 +57,15 @@ func (c *committer) claimed(st *stream, position uint64, fenced bool) {
 // of the shard in the group, and the stream was not forgotten. Then there is nothing to claim,
 // which spares a new group that reads all of history a request for each aggregate.
 func (c *committer) untouched(id aggregate.ID) bool {
+	if _, forgotten := c.sequencer.positionOf(id); forgotten {
+		return false
+	}
 	return c.fresh && c.since.IsZero() && !c.sequencer.hasForgotten(id)
 }
 
 // baseline finds out where a group that starts at a time begins with an aggregate: after the last
 // event before that time.
-func (c *committer) baseline(ctx context.Context, st *stream, since time.Time, fenced bool) error {
+func (c *committer) baseline(ctx context.Context, st *stream, fenced bool) error {
 	head, err := c.raw.Head(ctx, st.id)
 	if errors.Is(err, journal.ErrNotFound) {
 		c.claimed(st, 0, fenced)
@@ -72,7 +74,7 @@ func (c *committer) baseline(ctx context.Context, st *stream, since time.Time, f
 	if err != nil {
 		return err
 	}
-	before, err := c.checkpoint.Baseline(ctx, head, since)
+	before, err := c.checkpoint.Baseline(ctx, head, c.since)
 	if err != nil {
 		return err
 	}

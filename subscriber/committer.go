@@ -71,7 +71,7 @@ func (c *committer) run(ctx context.Context) {
 		}
 		c.verifyParked(ctx)
 		due := time.Now().After(cursors)
-		c.flush(due)
+		c.failedToWrite(c.flush(due))
 		if due {
 			cursors = time.Now().Add(c.config.cursorInterval)
 		}
@@ -80,7 +80,7 @@ func (c *committer) run(ctx context.Context) {
 
 // flush writes the positions that moved, and then the cursor: it may only pass what is stored. What
 // cannot be written stays dirty and is written with the next flush.
-func (c *committer) flush(cursor bool) {
+func (c *committer) flush(cursor bool) []error {
 	var hangs atomic.Bool // then the rest would only hang as well, and Close with it
 	var rows []func() error
 	for _, st := range c.sequencer.dirtyStreams() {
@@ -100,11 +100,29 @@ func (c *committer) flush(cursor bool) {
 			return err
 		})
 	}
-	c.failedToWrite(c.inParallel(rows))
+	errs := c.inParallel(rows)
 	if cursor && !c.config.Broadcast && !c.isLost() && !hangs.Load() {
 		once, cancel := context.WithTimeout(c.closing, writeTimeout)
 		defer cancel()
-		c.failedToWrite([]error{c.saveCursor(once)})
+		errs = append(errs, c.saveCursor(once))
+	}
+	return errs
+}
+
+// finish stores what is left when the shard ends, again after errors.
+func (c *committer) finish() {
+	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
+	defer cancel()
+	errs := c.flush(true)
+	c.failedToWrite(errs)
+	for failures := 1; worst(errs) != nil && !c.isLost(); failures++ {
+		if pause(ctx, backoffOf(minFailurePause, time.Second, failures)); ctx.Err() != nil {
+			c.failed("Gave up writing a checkpoint: what was acked since the last one comes again", errs)
+			return
+		}
+		if errs = c.flush(true); c.fenced(worst(errs)) {
+			return
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ type Config struct {
 	// is left behind, and a subscription that begins anew begins at Start again. With [Now] and [At]
 	// the first event of an aggregate costs a read of its head and about log2(n) read units. There is
 	// no sweep: an event that the tail shows later than TrailingDelay comes with the next one of its
-	// aggregate. Failures can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
+	// aggregate. It remembers each aggregate that has had events, in some 100 bytes. Failures can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
 	Broadcast bool
 
 	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now]
@@ -255,11 +255,7 @@ func (c Config) Validate() error {
 	switch {
 	case c.Journal == nil:
 		return &ConfigError{"Journal", "is nil; open one with journal.Open"}
-	case c.Broadcast:
-		if err := c.validateBroadcast(); err != nil {
-			return err
-		}
-	case c.ConsumerGroup == "":
+	case c.ConsumerGroup == "" && !c.Broadcast:
 		return &ConfigError{"ConsumerGroup", "is empty; name the group that shares the work, or set Broadcast"}
 	case !utf8.ValidString(c.ConsumerGroup):
 		return &ConfigError{"ConsumerGroup", "is not valid UTF-8, and would share positions with others; use plain text"}
@@ -283,6 +279,14 @@ func (c Config) Validate() error {
 		return &ConfigError{"AckDeadline", "is negative; leave it 0 for none"}
 	case c.LeaseDuration < 100*time.Millisecond:
 		return &ConfigError{"LeaseDuration", "is under 100 ms; heartbeats take round trips"}
+	}
+	if c.Broadcast {
+		if err := c.validateBroadcast(); err != nil {
+			return err
+		}
+	}
+	if c.Start.at.After(c.Journal.Config().Now().Add(c.TrailingDelay)) {
+		return &ConfigError{"Start", fmt.Sprintf("is %s, in the future; subscribe when it is time", c.Start.at.Format(time.RFC3339))}
 	}
 	if err := c.Failures.validate(); err != nil {
 		return err

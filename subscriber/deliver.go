@@ -94,7 +94,7 @@ func (d *deliverer) serve(st *stream) (again bool) {
 		return false
 	}
 	for delivered := 0; ; delivered++ {
-		if !d.sequencer.awaitStored(d.stopping) {
+		if d.isStopping() || !d.sequencer.admit(st) {
 			return false
 		}
 		if delivered >= fairShare && d.lanes.crowded() {

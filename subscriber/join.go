@@ -25,11 +25,11 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 		asOf := time.Now()
 		var err error
 		if !known {
-			seen, err = m.checkpoint.ReadRoster(ctx, m.key)
+			seen, err = m.readRoster(ctx)
 			known = err == nil
 		}
 		if number, joined := seen.WithToken(token); joined {
-			m.begin(number, seen, attempted)
+			m.begin(ctx, number, seen, attempted)
 			return true
 		}
 		if err == nil {
@@ -50,7 +50,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 			now, err = m.checkpoint.ChangeRoster(once, m.key, seen, next.Take(number, take))
 			cancel()
 			if err == nil {
-				m.begin(number, now, asOf)
+				m.begin(ctx, number, now, asOf)
 				return true
 			}
 			if errors.Is(err, checkpoint.ErrRosterMoved) {
@@ -70,13 +70,13 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 }
 
 // begin starts the work on the shards that it took when it joined, which was after asOf.
-func (m *member) begin(number uint64, joined checkpoint.Roster, asOf time.Time) {
+func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Roster, asOf time.Time) {
 	m.number, m.beat, m.roster, m.sightings = number, 0, joined, map[uint64]sighting{}
 	m.unsettled = map[checkpoint.Term]struct{}{}
 	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
 	take := joined.Of(number)
 	m.logger.Debug("Joined the group", watermill.LogFields{"member": number, "shards": len(take)})
-	m.start(take)
+	m.start(ctx, take)
 }
 
 // withdraw leaves the group if an attempt to join succeeded without a reply.
@@ -84,7 +84,7 @@ func (m *member) withdraw(ctx context.Context, token uint64) {
 	ctx, cancel := context.WithTimeout(ctx, m.leaveTimeout())
 	defer cancel()
 	for failures := 1; ; failures++ {
-		seen, err := m.checkpoint.ReadRoster(ctx, m.key)
+		seen, err := m.readRoster(ctx)
 		switch {
 		case err == nil:
 			m.roster = seen
@@ -127,10 +127,17 @@ func (m *member) leave(ctx context.Context) {
 // too.
 func (m *member) backOff(ctx context.Context, now checkpoint.Roster, moved int) checkpoint.Roster {
 	pause(ctx, backoffOf(minBackOff, min(maxBackOff, m.config.LeaseDuration/20), moved))
-	if read, err := m.checkpoint.ReadRoster(ctx, m.key); err == nil {
+	if read, err := m.readRoster(ctx); err == nil {
 		return read
 	}
 	return now
+}
+
+// readRoster bounds one read, so that a connection that hangs does not stall the member.
+func (m *member) readRoster(ctx context.Context) (checkpoint.Roster, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
+	defer cancel()
+	return m.checkpoint.ReadRoster(ctx, m.key)
 }
 
 const (

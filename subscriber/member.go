@@ -65,6 +65,7 @@ func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 	defer close(m.out)
 	defer m.close()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(m.config.CloseTimeout+writeOnClose, m.close) })()
+	defer context.AfterFunc(ctx, m.stopAll)() // at once, also while a request hangs
 	defer func() { m.lanes.stop(); m.lanes.wait() }()
 	defer m.journal.Watch(m.topic, func(id aggregate.ID, version uint64) {
 		if sh := m.held[m.journal.Shard(id)].Load(); sh != nil {
@@ -80,6 +81,15 @@ func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 	for m.join(ctx, seen) {
 		m.work(ctx)
 		m.since, seen = m.now(), checkpoint.Roster{}
+	}
+}
+
+// stopAll has all shards come to rest.
+func (m *member) stopAll() {
+	for n := range m.held {
+		if sh := m.held[n].Load(); sh != nil {
+			sh.stop()
+		}
 	}
 }
 
@@ -100,14 +110,14 @@ func (m *member) work(ctx context.Context) {
 		case <-ending:
 			ending = nil // all shards are told to stop
 		case <-beat.C:
-			m.show(asking)
+			m.show(ctx)
 		case <-judge.C:
-			m.show(asking)
+			m.show(ctx)
 		case sh := <-m.rested:
 			m.rest(sh)
 			if sh.isLost() && m.isOwn(sh) {
 				m.shunned[sh.number] = time.Now().Add(m.config.LeaseDuration / beats)
-				m.show(asking)
+				m.show(ctx)
 			}
 			if ctx.Err() != nil && !m.idle() {
 				continue // it leaves all of them at once, or with the next beat
@@ -134,8 +144,11 @@ func (m *member) work(ctx context.Context) {
 func (m *member) show(ctx context.Context) {
 	asOf := time.Now()
 	m.beat++
-	once, cancel := context.WithTimeout(ctx, m.config.LeaseDuration/2)
+	once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
 	defer cancel()
+	if ctx.Err() == nil { // a sign of life that hangs must not hold up the end
+		defer context.AfterFunc(ctx, cancel)()
+	}
 	roster, err := m.checkpoint.Beat(once, m.key, m.roster, m.number, m.beat)
 	switch {
 	case err == nil:
@@ -216,7 +229,7 @@ func (m *member) adjust(ctx context.Context, ending bool) {
 			for _, t := range settled {
 				delete(m.unsettled, t)
 			}
-			m.start(take)
+			m.start(ctx, take)
 			return
 		case !errors.Is(err, checkpoint.ErrRosterMoved):
 			m.logger.Error("Cannot change the roster of the group, will try again", err, watermill.LogFields{"member": m.number})
@@ -290,12 +303,15 @@ func (m *member) nextJudgement() time.Duration {
 }
 
 // start begins to work on shards that were just taken.
-func (m *member) start(numbers []int) {
+func (m *member) start(ctx context.Context, numbers []int) {
 	for _, n := range numbers {
 		sh := m.newShard(n, m.roster)
 		m.held[n].Store(sh)
 		if m.expired.Load() {
 			sh.lose()
+		}
+		if ctx.Err() != nil {
+			sh.stop()
 		}
 		go func() {
 			sh.run(context.WithoutCancel(m.ctx))
@@ -347,13 +363,8 @@ func (m *member) workAlone(ctx context.Context) {
 	m.roster, m.number = m.roster.Join(checkpoint.Member{})
 	all := m.roster.Free()
 	m.roster = m.roster.Take(m.number, all)
-	m.start(all)
+	m.start(ctx, all)
 	<-ctx.Done()
-	for n := range m.held {
-		if sh := m.held[n].Load(); sh != nil {
-			sh.stop()
-		}
-	}
 	for !m.idle() {
 		m.rest(<-m.rested)
 	}

@@ -30,7 +30,7 @@ func (q *sequencer) offer(records []*journal.Record, caughtUp bool, settled int6
 		case !st.cautious && st.state != parked:
 			st.buffer.add(r, q.budget)
 		}
-		q.schedule(st)
+		q.schedule(st, false)
 	}
 	q.settled, q.caughtUp = settled, caughtUp
 	q.forget()
@@ -54,7 +54,7 @@ func (q *sequencer) hear(records []*journal.Record, by finding, settled int64) (
 			st.swept = r.Number
 		}
 		st.show(r)
-		q.schedule(st)
+		q.schedule(st, by == bySweep) // what a sweep finds is old, and may be much
 	}
 	if by != bySweep {
 		q.settled = settled
@@ -63,25 +63,17 @@ func (q *sequencer) hear(records []*journal.Record, by finding, settled int64) (
 	return missed
 }
 
-// knows reports that an event is known to exist, or to be handled.
-func (q *sequencer) knows(id aggregate.ID, number uint64) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	st := q.streams[id.Value]
-	return st != nil && (number <= st.head || st.claimed && number <= st.acked) || st == nil && q.forgotten.has(id)
-}
-
 // wake is told of a commit in this process. While the tail is still being read from far behind, the
 // event's turn comes by itself, and cheaper.
 func (q *sequencer) wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.caughtUp || q.ended {
+	if !q.caughtUp || q.ended || q.failing >= q.maxFailing {
 		return
 	}
 	st := q.stream(id)
 	st.hear(version)
-	q.schedule(st)
+	q.schedule(st, false)
 }
 
 // begin starts a term where a former owner's cursor is, with what that has listed.

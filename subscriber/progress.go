@@ -79,7 +79,7 @@ func (q *sequencer) clean(st *stream, stored uint64) {
 	if st.acked == stored {
 		delete(q.dirty, st)
 	}
-	q.tell()
+	q.readmit()
 }
 
 // isDone reports that a stream is drained and its position stored. The caller holds mu.

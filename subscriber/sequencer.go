@@ -26,12 +26,14 @@ type sequencer struct {
 	// with a position that is not stored yet.
 	unfinished map[*stream]struct{}
 	dirty      map[*stream]struct{}
-	failing    int           // streams that were put off and have delivered nothing since
-	news       chan struct{} // closed when fewer are dirty or failing; nil while nobody waits
-	settled    int64         // up to where the tail is final, in milliseconds
-	caughtUp   bool          // the live read has reached the end of the tail
-	forgotten  *forgotten    // nil while no stream was
-	swept      time.Time     // when heads and positions were compared
+	failing    int               // streams that were put off and have delivered nothing since
+	waiting    []*stream         // until fewer are dirty
+	news       chan struct{}     // closed when fewer are failing; nil while nobody waits
+	settled    int64             // up to where the tail is final, in milliseconds
+	caughtUp   bool              // the live read has reached the end of the tail
+	forgotten  *forgotten        // nil while no stream was
+	handled    map[string]uint64 // positions of forgotten streams of a broadcast, by id value
+	swept      time.Time         // when heads and positions were compared
 	saved      savedCursor
 	turns      uint64    // how often the cursor turned back
 	unverified []*stream // parked, as former owners have said
@@ -45,7 +47,7 @@ type savedCursor struct {
 
 // limits are the settings that the sequencer goes by.
 type limits struct {
-	// broadcast: no position is stored, so where a forgotten aggregate is can be told by time alone.
+	// broadcast: no position is stored, so those of forgotten streams are remembered.
 	broadcast                            bool
 	idleStreams, maxUnstored, maxFailing int
 	behindAfter                          time.Duration
@@ -55,6 +57,7 @@ func newSequencer(l limits, b *budget, stats *counters, ready func(*stream, bool
 	return &sequencer{
 		limits: l, budget: b, stats: stats, ready: ready, now: time.Now,
 		streams: map[string]*stream{}, unfinished: map[*stream]struct{}{}, dirty: map[*stream]struct{}{},
+		handled: map[string]uint64{},
 	}
 }
 
@@ -155,14 +158,15 @@ func (q *sequencer) acked(st *stream, number uint64) {
 func (q *sequencer) stream(id aggregate.ID) *stream {
 	st := q.streams[id.Value]
 	if st == nil {
-		st = &stream{id: id, since: q.settled}
+		st = &stream{id: id}
 		q.streams[id.Value] = st
 	}
 	return st
 }
 
-// schedule brings a stream with something to do to the workers.
-func (q *sequencer) schedule(st *stream) {
+// schedule brings a stream with something to do to the workers, with those that failed if it can
+// wait.
+func (q *sequencer) schedule(st *stream, canWait bool) {
 	if st.drained() {
 		return
 	}
@@ -172,7 +176,7 @@ func (q *sequencer) schedule(st *stream) {
 	}
 	if st.state == idle {
 		st.state = active
-		q.ready(st, false)
+		q.ready(st, canWait)
 	}
 }
 
@@ -252,29 +256,44 @@ func (q *sequencer) sweptOf(st *stream) uint64 {
 	return st.swept
 }
 
-// awaitStored waits while too many positions are not stored yet, as in an outage of the store: what
-// is acked meanwhile would pile up in memory, be stored late, and come again after a crash. It
-// returns false when the shard stops.
-func (q *sequencer) awaitStored(stopping <-chan struct{}) bool {
-	return q.await(stopping, func() bool { return len(q.dirty) < q.maxUnstored })
+// admit reports whether a stream may be delivered. It may not while too many positions are not stored
+// yet, as in an outage of the store: what is acked meanwhile would pile up in memory, be stored late,
+// and come again after a crash. The stream comes back to the workers when some are stored.
+func (q *sequencer) admit(st *stream) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.dirty) < q.maxUnstored {
+		return true
+	}
+	st.serving = time.Time{}
+	q.waiting = append(q.waiting, st)
+	return false
+}
+
+// readmit brings streams back for which there is room now.
+func (q *sequencer) readmit() {
+	n := min(len(q.waiting), max(0, q.maxUnstored-len(q.dirty)))
+	for _, st := range q.waiting[:n] {
+		q.ready(st, st.cautious)
+	}
+	if q.waiting = q.waiting[n:]; len(q.waiting) == 0 {
+		q.waiting = nil
+	}
 }
 
 // awaitHealth waits while very many streams fail, as in an outage of what a handler needs: all of
-// history would be read, and each of its aggregates tried again and again.
+// history would be read, and each of its aggregates tried again and again. It returns false when the
+// shard stops.
 func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
-	return q.await(stopping, func() bool { return q.failing < q.maxFailing })
-}
-
-func (q *sequencer) await(stopping <-chan struct{}, condition func() bool) bool {
 	for {
 		q.mu.Lock()
-		is := condition()
-		if !is && q.news == nil {
+		healthy := q.failing < q.maxFailing
+		if !healthy && q.news == nil {
 			q.news = make(chan struct{})
 		}
 		news := q.news
 		q.mu.Unlock()
-		if is {
+		if healthy {
 			return !isClosed(stopping)
 		}
 		select {
@@ -283,6 +302,12 @@ func (q *sequencer) await(stopping <-chan struct{}, condition func() bool) bool 
 			return false
 		}
 	}
+}
+
+func (q *sequencer) isHealthy() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.failing < q.maxFailing
 }
 
 // tell has those who wait look again.
@@ -301,8 +326,12 @@ func (q *sequencer) forget() {
 	for value, st := range q.streams {
 		_, dirty := q.dirty[st]
 		_, unfinished := q.unfinished[st]
-		if st.state == idle && !dirty && !unfinished && (!q.broadcast || st.hint == st.head && st.hintAt < q.settled) {
+		if st.state == idle && !dirty && !unfinished {
 			delete(q.streams, value)
+			if q.broadcast {
+				q.handled[value] = st.acked
+				continue
+			}
 			if q.forgotten == nil {
 				q.forgotten = newForgotten()
 			}
@@ -319,6 +348,14 @@ func (q *sequencer) hasForgotten(id aggregate.ID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.forgotten.has(id)
+}
+
+// positionOf returns the position of a stream that a broadcast has forgotten.
+func (q *sequencer) positionOf(id aggregate.ID) (position uint64, forgotten bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	position, forgotten = q.handled[id.Value]
+	return position, forgotten
 }
 
 // end lets nothing more begin.

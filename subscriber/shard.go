@@ -61,7 +61,7 @@ func (sh *shard) run(ctx context.Context) {
 	sh.deliverer.end()
 	workers.Wait()
 	if !sh.isLost() {
-		sh.committer.flush(true)
+		sh.committer.finish()
 		sh.abandon()
 	}
 	sh.unsettled = !sh.committer.shutOut()

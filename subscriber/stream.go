@@ -13,8 +13,7 @@ import (
 // the highest event known to exist, and acked. What lies between is delivered in order: from the
 // buffer where the tail brought it, else read from the journal.
 type stream struct {
-	id    aggregate.ID
-	since int64 // what was settled when it was made, in milliseconds
+	id aggregate.ID
 
 	// The sequencer's mutex guards what follows.
 

@@ -52,7 +52,7 @@ func (s *source) sweepIsDue() bool {
 	at, _, may := s.sequencer.lastSweep()
 	since := s.now().Sub(at)
 	// A time in the future comes from a clock that was ahead. Ignore it.
-	return may && (since >= s.config.SweepInterval || since < 0)
+	return may && s.sequencer.isHealthy() && (since >= s.config.SweepInterval || since < 0)
 }
 
 // sweepPart is how far a sweep came that an error ended.
@@ -72,12 +72,21 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 		s.stats.corrupt.Add(1)
 		s.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": s.number})
 	}
-	for standings, err := range s.checkpoint.Standings(ctx, s.key, part.after, corrupt) {
+	// A connection that hangs must not end all sweeps.
+	reading, cancel := context.WithCancel(ctx)
+	defer cancel()
+	hangs := time.AfterFunc(readTimeout, cancel)
+	defer hangs.Stop()
+	for standings, err := range s.checkpoint.Standings(reading, s.key, part.after, corrupt) {
+		hangs.Stop()
 		if ctx.Err() != nil || s.isStopping() {
 			return part, false
 		}
 		if err != nil {
 			s.logger.Error("Cannot compare heads with positions, will try again", err, watermill.LogFields{"shard": s.number})
+			return part, false
+		}
+		if !s.sequencer.isHealthy() {
 			return part, false
 		}
 		var moved []*journal.Record
@@ -95,6 +104,7 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 			part.after = standings[n-1].Head.Aggregate
 		}
 		pause(ctx, min(sweepPause, s.config.SweepInterval/100))
+		hangs.Reset(readTimeout)
 	}
 	// Spread the sweeps of the shards over time.
 	s.sequencer.setSwept(part.began.Add(-rand.N(max(1, s.config.SweepInterval/10))), part.turns)
@@ -104,6 +114,8 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 // checkBeyond complains of a group that is further than the aggregate, as after a restore of the
 // journal from a backup: its next events would be dropped as duplicates.
 func (s *source) checkBeyond(ctx context.Context, id aggregate.ID, position uint64) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
 	version, err := s.raw.Version(ctx, id)
 	if err != nil || version >= position {
 		return // the head was read before the position, or is gone

@@ -2,11 +2,9 @@ package subscriber
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/journal"
 )
 
 // trailingRead reads again, after a delay, what the read before it has passed: the live read, or an
@@ -105,9 +103,6 @@ func (s *source) readAgain(ctx context.Context, r *trailingRead, passed eventlog
 		default:
 			r.at = eventlog.Cursor{OccurredAt: until + 1}
 		}
-		s.report(slices.DeleteFunc(page.Corrupt, func(err *journal.CorruptItemError) bool {
-			return err.Number == 0 || s.sequencer.knows(err.Aggregate, err.Number) // the live read has reported it
-		}))
 		for _, record := range s.sequencer.hear(page.Records, byTrailing, s.trail().OccurredAt) {
 			s.noteMissed(record)
 		}

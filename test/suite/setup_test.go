@@ -64,6 +64,9 @@ func (s store) pubSub(t *testing.T, p publisher.Config, c subscriber.Config) (me
 	j, err := journal.Open(t.Context(), s.client, journal.Config{})
 	require.NoError(t, err)
 	p.Journal, c.Journal = j, j
+	// The suite nacks one message a hundred times, and gives up when a message takes longer than 15
+	// seconds to come again. By default pauses grow to 30.
+	c.NackResendSleep, c.MaxNackResendSleep = 100*time.Millisecond, 100*time.Millisecond
 	pub, err := publisher.NewPublisher(p, testLogger(t))
 	require.NoError(t, err)
 	sub, err := subscriber.NewSubscriber(c, testLogger(t))

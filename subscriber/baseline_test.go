@@ -1,0 +1,64 @@
+package subscriber_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// strict is a store that refuses what does not go on from where it is. The reply to the first
+// Advance is lost.
+type strict struct {
+	mu        sync.Mutex
+	positions map[aggregate.ID]uint64
+	epochs    map[aggregate.ID]uint64
+	advanced  int
+}
+
+func (s *strict) Claim(_ context.Context, _ subscriber.Group, id aggregate.ID, epoch uint64) (uint64, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epochs[id] > epoch {
+		return 0, false, subscriber.ErrFenced
+	}
+	s.epochs[id] = epoch
+	position, found := s.positions[id]
+	return position, found, nil
+}
+
+func (s *strict) Advance(_ context.Context, _ subscriber.Group, id aggregate.ID, epoch, from, to uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epochs[id] != epoch || s.positions[id] != from {
+		return subscriber.ErrFenced
+	}
+	s.positions[id] = to
+	if s.advanced++; s.advanced == 1 {
+		return errors.New("the reply was lost")
+	}
+	return nil
+}
+
+func TestABaselineWhoseReplyWasLostIsStoredOnce(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 3)
+	time.Sleep(2 * time.Millisecond) // so that the events are older than Now
+	config := quick(j)
+	config.Start = subscriber.Now()
+	config.Positions = &strict{positions: map[aggregate.ID]uint64{}, epochs: map[aggregate.ID]uint64{}}
+	sub, messages := subscribe(t, config)
+	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
+	epoch := sub.Shards()[0].Epoch
+	write(t, j, "x", 3, 1)
+	assert.Equal(t, expect("x", 4, 4), receiveAll(t, messages, 1))
+	require.Equal(t, epoch, sub.Shards()[0].Epoch, "the member keeps its shard")
+}
