@@ -35,8 +35,8 @@ type (
 	inspection  = storage.Inspection[Head, CorruptItemError]
 )
 
-// transaction is a commit as it is sent: built once, so that every attempt has the
-// same id, the same times and the same ClientRequestToken.
+// transaction is a commit as it is sent. Its id never changes. Date and ClientRequestToken change
+// as long as no attempt can have been written, see dateAgain.
 type transaction struct {
 	commit  *commit
 	receipt storage.Receipt
@@ -99,8 +99,8 @@ func (j *engine) build(ctx context.Context, c commit) (*transaction, error) {
 	if err := j.validate(&c); err != nil {
 		return nil, err
 	}
-	// Before the commit is dated: an encoding may wait for a key service, and readers reckon with
-	// the time from the date to the last attempt.
+	// Before the commit is dated: an encoding may wait for a key service, and an event must not
+	// show long after its date.
 	events, snapshotErr, err := j.encodeCommit(ctx, &c)
 	if err != nil {
 		return nil, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
@@ -159,8 +159,9 @@ func (j *engine) now() time.Time {
 // dateAge is how old the date of a commit may be when it is sent again.
 const dateAge = 100 * time.Millisecond
 
-// dateAgain gives a commit a new date. No attempt at it may have been written: its events would have
-// two dates. Groups look for events by their dates, and wait long for those that show long after.
+// dateAgain gives a commit a new date. No attempt at it may have been written: its events would
+// have two dates. Groups look for events by their dates, and wait long for those that show long
+// after.
 func (j *engine) dateAgain(t *transaction) {
 	now := j.now()
 	if !t.dated || now.Sub(t.receipt.OccurredAt) < dateAge {

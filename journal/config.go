@@ -31,8 +31,9 @@ type Config struct {
 	// spreads, 1 to 65,536. [Create] and [Adopt] need it, and it can never
 	// be changed afterwards; 16 is a good choice unless you know better. A
 	// shard takes about 500 commits a second, as a partition of DynamoDB takes
-	// 1,000 write units, and every consumer group polls every shard. See
-	// docs/scaling.md.
+	// 1,000 write units; in the Classic layout fewer where states are over a
+	// KB, since each commit writes the state too. Every consumer group polls
+	// every shard. See docs/scaling.md.
 	//
 	// [Open] takes it from the descriptor, and refuses another one.
 	Shards int
@@ -71,9 +72,9 @@ type Config struct {
 	// OccurredAtUnit is the unit of the stored times of events: time.Second, time.Millisecond,
 	// time.Microsecond or time.Nanosecond, since 1970. It is for tables to which another program
 	// also writes. [Create] stores it; default: time.Millisecond. [Adopt] stores it, and by default
-	// finds it in the events, if there are any; it refuses a unit that none of the sampled events has. With seconds,
-	// an event can arrive up to subscriber.Config.TrailingDelay late. [Open] takes it from the
-	// descriptor, and refuses another one. Records have milliseconds in any case.
+	// finds it in the events, if there are any; it refuses a unit that none of the sampled events
+	// has. With seconds, an event can arrive up to subscriber.Config.TrailingDelay late. [Open]
+	// takes it from the descriptor, and refuses another one. Records have milliseconds in any case.
 	OccurredAtUnit time.Duration
 
 	// RequiredEncodings names encodings that every payload must have. An event or a snapshot that

@@ -86,11 +86,12 @@ type Config struct {
 	ConsumerGroup string
 
 	// Broadcast has each subscription get all events, without a group: for caches, pages that show
-	// changes as they happen, and replies to requests. Nothing is written to the database, so nothing
-	// is left behind, and a subscription that begins anew begins at Start again. With [Now] and [At]
-	// the first event of an aggregate costs a read of its head and about log2(n) read units. There is
-	// no sweep: an event that the tail shows later than TrailingDelay comes with the next one of its
-	// aggregate. It remembers each aggregate that has had events, in some 100 bytes. Failures can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
+	// changes as they happen, and replies to requests. Nothing is written to the database, so
+	// nothing is left behind, and a subscription that begins anew begins at Start again. With [Now]
+	// and [At] the first event of an aggregate costs a read of its head and about log2(n) read
+	// units. There is no sweep: an event that the tail shows later than TrailingDelay comes with
+	// the next one of its aggregate. It remembers each aggregate that has had events, in some 100
+	// bytes. Failures can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
 	Broadcast bool
 
 	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now]
@@ -114,8 +115,8 @@ type Config struct {
 
 	// NackResendSleep is the pause before a nacked message comes again. It doubles with each
 	// attempt, up to MaxNackResendSleep. Only its own aggregate waits. Defaults: 100 ms, negative
-	// for none, and 30 seconds, or NackResendSleep where that is longer or negative. Set both to the
-	// same value for pauses that do not grow.
+	// for none, and 30 seconds, or NackResendSleep where that is longer or negative. Set both to
+	// the same value for pauses that do not grow.
 	NackResendSleep, MaxNackResendSleep time.Duration
 
 	// AckDeadline is how long a handler has to ack or nack a message. After it the message's
@@ -135,12 +136,12 @@ type Config struct {
 	// TrailingDelay is the age at which the last trailing read reads each stretch of the tail
 	// again, because the index is eventually consistent and the clocks of writers differ. It must
 	// be longer than both together, and than the time that writers repeat a commit
-	// (journal.Config.RetryBudget), since events are dated when the commit is made. An event that
-	// shows later still waits for the next event of its aggregate, or for the sweep. From 1 second
-	// on there is another trailing read before it, at an age of 0.5 seconds, for events that the
-	// index shows a little late. Each costs half a read unit for each 4 KB of events, as the live
-	// read does; events that are older when they are first read, as in history, are read once.
-	// Default: 10 seconds.
+	// (journal.Config.RetryBudget), since a commit whose outcome is unknown keeps its date. An
+	// event that shows later still waits for the next event of its aggregate, or for the sweep.
+	// From 1 second on there is another trailing read before it, at an age of 0.5 seconds, for
+	// events that the index shows a little late. Each costs half a read unit for each 4 KB of
+	// events, as the live read does; events that are older when they are first read, as in history,
+	// are read once. Default: 10 seconds.
 	TrailingDelay time.Duration
 
 	// SweepInterval is the time between two comparisons of all heads of a shard with the group's
@@ -160,15 +161,15 @@ type Config struct {
 	BehindAfter time.Duration
 
 	// LeaseDuration is how long after its last sign of life a member's work is taken over by
-	// others. A member gives a sign every quarter of it, so four write units in each LeaseDuration,
-	// for each member and topic (for each hundred shards); a shorter one costs more. Default: 10
+	// others. A member gives a sign every quarter of it, so four writes of the group's row in each
+	// LeaseDuration, for each member and topic; a shorter one costs more. Default: 10
 	// seconds; at least 100 ms.
 	LeaseDuration time.Duration
 
 	// MemberName names the subscriptions of this Subscriber for people, as package groups and the
-	// millrace command show the owners of shards. At most 32 bytes. It is stored in the group's row,
-	// whose size each heartbeat pays for: with 50 members up to two write units more. Default: the
-	// end of the host name, a slash and the process id, such as "orders-7d9f8b6c5-x2x4z/1".
+	// millrace command show the owners of shards. At most 32 bytes. It is stored in the group's
+	// row, whose size each heartbeat pays for: with 50 members up to two write units more. Default:
+	// the end of the host name, a slash and the process id, such as "orders-7d9f8b6c5-x2x4z/1".
 	MemberName string
 
 	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after

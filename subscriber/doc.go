@@ -73,9 +73,9 @@
 // and a quarter.
 //
 // Each time a shard changes hands it has a new epoch, which is stamped on every position that is
-// stored. A former owner that does not know yet can store what its handlers have acked until the new
-// owner has stored something, and never moves a position back. So an event does not come again once
-// the owner of that time has stored its position. Transactions of a former owner's handlers
+// stored. A former owner that does not know yet can store what its handlers have acked until the
+// new owner has stored something, and never moves a position back. So an event does not come again
+// once the owner of that time has stored its position. Transactions of a former owner's handlers
 // ([Position.Commit]) fail once the new owner's handler begins one.
 //
 // Package groups lists groups with their lag, pauses, resets and removes them, and lists what was
@@ -99,15 +99,16 @@
 //
 //   - Half a read unit for each poll of a shard, so about 0.55 per second and shard while idle
 //     with default settings.
-//   - One read unit for each 4 KB of events, half for each of the two reads.
+//   - For each 4 KB of events half a read unit for the live read, and half for each of the two
+//     trailing reads (one if [Config.TrailingDelay] is below a second).
 //   - One read unit for an event that this process has committed; it is read by key.
 //   - One write unit for each aggregate that got further in a CommitInterval.
-//   - For the first event of an aggregate under an epoch, except under the first one of a new group,
-//     a read unit for its position, or a write unit where handlers commit positions or events are
-//     skipped.
+//   - For the first event of an aggregate under an epoch, except under the first one of a new
+//     group, a read unit for its position, or a write unit where handlers commit positions or
+//     events are skipped.
 //   - One write unit every 5 seconds for the cursor of a shard that moves.
-//   - For each member one write unit in each quarter of [Config.LeaseDuration], and one more for
-//     each hundred shards.
+//   - For each member, in each quarter of [Config.LeaseDuration], a write unit for each KB of the
+//     group's row, which grows with shards and members; docs/cost.md has figures.
 //   - For a takeover of a shard two write units. For each aggregate that is listed as behind also a
 //     read of its head, of one unit for each 4 KB with its state, and of its position; for one that
 //     is parked that of its position alone.

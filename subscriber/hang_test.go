@@ -50,7 +50,7 @@ func TestAReadOfTheRosterThatHangsDoesNotStopAMember(t *testing.T) {
 		_, messages := subscribe(t, subscriber.Config{Journal: open(t, proxy.Client()), ConsumerGroup: "group"})
 		write(t, j, "x", 0, 1)
 		receiveAll(t, messages, 1)
-		time.Sleep(3 * time.Second) // for its position
+		time.Sleep(3 * time.Second)                      // for its position
 		down := proxy.Inject(dynamotest.CutConnection()) // longer than a lease
 		time.Sleep(14 * time.Second)
 		hung := proxy.Inject(forGood(), dynamotest.On("GetItem"), dynamotest.Times(1))

@@ -54,7 +54,7 @@ func (t *term) stop() { t.stoppingOnce.Do(func() { close(t.stopping) }) }
 // lose ends it at once: the shard is another's.
 func (t *term) lose() {
 	if t.lost.CompareAndSwap(false, true) {
-		t.logger.Info("Lost a shard, another member of the group goes on", watermill.LogFields{"shard": t.number, "epoch": t.epoch})
+		t.logger.Info("Lost a shard: another member of the group took it, or an operator edits its rows", watermill.LogFields{"shard": t.number, "epoch": t.epoch})
 	}
 	t.abandon()
 	t.stop()

@@ -36,6 +36,11 @@ func (p *parkedSelection) register(cmd *cobra.Command, what string) {
 // wants is for commands that take either one aggregate or --all.
 func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
+		for _, name := range []string{"reason", "type"} {
+			if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+				return fmt.Errorf("--%s is empty, which would select all; leave it out to select all", name)
+			}
+		}
 		switch {
 		case p.all && len(args) > 2:
 			return fmt.Errorf("%s has no use for %q with --all", cmd.Name(), args[2])
@@ -78,6 +83,9 @@ func (a *app) editAll(ctx context.Context, kind, name, topic string, p parkedSel
 	}
 	if err != nil {
 		a.note("It ended early. What is done stays so; run it again for the rest.")
+	}
+	if n == 0 && err == nil {
+		a.note("No parked aggregate was selected. The command parked lists them with their reasons.")
 	}
 	return errors.Join(failed, a.printBulk(bulkLine{Kind: kind + "_all", Group: name, Topic: topic, Aggregates: n}, kind), err)
 }

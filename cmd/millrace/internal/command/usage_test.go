@@ -58,6 +58,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"group skip audit account 1 two":                      "no number of an event",
 		"group unpark audit account":                          "unpark wants ID, or --all for all parked aggregates",
 		"group skip audit account":                            "skip wants ID and NUMBER, or --all",
+		"group unpark audit account --all --reason=":          "--reason is empty",
+		"group skip audit account --all --type=":              "--type is empty",
 		"group skip audit account 1":                          "skip wants NUMBER",
 		"group unpark audit account 1 --reason x":             "--reason and --type need --all",
 		"group unpark audit account 1 --all":                  `no use for "1" with --all`,
