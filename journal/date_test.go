@@ -106,8 +106,10 @@ func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	})
 
 	require.NoError(t, err)
-	out, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("journal"), FilterExpression: aws.String("command_id = :c"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":c": &types.AttributeValueMemberS{Value: "pay"}}})
+	out, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{
+		TableName: aws.String("journal"), FilterExpression: aws.String("command_id = :c"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":c": &types.AttributeValueMemberS{Value: "pay"}},
+	})
 	require.NoError(t, err)
 	require.Len(t, out.Items, 1)
 	assert.Equal(t, &types.AttributeValueMemberN{Value: fmt.Sprint(start.Add(time.Minute+time.Hour).Unix() + 1)}, out.Items[0]["ttl"])

@@ -1,6 +1,7 @@
 package subscriber_test
 
 import (
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -98,7 +99,10 @@ func TestCloseDoesNotWaitForASignOfLifeThatHangs(t *testing.T) {
 			var closing atomic.Bool
 			go func() {
 				for n := range 20 {
-					write(t, j, "y", n, 1)
+					_, err := eventlog.Of(j).Append(context.Background(), eventlog.Commit{
+						Aggregate: account("y"), Expected: uint64(n), Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+					})
+					assert.NoError(t, err)
 					time.Sleep(100 * time.Millisecond)
 				}
 			}()
