@@ -58,8 +58,8 @@ func (r *Report) Print(w io.Writer) {
 	say("# %-34s %12.3f %12.3f", "in all", sum.Write/events, sum.Read/events)
 	each := events * float64(r.World.Groups)
 	positions, claims := float64(r.Work.Positions)/each, float64(r.Work.Claims)/each
-	say("# of %s, for each group: %.3f positions stored, %.3f claimed, %.3f cursors, membership and lists",
-		checkpoints, positions, claims, r.Units[Place{Table: checkpoints}].Write/each-positions-claims)
+	say("# of %s, for each group: %.3f positions stored, %.3f cursors, membership and lists; %.3f positions read",
+		checkpoints, positions, r.Units[Place{Table: checkpoints}].Write/each-positions, claims)
 	say("# for each group and event: %.3f read by aggregate, %.3f found by a trailing read", float64(r.Work.Fetched)/each, float64(r.Work.Late)/each)
 	for _, operation := range slices.Sorted(maps.Keys(r.Calls)) {
 		say("# %-34s %12.0f calls/s", operation, float64(r.Calls[operation])/r.Took.Seconds())
