@@ -27,8 +27,8 @@ func (c *committer) list(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// unlist takes it off. From before the write on it does not count as listed, as nobody may know
-// whether it was made.
+// unlist deletes the entry. The stream counts as not listed from before the write, because its
+// outcome may be unknown.
 func (c *committer) unlist(ctx context.Context, st *stream) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()

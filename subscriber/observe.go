@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// finding is by what an event was found.
+// finding is the kind of read that found an event.
 type finding int
 
 const (
@@ -98,7 +98,7 @@ func (q *sequencer) inherit(b checkpoint.Behind, epoch uint64) {
 		q.ready(st, true)
 		return
 	}
-	// Who has parked it never removes the entry, and nobody older can.
+	// The owner that parked it never deletes the entry, and older owners cannot.
 	st.state, st.listed = parked, always
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
 	if b.Epoch+1 == epoch {

@@ -9,8 +9,8 @@ import (
 )
 
 // sequencer knows which events of a shard exist, which are handled, and what of that is stored. It
-// decides what comes next for each aggregate, and how far the cursor may go. It makes no requests
-// and waits for nothing; its mutex guards the streams.
+// decides what comes next for each aggregate, and how far the cursor may go. It makes no requests,
+// and nothing but awaitHealth blocks. Its mutex guards the streams.
 type sequencer struct {
 	limits
 	budget *budget
@@ -36,7 +36,7 @@ type sequencer struct {
 	swept      time.Time         // when heads and positions were compared
 	saved      savedCursor
 	turns      uint64    // how often the cursor turned back
-	unverified []*stream // parked, as former owners have said
+	unverified []*stream // parked under an earlier epoch; the position is still to be compared
 }
 
 // savedCursor is what is stored of a shard's cursor.
@@ -256,9 +256,10 @@ func (q *sequencer) sweptOf(st *stream) uint64 {
 	return st.swept
 }
 
-// admit reports whether a stream may be delivered. It may not while too many positions are not stored
-// yet, as in an outage of the store: what is acked meanwhile would pile up in memory, be stored late,
-// and come again after a crash. The stream comes back to the workers when some are stored.
+// admit reports whether a stream may be delivered. It may not while too many positions are not
+// stored yet, as in an outage of the store: what is acked meanwhile would pile up in memory, be
+// stored late, and come again after a crash. The stream comes back to the workers when some are
+// stored.
 func (q *sequencer) admit(st *stream) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -282,8 +283,8 @@ func (q *sequencer) readmit() {
 }
 
 // awaitHealth waits while very many streams fail, as in an outage of what a handler needs: all of
-// history would be read, and each of its aggregates tried again and again. It returns false when the
-// shard stops.
+// history would be read, and each of its aggregates tried again and again. It returns false when
+// the shard stops.
 func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 	for {
 		q.mu.Lock()

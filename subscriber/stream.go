@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// stream is one aggregate's events on their way to the handler. Two numbers are its truth: head,
-// the highest event known to exist, and acked. What lies between is delivered in order: from the
+// stream is one aggregate's events on their way to the handler. Two numbers define it: head, the
+// highest event known to exist, and acked. What lies between is delivered in order: from the
 // buffer where the tail brought it, else read from the journal.
 type stream struct {
 	id aggregate.ID
@@ -23,9 +23,10 @@ type stream struct {
 	head    uint64
 	buffer  buffer
 
-	// hint is the highest event that the tail has shown, and hintAt its time in milliseconds. The
-	// shard's cursor may pass hintAt only once the event is acked and stored or the stream is
-	// listed as behind: on a restart this event is what shows that something is left to do.
+	// hint is the highest event that a read of the tail, a sweep or a corrupt item has shown, and
+	// hintAt its time in milliseconds, or that up to which the tail was final. The shard's cursor
+	// may pass hintAt only once the event is acked and stored or the stream is listed as behind: on
+	// a restart this event is what shows that something is left to do.
 	hint     uint64
 	hintAt   int64
 	pending  time.Time // since when something is left to do; zero if nothing is
@@ -40,6 +41,8 @@ type stream struct {
 	inherited *checkpoint.Behind
 	led       uint64 // the highest event that only the list led to
 	swept     uint64 // the highest event that only a sweep has shown
+
+	// What follows the mutex does not guard.
 
 	delivery delivery // the deliverer's
 	position position // the committer's

@@ -7,7 +7,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 )
 
-// verdict is that an event is given up.
+// verdict is the decision to give up an event.
 type verdict struct {
 	number    uint64
 	eventType string
