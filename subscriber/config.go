@@ -167,9 +167,10 @@ type Config struct {
 	LeaseDuration time.Duration
 
 	// MemberName names the subscriptions of this Subscriber for people, as package groups and the
-	// millrace command show the owners of shards. At most 32 bytes. It is stored in the group's
-	// row, whose size each heartbeat pays for: with 50 members up to two write units more. Default:
-	// the end of the host name, a slash and the process id, such as "orders-7d9f8b6c5-x2x4z/1".
+	// millrace command show the owners of shards. At most 32 bytes. It is stored in the group's row,
+	// whose size each heartbeat pays for, while the group has fewer than 30 members: they cost one
+	// write unit more. Default: the end of the host name, a slash and the process id, such as
+	// "orders-7d9f8b6c5-x2x4z/1".
 	MemberName string
 
 	// CloseTimeout is how long handlers have to ack or nack what they have after Close, or after

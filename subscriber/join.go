@@ -38,7 +38,11 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 				next = checkpoint.NewRoster(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
 			}
 			var number uint64
-			next, number = next.Join(checkpoint.Member{Token: token, Lease: m.config.LeaseDuration, Name: m.config.MemberName})
+			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration}
+			if len(next.Members) < maxNamed {
+				joining.Name = m.config.MemberName
+			}
+			next, number = next.Join(joining)
 			_, own := m.config.Positions.(*tablePositions)
 			next.Elsewhere = !own
 			take, _ := next.Share(number)

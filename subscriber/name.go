@@ -10,6 +10,10 @@ import (
 // written with each heartbeat.
 const maxMemberName = 32
 
+// maxNamed is how many members of a group have names, so that these stay a small part of the row
+// where members are many.
+const maxNamed = 30
+
 // defaultMemberName is the host name with the process id. Of a long host name the end is kept,
 // which tells the instances of a deployment apart.
 func defaultMemberName() string {

@@ -11,9 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
-	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -51,29 +49,23 @@ func TestALongHostNameKeepsItsEnd(t *testing.T) {
 	}
 }
 
-func TestNamesOfFiftyMembersCostTwoWriteUnitsOfAHeartbeat(t *testing.T) {
+func TestNamesCostTheRowOfAGroupLittle(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 16}))
-	j := open(t, db.Client())
-	store := checkpoint.New(j)
-	cost := func(group, name string) float64 {
-		crowd := checkpoint.NewRoster(16, time.Time{})
-		for range 50 {
-			crowd, _ = crowd.Join(checkpoint.Member{Lease: 10 * time.Second, Token: 1 << 63, Name: name})
-		}
-		k := checkpoint.Key{Group: group, Topic: topic}
-		r, err := store.ChangeRoster(t.Context(), k, checkpoint.Roster{}, crowd)
-		require.NoError(t, err)
-		recording := db.Record()
-		defer recording.Stop()
-		_, err = store.Beat(t.Context(), k, r, 1, 1)
-		require.NoError(t, err)
-		_, write := recording.Units()
-		return write
+	j := setup(t, 1)
+	store, k := checkpoint.New(j), checkpoint.Key{Group: "group", Topic: topic}
+	crowd := checkpoint.NewRoster(1, time.Time{})
+	for range 30 {
+		crowd, _ = crowd.Join(checkpoint.Member{Lease: time.Hour})
 	}
-
-	assert.LessOrEqual(t, cost("named", strings.Repeat("n", 32))-cost("nameless", ""), 2.0)
+	_, err := store.ChangeRoster(t.Context(), k, checkpoint.Roster{}, crowd)
+	require.NoError(t, err)
+	config := quick(j)
+	config.MemberName = "late"
+	subscribe(t, config)
+	eventually(t, "it has joined", func() bool { return len(roster(t, j).Members) == 31 })
+	for _, m := range roster(t, j).Members {
+		assert.Empty(t, m.Name)
+	}
 }
 
 func TestANameThatIsTooLongIsRefused(t *testing.T) {
