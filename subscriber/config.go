@@ -287,9 +287,6 @@ func (c Config) Validate() error {
 			return err
 		}
 	}
-	if c.Start.at.After(c.Journal.Config().Now().Add(c.TrailingDelay)) {
-		return &ConfigError{"Start", fmt.Sprintf("is %s, in the future; subscribe when it is time", c.Start.at.Format(time.RFC3339))}
-	}
 	if err := c.Failures.validate(); err != nil {
 		return err
 	}

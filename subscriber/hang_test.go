@@ -206,13 +206,3 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	write(t, other, "late", 2, 1)
 	assert.Equal(t, expect("late", 2, 3), receiveAll(t, messages, 2))
 }
-
-func TestAGroupThatStartsInTheFutureIsRefused(t *testing.T) {
-	t.Parallel()
-	config := quick(setup(t, 1))
-	config.Start = subscriber.At(time.Now().Add(time.Hour))
-	_, err := subscriber.NewSubscriber(config, nil)
-	var wrong *subscriber.ConfigError
-	require.ErrorAs(t, err, &wrong)
-	assert.Equal(t, "Start", wrong.Field)
-}
