@@ -47,15 +47,16 @@ func ExpiryDelay(delay time.Duration) Option { return func(s *settings) { s.expi
 // PartitionLimits bounds how many write and read units each partition takes in a second; 0 is any
 // number. DynamoDB's limits are 1,000 and 3,000. A call that would exceed what a partition has left
 // fails like one that [Throttle] hits, without an effect and without cost: with a
-// ProvisionedThroughputExceededException, as the reason of a cancelled transaction, or as unprocessed
-// items of a batch. [Call] shows the partition. A [Proxy] does not support it.
+// ProvisionedThroughputExceededException, as the reason of a cancelled transaction, or as
+// unprocessed items of a batch. [Call] shows the partition. A [Proxy] does not support it.
 //
 // A partition here is the items of a table that have one partition key, with their local indexes,
 // or the items of a global index that have one partition key of the index. A write needs units of
 // the table's partition and of each index partition in which it changes an entry, so that an index
 // partition with nothing left throttles writes of the table. In DynamoDB a partition holds many
-// partition keys, and splits under load, also between the sort keys of one partition key, but not if
-// these grow with time. It throttles a table when its index has fallen behind; here that is at once.
+// partition keys, and splits under load, also between the sort keys of one partition key, but not
+// if these grow with time. It throttles a table when its index has fallen behind; here that is at
+// once.
 //
 // Units return continuously, by [Clock], up to those of one second: what a partition did not use
 // before that is lost. DynamoDB lets a table use what it saved in 5 minutes, but a partition not

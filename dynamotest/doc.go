@@ -100,6 +100,7 @@
 // not conflict, until a fault says otherwise. Tables are active as soon as they are created. Items
 // expire when the clock passes their TTL, which takes DynamoDB up to days; see [ExpiryDelay]. The
 // order of partitions in a Scan, and that of rows in an index whose keys are equal, is arbitrary as
-// in DynamoDB, but the same in every run. A partition takes any throughput, unless [PartitionLimits]
-// says otherwise, and can hold more than 10 GB. Deleting a table does not wait for transactions on it.
+// in DynamoDB, but the same in every run. A partition takes any throughput, unless
+// [PartitionLimits] says otherwise, and can hold more than 10 GB. Deleting a table does not wait
+// for transactions on it.
 package dynamotest

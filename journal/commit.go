@@ -159,9 +159,9 @@ func (j *engine) now() time.Time {
 // dateAge is how old the date of a commit may be when it is sent again.
 const dateAge = 100 * time.Millisecond
 
-// dateAgain gives a commit a new date. No attempt at it may have been written: its events would
-// have two dates. Groups look for events by their dates, and wait long for those that show long
-// after.
+// dateAgain replaces the date of a commit. The caller knows that no attempt at it was written:
+// otherwise its events could have two dates. Groups look for events by their dates, and wait long
+// for those that show long after.
 func (j *engine) dateAgain(t *transaction) {
 	now := j.now()
 	if !t.dated || now.Sub(t.receipt.OccurredAt) < dateAge {

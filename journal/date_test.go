@@ -19,8 +19,23 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Groups find an event by its date. One that was repeated for seconds, and has the date of its first
-// attempt, shows behind the place up to which they have read.
+// ticking is a journal whose clock is at start when it is asked first, and a minute on each time.
+func ticking(t *testing.T, retention time.Duration) (db *dynamotest.DB, j *journal.Journal, start time.Time) {
+	t.Helper()
+	db = dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	start = time.Now().Truncate(time.Second).UTC()
+	var calls atomic.Int64
+	j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{CommandRetention: retention, Now: func() time.Time {
+		return start.Add(time.Duration(calls.Add(1)) * time.Minute)
+	}})
+	require.NoError(t, err)
+	calls.Store(-1)
+	return db, j, start
+}
+
+// Groups find an event by its date. One that was repeated for seconds, and has the date of its
+// first attempt, shows behind the place up to which they have read.
 func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -32,15 +47,7 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := dynamotest.New(t)
-			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
-			start := time.Now().Truncate(time.Second).UTC()
-			var calls atomic.Int64
-			j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{Now: func() time.Time {
-				return start.Add(time.Duration(calls.Add(1)) * time.Minute)
-			}})
-			require.NoError(t, err)
-			calls.Store(-1)
+			db, j, start := ticking(t, 0)
 			tried := db.Inject(c.fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(3))
 			id := aggregate.ID{Type: "account", Value: "x"}
 
@@ -67,15 +74,7 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 // Once an attempt may have been written, a later one that was throttled keeps its date.
 func TestACommitThatMayBeWrittenKeepsItsDate(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
-	start := time.Now().Truncate(time.Second).UTC()
-	var calls atomic.Int64
-	j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{Now: func() time.Time {
-		return start.Add(time.Duration(calls.Add(1)) * time.Minute)
-	}})
-	require.NoError(t, err)
-	calls.Store(-1)
+	db, j, start := ticking(t, 0)
 	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.After(1), dynamotest.Times(2))
 	db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
@@ -90,18 +89,10 @@ func TestACommitThatMayBeWrittenKeepsItsDate(t *testing.T) {
 // The guard of a command is kept from the date of its commit on.
 func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
-	start := time.Now().Truncate(time.Second).UTC()
-	var calls atomic.Int64
-	j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{CommandRetention: time.Hour, Now: func() time.Time {
-		return start.Add(time.Duration(calls.Add(1)) * time.Minute)
-	}})
-	require.NoError(t, err)
-	calls.Store(-1)
+	db, j, start := ticking(t, time.Hour)
 	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
-	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
 		Aggregate: aggregate.ID{Type: "account", Value: "x"}, CommandID: "pay", Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
 	})
 

@@ -3,7 +3,6 @@ package subscriber
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -24,9 +23,9 @@ import (
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
-	store, ok := p.by.config.Positions.(*tablePositions)
-	if !ok || p.by.config.Broadcast {
-		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.by.config.Positions)
+	store, err := p.by.positionsOfTable()
+	if err != nil {
+		return err
 	}
 	if p.attempt > 1 || p.together.Load() {
 		most = 1
@@ -40,7 +39,7 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		events = p.by.ahead(p.stream, p.record, most)
 		return events.to
 	}
-	err := p.commit(ctx, to, func(ctx context.Context, a Advance) error {
+	err = p.commit(ctx, to, func(ctx context.Context, a Advance) error {
 		a.Item = store.advanceItem(a)
 		if len(events.records) > 1 {
 			p.together.Store(true)

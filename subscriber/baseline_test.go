@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -50,8 +49,7 @@ func (s *strict) Advance(_ context.Context, _ subscriber.Group, id aggregate.ID,
 func TestABaselineWhoseReplyWasLostIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	j := setup(t, 1)
-	write(t, j, "x", 0, 3)
-	time.Sleep(2 * time.Millisecond) // so that the events are older than Now
+	write(t, earlier(t, j.Client()), "x", 0, 3)
 	config := quick(j)
 	config.Start = subscriber.Now()
 	config.Positions = &strict{positions: map[aggregate.ID]uint64{}, epochs: map[aggregate.ID]uint64{}}

@@ -26,8 +26,7 @@ func TestABroadcastReachesEachSubscriptionAndWritesNothing(t *testing.T) {
 	db := dynamotest.New(t)
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
 	j := open(t, db.Client())
-	write(t, j, "x", 0, 3)
-	time.Sleep(2 * time.Millisecond) // so that the events are older than Now
+	write(t, earlier(t, db.Client()), "x", 0, 3)
 	recording := db.Record()
 	defer recording.Stop()
 	config := broadcast(j)

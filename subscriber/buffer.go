@@ -83,7 +83,7 @@ func (b *buffer) dropTo(number uint64, of *budget) (dropped uint64) {
 	return dropped
 }
 
-// trim drops what is over a size, the last first, but for one event.
+// trim removes events from the end until the rest fits a size. It keeps the first event.
 func (b *buffer) trim(size int, of *budget) {
 	freed, keep := 0, len(b.records)
 	for keep > 1 && b.bytes-freed > size {

@@ -11,8 +11,9 @@ import (
 // claim finds out where the group is with a stream.
 //
 // To read the position is enough where the subscriber stores it: positions move forward only, so
-// what a former owner stores late is what its handlers have acked. A handler's own transaction has
-// to be fenced, which is a write; once one was seen in the shard, positions are claimed like that.
+// what a former owner stores late is what its handlers have acked. A transaction has to be fenced,
+// which is a write: that of a handler, once one was seen in the shard, and that in which a former
+// owner skips an event, whose record would be of an event that is handled.
 func (c *committer) claim(st *stream) error {
 	if c.untouched(st.id) {
 		c.claimed(st, 0, true)

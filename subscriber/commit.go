@@ -65,8 +65,8 @@ func (c *committer) fenceInTime(ctx context.Context, st *stream) error {
 	return c.fence(ctx, st)
 }
 
-// own waits for a write of the position, and returns errCommitting for that of a handler, which may
-// take for ever.
+// own locks the position. It waits for a write of the subscriber, but returns errCommitting while a
+// handler commits, since that has no time limit.
 func (p *position) own(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()

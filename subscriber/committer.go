@@ -242,8 +242,8 @@ func worst(errs []error) (first error) {
 
 // shutOut keeps what handlers have sent from moving positions once the shard is free: whoever waits
 // for that, to clear a read model say, relies on it. The epoch is the next owner's; a position that
-// it has claimed, or a later one, is shut out already. That a handler begins nothing more is seen to
-// by [Position]. Where it fails the member notes that in the roster.
+// it has claimed, or a later one, is shut out already. That a handler begins nothing more is seen
+// to by [Position]. Where it fails the member notes that in the roster.
 func (c *committer) shutOut() bool {
 	ctx, cancel := context.WithTimeout(c.closing, writeTimeout)
 	defer cancel()

@@ -87,11 +87,11 @@ type Config struct {
 
 	// Broadcast has each subscription get all events, without a group: for caches, pages that show
 	// changes as they happen, and replies to requests. Nothing is written to the database, so
-	// nothing is left behind, and a subscription that begins anew begins at Start again. With [Now]
-	// and [At] the first event of an aggregate costs a read of its head and about log2(n) read
-	// units. There is no sweep: an event that the tail shows later than TrailingDelay comes with
-	// the next one of its aggregate. It remembers each aggregate that has had events, in some 100
-	// bytes. Failures can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
+	// nothing is left behind, and each new subscription begins at Start. With [Now] and [At] the
+	// first event of an aggregate costs a read of its head and about log2(n) read units. There is
+	// no sweep: an event that the tail shows later than TrailingDelay comes with the next one of
+	// its aggregate. It remembers each aggregate that has had events, in some 100 bytes. Failures
+	// can be [Block] or [PoisonQueue]; ConsumerGroup and Positions must be empty.
 	Broadcast bool
 
 	// Start is where the group begins if it is new; one that exists goes on where it is. With [Now]
@@ -167,9 +167,9 @@ type Config struct {
 	LeaseDuration time.Duration
 
 	// MemberName names the subscriptions of this Subscriber for people, as package groups and the
-	// millrace command show the owners of shards. At most 32 bytes. It is stored in the group's row,
-	// whose size each heartbeat pays for, while the group has fewer than 30 members: they cost one
-	// write unit more. Default: the end of the host name, a slash and the process id, such as
+	// millrace command show the owners of shards. At most 32 bytes. It is stored in the group's
+	// row, whose size each heartbeat pays for, while the group has fewer than 30 members: they cost
+	// one write unit more. Default: the end of the host name, a slash and the process id, such as
 	// "orders-7d9f8b6c5-x2x4z/1".
 	MemberName string
 

@@ -86,7 +86,8 @@ func ExampleConfig_eventTypes() {
 	// 2 passed over
 }
 
-// Each process hears of all events that occur from now on, to refresh a cache say. Nothing is stored.
+// Each process hears of all events that occur from now on, to refresh a cache say. Nothing is
+// stored.
 func ExampleConfig_broadcast() {
 	j := openNow(newTables())
 	config := subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}

@@ -33,8 +33,8 @@ func (f *forgotten) has(id aggregate.ID) bool {
 	return f != nil && f.probe(id, func(word *uint64, bit uint64) bool { return *word&bit != 0 })
 }
 
-// probe visits the bits of an aggregate as long as visit returns true, and reports whether it always
-// did.
+// probe visits the bits of an aggregate as long as visit returns true, and reports whether it
+// always did.
 func (f *forgotten) probe(id aggregate.ID, visit func(word *uint64, bit uint64) bool) bool {
 	hash := maphash.String(f.seed, id.Value)
 	at, step := hash>>32, hash|1

@@ -284,9 +284,9 @@ func (m *model) step() {
 	require.Equal(m.t, total, m.q.budget.used)
 }
 
-// TestTheSequencerAgainstAModel: whatever reads, handlers, flushes, operators and crashes do, in any
-// order, each event is handled in order, none again once its position is stored, and what is stored
-// leads to all that is left to do.
+// TestTheSequencerAgainstAModel: whatever reads, handlers, flushes, operators and crashes do, in
+// any order, each event is handled in order, none again once its position is stored, and what is
+// stored leads to all that is left to do.
 func TestTheSequencerAgainstAModel(t *testing.T) {
 	t.Parallel()
 	delivered := 0

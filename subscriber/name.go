@@ -14,8 +14,8 @@ const maxMemberName = 32
 // where members are many.
 const maxNamed = 30
 
-// defaultMemberName is the host name with the process id. Of a long host name the end is kept,
-// which tells the instances of a deployment apart.
+// defaultMemberName is the host name with the process id. A long host name is cut at its
+// beginning, since the end differs between the instances of a deployment.
 func defaultMemberName() string {
 	host, err := os.Hostname()
 	if err != nil {

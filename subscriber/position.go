@@ -65,9 +65,9 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 // shard was given up, those of ctx, those of reading the position again after a failed attempt, and
 // those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
-	store, ok := p.by.config.Positions.(*tablePositions)
-	if !ok || p.by.config.Broadcast {
-		return fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, p.by.config.Positions)
+	store, err := p.by.positionsOfTable()
+	if err != nil {
+		return err
 	}
 	return p.commit(ctx, p.alone, func(ctx context.Context, a Advance) error {
 		a.Item = store.advanceItem(a)
@@ -89,6 +89,18 @@ func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(c
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
 	}
 	return p.commit(ctx, p.alone, run)
+}
+
+// positionsOfTable returns the journal's own table of positions, if they are there.
+func (d *deliverer) positionsOfTable() (*tablePositions, error) {
+	if d.config.Broadcast {
+		return nil, fmt.Errorf("%w: a broadcast has no positions", ErrNoPosition)
+	}
+	table, ok := d.config.Positions.(*tablePositions)
+	if !ok {
+		return nil, fmt.Errorf("%w: Config.Positions is a %T", ErrNoPosition, d.config.Positions)
+	}
+	return table, nil
 }
 
 // alone is the end of a commit of the message's event alone.

@@ -47,7 +47,8 @@ func (q *sequencer) progress() progress {
 	return p
 }
 
-// saveCursor notes that the cursor is stored. If it has turned back since, it is to be stored again.
+// saveCursor notes that the cursor is stored. If it has turned back since, it is to be stored
+// again.
 func (q *sequencer) saveCursor(p progress) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

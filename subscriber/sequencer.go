@@ -192,8 +192,8 @@ func (q *sequencer) settle(st *stream) {
 }
 
 // putOff has a stream wait, until resume. Any number of streams may: so they hold no events, and
-// only the next one is read when they go on. A handler that nacks for ever must not have all that
-// follows read again each time, nor a corrupt event withhold those before it.
+// only the next one is read when they go on. Otherwise each nack would have all later events read
+// again, and a corrupt event would hold back those before it.
 func (q *sequencer) putOff(st *stream) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -90,6 +90,12 @@ func write(t *testing.T, j *journal.Journal, id string, after, n int) {
 	}
 }
 
+// earlier opens the tables in a process whose events are a minute old.
+func earlier(t *testing.T, client journal.Client) *journal.Journal {
+	t.Helper()
+	return at(t, client, func() time.Time { return time.Now().Add(-time.Minute) })
+}
+
 // receive returns the next message.
 func receive(t *testing.T, messages <-chan *message.Message) *message.Message {
 	t.Helper()

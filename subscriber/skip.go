@@ -28,8 +28,9 @@ func (d *deliverer) skip(ctx context.Context, st *stream) error {
 	return nil
 }
 
-// skip records that an event is skipped, and moves the position to it. It returns where the position
-// is, and whether the event was skipped: else the handler's own transaction was done after all.
+// skip records that an event is skipped, and moves the position to it. It returns where the
+// position is, and whether the event was skipped: else the handler's own transaction was done after
+// all.
 func (c *committer) skip(ctx context.Context, st *stream, record checkpoint.Skipped) (stored uint64, skipped bool, err error) {
 	p := &st.position
 	if err := p.own(ctx); err != nil {

@@ -119,7 +119,7 @@ func (s *source) page(ctx context.Context, q eventlog.TailQuery) (eventlog.TailP
 const readTimeout = 10 * time.Second
 
 // report logs items of the tail that are no records. Where an item still has its place, its
-// aggregate hears of it and stops there until it is mended; else the gap stops it.
+// aggregate stops at the item until it is repaired; otherwise it stops at the gap.
 func (s *source) report(corrupt []*journal.CorruptItemError) {
 	for _, err := range corrupt {
 		s.stats.corrupt.Add(1)

@@ -24,13 +24,13 @@
 // Each time a shard changes hands its epoch rises. All rows of a shard carry the epoch under which
 // they were written last, and are written only under one that is not older. Positions of a
 // subscriber's own move forward only ([Store.StorePosition]), so an owner takes one over by reading
-// it. One that a transaction moves, which could be done late, is taken over by stamping the new epoch
-// on it ([Store.Claim]): a former owner cannot move it any more. Nothing is conditional on the roster
-// itself: all writers would contend for it.
+// it. One that a transaction moves, which could be done late, is taken over by stamping the new
+// epoch on it ([Store.Claim]): a former owner cannot move it any more. Nothing is conditional on
+// the roster itself: all writers would contend for it.
 //
 // A transaction of a handler may be on its way when the term of its shard ends. An owner that comes
-// to rest shuts such transactions out. Where that is not known the roster holds an unsettled [Term],
-// until an operator has claimed all positions that they may move ([Store.Fence]).
+// to rest shuts such transactions out. Where that is not known the roster holds an unsettled
+// [Term], until an operator has claimed all positions that they may move ([Store.Fence]).
 //
 // An operator that edits rows does so as an owner, for a moment, with an epoch of its own
 // ([Store.Operate]): it makes no difference whether the owner before it is alive. It never deletes

@@ -44,8 +44,8 @@ func (s *Store) Claim(ctx context.Context, group Group, id aggregate.ID, epoch u
 	return position, row[attrPosition] != nil, nil
 }
 
-// ReadPosition reads the group's position on an aggregate, strongly consistent, and whether there is
-// one yet. ErrFenced: it was written under a newer epoch. One round trip, one read unit.
+// ReadPosition reads the group's position on an aggregate, strongly consistent, and whether there
+// is one yet. ErrFenced: it was written under a newer epoch. One round trip, one read unit.
 //
 // Nobody is kept from moving it: a former owner stores what its handlers have acked, and whoever
 // stores after it goes on from there.

@@ -179,9 +179,9 @@ func (s *Store) SaveCursor(ctx context.Context, k Shard, epoch uint64, cursor, s
 	return nil
 }
 
-// RequestSweep has the next owner of a shard compare heads and positions at once: it notes that this
-// was last done in 1970. The cursor stays where it is. The caller holds the shard under the epoch.
-// One round trip, one write unit.
+// RequestSweep has the next owner of a shard compare heads and positions at once: it notes that
+// this was last done in 1970. The cursor stays where it is. The caller holds the shard under the
+// epoch. One round trip, one write unit.
 func (s *Store) RequestSweep(ctx context.Context, k Shard, epoch uint64) error {
 	_, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                       s.key(k.partition(), cursorRow),

@@ -21,9 +21,9 @@ type Standing struct {
 }
 
 // Standings compares the heads of a shard with the group's positions, page by page, as the caller
-// asks for them: all, or those after an aggregate, if that is not zero. Both are read eventually consistent: half a read unit for each 4 KB of the
-// snapshot table, states included, and of positions, some 100 bytes each. Heads that cannot be read
-// go to corrupt.
+// asks for them: all, or those after an aggregate, if that is not zero. Both are read eventually
+// consistent: half a read unit for each 4 KB of the snapshot table, states included, and of
+// positions, some 100 bytes each. Heads that cannot be read go to corrupt.
 func (s *Store) Standings(
 	ctx context.Context, k Shard, after aggregate.ID, corrupt func(*journal.CorruptItemError),
 ) iter.Seq2[[]Standing, error] {

@@ -56,8 +56,8 @@ func New(j *journal.Journal) *Store {
 	return &Store{journal: eventlog.Of(j), client: j.Client(), table: c.Tables.Checkpoint, keys: c.Attributes}
 }
 
-// Start returns the time at which a group begins that is to begin at t: events in a unit longer than
-// milliseconds are dated back to its beginning.
+// Start returns the time at which a group begins that is to begin at t: events in a unit longer
+// than milliseconds are dated back to its beginning.
 func (s *Store) Start(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

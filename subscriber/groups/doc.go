@@ -44,9 +44,9 @@
 // again, [Groups.Skip] passes over a single event, and [Groups.ResetAggregate] puts the group
 // anywhere in the aggregate's history. [Groups.Skipped] lists the events that were passed over, by
 // an operator or because they kept failing (subscriber.Skip), and [Groups.ForgetSkipped] deletes
-// such a record. [Groups.UnparkAll] and [Groups.SkipAll] do this for any number of parked aggregates
-// at once, which a [Selection] selects. A group that an event has stopped (subscriber.Stop) is a paused group;
-// [Group].Stopped names the event and the reason.
+// such a record. [Groups.UnparkAll] and [Groups.SkipAll] do this for any number of parked
+// aggregates at once, which a [Selection] selects. A group that an event has stopped
+// (subscriber.Stop) is a paused group; [Group].Stopped names the event and the reason.
 //
 // These edits take the aggregate's logical shard from its owner, change its rows and free it. The
 // owner may be alive, in the middle of a handler, or asleep: the rows have a newer epoch then, and
@@ -57,8 +57,8 @@
 // # After an import
 //
 // Members compare the heads of all aggregates with the group's positions once an hour
-// (subscriber.Config.SweepInterval), which finds events that the tail shows at the wrong place, such
-// as imported ones. [Groups.Reconcile] has them do so at once.
+// (subscriber.Config.SweepInterval), which finds events that the tail shows at the wrong place,
+// such as imported ones. [Groups.Reconcile] has them do so at once.
 //
 // # Cost
 //

@@ -13,8 +13,8 @@ import (
 )
 
 // WaitIdle waits until no member owns a shard and no transaction of a handler can commit any more:
-// nothing is out for handling then, and no projection has an effect. Pause the group first. A member
-// that crashed may still store, late, what handlers without such a transaction have acked.
+// nothing is out for handling then, and no projection has an effect. Pause the group first. A
+// member that crashed may still store, late, what handlers without such a transaction have acked.
 //
 // It reads the group every 50 ms at first and every second later, one read unit each. Members shut
 // out by themselves what their handlers have sent. Those that crashed do not, nor do those that

@@ -60,7 +60,8 @@ func TestAllComesInOrderThoughPartitionsAreExhausted(t *testing.T) {
 		assert.Zero(t, report.Wrong)
 		assert.Positive(t, report.Throttled())
 
-		// The partition of the events takes two units each: those of the time, and of a second before.
+		// The partition of the events takes two units each: those of the time, and of a second
+		// before.
 		most := shards * units / 2 * (report.Took.Seconds() + 1)
 		events := float64(report.Commits.Count())
 		assert.LessOrEqual(t, events, most)

@@ -23,7 +23,8 @@ const (
 	// Suspension: processes are stopped for longer than their lease in the middle of what they
 	// write, and go on.
 	Suspension Disruption = "suspend"
-	// Edits: operators skip events, reset aggregates and let parked ones go on, several of one shard.
+	// Edits: operators skip events, reset aggregates and let parked ones go on, several of one
+	// shard.
 	Edits Disruption = "edit"
 	// Lateness: what members have sent before such an edit arrives after it.
 	Lateness Disruption = "late"
@@ -34,8 +35,8 @@ const (
 	// IndexDelays: entries come to the index after 10 to 100 ms, and some after the last trailing
 	// read.
 	IndexDelays Disruption = "index"
-	// Outages: handlers of half of the aggregates fail, for so long that these are listed as behind,
-	// then those of the other half. Entries are removed late.
+	// Outages: handlers of half of the aggregates fail, for so long that these are listed as
+	// behind, then those of the other half. Entries are removed late.
 	Outages Disruption = "outage"
 )
 
@@ -180,8 +181,9 @@ func (p *plan) longestAbsence() time.Duration {
 	return p.troubles.stalls
 }
 
-// disruptions returns those that are asked for, or draws some. A world that is broken on purpose has
-// only those that are asked for: the more goes wrong, the longer it takes to find what is broken.
+// disruptions returns those that are asked for, or draws some. A world that is broken on purpose
+// has only those that are asked for: the more goes wrong, the longer it takes to find what is
+// broken.
 func (w World) disruptions(r *rand.Rand) (kinds []Disruption, err error) {
 	switch {
 	case w.Disrupt == noDisruptions, w.Disrupt == "" && w.Sabotage != "":

@@ -36,8 +36,8 @@ type aggregateEdit struct {
 }
 
 // editsOf returns what editors do to the aggregates of a group, empty for nothing. Steps of a saga
-// may have been taken on an event that is skipped, and commands are sent once for each event. Events
-// that a group skips by itself leave records, which a reset removes.
+// may have been taken on an event that is skipped, and commands are sent once for each event.
+// Events that a group skips by itself leave records, which a reset removes.
 func (p *plan) editsOf(g *groupPlan) editKind {
 	switch {
 	case g.failures.policy == parks:
@@ -108,8 +108,8 @@ func (o *operator) someEdits(ctx context.Context, place int, group *groupPlan, t
 	return edits
 }
 
-// editShard makes edits of one shard. Package groups edits one aggregate at a time; once it can edit
-// several under one epoch, the edits go there together.
+// editShard makes edits of one shard. Package groups edits one aggregate at a time; once it can
+// edit several under one epoch, the edits go there together.
 func (o *operator) editShard(ctx context.Context, group string, edits []aggregateEdit) {
 	for _, e := range edits {
 		if ctx.Err() != nil {

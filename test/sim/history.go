@@ -25,8 +25,8 @@ type stored struct {
 	to uint64
 	by *member
 	// promised: no later owner may hand out an event up to here again. So it is if the position was
-	// stored under the current epoch of its shard, or in a transaction with its effect. What a former
-	// owner stores at another time is promised once an owner has read it.
+	// stored under the current epoch of its shard, or in a transaction with its effect. What a
+	// former owner stores at another time is promised once an owner has read it.
 	promised bool
 	at       time.Duration // when it was promised
 }

@@ -48,17 +48,17 @@ const (
 	// Unstop: a group that an event has stopped is not paused, as by a subscriber that says so and
 	// goes on.
 	Unstop Sabotage = "unstop"
-	// Blink: the first trailing reads find nothing, as if there were only the last ones. No event is
-	// lost by that, but some come late.
+	// Blink: the first trailing reads find nothing, as if there were only the last ones. No event
+	// is lost by that, but some come late.
 	Blink Sabotage = "blink"
 	// Overlook: the last trailing reads find nothing, as if there were only the first ones. Where
 	// nothing is swept, what comes late to the index is lost.
 	Overlook Sabotage = "overlook"
-	// Unrevise: entries of the list of those behind are written and removed by anybody whose epoch is
-	// not older, as by a subscriber whose writes have no revision.
+	// Unrevise: entries of the list of those behind are written and removed by anybody whose epoch
+	// is not older, as by a subscriber whose writes have no revision.
 	Unrevise Sabotage = "unrevise"
-	// Rewind: who claims a position is told that there is none, as a subscriber that does not read it
-	// would begin at 0.
+	// Rewind: who claims a position is told that there is none, as a subscriber that does not read
+	// it would begin at 0.
 	Rewind Sabotage = "rewind"
 	// Recall: who claims a position is told the one that it knew last, as a subscriber that keeps
 	// positions when it loses a shard.
@@ -117,8 +117,8 @@ func (s Sabotage) spoilUpdate(u *dynamodb.UpdateItemInput) {
 	}
 }
 
-// byEpoch is the condition of an entry of the list without its revision. It names that all the same,
-// as DynamoDB refuses names that are not used.
+// byEpoch is the condition of an entry of the list without its revision. It names that all the
+// same, as DynamoDB refuses names that are not used.
 const byEpoch = "(attribute_not_exists(#e) OR #e <= :e) OR (#e <= :e AND #r = :r)"
 
 // spoilSkip takes the record out of a transaction, or the position.

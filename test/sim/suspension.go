@@ -60,8 +60,8 @@ func (w *wire) prepare(s *suspension) {
 	w.suspension = s
 }
 
-// meet suspends the process if it is the moment, and reports whether the request that it is about to
-// send is sent before.
+// meet suspends the process if it is the moment, and reports whether the request that it is about
+// to send is sent before.
 func (w *wire) meet(in any) (sent bool) {
 	kind, term := requestOf(in), termOf(in)
 	w.mu.Lock()
