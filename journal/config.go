@@ -92,7 +92,9 @@ type Config struct {
 	// Default: 5 seconds; it has to be well below subscriber.Config.TrailingDelay.
 	RetryBudget time.Duration
 
-	// Now is the clock that dates events. Default: time.Now.
+	// Now is the clock that dates events, and by which subscribers judge what is past. Default:
+	// time.Now, corrected by the times in DynamoDB's replies if it is known to be wrong: by a
+	// second or more at first, later by some milliseconds more than a round trip takes.
 	Now func() time.Time
 
 	// NewID makes commit ids: 1 to 36 characters, a limit of DynamoDB's

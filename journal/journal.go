@@ -36,6 +36,7 @@ type Journal struct{ engine *engine }
 // engine implements [Journal]. Its exported methods beyond those of Journal are for the packages of
 // this module, which find them by package eventlog.
 type engine struct {
+	given    Client // by the caller
 	client   Client
 	config   Config
 	rowNames *rows.Names
@@ -92,15 +93,20 @@ func newEngine(client Client, config Config) (*engine, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
+	given := client
+	if config.Now == nil {
+		clock := &clock{}
+		config.Now, client = clock.now, timed{client, clock}
+	}
 	config.setDefaults()
-	return &engine{client: client, config: config, rowNames: config.rowNames(), watchers: &watchers{}}, nil
+	return &engine{given: given, client: client, config: config, rowNames: config.rowNames(), watchers: &watchers{}}, nil
 }
 
 // Shards returns the number of logical shards of each aggregate type.
 func (j *Journal) Shards() int { return j.engine.config.Shards }
 
 // Client returns the client with which the journal was opened.
-func (j *Journal) Client() Client { return j.engine.client }
+func (j *Journal) Client() Client { return j.engine.given }
 
 // Config returns the configuration, with defaults and what Open took from the descriptor.
 func (j *Journal) Config() Config { return j.engine.config }

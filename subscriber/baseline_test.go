@@ -5,11 +5,14 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -59,4 +62,26 @@ func TestABaselineWhoseReplyWasLostIsStoredOnce(t *testing.T) {
 	write(t, j, "x", 3, 1)
 	assert.Equal(t, expect("x", 4, 4), receiveAll(t, messages, 1))
 	require.Equal(t, epoch, sub.Shards()[0].Epoch, "the member keeps its shard")
+}
+
+// The clocks of two processes differ, although both are corrected. A reply to a request is not lost
+// by that.
+func TestAGroupThatStartsNowGetsWhatASlowClockDatesEarlier(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
+			c := config(open(t, db.Client()))
+			c.Start = subscriber.Now()
+			sub, messages := subscribe(t, c)
+			eventually(t, "it has the shards", func() bool { return len(sub.Shards()) == 4 })
+
+			slow := at(t, db.Client(), func() time.Time { return time.Now().Add(-1500 * time.Millisecond) })
+			write(t, slow, "reply", 0, 1)
+
+			assert.Equal(t, expect("reply", 1, 1), receiveAll(t, messages, 1))
+		})
+	}
 }

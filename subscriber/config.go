@@ -57,20 +57,25 @@ type Start struct {
 func Beginning() Start { return Start{} }
 
 // Now starts with the events that occur after the group was made by a call of Subscribe, or was
-// reset, by their occurred_at and the clock of that process. An aggregate that is imported later
-// with older events is taken as earlier: the group begins after them. So use [Beginning] where they
-// count.
+// reset, by their occurred_at. It begins 2 seconds earlier, since the clocks of two processes may
+// differ by that much though they are corrected (journal.Config.Now): no event that occurs later is
+// left out, such as the reply to a request, but some of those 2 seconds may come too. An aggregate
+// that is imported later with older events is taken as earlier: the group begins after them. So use
+// [Beginning] where they count.
 func Now() Start { return Start{now: true} }
 
 // At starts with the events that occurred at a time or later, in milliseconds or the unit of the
 // journal, by their occurred_at. What is said of imports at [Now] holds here too.
 func At(t time.Time) Start { return Start{at: t.Truncate(time.Millisecond)} }
 
+// clocksDiffer is how much: each is known to a second at first.
+const clocksDiffer = 2 * time.Second
+
 // Time returns the time before which events are left out, for a group that begins now. It is zero
 // for [Beginning].
 func (s Start) Time(now time.Time) time.Time {
 	if s.now {
-		return now.Truncate(time.Millisecond)
+		return now.Add(-clocksDiffer).Truncate(time.Millisecond)
 	}
 	return s.at
 }

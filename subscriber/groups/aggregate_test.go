@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -157,8 +158,8 @@ func TestAHandlerInTheMiddleOfItsWorkCannotUndoAnEdit(t *testing.T) {
 func TestABlockedAggregateShowsWithTheEventThatBlocksIt(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 1)
-	s.write(t, "x", 0, 1)
-	tick(t)
+	earlier := func() time.Time { return time.Now().Add(-time.Minute) }
+	open(t, s.Client().(*dynamodb.Client), journal.Config{Now: earlier}).write(t, "x", 0, 1)
 	config := s.quick()
 	config.Start = subscriber.Now()
 	var got handled

@@ -1,0 +1,116 @@
+package journal
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// clock is this machine's, corrected by the times in DynamoDB's replies, which are in whole
+// seconds. Each reply bounds how far DynamoDB's clock is ahead: it was dated after the request was
+// sent, and before the reply came. The bounds of all replies together are closer than a second. The
+// clock is corrected as far as it must be to lie between them, and not at all if it does.
+type clock struct {
+	mu sync.Mutex
+	// ahead is how far DynamoDB's clock is ahead of this one, known at asOf; unknown if asOf is
+	// zero.
+	ahead span
+	asOf  time.Time
+	// doubted is what the last replies say that contradict ahead, and doubts is how many they are.
+	doubted span
+	doubts  int
+	offset  time.Duration // to correct this machine's clock by
+}
+
+// span is between two durations.
+type span struct{ from, to time.Duration }
+
+func (s span) isEmpty() bool       { return s.from > s.to }
+func (s span) and(other span) span { return span{max(s.from, other.from), min(s.to, other.to)} }
+
+const (
+	// dateUnit is the unit of times in HTTP replies, which are cut to it.
+	dateUnit = time.Second
+	// maxDrift is how much two clocks may drift apart, a part of the time that passes: 200 in a
+	// million.
+	maxDrift = 5000
+	// maxDoubts is how many replies in a row have to contradict what is known. A clock may have
+	// been set, but a single reply may also be wrong.
+	maxDoubts = 3
+)
+
+// now is the corrected time.
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.offset)
+}
+
+// learn takes in the time at which a reply was dated.
+func (c *clock) learn(sent, received, dated time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	reply := span{dated.Sub(received), dated.Add(dateUnit).Sub(sent)}
+	known := reply
+	if !c.asOf.IsZero() {
+		drift := received.Sub(c.asOf) / maxDrift
+		known = span{c.ahead.from - drift, c.ahead.to + drift}.and(reply)
+	}
+	if known.isEmpty() {
+		if c.doubted = c.doubted.and(reply); c.doubts == 0 || c.doubted.isEmpty() {
+			c.doubted, c.doubts = reply, 0
+		}
+		if c.doubts++; c.doubts < maxDoubts {
+			return
+		}
+		known = c.doubted
+	}
+	c.ahead, c.asOf, c.doubts = known, received, 0
+	c.offset = min(max(0, known.from), known.to)
+}
+
+// timed is a client whose replies the clock learns from: those that come with each load, commit
+// and look at the tail.
+type timed struct {
+	Client
+	clock *clock
+}
+
+func (t timed) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	sent := time.Now()
+	out, err := t.Client.GetItem(ctx, in, options...)
+	if err == nil {
+		t.learn(sent, out.ResultMetadata)
+	}
+	return out, err
+}
+
+func (t timed) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	sent := time.Now()
+	out, err := t.Client.Query(ctx, in, options...)
+	if err == nil {
+		t.learn(sent, out.ResultMetadata)
+	}
+	return out, err
+}
+
+func (t timed) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	sent := time.Now()
+	out, err := t.Client.TransactWriteItems(ctx, in, options...)
+	if err == nil {
+		t.learn(sent, out.ResultMetadata)
+	}
+	return out, err
+}
+
+func (t timed) learn(sent time.Time, reply middleware.Metadata) {
+	if dated, ok := awsmiddleware.GetServerTime(reply); ok {
+		t.clock.learn(sent, time.Now(), dated)
+	}
+}
