@@ -12,6 +12,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -84,4 +85,23 @@ func TestAGroupThatStartsNowGetsWhatASlowClockDatesEarlier(t *testing.T) {
 			assert.Equal(t, expect("reply", 1, 1), receiveAll(t, messages, 1))
 		})
 	}
+}
+
+func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		j := setup(t, 1)
+		config := quick(j)
+		config.Start = subscriber.At(time.Now().Add(time.Hour))
+		_, messages := subscribe(t, config)
+		for n := range 3 {
+			time.Sleep(10 * time.Minute)
+			write(t, j, "x", n, 1)
+		}
+
+		time.Sleep(time.Hour)
+		write(t, j, "x", 3, 1)
+
+		assert.Equal(t, expect("x", 4, 4), receiveAll(t, messages, 1))
+	})
 }

@@ -73,6 +73,9 @@ func (sh *shard) tail(ctx context.Context) {
 	for {
 		from, err := sh.committer.begin(ctx)
 		if err == nil {
+			for wait := sh.untilStart(); wait > 0 && ctx.Err() == nil; wait = sh.untilStart() {
+				pause(ctx, min(wait, time.Minute)) // by a clock that may be set
+			}
 			sh.source.run(ctx, from)
 			return
 		}
@@ -83,3 +86,6 @@ func (sh *shard) tail(ctx context.Context) {
 		pause(ctx, sh.config.MaxPollInterval)
 	}
 }
+
+// untilStart is how long it is until the group begins, which may be in the future.
+func (sh *shard) untilStart() time.Duration { return sh.committer.since.Sub(sh.now()) }
