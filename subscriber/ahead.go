@@ -23,11 +23,11 @@ import (
 //
 // Errors: as Commit.
 func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.Context, Advance, []*journal.Record) error) error {
-	store, err := p.by.positionsOfTable()
+	store, err := p.deliverer.positionsOfTable()
 	if err != nil {
 		return err
 	}
-	if p.attempt > 1 || p.together.Load() {
+	if p.attempt > 1 || p.batched.Load() {
 		most = 1
 	}
 	var events ahead
@@ -36,19 +36,19 @@ func (p *Position) CommitAhead(ctx context.Context, most int, run func(context.C
 		if position.longest > 0 {
 			most = min(most, position.longest)
 		}
-		events = p.by.ahead(p.stream, p.record, most)
+		events = p.deliverer.ahead(p.stream, p.record, most)
 		return events.to
 	}
 	err = p.commit(ctx, to, func(ctx context.Context, a Advance) error {
 		a.Item = store.advanceItem(a)
 		if len(events.records) > 1 {
-			p.together.Store(true)
+			p.batched.Store(true)
 		}
 		return position.attempt(len(events.records), func() error { return run(ctx, a, events.records) })
 	})
 	if err == nil {
-		p.by.stats.filtered.Add(events.filtered)
-		p.by.stats.destroyed.Add(events.destroyed)
+		p.deliverer.stats.filtered.Add(events.filtered)
+		p.deliverer.stats.destroyed.Add(events.destroyed)
 	}
 	return err
 }
@@ -65,8 +65,8 @@ func (p *position) attempt(events int, run func() error) error {
 	}
 	longest := p.longest
 	p.longest = events / 2 // also if run panics
-	p.together.Store(true)
-	defer p.together.Store(false)
+	p.batched.Store(true)
+	defer p.batched.Store(false)
 	err := run()
 	if err == nil {
 		p.longest = longest

@@ -93,7 +93,7 @@ func (c *committer) storeBaseline(st *stream) error {
 	defer st.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
-	if err := c.settle(ctx, st); err != nil {
+	if err := c.resolve(ctx, st); err != nil {
 		return err
 	}
 	begin, stored := c.sequencer.ackedOf(st), st.position.stored.Load()

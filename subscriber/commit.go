@@ -16,7 +16,7 @@ type position struct {
 
 	begins   bool        // where the group begins with the aggregate is to be stored. For a worker alone
 	handling atomic.Bool // a handler has mu
-	together atomic.Bool // it is in a transaction for several events
+	batched  atomic.Bool // it is in a transaction for several events
 	longest  int         // how many events a transaction may be for, since one for several failed; 0 for any number. Under mu
 }
 
@@ -80,8 +80,8 @@ func (p *position) own(ctx context.Context) error {
 	return err
 }
 
-// settled reports that no write of the position is under way, as far as known.
-func (p *position) settled() bool {
+// isAtRest reports that no write of the position is under way, as far as known.
+func (p *position) isAtRest() bool {
 	if !p.mu.TryLock() {
 		return false
 	}

@@ -136,7 +136,7 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 		return nil // a handler is committing it, for as long as that may take; the stream stays dirty
 	}
 	defer st.position.mu.Unlock()
-	if err := c.settle(ctx, st); err != nil {
+	if err := c.resolve(ctx, st); err != nil {
 		return err
 	}
 	stored := st.position.stored.Load()
@@ -171,8 +171,8 @@ func (c *committer) store(ctx context.Context, st *stream, from, to uint64) (pos
 	return position, nil
 }
 
-// settle finds out what has become of a write that failed. The caller holds the position's mutex.
-func (c *committer) settle(ctx context.Context, st *stream) error {
+// resolve finds out what has become of a write that failed. The caller holds the position's mutex.
+func (c *committer) resolve(ctx context.Context, st *stream) error {
 	if !st.position.doubt {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (c *committer) committed(st *stream) (uint64, error) {
 	defer st.position.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
 	defer cancel()
-	err := c.settle(ctx, st)
+	err := c.resolve(ctx, st)
 	return st.position.stored.Load(), err
 }
 
@@ -249,7 +249,7 @@ func (c *committer) shutOut() bool {
 	defer cancel()
 	var rows []func() error
 	for _, st := range c.sequencer.all() {
-		if st.position.settled() {
+		if st.position.isAtRest() {
 			continue
 		}
 		rows = append(rows, func() error {

@@ -108,7 +108,7 @@ func (c *messageContext) end() {
 func (c *messageContext) failed(msg *message.Message, err error) *failure {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return &failure{record: c.record, msg: msg, err: err, reason: c.reason, together: c.position.together.Load()}
+	return &failure{record: c.record, msg: msg, err: err, reason: c.reason, batched: c.position.batched.Load()}
 }
 
 func fromContext(ctx context.Context) (*messageContext, bool) {
@@ -140,7 +140,7 @@ func ConsumerGroupFromContext(ctx context.Context) (group string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	return c.position.by.key.Group.Name, true
+	return c.position.deliverer.key.Group.Name, true
 }
 
 // AttemptFromContext reports how often the message was delivered, this time included, since its

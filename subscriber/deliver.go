@@ -246,7 +246,7 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 
 // send hands a message out and waits for the answer.
 func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message) error {
-	if st.position.together.Load() {
+	if st.position.batched.Load() {
 		return errCommitting // from before, and the message would spend its time waiting for that
 	}
 	st.delivery.deliveries++
@@ -255,7 +255,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message) er
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
 	ctx := &messageContext{
-		parent: d.messageCtx, record: r, attempt: attempt, position: Position{by: d, stream: st, record: r, attempt: attempt},
+		parent: d.messageCtx, record: r, attempt: attempt, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},
 	}
 	defer ctx.end()
 	msg.SetContext(ctx)

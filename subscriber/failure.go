@@ -24,7 +24,7 @@ type failure struct {
 	err    error
 	reason error // of the handler. It may be about anything, so nothing but people go by it, and errors.Is does not see it
 
-	together bool // with other events, so it may not be this one's
+	batched bool // with other events, so it may not be this one's
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -57,7 +57,7 @@ func (d *deliverer) fail(st *stream, err error) {
 		d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.failures))
 		return
 	}
-	if failed.together {
+	if failed.batched {
 		d.delay(st, 0) // the message comes again alone
 		return
 	}

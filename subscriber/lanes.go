@@ -25,10 +25,10 @@ type lanes struct {
 	done     sync.WaitGroup
 }
 
-// turn is that of a stream to be served by the deliverer of its shard.
+// turn is the turn of a stream, and who serves it.
 type turn struct {
-	by *deliverer
-	of *stream
+	deliverer *deliverer
+	stream    *stream
 }
 
 // failedTurn: every eighth pick takes a failed stream, even while others wait.
@@ -103,7 +103,7 @@ func (l *lanes) begin() {
 	if l.running == l.max {
 		return
 	}
-	if s, failed := l.pick(); s.of != nil {
+	if s, failed := l.pick(); s.stream != nil {
 		l.running++
 		l.done.Add(1)
 		go l.work(s, failed)
@@ -127,7 +127,7 @@ func (l *lanes) busy() bool {
 // work is a lane. It ends when there is nothing that it may serve.
 func (l *lanes) work(s turn, failed bool) {
 	defer l.done.Done()
-	for s.of != nil {
+	for s.stream != nil {
 		end := func() {}
 		if failed {
 			end = l.notice()
@@ -148,7 +148,7 @@ func (l *lanes) next(served turn, failed, again bool, end func()) (turn, bool) {
 		l.add(served, false) // it has delivered
 	}
 	s, failed := l.pick()
-	if s.of == nil {
+	if s.stream == nil {
 		l.running--
 	}
 	return s, failed

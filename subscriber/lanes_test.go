@@ -18,10 +18,10 @@ type stepped struct {
 func newStepped(lanesAtOnce int, failing func(*stream) bool) *stepped {
 	s := &stepped{serving: make(chan *stream, 1000), step: make(chan struct{}), failing: failing}
 	s.lanes = &lanes{max: lanesAtOnce, serve: func(t turn) bool {
-		s.serving <- t.of
+		s.serving <- t.stream
 		<-s.step
-		if s.failing(t.of) {
-			s.run(t.of, true) // it has no pause
+		if s.failing(t.stream) {
+			s.run(t.stream, true) // it has no pause
 		}
 		return false
 	}}
@@ -29,7 +29,7 @@ func newStepped(lanesAtOnce int, failing func(*stream) bool) *stepped {
 }
 
 // run queues a stream.
-func (s *stepped) run(st *stream, failed bool) { s.lanes.run(turn{of: st}, failed) }
+func (s *stepped) run(st *stream, failed bool) { s.lanes.run(turn{stream: st}, failed) }
 
 // serves returns how many streams are served now.
 func (s *stepped) serves() int {

@@ -17,8 +17,8 @@ const (
 	bySweep
 )
 
-// offer takes the events that the live read has found. The tail is final up to settled.
-func (q *sequencer) offer(records []*journal.Record, caughtUp bool, settled int64) {
+// offer takes the events that the live read has found. The tail is final up to a time.
+func (q *sequencer) offer(records []*journal.Record, caughtUp bool, final int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
@@ -32,13 +32,13 @@ func (q *sequencer) offer(records []*journal.Record, caughtUp bool, settled int6
 		}
 		q.schedule(st, false)
 	}
-	q.settled, q.caughtUp = settled, caughtUp
+	q.final, q.caughtUp = final, caughtUp
 	q.forget()
 }
 
 // hear takes numbers alone: what a trailing read found, or the sweep. It returns those that no read
 // before had found.
-func (q *sequencer) hear(records []*journal.Record, by finding, settled int64) (missed []*journal.Record) {
+func (q *sequencer) hear(records []*journal.Record, by finding, final int64) (missed []*journal.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, r := range records {
@@ -57,7 +57,7 @@ func (q *sequencer) hear(records []*journal.Record, by finding, settled int64) (
 		q.schedule(st, by == bySweep) // what a sweep finds is old, and may be much
 	}
 	if by != bySweep {
-		q.settled = settled
+		q.final = final
 	}
 	q.forget()
 	return missed
@@ -80,7 +80,7 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 func (q *sequencer) begin(saved savedCursor, swept time.Time, behind []checkpoint.Behind, epoch uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.saved, q.settled, q.swept = saved, saved.at, swept
+	q.saved, q.final, q.swept = saved, saved.at, swept
 	for _, b := range behind {
 		q.inherit(b, epoch)
 	}
@@ -113,7 +113,7 @@ func (q *sequencer) turnBack(to int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.turns++
-	q.settled, q.saved.at, q.swept = to, 0, time.Time{}
+	q.final, q.saved.at, q.swept = to, 0, time.Time{}
 }
 
 func (q *sequencer) isCaughtUp() bool {
@@ -140,10 +140,10 @@ func (q *sequencer) setSwept(at time.Time, turns uint64) {
 	}
 }
 
-func (q *sequencer) settledAt() int64 {
+func (q *sequencer) finalAt() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.settled
+	return q.final
 }
 
 // trim has streams hold no more than their share.

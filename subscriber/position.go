@@ -19,13 +19,13 @@ import (
 // subscriber stores the position some time after the ack. Either way it has one owner at a time:
 // the subscriber, or the handler that commits it.
 type Position struct {
-	by      *deliverer
-	stream  *stream
-	record  *journal.Record
-	attempt int
-	// together: a transaction of this delivery was for several events, so any of them may be why it
+	deliverer *deliverer
+	stream    *stream
+	record    *journal.Record
+	attempt   int
+	// batched: a transaction of this delivery was for several events, so any of them may be why it
 	// fails.
-	together atomic.Bool
+	batched atomic.Bool
 }
 
 // Advance is the move of a position to the message's event: what [PositionStore].Advance is given,
@@ -47,7 +47,8 @@ func (a Advance) Done(old map[string]types.AttributeValue) bool {
 }
 
 // Moved finds out from the old item that an earlier attempt of this member, at another write, has
-// moved the position after it was given up. Nobody has taken over; to begin again settles it.
+// moved the position after it was given up. Nobody has taken over; to begin again shows what it
+// did.
 func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 	return checkpoint.Moved(old, a.Epoch, a.From)
 }
@@ -65,7 +66,7 @@ func (a Advance) Moved(old map[string]types.AttributeValue) bool {
 // shard was given up, those of ctx, those of reading the position again after a failed attempt, and
 // those of run.
 func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance) error) error {
-	store, err := p.by.positionsOfTable()
+	store, err := p.deliverer.positionsOfTable()
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (p *Position) Commit(ctx context.Context, run func(context.Context, Advance
 // Errors: [ErrNoPosition] where store is not Config.Positions, for then the subscriber would keep
 // the position elsewhere, those of ctx and of store.Claim, and those of run.
 func (p *Position) CommitIn(ctx context.Context, store PositionStore, run func(context.Context, Advance) error) error {
-	if own := p.by.config.Positions; !same(own, store) {
+	if own := p.deliverer.config.Positions; !same(own, store) {
 		return fmt.Errorf("%w: the subscriber's Config.Positions is a %T, not the handler's %T", ErrNoPosition, own, store)
 	}
 	return p.commit(ctx, p.alone, run)
@@ -107,7 +108,7 @@ func (d *deliverer) positionsOfTable() (*tablePositions, error) {
 func (p *Position) alone() uint64 { return p.record.Number }
 
 func (p *Position) commit(ctx context.Context, to func() uint64, run func(context.Context, Advance) error) error {
-	return p.by.committer.commit(ctx, p.stream, p.record.Number, to, run)
+	return p.deliverer.committer.commit(ctx, p.stream, p.record.Number, to, run)
 }
 
 // same does not panic on stores that cannot be compared, such as a struct with a map.

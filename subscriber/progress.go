@@ -16,7 +16,7 @@ type progress struct {
 func (q *sequencer) progress() progress {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p := progress{saved: q.saved, next: savedCursor{q.settled, q.swept}, turns: q.turns}
+	p := progress{saved: q.saved, next: savedCursor{q.final, q.swept}, turns: q.turns}
 	hold := func(st *stream) { p.next.at = min(p.next.at, st.hintAt) }
 	for st := range q.dirty {
 		if st.hint > 0 && !st.covered() {
@@ -33,7 +33,7 @@ func (q *sequencer) progress() progress {
 			p.list = append(p.list, st) // no cursor leads back to it
 		case st.hint == 0, st.claimed && st.hint <= st.acked:
 			// The tail has not shown it yet.
-		case st.swept <= st.acked && st.hintAt >= q.settled:
+		case st.swept <= st.acked && st.hintAt >= q.final:
 			// The cursor does not get there yet.
 		case now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter):
 			p.list = append(p.list, st)

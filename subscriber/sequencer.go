@@ -29,7 +29,7 @@ type sequencer struct {
 	failing    int               // streams that were put off and have delivered nothing since
 	waiting    []*stream         // until fewer are dirty
 	news       chan struct{}     // closed when fewer are failing; nil while nobody waits
-	settled    int64             // up to where the tail is final, in milliseconds
+	final      int64             // up to where the tail is final, in milliseconds
 	caughtUp   bool              // the live read has reached the end of the tail
 	forgotten  *forgotten        // nil while no stream was
 	handled    map[string]uint64 // positions of forgotten streams of a broadcast, by id value
@@ -83,13 +83,13 @@ func (q *sequencer) tookOver(st *stream, head uint64) {
 	st.inherited = nil
 }
 
-// next is stream.next, and settles the stream where there is nothing to do.
+// next is stream.next, or notes that there is nothing to do.
 func (q *sequencer) next(st *stream) (r *journal.Record, from, to uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	st.buffer.dropTo(st.acked, q.budget)
 	if r, from, to = st.next(); r == nil && to == 0 {
-		q.settle(st)
+		q.idle(st)
 	}
 	return r, from, to
 }
@@ -180,8 +180,8 @@ func (q *sequencer) schedule(st *stream, canWait bool) {
 	}
 }
 
-// settle notes that a stream has nothing left to do for now.
-func (q *sequencer) settle(st *stream) {
+// idle notes that a stream has nothing left to do for now.
+func (q *sequencer) idle(st *stream) {
 	st.state, st.serving = idle, time.Time{}
 	st.buffer.drop(q.budget)
 	q.recover(st)

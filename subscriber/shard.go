@@ -27,7 +27,7 @@ type shard struct {
 func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 	sh := &shard{term: m.newTerm(number, r)}
 	sh.sequencer = newSequencer(m.config.limits(), m.budget, m.stats, func(st *stream, failed bool) {
-		m.lanes.run(turn{sh.deliverer, st}, failed)
+		m.lanes.run(turn{deliverer: sh.deliverer, stream: st}, failed)
 	})
 	sh.source = newSource(sh.term, sh.sequencer)
 	sh.committer = newCommitter(sh.term, sh.sequencer, r)

@@ -125,11 +125,11 @@ func (s *source) report(corrupt []*journal.CorruptItemError) {
 		s.stats.corrupt.Add(1)
 		s.logger.Error("An item of the journal is not an event that can be read", err, watermill.LogFields{"shard": s.number})
 		if err.Number > 0 {
-			// Its time may be what is corrupt. That of what is settled so far is early enough.
-			settled := s.trail().OccurredAt
+			// Its time may be what is corrupt. That of what is final so far is early enough.
+			final := s.trail().OccurredAt
 			s.sequencer.hear([]*journal.Record{{
-				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(settled),
-			}}, byTail, settled)
+				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(final),
+			}}, byTail, final)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(t turn) bool { return t.by.serve(t.of) }},
+		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(t turn) bool { return t.deliverer.serve(t.stream) }},
 		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, writers: make(chan struct{}, rowWriters),
 	}
 }

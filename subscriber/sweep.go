@@ -90,7 +90,7 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 			return part, false
 		}
 		var moved []*journal.Record
-		at := time.UnixMilli(s.sequencer.settledAt())
+		at := time.UnixMilli(s.sequencer.finalAt())
 		for _, standing := range standings {
 			if standing.Position > standing.Head.Version {
 				s.checkBeyond(ctx, standing.Head.Aggregate, standing.Position)

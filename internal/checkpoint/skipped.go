@@ -38,9 +38,9 @@ const (
 	numberDigits = 16
 )
 
-// errSettle: the position was moved under the caller's own epoch, by an attempt that it did not
+// errResolve: the position was moved under the caller's own epoch, by an attempt that it did not
 // know the end of.
-var errSettle = errors.New("an earlier attempt has moved the position; it is to be read again")
+var errResolve = errors.New("an earlier attempt has moved the position; it is to be read again")
 
 func skippedSort(value string, number uint64) string {
 	return fmt.Sprintf("%s%s-%0*x", skippedPrefix, value, numberDigits, number)
@@ -64,7 +64,7 @@ func (s *Store) Skip(ctx context.Context, group Group, advance types.TransactWri
 	if position, refused := refusal(err); refused {
 		err = ErrFenced
 		if has, corrupt := uintOf(position[attrEpoch]); corrupt == nil && position[attrEpoch] != nil && has == e.Epoch {
-			err = errSettle
+			err = errResolve
 		}
 	} else {
 		err = s.explain(err)
