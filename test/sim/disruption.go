@@ -36,7 +36,8 @@ const (
 	// read.
 	IndexDelays Disruption = "index"
 	// Outages: handlers of half of the aggregates fail, for so long that these are listed as
-	// behind, then those of the other half. Entries are removed late.
+	// behind, then those of the other half. Requests to remove entries are late. Some arrive when
+	// the owner has listed the aggregate again, and is about to crash.
 	Outages Disruption = "outage"
 )
 
@@ -54,7 +55,12 @@ type disruptionPlan struct {
 	edits     time.Duration // how often an editor edits, about
 	imports   int           // pages of history
 	outage    time.Duration // how long handlers of some aggregates fail
-	delays    []indexDelay
+	// straggling is the chance that a removal of an entry is held back until its aggregate is
+	// listed again. Of the first of them, as many as strikes, the aggregate fails again at once,
+	// and its owner crashes after that.
+	straggling float64
+	strikes    int
+	delays     []indexDelay
 	// measures: in the end it is measured how soon events are handed out.
 	measures bool
 }
@@ -110,6 +116,7 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 			c := &p.groups[i].config
 			c.BehindAfter, c.NackResendSleep, c.MaxNackResendSleep = time.Second, 500*time.Millisecond, 2*time.Second
 		}
+		d.straggling, d.strikes = draw.Pick(r, 0.3, 1), draw.Pick(r, 0, 1, 2)
 	}
 	d.measures = len(d.kinds) > 0
 	p.provoke()
@@ -128,6 +135,7 @@ func (p *plan) provoke() {
 		g.handlers.slow, g.handlers.sagas, g.failures = 0, false, failurePlan{policy: blocks}
 		g.config.Failures, g.config.PollInterval, g.config.MaxPollInterval = g.failures.setting(), 100*time.Millisecond, time.Second
 	case Overlook, Unrevise:
+		p.disruption.straggling, p.disruption.strikes = 1, 6
 		p.wrongClocks = false
 		p.disruption.delays = []indexDelay{{p.trailing / 8, p.trailing / 4, 0.1}}
 		for i := range p.groups {
@@ -136,12 +144,11 @@ func (p *plan) provoke() {
 	}
 }
 
-// linger has few events come for long, while members crash now and then.
+// linger has few events come for long, while members keep their shards for long.
 func (p *plan) linger() {
 	p.commits, p.commit, p.aggregates, p.shards, p.writers = 120, 2, 16, 2, 2
 	p.trailing, p.duration = 4*time.Second, 90*time.Second
-	p.troubles.every, p.troubles.down, p.troubles.crash = 15*time.Second, time.Second, 4
-	p.troubles.sum = p.troubles.crash + p.troubles.stall + p.troubles.closes + p.troubles.theft
+	p.troubles.every, p.troubles.down = 2*time.Minute, time.Second
 	for i := range p.groups {
 		g := &p.groups[i]
 		g.handlers.sagas, g.handlers.projection, g.handlers.runs = false, false, false
@@ -156,6 +163,9 @@ func (w *world) isOut(g *groupPlan, s stream) bool {
 	period := w.plan.disruption.outage
 	if period == 0 || g.failures.policy != blocks || w.isCalm() {
 		return false
+	}
+	if w.isStricken(s) {
+		return true
 	}
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(s.String()))

@@ -24,7 +24,8 @@
 // (suspension.go), operators edit several aggregates of a shard and requests from before arrive
 // after that (editor.go), clocks are a day off (clock.go), old histories are imported
 // (imports.go), entries come late to the tail index (faults.go), and handlers of half of the
-// aggregates fail for long (disruption.go). Such a world ends with commits
+// aggregates fail for long (disruption.go), while requests to remove entries of the list of those
+// behind arrive when there is a newer entry (straggler.go). Such a world ends with commits
 // that are made while all is calm, to measure how soon they are handed out (prompt.go). A world
 // with -disrupt none is as it was before there were disruptions.
 //

@@ -57,6 +57,12 @@ func (p *process) start(ctx context.Context) error {
 		born: w.trace.now(), notices: lease + noticeSlack,
 	}
 	l.wire = w.wire(l.member, draw.Derive(p.random))
+	if d := w.plan.disruption; d.straggling > 0 && !l.calm {
+		l.wire.stragglers = &stragglers{
+			random: draw.Derive(w.disturbance), chance: d.straggling, most: 3 * d.outage, held: map[string]*straggler{},
+			begun: func(s stream) { go l.strike(ctx, s) }, arrived: func(s stream) { go l.abandon(ctx, s) },
+		}
+	}
 	w.oracle.note("start", l.member.name)
 	if err := l.open(ctx); err != nil {
 		w.oracle.note("stillborn", l.member.name)

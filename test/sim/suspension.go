@@ -106,6 +106,16 @@ func (w *wire) isSuspended() bool {
 
 // sendLater returns a function that sends a request when the process goes on, without its sender.
 func (w *wire) sendLater(request *http.Request) (send func()) {
+	arrive := w.copyOf(request)
+	return func() {
+		if w.gate(context.Background()) == nil {
+			arrive()
+		}
+	}
+}
+
+// copyOf returns a function that has a copy of a request arrive, whatever becomes of its sender.
+func (w *wire) copyOf(request *http.Request) (arrive func()) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return func() {}
@@ -113,9 +123,6 @@ func (w *wire) sendLater(request *http.Request) (send func()) {
 	request = request.Clone(request.Context())
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	return func() {
-		if w.gate(context.Background()) != nil {
-			return
-		}
 		if response, err := w.arrive(request); err == nil {
 			_ = response.Body.Close()
 		}

@@ -43,10 +43,11 @@ type wire struct {
 	suspended  time.Time       // until then
 	terms      map[string]bool // in which the process has written
 
-	removals time.Duration // how late requests to remove an item are, at most; 0 if they are not
-	sabotage Sabotage
-	trailing time.Duration     // of those who read over it
-	known    map[string]string // positions as the process knows them, by their keys
+	removals   time.Duration // how late requests to remove an item are, at most; 0 if they are not
+	stragglers *stragglers   // nil for none
+	sabotage   Sabotage
+	trailing   time.Duration     // of those who read over it
+	known      map[string]string // positions as the process knows them, by their keys
 }
 
 var errDead = errors.New("sim: the process is dead")
@@ -126,6 +127,9 @@ func (w *wire) Do(request *http.Request) (*http.Response, error) {
 		}
 		return nil, errDead
 	}
+	if w.holdBack(ctx.Value(inputKey{}), request) {
+		return nil, io.ErrUnexpectedEOF
+	}
 	response, err := w.send.Do(request)
 	if err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -169,6 +173,7 @@ func (w *wire) arrive(request *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	in := ctx.Value(inputKey{})
+	w.noteListed(in)
 	transaction, isTransaction := in.(*dynamodb.TransactWriteItemsInput)
 	// One that comes a second time is answered like the first, and does nothing.
 	again := isTransaction && w.oracle.isRepeated(aws.ToString(transaction.ClientRequestToken))
@@ -318,7 +323,12 @@ func (w *wires) each(do func(*wire)) {
 }
 
 // arrive lets the requests arrive that are late.
-func (w *wires) arrive() { w.each(func(one *wire) { one.faults.Arrive() }) }
+func (w *wires) arrive() {
+	w.each(func(one *wire) {
+		one.faults.Arrive()
+		one.stragglers.end()
+	})
+}
 
 func (w *wires) close() { w.each(func(one *wire) { one.proxy.Close() }) }
 

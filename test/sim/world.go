@@ -51,6 +51,8 @@ type world struct {
 	disturbance *rand.Rand
 	edited      atomic.Int64 // when an operator took a shard from its owner last, in nanoseconds
 	mended      sync.Map     // events that were poisoned
+	struck      atomic.Int64 // stragglers whose owners are to crash
+	stricken    sync.Map     // their streams
 
 	processes []*process
 	events    int // committed

@@ -43,11 +43,18 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// commit makes one commit, again on a conflict.
+// commit makes one commit to an aggregate that it draws.
 func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 	p := w.world.plan
 	id := aggregate.ID{Type: draw.Pick(w.random, p.topics...), Value: fmt.Sprint("a", w.aggregate(p.aggregates))}
-	commit := eventlog.Commit{Aggregate: id}
+	if !w.world.isDeserted(id.Type, id.Value) {
+		w.commitTo(ctx, j, id)
+	}
+}
+
+// commitTo makes one commit to an aggregate, again on a conflict.
+func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.ID) {
+	p, commit := w.world.plan, eventlog.Commit{Aggregate: id}
 	for range 1 + w.random.IntN(p.commit) {
 		commit.Events = append(commit.Events, eventlog.Event{ID: w.id(), Payload: []byte(`{}`)})
 	}

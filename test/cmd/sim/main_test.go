@@ -85,6 +85,7 @@ func TestWorlds(t *testing.T) {
 			"unstop":   `restless`,
 			"blink":    `slow`, // nothing is lost, some comes late
 			"overlook": `lost`,
+			"unrevise": `lost`,
 			"rewind":   `after_flush_duplicate`,
 			"recall":   `after_flush_duplicate`,
 		}

@@ -1,0 +1,171 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/test/draw"
+)
+
+// A straggler is a request to remove an entry of the list of those behind that the network holds
+// back. Its sender sees that the connection is cut, and sends the request again. The straggler
+// arrives as soon as the same owner has listed the aggregate again under the same epoch, or after
+// a while. It must not remove the newer entry.
+
+// stragglers are those of one life of a process.
+type stragglers struct {
+	random *rand.Rand
+	chance float64       // that a removal is held back
+	most   time.Duration // for how long
+	// begun is called when a removal is held back, and arrived when it has arrived because its
+	// aggregate was listed again.
+	begun, arrived func(stream)
+
+	mu   sync.Mutex
+	over bool
+	held map[string]*straggler // by key
+}
+
+type straggler struct {
+	epoch  uint64
+	arrive func()
+	timer  *time.Timer
+}
+
+// holdBack keeps a request if it is one to hold back, and reports whether it has. Of each entry it
+// holds back one at a time.
+func (w *wire) holdBack(in any, request *http.Request) bool {
+	d, ok := in.(*dynamodb.DeleteItemInput)
+	h := w.stragglers
+	if !ok || h == nil || requestOf(in) != listRequests {
+		return false
+	}
+	key := keyOf(d.Key)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over || h.held[key] != nil || h.random.Float64() >= h.chance {
+		return false
+	}
+	w.oracle.note("hold back", w.member.name)
+	h.begun(listedOf(d.Key))
+	h.held[key] = &straggler{
+		epoch:  number(d.ExpressionAttributeValues[valueEpoch]),
+		arrive: w.copyOf(request),
+		timer:  time.AfterFunc(h.most, func() { h.release(key, 0) }),
+	}
+	return true
+}
+
+// noteListed has the straggler of an aggregate arrive that its owner has listed again just now.
+func (w *wire) noteListed(in any) {
+	u, ok := in.(*dynamodb.UpdateItemInput)
+	h := w.stragglers
+	if !ok || h == nil || requestOf(in) != listRequests {
+		return
+	}
+	if h.release(keyOf(u.Key), number(u.ExpressionAttributeValues[valueEpoch])) {
+		w.oracle.note("straggler", w.member.name)
+		h.arrived(listedOf(u.Key))
+	}
+}
+
+// release has a straggler arrive, if there is one of the epoch; of any epoch if that is 0.
+func (h *stragglers) release(key string, epoch uint64) bool {
+	h.mu.Lock()
+	s := h.held[key]
+	if s == nil || epoch != 0 && s.epoch != epoch {
+		h.mu.Unlock()
+		return false
+	}
+	delete(h.held, key)
+	h.mu.Unlock()
+	s.timer.Stop()
+	s.arrive()
+	return true
+}
+
+// end has all stragglers arrive, and holds nothing back any more.
+func (h *stragglers) end() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	h.over = true
+	keys := slices.Sorted(maps.Keys(h.held))
+	h.mu.Unlock()
+	for _, key := range keys {
+		h.release(key, 0)
+	}
+}
+
+func keyOf(key map[string]types.AttributeValue) string {
+	return text(key["pkey"]) + " " + text(key["skey"])
+}
+
+// listedOf returns the aggregate of an entry, and the group that has listed it.
+func listedOf(key map[string]types.AttributeValue) stream {
+	partition := text(key["pkey"])
+	return stream{groupOf(partition), topicOf(partition), text(key["skey"])[len(behindPrefix):]}
+}
+
+// strike has the owner of an aggregate list it again whose removal was held back: its handlers fail
+// until all is calm, and one more event comes.
+func (l *life) strike(ctx context.Context, s stream) {
+	w := l.process.world
+	n := w.struck.Add(1)
+	if l.process.group.failures.policy != blocks || n > int64(w.plan.disruption.strikes) {
+		return
+	}
+	w.stricken.Store(s, true)
+	w.oracle.note("strike", s.String())
+	striker := &writer{world: w, name: fmt.Sprint("striker ", n), random: draw.Derive(w.disturbance), version: map[aggregate.ID]uint64{}}
+	pauseFor(ctx, time.Second) // the removal is sent again
+	striker.commitTo(ctx, w.journal, aggregate.ID{Type: s.topic, Value: s.id})
+}
+
+// abandon crashes the owner of a stricken aggregate when it has stored a cursor beyond it. Nothing
+// leads to the aggregate then except the entry.
+func (l *life) abandon(ctx context.Context, s stream) {
+	p, w := l.process, l.process.world
+	if !w.isStricken(s) {
+		return
+	}
+	pauseFor(ctx, w.plan.trailing+strikeDelay)
+	if ctx.Err() == nil && p.life == l && !w.isCalm() {
+		w.oracle.note("crash", l.member.name)
+		w.oracle.count("crash after a straggler", 1)
+		p.life = nil
+		l.kill()
+	}
+}
+
+// strikeDelay is longer than it takes to store a cursor once, amid some faults.
+const strikeDelay = 10 * time.Second
+
+// isStricken reports whether an aggregate was struck in a group: its handlers fail, and its owner
+// is to crash.
+func (w *world) isStricken(s stream) bool {
+	_, is := w.stricken.Load(s)
+	return is && !w.isCalm()
+}
+
+// isDeserted reports whether nobody writes to an aggregate any more, because it was struck in some
+// group: a later event would lead the next owner to it.
+func (w *world) isDeserted(topic, id string) bool {
+	for _, g := range w.plan.groups {
+		if w.isStricken(stream{g.name, topic, id}) {
+			return true
+		}
+	}
+	return false
+}
