@@ -43,17 +43,22 @@ func (q *sequencer) hear(records []*journal.Record, by finding, final int64) (mi
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
+		stored := st.position.stored.Load()
 		switch {
-		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
-			if by == byTrailing {
-				q.stats.duplicates.Add(1)
-			}
-		case by == byTrailing && !q.forgotten.has(st.id):
-			missed = append(missed, r)
 		case by == bySweep:
-			st.swept = r.Number
+			if r.Number > max(st.hint, stored) { // a commit of this process may have shown it, without a trace
+				st.swept = r.Number
+			}
+		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
+			q.stats.duplicates.Add(1)
+		case !q.forgotten.has(st.id):
+			missed = append(missed, r)
 		}
-		st.show(r)
+		if by == bySweep && st.hint > stored {
+			st.hear(r.Number) // the cursor has to lead to what the tail has shown
+		} else {
+			st.show(r)
+		}
 		q.schedule(st, by == bySweep) // what a sweep finds is old, and may be much
 	}
 	if by != bySweep {

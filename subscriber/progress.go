@@ -1,6 +1,10 @@
 package subscriber
 
-import "github.com/millrace-dev/millrace/aggregate"
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
 
 // progress is what the committer has to store of a shard.
 type progress struct {
@@ -18,9 +22,15 @@ func (q *sequencer) progress() progress {
 	defer q.mu.Unlock()
 	p := progress{saved: q.saved, next: savedCursor{q.final, q.swept}, turns: q.turns}
 	hold := func(st *stream) { p.next.at = min(p.next.at, st.hintAt) }
-	for st := range q.dirty {
-		if st.hint > 0 && !st.covered() {
-			hold(st) // acked since, and not stored yet
+	for st := range q.dirty { // acked since, and not stored yet
+		if st.covered() {
+			continue
+		}
+		if st.hint > 0 {
+			hold(st)
+		}
+		if st.swept > st.position.stored.Load() {
+			p.next.swept = q.saved.swept
 		}
 	}
 	now := q.now()
@@ -31,20 +41,33 @@ func (q *sequencer) progress() progress {
 		case st.drained(), st.covered():
 		case st.led > st.acked:
 			p.list = append(p.list, st) // no cursor leads back to it
+		case st.swept > st.acked:
+			if q.isStuck(st, now) {
+				p.list = append(p.list, st)
+				continue
+			}
+			p.next.swept = q.saved.swept // nothing but the sweep leads back to it
+			if st.hint > st.acked && st.hint != st.swept {
+				hold(st) // and the cursor to what the tail has shown
+			}
 		case st.hint == 0, st.claimed && st.hint <= st.acked:
 			// The tail has not shown it yet.
-		case st.swept <= st.acked && st.hintAt >= q.final:
+		case st.hintAt >= q.final:
 			// The cursor does not get there yet.
-		case now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter):
+		case q.isStuck(st, now):
 			p.list = append(p.list, st)
-		case st.swept > st.acked:
-			p.next.swept = q.saved.swept // nothing but the sweep leads back to it
 		default:
 			hold(st)
 		}
 	}
 	p.next.at = max(p.next.at, q.saved.at)
 	return p
+}
+
+// isStuck reports that a stream with something left to do has failed, or takes long, and so is to be
+// listed. The caller holds mu.
+func (q *sequencer) isStuck(st *stream, now time.Time) bool {
+	return now.Sub(st.pending) > q.behindAfter && st.stuck(now, q.behindAfter)
 }
 
 // saveCursor notes that the cursor is stored. If it has turned back since, it is to be stored

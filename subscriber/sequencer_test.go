@@ -134,6 +134,46 @@ func TestASweepIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	assert.Equal(t, after, q.progress().next.swept)
 }
 
+// A position that is not stored is lost in a crash, and the next sweep is an hour away.
+func TestASweepIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
+	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
+	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
+	q.setSwept(after, 0)
+	st := q.streams["x"]
+	q.claimed(st, 0)
+	q.ack(st, 1)
+	assert.Equal(t, before, q.progress().next.swept)
+}
+
+// A commit of this process leaves nothing that a restart finds, if it is dated wrongly.
+func TestASweepIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	before := time.UnixMilli(1_000)
+	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
+	q.offer(nil, true, 500)
+	q.wake(aggregate.ID{Type: "account", Value: "x"}, 1)
+	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
+	q.setSwept(time.UnixMilli(2_000), 0)
+	assert.Equal(t, before, q.progress().next.swept)
+}
+
+// The last sweep was done when the tail had shown an event that still holds the cursor.
+func TestASweepDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	before := time.UnixMilli(1_000)
+	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
+	q.offer([]*journal.Record{testRecord("x", 1, 600)}, true, 600)
+	q.offer(nil, true, 700)
+	q.hear([]*journal.Record{testRecord("x", 2, 700)}, bySweep, 0)
+	q.offer(nil, true, 800)
+	assert.Equal(t, savedCursor{600, before}, q.progress().next)
+}
+
 // What is stored, or swept, of before the cursor turned back does not count.
 func TestACursorThatTurnsBackIsStoredAndSweptAgain(t *testing.T) {
 	t.Parallel()
