@@ -48,8 +48,21 @@ func (m *meter) see(c dynamotest.Call) {
 		m.units[place] = Units{sum.Read + used.ReadUnits, sum.Write + used.WriteUnits}
 	}
 	for _, partition := range c.Exhausted {
-		key, _ := partition.Key.(*types.AttributeValueMemberS)
-		m.exhausted[Exhausted{Place{partition.Table, partition.Index}, key.Value, c.Operation}]++
+		m.exhausted[Exhausted{Place{partition.Table, partition.Index}, keyText(partition.Key), c.Operation}]++
+	}
+}
+
+// keyText returns a partition key as text, of whatever type it is.
+func keyText(key types.AttributeValue) string {
+	switch key := key.(type) {
+	case *types.AttributeValueMemberS:
+		return key.Value
+	case *types.AttributeValueMemberN:
+		return key.Value
+	case *types.AttributeValueMemberB:
+		return string(key.Value)
+	default:
+		return ""
 	}
 }
 

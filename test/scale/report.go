@@ -13,16 +13,17 @@ import (
 type Report struct {
 	World    World
 	Balanced time.Duration // from the first start until all shards are shared evenly
-	Took     time.Duration // of the load
+	Took     time.Duration // from the first commit to the end of the last one
+	Measured time.Duration // Took and the time after it in which positions and cursors are stored
 	Drained  time.Duration // from the end of the load until all events have come
 
 	Commits Latencies    // of commits
 	Failed  int          // commits, after all repetitions
 	Groups  []*Latencies // from the date of an event until its handler has it
-	Missing uint64       // events that did not come
+	Missing uint64       // deliveries that did not happen: of each event one to each group
 	Wrong   uint64       // events that came out of order
 
-	// What follows is of the load alone.
+	// What follows was counted over Measured.
 	Calls     map[string]int // by operation
 	Units     map[Place]Units
 	Exhausted map[Exhausted]int // calls that found a partition with too little left
@@ -40,6 +41,8 @@ func (r *Report) Print(w io.Writer) {
 	say("# %d shards, %d groups of %d members, %d aggregates, %d events/s offered for %v, %d processes replaced; partitions take %g write and %g read units/s",
 		r.World.Shards, r.World.Groups, r.World.Members, r.World.Aggregates, r.World.Rate, r.World.Duration, r.World.Restarts, r.World.WriteUnits, r.World.ReadUnits)
 	say("# all shards shared evenly after %v", r.Balanced)
+	say("# events/s are commits over the %v from the first to the last; units and calls were counted for %v, until positions and cursors were stored",
+		r.Took.Round(time.Millisecond), r.Measured.Round(time.Millisecond))
 	say("# commits: %.0f in %v, %d failed; p50 %v, p99 %v", events, r.Took.Round(time.Millisecond), r.Failed, r.Commits.Percentile(50), r.Commits.Percentile(99))
 	all := Latencies{}
 	for g, l := range r.Groups {
@@ -62,7 +65,7 @@ func (r *Report) Print(w io.Writer) {
 		checkpoints, positions, r.Units[Place{Table: checkpoints}].Write/each-positions, claims)
 	say("# for each group and event: %.3f read by aggregate, %.3f found by a trailing read", float64(r.Work.Fetched)/each, float64(r.Work.Late)/each)
 	for _, operation := range slices.Sorted(maps.Keys(r.Calls)) {
-		say("# %-34s %12.0f calls/s", operation, float64(r.Calls[operation])/r.Took.Seconds())
+		say("# %-34s %12.0f calls/s", operation, float64(r.Calls[operation])/r.Measured.Seconds())
 	}
 	r.printExhausted(say)
 	say("scale shards=%d members=%d groups=%d offered=%d events=%.0f p50=%dms p99=%dms write=%.2f read=%.2f throttled=%d missing=%d reordered=%d",

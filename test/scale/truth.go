@@ -48,8 +48,8 @@ func (t *truth) handled(group int, r *journal.Record) {
 	}
 }
 
-// missing returns how many events have not come to all groups.
-func (t *truth) missing() (n uint64) {
+// undelivered returns how many deliveries are left: of each event one to each group.
+func (t *truth) undelivered() (n uint64) {
 	for i := range t.versions {
 		for g := range t.positions {
 			if version, position := t.versions[i].Load(), t.positions[g][i].Load(); position < version {

@@ -77,7 +77,7 @@ func (w World) Run(ctx context.Context) (*Report, error) {
 	}
 	report.Drained = r.drain(ctx)
 	r.closeAll()
-	report.Groups, report.Missing, report.Wrong = r.truth.latencies, r.truth.missing(), r.truth.wrong.Load()
+	report.Groups, report.Missing, report.Wrong = r.truth.latencies, r.truth.undelivered(), r.truth.wrong.Load()
 	return report, nil
 }
 
@@ -104,6 +104,7 @@ func (r *run) load(ctx context.Context, report *Report) error {
 	working.Wait()
 	report.Took = time.Since(begin)
 	time.Sleep(storing)
+	report.Measured = time.Since(begin)
 	r.meter.read(report)
 	report.Work = r.work().minus(before)
 	for _, w := range writers {
@@ -166,7 +167,7 @@ func (r *run) isBalanced() bool {
 // drain waits until all events have come, and returns how long that took.
 func (r *run) drain(ctx context.Context) time.Duration {
 	begin := time.Now()
-	for r.truth.missing() > 0 && time.Since(begin) < patience {
+	for r.truth.undelivered() > 0 && time.Since(begin) < patience {
 		if wait(ctx, sighting) != nil {
 			break
 		}
