@@ -9,12 +9,14 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/subscriber/groups"
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// An editor is an operator that edits several aggregates of one shard while members work on them.
-// Two work side by side. Each edits aggregates of its own, as what one resets the other must not
-// skip.
+// An editor is an operator that edits several aggregates while members work on them: some of one
+// shard, one by one, or all that are parked and selected, of whatever shard. Two work side by side.
+// One by one, each edits aggregates of its own, as what one resets the other must not skip. Groups
+// that park have no resets.
 
 // editors is how many there are.
 const editors = 2
@@ -57,6 +59,10 @@ func (o *operator) edit(ctx context.Context, place int, every time.Duration) {
 	for ctx.Err() == nil {
 		pauseFor(ctx, exponential(o.random, every))
 		group, topic := &plan.groups[o.random.IntN(len(plan.groups))], draw.Pick(o.random, plan.topics...)
+		if plan.editsOf(group) == unpark && o.random.IntN(2) == 0 {
+			o.editAll(ctx, group, topic)
+			continue
+		}
 		edits := o.someEdits(ctx, place, group, topic)
 		if len(edits) == 0 || ctx.Err() != nil {
 			continue
@@ -108,8 +114,50 @@ func (o *operator) someEdits(ctx context.Context, place int, group *groupPlan, t
 	return edits
 }
 
-// editShard makes edits of one shard. Package groups edits one aggregate at a time; once it can
-// edit several under one epoch, the edits go there together.
+// editAll edits all parked aggregates of a group that a selection selects: it has them go on with
+// the events that failed, which are mended, or without.
+func (o *operator) editAll(ctx context.Context, group *groupPlan, topic string) {
+	if len(o.waiting(ctx, group, topic)) == 0 || ctx.Err() != nil {
+		return
+	}
+	w := o.world
+	skips := o.random.IntN(2) == 0 && !group.handlers.sagas
+	edited, selection := 0, drawSelection(o.random)
+	selection.Edited = func(id aggregate.ID, number uint64) {
+		edited++
+		w.touch()
+		if !skips {
+			w.mend(stream{group.name, topic, id.Value}, number)
+		}
+		if t := selection.EventType; t != "" && t != eventType(number) {
+			w.oracle.find(Passed, "an operator edits %s #%d, but has selected events of type %s", id, number, t)
+		}
+	}
+	all, what := o.groups.UnparkAll, "edit unpark all"
+	if skips {
+		all, what = o.groups.SkipAll, "edit skip all"
+	}
+	end := o.delayRequests(ctx, group.name)
+	w.touch()
+	n, err := all(ctx, group.name, topic, selection)
+	w.touch()
+	end()
+	if n != edited {
+		w.oracle.find(Passed, "an operator is told that %d aggregates of %s were edited, and of %d which", n, group.name, edited)
+	}
+	if err == nil {
+		w.oracle.note(what, group.name)
+	}
+	w.oracle.count("edited by "+what, n)
+}
+
+// drawSelection draws which parked aggregates are edited: mostly all of them.
+func drawSelection(r *rand.Rand) groups.Selection {
+	return draw.Pick(r, groups.Selection{}, groups.Selection{}, groups.Selection{Reason: "nacked"},
+		groups.Selection{EventType: happened{}.EventType()}, groups.Selection{EventType: noticed{}.EventType()})
+}
+
+// editShard makes edits of one shard, one aggregate at a time, each under an epoch of its own.
 func (o *operator) editShard(ctx context.Context, group string, edits []aggregateEdit) {
 	for _, e := range edits {
 		if ctx.Err() != nil {
