@@ -104,6 +104,9 @@ func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pen
 				return
 			}
 			for _, row := range rows {
+				if text(row[skey]) == queuesRow { // the number of a type
+					continue
+				}
 				if !yield(pendingOf(row), nil) {
 					return
 				}

@@ -34,7 +34,7 @@ func (m *Manager[S]) commandsItem(id aggregate.ID, input string, commands []comm
 		return nil, fmt.Errorf("%w: its commands have %d bytes, one item takes %d: send what is large by reference", ErrInvalidStep, bytes, maxCommandBytes)
 	}
 	row := rowKey(id, commandsPrefix+input)
-	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queue(id)), timeValue(now.Add(m.config.RetryAfter)), timeValue(now)
+	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queues.of(id)), timeValue(now.Add(m.config.RetryAfter)), timeValue(now)
 	row[commandAttribute] = &types.AttributeValueMemberL{Value: list}
 	return row, nil
 }

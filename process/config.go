@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -41,9 +42,10 @@ type Config struct {
 	// with each step, as the states of processes are small and each step loads one.
 	Repository repository.Config
 
-	// Queues is over how many partitions of the table's index the timeouts are spread: each takes
-	// some 1,000 writes a second. It may grow, and all that use the table must know the highest.
-	// Default: 1.
+	// Queues is over how many partitions of the table's index the timeouts and commands are spread:
+	// each takes some 1,000 writes a second. The table stores the highest number that a manager of
+	// the type has had, and all of them use that number within a minute. So it can be raised at any
+	// time, in a rolling deployment too, and a lower number has no effect. At most 256. Default: 1.
 	Queues int
 
 	// PollInterval is how often [Manager.Run] looks for what is due: half a read unit for each
@@ -110,6 +112,8 @@ func (c *Config) validate() error {
 		return &ConfigError{"Publisher", "and GeneratePublishTopic go together: give both, or none where no commands are sent"}
 	case c.Queues < 0:
 		return &ConfigError{"Queues", "is negative"}
+	case c.Queues > maxQueues:
+		return &ConfigError{"Queues", fmt.Sprintf("is over %d", maxQueues)}
 	case c.PollInterval < 0:
 		return &ConfigError{"PollInterval", "is negative"}
 	case c.RetryAfter < 0:

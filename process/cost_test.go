@@ -40,6 +40,7 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 		commands         = 2 + 1 + 1 + 1
 		set, cancelled   = 2 + 1, 2 + 1
 		lease, takenAway = 1 + 2, 2 + 1
+		number           = 0.5 // of queues, once a minute
 	)
 	cost("a step with commands and a timeout", 1, step+commands+set, handle("e1", OrderPlaced{Total: 1}))
 	w.pass(time.Second)
@@ -47,19 +48,32 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	cost("two events, commands, and a timeout that is cancelled", 1, step+more+commands+cancelled, handle("e3", CreditReserved{Order: "o1"}))
 	cost("what is passed over, as the process is over", 2, 0, handle("e4", OrderTouched{}))
 	cost("what has no reaction", 0, 0, handle("e5", Begun{}))
+	cost("nothing is due, and the number of queues is read", 0.5+number, 0, func() { w.fire(m) })
 	cost("nothing is due", 0.5, 0, func() { w.fire(m) })
 
 	require.NoError(t, m.Handle(event(t.Context(), "e6", "o2", OrderPlaced{Total: 1})))
 	w.pass(deadline)
-	cost("a timeout that fires, with commands", 1+0.5, lease+takenAway+step+commands, func() { assert.Equal(t, 1, w.fire(m)) })
+	cost("a timeout that fires, with commands", 1+0.5+number, lease+takenAway+step+commands, func() { assert.Equal(t, 1, w.fire(m)) })
 
 	w.setOffline(true)
 	require.ErrorIs(t, m.Handle(event(t.Context(), "e6", "o3", OrderPlaced{Total: 1})), errOffline)
 	w.pass(time.Minute)
-	cost("an attempt that fails", 0.5, lease+1, func() { _, _ = m.Fire(t.Context()) })
+	cost("an attempt that fails", 0.5+number, lease+1, func() { _, _ = m.Fire(t.Context()) })
 	var stuck process.Pending
 	cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.PendingQuery{Before: w.now}) })
 	cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.PendingQuery{Type: "saga", ID: "o3"}) })
 	cost("a retry", 0, lease, func() { require.NoError(t, w.backlog().Retry(t.Context(), stuck)) })
 	cost("a drop", 0, 2, func() { require.NoError(t, w.backlog().Drop(t.Context(), stuck)) })
+
+	w.setOffline(false)
+	m = w.withQueues(client, 4)
+	cost("the first step with more queues", 1+number, step+commands+set+1, func() {
+		require.NoError(t, m.Handle(event(t.Context(), "e7", "o4", OrderPlaced{Total: 1})))
+	})
+	cost("its next step", 1, step+commands+set, func() {
+		require.NoError(t, m.Handle(event(t.Context(), "e8", "o5", OrderPlaced{Total: 1})))
+	})
+	cost("nothing is due in four queues", 4*0.5, 0, func() { w.fire(m) })
+	m = w.withQueues(client, 4)
+	cost("the first look of another", 4*0.5+number, 0, func() { w.fire(m) })
 }

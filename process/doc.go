@@ -75,14 +75,21 @@
 // that share a table. It needs none of their definitions. It also has one tried again at once, or
 // drops it.
 //
+// # Queues
+//
+// [Config].Queues spreads timeouts and stored commands over several partitions of the table's
+// index. The table stores the number for each type of process, and it only grows. A manager raises
+// it before it writes to the additional queues, and all managers of the type look at as many queues
+// as are stored. So instances may differ in their number, and a [Backlog] needs none.
+//
 // # Cost
 //
 // In DynamoDB's units, for items up to 1 KB, indexes included. A step with one event takes one read
 // unit and nine write units, and each further event four. The commands of a step take five
 // together, a timeout that is set or cancelled three, one that fires six, and an attempt at either
-// that fails four. While nothing is due, it is half a read unit for each queue, PollInterval and
-// running manager, which is 1,800 an hour with the defaults. An input that is passed over costs the
-// load and a read unit to find out whether it was handled before, or nothing if its type has no
-// reaction. A step takes two round trips; with commands one more, and those of the publisher.
-// docs/process.md has the details.
+// that fails four. While nothing is due, a running manager takes half a read unit for each queue
+// and PollInterval, and half a unit each minute for the number of queues. This is 1,830 an hour
+// with the defaults. An input that is passed over costs the load and a read unit to find out
+// whether it was handled before, or nothing if its type has no reaction. A step takes two round
+// trips; with commands one more, and those of the publisher. docs/process.md has the details.
 package process

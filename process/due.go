@@ -67,18 +67,30 @@ func (m *Manager[S]) Fire(ctx context.Context) (fired int, err error) {
 }
 
 // look has the workers of a pool take what is due. It calls done for each row, and for what else
-// fails. It visits the queues in an order of its own, as other managers look at them too.
+// fails. It reads the number of queues after it has visited those that it knows, so that they do
+// not wait for that.
 func (m *Manager[S]) look(ctx context.Context, pool *workerPool, done func(fired bool, err error)) {
 	defer m.stats.looks.Add(1)
-	now := m.config.Now()
-	for _, n := range rand.Perm(m.config.Queues) {
-		if err := m.lookAt(ctx, m.queueName(n), now, pool, done); err != nil {
+	failed := func(err error) {
+		if err != nil {
 			m.countFailed(ctx)
 			done(false, err)
 		}
+	}
+	now, known := m.config.Now(), m.queues.count()
+	m.visit(ctx, 0, known, func(queue string) { failed(m.lookAt(ctx, queue, now, pool, done)) })
+	failed(m.queues.refresh(ctx))
+	m.visit(ctx, known, m.queues.count(), func(queue string) { failed(m.lookAt(ctx, queue, now, pool, done)) })
+}
+
+// visit calls do for some queues until ctx ends, in an order of its own, as other managers visit
+// them too.
+func (m *Manager[S]) visit(ctx context.Context, from, to int, do func(queue string)) {
+	for _, n := range rand.Perm(to - from) {
 		if ctx.Err() != nil {
 			return
 		}
+		do(m.queues.name(from + n))
 	}
 }
 

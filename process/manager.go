@@ -32,6 +32,7 @@ type Manager[S any] struct {
 	client     Client
 	config     Config
 	history    reaction.History
+	queues     *queues
 	sendings   sendings
 	stats      counters
 }
@@ -70,7 +71,9 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err != nil {
 		return nil, err
 	}
-	return &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client}, config: config, history: history}, nil
+	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client}, config: config, history: history}
+	m.queues = newQueues(m.client, d.Type(), config)
+	return m, nil
 }
 
 // Stats returns the counts.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -232,8 +233,11 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 			for err != nil {
 				j, err = journal.Open(t.Context(), client, journal.Config{})
 			}
+			var managers atomic.Int32
 			manager := func() *process.Manager[Saga] {
-				m, err := process.New(j, client, definition, w.config())
+				config := w.config()
+				config.Queues = 1 + int(managers.Add(1))%4
+				m, err := process.New(j, client, definition, config)
 				require.NoError(t, err)
 				return m
 			}

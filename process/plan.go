@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -43,6 +44,11 @@ func derive(id aggregate.ID, in Input, what string) string {
 
 func (m *Manager[S]) plan(ctx context.Context, id aggregate.ID, in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
 	now := m.config.Now()
+	if len(step.Timeouts) > 0 || len(step.Commands) > 0 {
+		if err := m.queues.prepare(ctx); err != nil {
+			m.config.Logger.Info("Its rows go to fewer queues than are configured", m.fields(id, watermill.LogFields{"err": err}))
+		}
+	}
 	carried := aggregate.MetadataFromContext(ctx)
 	timeouts := map[string]types.TransactWriteItem{}
 	if fired != nil {

@@ -20,7 +20,8 @@ const DefaultTable = "process"
 
 // The table has a row for each timeout that is set and for each step whose commands are not sent
 // yet. Its index has them by when they are to be looked at: when a timeout is due, and when
-// commands should have been sent.
+// commands should have been sent. One more row for each type of process has the number of queues,
+// and is not in the index.
 const (
 	pkey, skey       = "pkey", "skey" // the process, and what the row is
 	queueAttribute   = "queue"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -29,7 +28,7 @@ type timeoutRow struct {
 
 func (m *Manager[S]) timeoutItem(t timeoutRow) item {
 	row := rowKey(t.process, timeoutPrefix+t.name)
-	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queue(t.process)), timeValue(t.at), timeValue(t.at)
+	row[queueAttribute], row[dueAttribute], row[atAttribute] = textValue(m.queues.of(t.process)), timeValue(t.at), timeValue(t.at)
 	row[tokenAttribute] = textValue(t.token)
 	metadata.Put(row, t.metadata)
 	return row
@@ -38,15 +37,6 @@ func (m *Manager[S]) timeoutItem(t timeoutRow) item {
 func (m *Manager[S]) deleteTimeout(id aggregate.ID, name string) *types.Delete {
 	return &types.Delete{TableName: aws.String(m.config.Table), Key: rowKey(id, timeoutPrefix+name)}
 }
-
-// queue is the partition of the index that has the rows of a process.
-func (m *Manager[S]) queue(id aggregate.ID) string {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(id.Value))
-	return m.queueName(int(hash.Sum32() % uint32(m.config.Queues))) //nolint:gosec // a small positive number
-}
-
-func (m *Manager[S]) queueName(n int) string { return fmt.Sprintf("%s-%d", m.definition.Type(), n) }
 
 // take handles one row unless another manager holds it. It sends on leased once: false if another
 // manager holds the row. Fired reports that it was a timeout.
