@@ -232,6 +232,23 @@ func TestANumberThatHangsHoldsUpNothing(t *testing.T) {
 	})
 }
 
+func TestWhatIsDueInHigherQueuesFiresWhileAnotherCallReadsTheNumber(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		w.place(w.withQueues(w.client, 4), "a", 20)
+		w.pass(deadline)
+		proxy := dynamotest.NewProxy(t, w.client)
+		proxy.Inject(dynamotest.Latency(500*time.Millisecond, 500*time.Millisecond), dynamotest.Key(numberKey), dynamotest.Times(1))
+		m := w.withQueues(proxy.Client(), 4)
+		handled := make(chan error)
+		go func() { handled <- m.Handle(event(t.Context(), "e", "o", OrderPlaced{Total: 5})) }()
+		time.Sleep(100 * time.Millisecond)
+		assert.Equal(t, 20, w.fire(m))
+		require.NoError(t, <-handled)
+	})
+}
+
 func TestThrottledReadsOfTheNumberDelayNothing(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
@@ -259,8 +276,9 @@ func TestThrottledReadsOfTheNumberDelayNothing(t *testing.T) {
 func TestTheNumberIsStoredAgainInATableThatWasMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	m := w.withQueues(w.client, 4)
-	w.place(m, "a", 1)
+	w.place(w.withQueues(w.client, 4), "a", 1)
+	m := w.manager(w.client, w.config())
+	w.fire(m) // so it knows
 	_, err := w.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(process.DefaultTable), Key: numberKey})
 	require.NoError(t, err)
 	w.fire(m)

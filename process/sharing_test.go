@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
 )
@@ -19,43 +20,48 @@ func TestManagersShareWhatIsDue(t *testing.T) {
 	for _, queues := range []int{1, 4} {
 		t.Run(fmt.Sprint(queues, " queues"), func(t *testing.T) {
 			t.Parallel()
-			const due, managers = 300, 10
-			db := dynamotest.New(t)
-			client := db.Client()
-			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
-			require.NoError(t, process.CreateTable(t.Context(), client, ""))
-			j, err := journal.Open(t.Context(), client, journal.Config{})
-			require.NoError(t, err)
-			w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
-			m := w.withQueues(client, queues)
-			for n := range due {
-				require.NoError(t, m.Handle(event(t.Context(), fmt.Sprint("e", n), fmt.Sprint("o", n), OrderPlaced{Total: 5})))
-			}
-			w.pass(deadline)
-
-			recording := db.Record()
-			var all sync.WaitGroup
-			for range managers {
-				other := w.withQueues(client, queues)
-				all.Add(1)
-				go func() {
-					defer all.Done()
-					_, err := other.Fire(t.Context())
-					assert.NoError(t, err)
-				}()
-			}
-			all.Wait()
-			recording.Stop()
-
-			assert.Len(t, w.rejected(), due)
-			leases := 0
-			for _, call := range recording.Calls() {
-				if call.Operation == "UpdateItem" {
-					leases++
-				}
-			}
-			t.Logf("%d leases", leases)
-			assert.Less(t, leases, 2*due, "of which %d are needed", due)
+			testdb.WithFakeTime(t, func(t *testing.T) { shareWhatIsDue(t, queues) })
 		})
 	}
+}
+
+func shareWhatIsDue(t *testing.T, queues int) {
+	t.Helper()
+	const due, managers = 300, 10
+	db := dynamotest.New(t)
+	client := db.Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, process.CreateTable(t.Context(), client, ""))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
+	m := w.withQueues(client, queues)
+	for n := range due {
+		require.NoError(t, m.Handle(event(t.Context(), fmt.Sprint("e", n), fmt.Sprint("o", n), OrderPlaced{Total: 5})))
+	}
+	w.pass(deadline)
+
+	recording := db.Record()
+	var all sync.WaitGroup
+	for range managers {
+		other := w.withQueues(client, queues)
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			_, err := other.Fire(t.Context())
+			assert.NoError(t, err)
+		}()
+	}
+	all.Wait()
+	recording.Stop()
+
+	assert.Len(t, w.rejected(), due)
+	leases := 0
+	for _, call := range recording.Calls() {
+		if call.Operation == "UpdateItem" {
+			leases++
+		}
+	}
+	t.Logf("%d leases", leases)
+	assert.Less(t, leases, 2*due, "of which %d are needed", due)
 }
