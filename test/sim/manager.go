@@ -22,7 +22,7 @@ func (l *life) openSagas(client pm.Client) (err error) {
 	l.sagas, err = pm.New(l.journal, client, l.defineSagas(), pm.Config{
 		Publisher: commandWire{l}, Marshaler: cqrs.JSONMarshaler{},
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "commands", nil },
-		Queues:               plan.queues, PollInterval: plan.polls, RetryAfter: plan.retry,
+		Queues:               1 + l.process.lives%plan.queues, PollInterval: plan.polls, RetryAfter: plan.retry,
 		Now: l.sagaTime,
 	})
 	return err

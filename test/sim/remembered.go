@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -50,9 +49,13 @@ func (w *world) inspectSagas(ctx context.Context, heads map[stream]uint64) error
 			c.follow(records)
 		}
 	}
-	return scan(ctx, w.clean, pm.DefaultTable, func(row map[string]types.AttributeValue) {
-		w.oracle.find(Effect, "%s of %s was not seen to", text(row["skey"]), strings.ReplaceAll(text(row["pkey"]), "\t", " "))
-	})
+	for p, err := range pm.NewBacklog(w.clean, "").Pending(ctx, pm.PendingQuery{}) {
+		if err != nil {
+			return err
+		}
+		w.oracle.find(Effect, "%s of %s was not seen to", p.Row, p.Process)
+	}
+	return nil
 }
 
 // eventIDs returns the ids of all events.

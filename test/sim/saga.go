@@ -81,7 +81,7 @@ type sagaPlan struct {
 	nap       time.Duration // until a saga wakes up
 	retry     time.Duration // until somebody else does what was not done
 	polls     time.Duration
-	queues    int
+	queues    int           // that a life has, at most
 	wander    time.Duration // how far clocks run off, at most
 	think     time.Duration // for a reaction, at most
 	fail      float64       // the chance that a reaction does
@@ -101,9 +101,14 @@ func (p sagaPlan) sagaOf(topic, id string) string {
 }
 
 // longest is how long it takes at most until all sagas sleep for good, when nothing happens to them
-// any more: their naps, what was taken up before and not done, and clocks that differ.
+// any more: their naps, what was taken up before and not done, clocks that differ, and the time
+// until a life learns of more queues.
 func (p sagaPlan) longest() time.Duration {
-	return (mostNaps+1)*(p.nap+p.polls) + 3*p.retry + 6*p.wander + time.Second
+	longest := (mostNaps+1)*(p.nap+p.polls) + 3*p.retry + 6*p.wander + time.Second
+	if p.queues > 1 {
+		longest += time.Minute
+	}
+	return longest
 }
 
 // defineSagas defines the process manager of a life. Its reactions take their time, and fail.
