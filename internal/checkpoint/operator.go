@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,8 +59,9 @@ const operatorLease = 10 * time.Second
 //
 // ErrFenced, also beside the edit's own error, means that the shard was taken from the operator
 // before it had done, so that the next owner may have seen a part of the edits or none: do again
-// those that it has to see. Where the shard cannot be freed the edits stand all the same, and
-// members take it as from a member that is dead.
+// those that it has to see. If the operator could not renew its lease before, the error has the
+// reason too. Where the shard cannot be freed the edits stand all the same, and members take it as
+// from a member that is dead.
 func (s *Store) Operate(ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error) error {
 	return s.operate(ctx, k, number, edit, func(r Roster) Roster { return r })
 }
@@ -73,11 +76,7 @@ func (s *Store) Fence(ctx context.Context, k Key, number int, edit func(context.
 func (s *Store) operate(
 	ctx context.Context, k Key, number int, edit func(context.Context, Shard, Roster) error, done func(Roster) Roster,
 ) error {
-	var operator uint64
-	held, err := s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
-		r, operator = r.Join(Member{Operator: true, Lease: operatorLease})
-		return r.Take(operator, []int{number}), nil
-	})
+	held, operator, err := s.joinOperator(ctx, k, number)
 	if err != nil {
 		return err
 	}
@@ -85,7 +84,10 @@ func (s *Store) operate(
 	keeps := func(r Roster) bool { return r.Resets == held.Resets && r.Owns(operator, number, held.Epochs[number]) }
 	editing, stop := s.hold(ctx, k, held, operator, keeps)
 	edited := edit(editing, shard, held)
-	stop()
+	if errors.Is(context.Cause(editing), ErrFenced) && errors.Is(edited, context.Canceled) && ctx.Err() == nil {
+		edited = ErrFenced // the edit was ended because the shard was lost, and not by the caller
+	}
+	unrenewed := stop()
 
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -100,6 +102,9 @@ func (s *Store) operate(
 		return r.Leave(operator), nil
 	})
 	lost := fmt.Errorf("edit rows of shard %d: %w", number, ErrFenced)
+	if unrenewed != nil {
+		lost = fmt.Errorf("%w, as the operator could not renew its lease: %w", lost, unrenewed)
+	}
 	switch {
 	case kept:
 		return edited
@@ -114,11 +119,53 @@ func (s *Store) operate(
 	}
 }
 
+// joinOperator makes an operator a member that owns a shard. The reply to an attempt may be lost,
+// and the roster may change before the next attempt. So the operator looks for its own token first,
+// and joins once. If the last attempt has no reply either, it leaves the roster again: else it would
+// keep the shard from others until its lease expires, and forever in a group without members.
+func (s *Store) joinOperator(ctx context.Context, k Key, number int) (held Roster, operator uint64, err error) {
+	token, attempted := max(1, rand.Uint64()), false
+	held, err = s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
+		var joined bool
+		if operator, joined = r.WithToken(token); !joined {
+			r, operator = r.Join(Member{Operator: true, Lease: operatorLease, Token: token})
+		}
+		if !slices.Contains(r.Of(operator), number) {
+			r = r.Take(operator, []int{number})
+		}
+		attempted = true
+		return r, nil
+	})
+	if err != nil && attempted {
+		s.withdrawOperator(ctx, k, token)
+	}
+	return held, operator, err
+}
+
+// errNotJoined ends a withdrawal that has nothing to do.
+var errNotJoined = errors.New("the operator did not join")
+
+// withdrawOperator takes an operator off the roster, also after the end of ctx. If it fails,
+// members evict the operator when its lease has expired.
+func (s *Store) withdrawOperator(ctx context.Context, k Key, token uint64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	_, _ = s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
+		operator, joined := r.WithToken(token)
+		if !joined {
+			return r, errNotJoined
+		}
+		return r.Leave(operator), nil
+	})
+}
+
 // hold sends heartbeats of an operator until stop is called. The context ends when the shard turns
-// out to be lost.
-func (s *Store) hold(ctx context.Context, k Key, held Roster, operator uint64, keeps func(Roster) bool) (editing context.Context, stop func()) {
-	editing, cancel := context.WithCancel(ctx)
+// out to be lost, with ErrFenced as its cause. Stop returns the error of the last heartbeat, nil if
+// it was stored.
+func (s *Store) hold(ctx context.Context, k Key, held Roster, operator uint64, keeps func(Roster) bool) (editing context.Context, stop func() error) {
+	editing, cancel := context.WithCancelCause(ctx)
 	var beating sync.WaitGroup
+	var unrenewed error
 	beating.Add(1)
 	go func() {
 		defer beating.Done()
@@ -130,15 +177,24 @@ func (s *Store) hold(ctx context.Context, k Key, held Roster, operator uint64, k
 				return
 			case <-ticker.C:
 			}
-			now, err := s.Beat(editing, k, held, operator, beat)
-			if errors.Is(err, ErrFenced) || err == nil && !keeps(now) {
-				cancel()
+			once, end := context.WithTimeout(editing, operatorLease/2) // one that hangs must not replace all that follow
+			now, err := s.Beat(once, k, held, operator, beat)
+			if once.Err() != nil && err != nil {
+				err = fmt.Errorf("no reply to a heartbeat within %s", operatorLease/2)
+			}
+			end()
+			switch {
+			case errors.Is(err, ErrFenced), err == nil && !keeps(now):
+				cancel(ErrFenced)
 				return
+			case editing.Err() == nil:
+				unrenewed = err
 			}
 		}
 	}()
-	return editing, func() {
-		cancel()
+	return editing, func() error {
+		cancel(nil)
 		beating.Wait()
+		return unrenewed
 	}
 }

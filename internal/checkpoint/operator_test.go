@@ -3,14 +3,18 @@ package checkpoint_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 func TestAnOperatorEditsUnderAnEpochOfItsOwnAndFreesTheShard(t *testing.T) {
@@ -116,4 +120,80 @@ func TestAnOperatorThatCannotTellWhetherItKeptTheShardSaysSo(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "tell whether shard 0 was kept")
 	require.NotErrorIs(t, err, checkpoint.ErrFenced)
+}
+
+// onHeartbeat matches the heartbeats of members and operators.
+var onHeartbeat = dynamotest.Matching(func(_ string, in any) bool {
+	update, is := in.(*dynamodb.UpdateItemInput)
+	return is && strings.HasSuffix(*update.UpdateExpression, "#beat = :beat")
+})
+
+func TestAnOperatorWhoseHeartbeatsFailSaysWhyItLostTheShard(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1, testdb.Once)
+		s.create(t, []int{0})
+		throttled := s.proxy.Inject(dynamotest.Throttle(), onHeartbeat)
+
+		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Roster) error {
+			time.Sleep(time.Minute)
+			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Leave(2).Take(1, []int{0}), nil })
+			return err
+		})
+
+		require.ErrorIs(t, err, checkpoint.ErrFenced)
+		require.ErrorIs(t, err, journal.ErrThrottled)
+		require.ErrorContains(t, err, "could not renew its lease")
+		assert.Positive(t, throttled.Fired())
+	})
+}
+
+func TestAnEditThatIsEndedByTheLossOfItsShardIsNotTheCallersEnd(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		s.create(t, []int{0})
+		err := s.Operate(t.Context(), key, 0, func(ctx context.Context, _ checkpoint.Shard, _ checkpoint.Roster) error {
+			_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Leave(2).Take(1, []int{0}), nil })
+			require.NoError(t, err)
+			<-ctx.Done() // the next heartbeat finds out
+			return ctx.Err()
+		})
+		require.ErrorIs(t, err, checkpoint.ErrFenced)
+		require.NotErrorIs(t, err, context.Canceled)
+	})
+}
+
+func TestAnOperatorJoinsOnceThoughTheReplyIsLostAndTheRosterMoves(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.create(t, []int{0, 1})
+	lost := s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.PauseReply(func(ctx context.Context) { // before the client sends it again
+		_, err := s.ModifyRoster(ctx, key, func(r checkpoint.Roster) (checkpoint.Roster, error) { return r.Pause(), nil })
+		assert.NoError(t, err)
+	}), dynamotest.On("UpdateItem"), dynamotest.Times(1))
+
+	err := s.Operate(t.Context(), key, 1, func(_ context.Context, _ checkpoint.Shard, r checkpoint.Roster) error {
+		assert.Len(t, r.Members, 2, "the member and one operator")
+		assert.EqualValues(t, 2, r.Epochs[1], "the shard is taken once")
+		return nil
+	})
+
+	require.NoError(t, err)
+	assert.Equal(t, 1, lost.Fired())
+	assert.Len(t, s.read(t).Members, 1, "no operator stays")
+}
+
+func TestAnOperatorThatDoesNotLearnThatItJoinedLeaves(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 1, testdb.Once)
+	s.create(t, []int{0})
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), dynamotest.Times(1))
+
+	err := s.Operate(t.Context(), key, 0, nil)
+
+	require.ErrorIs(t, err, journal.ErrUnavailable)
+	assert.Len(t, s.read(t).Members, 1)
+	assert.Equal(t, []int{0}, s.read(t).Free())
 }

@@ -12,9 +12,10 @@ import (
 // Errors of the journal, such as journal.ErrThrottled and journal.ErrTableMissing, come too.
 //
 // An edit of an aggregate returns subscriber.ErrFenced if the operator lost the shard again and
-// again before the edit ended, as happens if its writes take longer than the members' leases. Parts
-// of the edit may have been done. Repeat it; but repeat [Groups.ResetAggregate] only if
-// [Groups.Applied] shows that the position was not put, or events come once more.
+// again before the edit ended, as happens if its heartbeats fail for the 10 seconds of its lease.
+// The text names the error of the last heartbeat then. Parts of the edit may have been done. Repeat
+// it; but repeat [Groups.ResetAggregate] only if [Groups.Applied] shows that the position was not
+// put, or events come once more.
 var (
 	// ErrNoGroup: there is no group of that name on that topic. A group comes into being when it
 	// first subscribes.
