@@ -72,16 +72,18 @@ func roster(t *testing.T, j *journal.Journal) checkpoint.Roster {
 // beats waits until each member has shown that it lives some times more.
 func beats(t *testing.T, j *journal.Journal, n uint64) {
 	t.Helper()
-	before := roster(t, j)
-	eventually(t, "the members show that they live", func() bool {
-		now := roster(t, j)
-		for member, state := range before.Members {
-			if is, still := now.Members[member]; still && is.Beat < state.Beat+n {
-				return false
+	for range n {
+		before := roster(t, j)
+		eventually(t, "the members show that they live", func() bool {
+			now := roster(t, j)
+			for member, state := range before.Members {
+				if is, still := now.Members[member]; still && is.Beat == state.Beat {
+					return false
+				}
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 }
 
 // diary is a logger that keeps what it is told.

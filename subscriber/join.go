@@ -38,7 +38,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 				next = checkpoint.NewRoster(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
 			}
 			var number uint64
-			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration}
+			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration, Beat: checkpoint.NextBeat(0, asOf, m.config.LeaseDuration)}
 			if len(next.Members) < maxNamed {
 				joining.Name = m.config.MemberName
 			}
@@ -75,7 +75,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 
 // begin starts the work on the shards that it took when it joined, which was after asOf.
 func (m *member) begin(ctx context.Context, number uint64, joined checkpoint.Roster, asOf time.Time) {
-	m.number, m.beat, m.roster, m.sightings = number, 0, joined, map[uint64]sighting{}
+	m.number, m.beat, m.roster, m.sightings = number, joined.Members[number].Beat, joined, map[uint64]sighting{}
 	m.unsettled = map[checkpoint.Term]struct{}{}
 	m.expiry = time.AfterFunc(time.Until(asOf.Add(m.config.LeaseDuration)), m.expire(number, m.expired))
 	take := joined.Of(number)

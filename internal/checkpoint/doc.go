@@ -17,7 +17,8 @@
 // [Roster.Take] and so on) is a pure function of the row, written under the condition that nobody
 // has changed it since it was read. A member shows that it lives by a beat, which changes nothing
 // else, and returns the row. Others judge by their own clock for how long a beat has not risen: no
-// two clocks are compared. So a member has its shards on a lease, which each beat renews.
+// two clocks are compared. So a member has its shards on a lease, which each beat renews. A beat is
+// the time by the member's clock, but only for people who look at the group.
 //
 // # Fencing
 //

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -70,7 +71,7 @@ func (r Roster) Same(other Roster) bool { return r.id == other.id }
 
 // Member is one of a group.
 type Member struct {
-	// Beat rises while the member lives.
+	// Beat rises while the member lives, see [NextBeat].
 	Beat uint64
 	// Lease is how long others wait for a beat before they judge it dead.
 	Lease time.Duration
@@ -82,6 +83,27 @@ type Member struct {
 	Operator bool
 	// Name is for people; empty for none.
 	Name string
+}
+
+// beatUnits is how many beats there may be in a lease. Members send half as many.
+const beatUnits = 8
+
+// NextBeat returns the beat after another one. It is the time in eighths of the lease since 1970, so
+// that people can see how old a heartbeat is: a finer unit would take more of the row. It is more
+// than the beat before also where the clock was set back.
+func NextBeat(before uint64, now time.Time, lease time.Duration) uint64 {
+	unit := max(1, lease.Milliseconds()/beatUnits)
+	return max(before+1, uint64(max(0, now.UnixMilli()/unit)))
+}
+
+// LastBeat returns the time of the last heartbeat by the clock of the member, up to an eighth of the
+// lease too early. It is zero for a member without a lease.
+func (m Member) LastBeat() time.Time {
+	unit := m.Lease.Milliseconds() / beatUnits
+	if unit == 0 || m.Beat > uint64(math.MaxInt64/unit) {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(m.Beat) * unit) //nolint:gosec // it was compared
 }
 
 // NewRoster is a group without members on a number of shards.

@@ -59,12 +59,24 @@ type Stopped struct {
 
 // Member is one subscription of the group, or an operator: an edit of package groups that is under
 // way. A member that crashed stays until others have missed its sign of life for
-// subscriber.Config.LeaseDuration, and one without others stays.
+// subscriber.Config.LeaseDuration, and one without others stays. [Member.Dead] reports such a one.
 type Member struct {
 	Number   uint64 // none is given twice
 	Name     string // subscriber.Config.MemberName, by default host name and process id; empty for an operator
 	Beat     uint64 // rises while the member lives
 	Operator bool
+	// LastBeat is the time of its last heartbeat by its own clock, up to an eighth of Lease too
+	// early. Lease is how long it keeps its shards after it (subscriber.Config.LeaseDuration).
+	LastBeat time.Time
+	Lease    time.Duration
+}
+
+// Dead reports whether the member has sent no heartbeat for longer than its lease, by its own clock
+// and the given time. So the clock of the caller must agree with that of the member to within a
+// part of the lease. Members do not rely on it: they take over the shards of one whose heartbeats
+// they miss.
+func (m Member) Dead(now time.Time) bool {
+	return m.Lease > 0 && now.Sub(m.LastBeat) > m.Lease+m.Lease/8
 }
 
 // Shard is a logical shard as the group shares it out.
@@ -135,7 +147,9 @@ func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
 	}
 	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
 		m := r.Members[number]
-		group.Members = append(group.Members, Member{Number: number, Name: m.Name, Beat: m.Beat, Operator: m.Operator})
+		group.Members = append(group.Members, Member{
+			Number: number, Name: m.Name, Beat: m.Beat, Operator: m.Operator, LastBeat: m.LastBeat(), Lease: m.Lease,
+		})
 	}
 	for number, owner := range r.Owners {
 		if _, lives := r.Members[owner]; !lives {

@@ -3,12 +3,14 @@ package groups_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -114,4 +116,28 @@ func TestAGroupThatCannotBeReadDoesNotHideTheOthers(t *testing.T) {
 	require.ErrorIs(t, err, groups.ErrCorrupt)
 	require.Len(t, all, 1)
 	assert.Equal(t, "b", all[0].Name)
+}
+
+func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		for _, lease := range []time.Duration{time.Second, 10 * time.Second, time.Hour} {
+			config := s.calm()
+			config.LeaseDuration = lease
+			sub, _ := subscribe(t, config)
+			time.Sleep(10 * lease)
+
+			g, err := s.Get(t.Context(), group, topic)
+			require.NoError(t, err)
+			require.Len(t, g.Members, 1)
+			m, now := g.Members[0], time.Now()
+			assert.Equal(t, lease, m.Lease)
+			assert.WithinRange(t, m.LastBeat, now.Add(-lease/2), now)
+			assert.False(t, m.Dead(now))
+			assert.False(t, m.Dead(m.LastBeat.Add(lease)))
+			assert.True(t, m.Dead(now.Add(2*lease)))
+			require.NoError(t, sub.Close())
+		}
+	})
 }

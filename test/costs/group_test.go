@@ -31,7 +31,8 @@ func membership(t *testing.T) string {
 			w.j, err = journal.Open(t.Context(), w.db.Client(), journal.Config{})
 			require.NoError(t, err)
 			store := checkpoint.New(w.j)
-			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second} // as members ask for it
+			now := time.Date(2025, 6, 1, 12, 0, 0, 123e6, time.UTC)
+			one := checkpoint.Member{Token: 1 << 62, Lease: 10 * time.Second, Beat: checkpoint.NextBeat(0, now, 10*time.Second)} // as members ask for it
 			roster := checkpoint.NewRoster(shards, time.Time{})
 			change := func(next checkpoint.Roster) bill {
 				return w.bill(func(ctx context.Context) (err error) {
@@ -51,7 +52,7 @@ func membership(t *testing.T) string {
 			}
 			change(roster)
 			beat := w.bill(func(ctx context.Context) error {
-				_, err := store.Beat(ctx, group, roster, first, 1_000_000)
+				_, err := store.Beat(ctx, group, roster, first, checkpoint.NextBeat(one.Beat, now, one.Lease))
 				return err
 			})
 			hands := change(roster.Release(first, []int{0}))

@@ -25,8 +25,10 @@ type groupLine struct {
 	// Stopped is the event that has paused the group; none where an operator has.
 	Stopped *stoppedLine `json:"stopped,omitempty"`
 	Members int          `json:"members"`
-	Shards  int          `json:"shards"`
-	Owned   int          `json:"owned"` // shards that a member owns
+	// Dead are those of the members that have sent no heartbeat for longer than their lease.
+	Dead   int `json:"dead,omitempty"`
+	Shards int `json:"shards"`
+	Owned  int `json:"owned"` // shards that a member owns
 	// Elsewhere: the positions are in a store of the members' own, so there is no lag.
 	Elsewhere bool `json:"positions_elsewhere,omitempty"`
 	*lagLine
@@ -50,14 +52,21 @@ type groupShardLine struct {
 	Owner uint64 `json:"owner"` // number of a member; 0 while it is free
 	// OwnerName is that of the member: by default the host's with the process id.
 	OwnerName string `json:"owner_name,omitempty"`
+	OwnerDead bool   `json:"owner_dead,omitempty"`
 	Epoch     uint64 `json:"epoch"`
 	*lagLine
 }
 
-func newGroupLine(g groups.Group) groupLine {
+// newGroupLine shows a group that was read at a time or later.
+func newGroupLine(g groups.Group, asOf time.Time) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused,
 		Elsewhere: g.Elsewhere, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
+	}
+	for _, m := range g.Members {
+		if m.Dead(asOf) {
+			l.Dead++
+		}
 	}
 	if why := g.Stopped; why != nil {
 		l.Stopped = &stoppedLine{
@@ -75,15 +84,24 @@ func (l groupLine) state() string {
 		return "paused"
 	case l.Owned == 0:
 		return "idle" // nobody works
+	case l.Dead == l.Members:
+		return "dead"
 	}
 	return "active"
+}
+
+func (l groupLine) members() string {
+	if l.Dead > 0 {
+		return fmt.Sprintf("%d (%d dead)", l.Members, l.Dead)
+	}
+	return strconv.Itoa(l.Members)
 }
 
 var groupColumns = []output.Column[groupLine]{
 	{Name: "GROUP", Cell: func(g groupLine) string { return g.Group }},
 	{Name: "TOPIC", Cell: func(g groupLine) string { return g.Topic }},
 	{Name: "STATE", Cell: groupLine.state},
-	{Name: "MEMBERS", Cell: func(g groupLine) string { return strconv.Itoa(g.Members) }},
+	{Name: "MEMBERS", Cell: groupLine.members},
 	{Name: "SHARDS", Cell: func(g groupLine) string { return fmt.Sprintf("%d/%d", g.Owned, g.Shards) }},
 	{Name: "LAG", Cell: func(g groupLine) string { return g.events() }},
 	{Name: "AGE", Cell: func(g groupLine) string { return g.age() }},
@@ -97,7 +115,11 @@ var groupShardColumns = []output.Column[groupShardLine]{
 		if s.Owner == 0 {
 			return "-"
 		}
-		return strings.TrimSuffix(strconv.FormatUint(s.Owner, 10)+" "+s.OwnerName, " ")
+		owner := strings.TrimSuffix(strconv.FormatUint(s.Owner, 10)+" "+s.OwnerName, " ")
+		if s.OwnerDead {
+			owner += " (dead)"
+		}
+		return owner
 	}},
 	{Name: "EPOCH", Cell: func(s groupShardLine) string { return strconv.FormatUint(s.Epoch, 10) }},
 	{Name: "LAG", Cell: func(s groupShardLine) string { return s.events() }},
@@ -113,8 +135,11 @@ func (a *app) groups() *cobra.Command {
 		Short: "List the consumer groups with their lag",
 		Long: `List the consumer groups, those of one name, or one with its shards.
 
-STATE is active, idle (nobody works), paused by an operator, or stopped by an event that kept failing (subscriber.Stop), which
-"groups GROUP TOPIC" shows.
+STATE is active, idle (no member owns a shard), dead (its members have crashed), paused by an operator, or stopped by an event that kept
+failing (subscriber.Stop), which "groups GROUP TOPIC" shows.
+
+A member is dead if it has sent no heartbeat for longer than its LeaseDuration, as its clock and the one of this machine show. Another
+member takes over its shards. If there is no other, it stays in the list, and keeps its shards until one starts.
 
 OWNER is the member that owns a shard: its number, host and process (subscriber.Config.MemberName).
 
@@ -169,6 +194,7 @@ func (a *app) openGroups(ctx context.Context) (*groups.Groups, error) {
 
 // runGroups lists all groups, or those of a name.
 func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, exact bool) error {
+	asOf := a.env.Now()
 	all, err := g.List(ctx) // what could be read comes beside an error
 	rows := output.NewRows(a.env.Out, a.json, groupColumns...)
 	shown := false
@@ -181,7 +207,7 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 		if failed != nil {
 			return errors.Join(rows.Flush(), failed)
 		}
-		line := newGroupLine(one)
+		line := newGroupLine(one, asOf)
 		if lag != nil {
 			line.lagLine = newLagLine(lag.Lag, a.env.Now())
 		}
@@ -201,6 +227,7 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 
 // runGroup shows a group with its shards.
 func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string, exact bool) error {
+	asOf := a.env.Now()
 	one, err := g.Get(ctx, name, topic)
 	if err != nil {
 		return err
@@ -210,7 +237,7 @@ func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string
 		return err
 	}
 	now := a.env.Now()
-	line := newGroupLine(one)
+	line := newGroupLine(one, asOf)
 	if lag != nil {
 		line.lagLine = newLagLine(lag.Lag, now)
 	}
@@ -220,13 +247,17 @@ func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string
 	if !a.json {
 		_, _ = fmt.Fprintln(a.env.Out)
 	}
-	names := map[uint64]string{}
+	members := map[uint64]groups.Member{}
 	for _, m := range one.Members {
-		names[m.Number] = m.Name
+		members[m.Number] = m
 	}
 	rows := output.NewRows(a.env.Out, a.json, groupShardColumns...)
 	for i, s := range one.Shards {
-		shard := groupShardLine{Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, OwnerName: names[s.Owner], Epoch: s.Epoch}
+		owner := members[s.Owner]
+		shard := groupShardLine{
+			Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, OwnerName: owner.Name,
+			OwnerDead: owner.Dead(asOf), Epoch: s.Epoch,
+		}
 		if lag != nil && i < len(lag.Shards) {
 			shard.lagLine = newLagLine(lag.Shards[i].Lag, now)
 		}
@@ -247,7 +278,7 @@ func (a *app) printGroup(l groupLine) error {
 		{Name: "group", Value: l.Group},
 		{Name: "topic", Value: l.Topic},
 		{Name: "state", Value: l.state()},
-		{Name: "members", Value: strconv.Itoa(l.Members)},
+		{Name: "members", Value: l.members()},
 		{Name: "shards", Value: fmt.Sprintf("%d owned of %d", l.Owned, l.Shards)},
 		{Name: "began at", Value: start},
 		{Name: "resets", Value: strconv.FormatUint(l.Resets, 10)},

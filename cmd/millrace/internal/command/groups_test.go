@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -186,6 +187,39 @@ func TestTheOwnerOfAShardIsShownWithHostAndProcess(t *testing.T) {
 	_, shards, _ := strings.Cut(s.ok(t, "groups", "audit", "account"), "\n\n")
 	assert.Regexp(t, fmt.Sprintf("^2 .*/%d$", os.Getpid()), cells(t, shards)[0]["OWNER"])
 	assert.Regexp(t, fmt.Sprintf("/%d$", os.Getpid()), lines(t, s.ok(t, "groups", "audit", "account", "--json"))[1]["owner_name"])
+}
+
+func TestMembersThatCrashedAreMarkedAsDead(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	const lease = 10 * time.Second
+	now := time.Now()
+	s.env.Now = func() time.Time { return now }
+	join := func(name string, ago time.Duration, shards ...int) {
+		_, err := checkpoint.New(j).ModifyRoster(t.Context(), checkpoint.Key{Group: "audit", Topic: "account"}, func(r checkpoint.Roster) (checkpoint.Roster, error) {
+			r, number := r.Join(checkpoint.Member{Name: name, Lease: lease, Beat: checkpoint.NextBeat(0, now.Add(-ago), lease)})
+			return r.Take(number, shards), nil
+		})
+		require.NoError(t, err)
+	}
+
+	join("crashed/1", 12*time.Second, 0, 1, 2, 3)
+	row := cells(t, s.ok(t, "groups"))[0]
+	assert.Equal(t, "dead", row["STATE"])
+	assert.Equal(t, "1 (1 dead)", row["MEMBERS"])
+
+	join("alive/2", 9*time.Second, 3)
+	row = cells(t, s.ok(t, "groups"))[0]
+	assert.Equal(t, "active", row["STATE"])
+	assert.Equal(t, "2 (1 dead)", row["MEMBERS"])
+	assert.InDelta(t, 1, lines(t, s.ok(t, "groups", "--json"))[0]["dead"], 0)
+	head, shards, _ := strings.Cut(s.ok(t, "groups", "audit", "account"), "\n\n")
+	assert.Regexp(t, `(?m)^members +2 \(1 dead\)$`, head)
+	assert.Equal(t, "2 crashed/1 (dead)", cells(t, shards)[0]["OWNER"])
+	assert.Equal(t, "3 alive/2", cells(t, shards)[3]["OWNER"])
+	objects := lines(t, s.ok(t, "groups", "audit", "account", "--json"))
+	assert.Equal(t, true, objects[1]["owner_dead"])
+	assert.NotContains(t, objects[4], "owner_dead")
 }
 
 func TestAnUnknownGroupIsAnError(t *testing.T) {
