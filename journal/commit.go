@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -60,24 +59,39 @@ func (t *transaction) isWritten(reasons []types.CancellationReason) bool {
 		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
 }
 
-// tablesOf names the tables of the transaction, of which an error may be about any.
-func (j *engine) tablesOf(t *transaction) string {
-	names := []string{j.config.Tables.Journal, j.config.Tables.Snapshot}
-	for _, w := range t.commit.Writes {
-		if target, _ := targetOf(w); !slices.Contains(names, target.table) {
-			names = append(names, target.table)
+// tablesOf returns the tables of the transaction that an error may be about: of one for which
+// DynamoDB named the actions, those of these alone.
+func (j *engine) tablesOf(t *transaction, err error) (names []string) {
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
-	return strings.Join(names, " or ")
+	for _, i := range dynamo.PassingActions(err) {
+		if i < len(t.input.TransactItems) {
+			target, _ := targetOf(t.input.TransactItems[i])
+			add(target.table)
+		}
+	}
+	if len(names) > 0 {
+		return names
+	}
+	add(j.config.Tables.Journal)
+	add(j.config.Tables.Snapshot)
+	for _, w := range t.commit.Writes {
+		target, _ := targetOf(w)
+		add(target.table)
+	}
+	return names
 }
 
-// explain says what an error of the transaction means, of which tables.
+// explain says what an error of the transaction means, and for which tables.
 func (j *engine) explain(err error, t *transaction) error {
 	creator := "journal.Create"
 	if len(t.commit.Writes) > 0 {
 		creator = "journal.Create, or the package that has the other table,"
 	}
-	return dynamo.ExplainFor(err, j.tablesOf(t), creator)
+	return dynamo.ExplainAny(err, j.tablesOf(t, err), creator)
 }
 
 // leaveOut leaves the snapshot out: no commit fails for one.

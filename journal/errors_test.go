@@ -121,7 +121,7 @@ func inJournal(tables journal.Tables) string  { return tables.Journal }
 func inSnapshot(tables journal.Tables) string { return tables.Snapshot }
 
 var allCalls = []call{
-	{"Append", "TransactWriteItems", func(tables journal.Tables) string { return tables.Journal + " or " + tables.Snapshot }, func(ctx context.Context, j eventlog.Log) error {
+	{"Append", "TransactWriteItems", func(tables journal.Tables) string { return tables.Journal + `" or "` + tables.Snapshot }, func(ctx context.Context, j eventlog.Log) error {
 		_, err := j.Append(ctx, one("1"))
 		return err
 	}},
@@ -233,7 +233,7 @@ func TestEveryCallNamesWhatDynamoDBRefused(t *testing.T) {
 				require.ErrorAs(t, err, &sdk, c.name)
 				assert.Equal(t, code, sdk.ErrorCode())
 				if want != nil {
-					assert.ErrorContains(t, err, fmt.Sprintf("%q", c.table(j.Config().Tables)), c.name)
+					assert.ErrorContains(t, err, `"`+c.table(j.Config().Tables)+`"`, c.name)
 				}
 			}
 		})

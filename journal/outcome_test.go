@@ -319,10 +319,20 @@ func TestThrottlingBeyondTheBudgetIsAnErrorAndNothingIsWritten(t *testing.T) {
 		for name, c := range map[string]struct {
 			answer func() (*http.Response, error)
 			want   error
+			text   string
 		}{
-			"another transaction on the head": {func() (*http.Response, error) { return cancelTransaction("TransactionConflict") }, journal.ErrContended},
-			"a throttled transaction":         {func() (*http.Response, error) { return cancelTransaction("ThrottlingError") }, journal.ErrThrottled},
-			"a throttled request":             {func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") }, journal.ErrThrottled},
+			"another transaction on the head": {
+				func() (*http.Response, error) { return cancelTransaction("TransactionConflict") }, journal.ErrContended,
+				fmt.Sprintf("other transactions on the same items: table %q: try again", s.Config().Tables.Snapshot),
+			},
+			"a throttled transaction": {
+				func() (*http.Response, error) { return cancelTransaction("ThrottlingError") }, journal.ErrThrottled,
+				fmt.Sprintf("no capacity left for table %q: try again later, or raise the capacity", s.Config().Tables.Snapshot),
+			},
+			"a throttled request": {
+				func() (*http.Response, error) { return refuse(http.StatusBadRequest, "ThrottlingException", "") }, journal.ErrThrottled,
+				fmt.Sprintf("no capacity left for table %q or %q: try again later", s.Config().Tables.Journal, s.Config().Tables.Snapshot),
+			},
 		} {
 			t.Run(name, func(t *testing.T) {
 				j := s.through(t, s.onWire("TransactWriteItems", func(int, func() (*http.Response, error)) (*http.Response, error) {
@@ -334,7 +344,7 @@ func TestThrottlingBeyondTheBudgetIsAnErrorAndNothingIsWritten(t *testing.T) {
 				assertOnly(t, err, c.want)
 				require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
 				assert.ErrorContains(t, err, fmt.Sprintf("append to %s, nothing written", user(name)))
-				assert.ErrorContains(t, err, s.Config().Tables.Journal)
+				assert.ErrorContains(t, err, c.text)
 				s.requireNothingWritten(t, user(name))
 			})
 		}

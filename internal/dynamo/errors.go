@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -43,26 +44,42 @@ func Explain(err error, table string) error { return ExplainFor(err, table, "jou
 // ExplainFor is [Explain] for a table that a function named creator makes. No creator adds an index
 // to a table that exists: it reports the index and its keys.
 func ExplainFor(err error, table, creator string) error {
+	return ExplainAny(err, []string{table}, creator)
+}
+
+// ExplainAny is [ExplainFor] for an error that may be about any of some tables.
+func ExplainAny(err error, tables []string, creator string) error {
 	if err == nil {
 		return nil
 	}
 	var missing *types.ResourceNotFoundException
+	table := anyOf(tables)
 	switch {
 	case errors.As(err, &missing):
-		return fmt.Errorf("%w: %q (%s creates it): %w", ErrTableMissing, table, creator, err)
+		return fmt.Errorf("%w: %s (%s creates it): %w", ErrTableMissing, table, creator, err)
 	case isIndexMissing(err):
-		return fmt.Errorf("%w: %q lacks an index (%s reports which one to add, and its keys): %w", ErrTableMissing, table, creator, err)
+		return fmt.Errorf("%w: %s lacks an index (%s reports which one to add, and its keys): %w", ErrTableMissing, table, creator, err)
 	case IsAccess(err):
-		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %q: %w", ErrAccess, table, err)
+		return fmt.Errorf("%w: check the credentials, the region and the permissions on table %s: %w", ErrAccess, table, err)
 	case IsThrottle(err):
-		return fmt.Errorf("%w: table %q: try again later, or give it more capacity: %w", ErrThrottled, table, err)
+		return fmt.Errorf("%w: DynamoDB has no capacity left for table %s: try again later, or raise the capacity of the table. "+
+			"If it is not used up, a single partition is at its limit (docs/scaling.md): %w", ErrThrottled, table, err)
 	case IsContended(err):
-		return fmt.Errorf("%w: table %q: try again, or have fewer writers at a time: %w", ErrContended, table, err)
+		return fmt.Errorf("%w: table %s: try again, or have fewer writers at a time: %w", ErrContended, table, err)
 	case IsUnavailable(err):
-		return fmt.Errorf("%w: table %q: check region, endpoint and network, or try again later: %w", ErrUnavailable, table, err)
+		return fmt.Errorf("%w: table %s: check region, endpoint and network, or try again later: %w", ErrUnavailable, table, err)
 	default:
 		return err
 	}
+}
+
+// anyOf returns the names of tables for a text, such as "a" or "b".
+func anyOf(tables []string) string {
+	quoted := make([]string, len(tables))
+	for i, table := range tables {
+		quoted[i] = strconv.Quote(table)
+	}
+	return strings.Join(quoted, " or ")
 }
 
 // isIndexMissing goes by DynamoDB's text: the error has no type or code of its own.
@@ -132,20 +149,44 @@ func IsThrottle(err error) bool {
 		"TooManyRequestsException", "LimitExceededException":
 		return true
 	}
-	return isCanceledFor(err, "ThrottlingError", "ProvisionedThroughputExceeded")
+	return isCanceledFor(err, throttledCodes...)
 }
 
 // IsContended reports whether DynamoDB refused because of another transaction on the same item.
 func IsContended(err error) bool {
-	return Code(err) == "TransactionConflictException" || isCanceledFor(err, "TransactionConflict")
+	return Code(err) == "TransactionConflictException" || isCanceledFor(err, contendedCodes...)
 }
 
-func isCanceledFor(err error, codes ...string) bool {
+func isCanceledFor(err error, codes ...string) bool { return len(actionsOf(err, codes)) > 0 }
+
+// actionsOf returns the indexes of the actions for which a transaction was canceled with some codes.
+func actionsOf(err error, codes []string) (actions []int) {
 	var canceled *types.TransactionCanceledException
-	return errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, func(r types.CancellationReason) bool {
-		return slices.Contains(codes, aws.ToString(r.Code))
-	})
+	if !errors.As(err, &canceled) {
+		return nil
+	}
+	for i, r := range canceled.CancellationReasons {
+		if slices.Contains(codes, aws.ToString(r.Code)) {
+			actions = append(actions, i)
+		}
+	}
+	return actions
 }
+
+// PassingActions returns the indexes of the actions of a transaction for which DynamoDB refused it,
+// if the refusal is throttling, or else if it is contention. It returns none for any other error,
+// and if DynamoDB did not name them.
+func PassingActions(err error) []int {
+	if throttled := actionsOf(err, throttledCodes); len(throttled) > 0 {
+		return throttled
+	}
+	return actionsOf(err, contendedCodes)
+}
+
+var (
+	throttledCodes = []string{"ThrottlingError", "ProvisionedThroughputExceeded"}
+	contendedCodes = []string{"TransactionConflict"}
+)
 
 // IsUnavailable reports whether DynamoDB could not be reached, did not reply, or failed. A request
 // may have had its effect.

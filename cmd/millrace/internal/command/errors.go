@@ -86,8 +86,8 @@ func (a *app) advice(err error) string {
 		return "`millrace group skipped` lists those that were."
 	case errors.Is(err, subscriber.ErrFenced):
 		return "Do it again."
-	case errors.Is(err, journal.ErrThrottled):
-		return "Try later, or give the tables more capacity."
+	case errors.Is(err, journal.ErrThrottled) && !strings.Contains(err.Error(), "try again later"):
+		return "Try later, or raise the capacity of the tables."
 	case errors.Is(err, journal.ErrContended):
 		return "Try again."
 	case errors.Is(err, archive.ErrTorn):
