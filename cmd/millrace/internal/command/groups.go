@@ -161,8 +161,11 @@ elsewhere it prints the list again, after an empty line.`,
 			return nil
 		},
 		RunE: a.does(a.aboutTopic(1, func(cmd *cobra.Command, args []string) error {
-			if every <= 0 {
+			switch {
+			case every <= 0:
 				return wrongUsage("--interval is %s: want more than 0", every)
+			case cmd.Flags().Changed("interval") && !watch:
+				return wrongUsage("--interval needs --watch: without it the groups are shown once")
 			}
 			g, err := a.openGroups(cmd.Context())
 			if err != nil {

@@ -52,6 +52,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"export":                                              "export wants FILE",
 		"export - --resume":                                   "standard output has nothing",
 		"groups a b c":                                        `no use for "c"`,
+		"groups --interval 5s":                                "--interval needs --watch",
+		"groups a b --interval 2s":                            "--interval needs --watch",
 		"group pause audit":                                   "pause wants TOPIC",
 		"group reset audit account":                           "needs --to",
 		"group reset audit account --to then":                 "want beginning, now, a duration",
