@@ -92,6 +92,9 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	if err != nil {
 		return err
 	}
+	if err := knownTopic(ctx, j, o.only.aggregateType); err != nil {
+		return err // before a file is made
+	}
 	with := archive.ExportOptions{Only: only}
 	result, archiveTo := a.env.Err, a.env.Out
 	if path != "-" {

@@ -137,10 +137,24 @@ func hasTopic(ctx context.Context, j *journal.Journal, topic string) (bool, erro
 			return true, err
 		}
 	}
-	for _, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: topic, Corrupt: func(*journal.CorruptItemError) {}}) {
+	corrupt := false
+	for _, err := range j.Heads(ctx, journal.HeadsQuery{AggregateType: topic, Corrupt: func(*journal.CorruptItemError) { corrupt = true }}) {
 		return true, err
 	}
-	return false, nil
+	return corrupt, nil
+}
+
+// knownTopic returns a noTopicError if there is no aggregate of a type. It asks for nothing if the
+// type is empty, which is every type.
+func knownTopic(ctx context.Context, j *journal.Journal, topic string) error {
+	if topic == "" {
+		return nil
+	}
+	exists, err := hasTopic(ctx, j, topic)
+	if err == nil && !exists {
+		err = &noTopicError{topic: topic}
+	}
+	return err
 }
 
 // advice says where a topic's name comes from.

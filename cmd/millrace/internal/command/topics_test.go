@@ -2,6 +2,7 @@ package command_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -78,6 +79,19 @@ func TestATopicThatDoesNotExistHasAnExitCodeOfItsOwn(t *testing.T) {
 	for _, line := range []string{"groups nobody account", "stream account nobody"} {
 		assert.Equal(t, command.ExitFailure, s.run(t, strings.Fields(line)...).code, line)
 	}
+	file := filepath.Join(t.TempDir(), "all.jsonl")
+	s.ok(t, "export", file)
+	for _, line := range []string{
+		"export new --type acount", "export new --resume --type acount --id 1", "export - --type acount", "verify --type acount",
+		"verify --type acount --id 1", "verify --type acount --against " + file,
+	} {
+		o := s.run(t, strings.Fields(line)...)
+		assert.Equal(t, command.ExitNoTopic, o.code, line)
+		assert.Contains(t, o.err, `there is no topic "acount"`, line)
+		assert.Empty(t, o.out, line)
+	}
+	assert.NoFileExists(t, "new")
+	s.ok(t, "verify", "--type", "account", "--against", file)
 	assert.Contains(t, s.run(t, "tail", "account ").err, "The name has spaces around it.")
 }
 

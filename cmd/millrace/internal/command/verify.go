@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -102,6 +103,9 @@ func (a *app) runVerify(ctx context.Context, o verifyOptions) error {
 		})
 	}})
 	progress.Done()
+	if errors.As(err, new(*noTopicError)) {
+		return err
+	}
 	if err := a.printReport(report, err == nil); err != nil {
 		return err
 	}
@@ -128,6 +132,9 @@ func (a *app) findFaults(ctx context.Context, o verifyOptions, with archive.Veri
 		return archive.Report{}, err
 	}
 	if o.against == "" {
+		if err := knownTopic(ctx, j, o.only.aggregateType); err != nil {
+			return archive.Report{}, err
+		}
 		return archive.Verify(ctx, j, with)
 	}
 	in, err := a.openInput(ctx, o.against)
@@ -135,7 +142,11 @@ func (a *app) findFaults(ctx context.Context, o verifyOptions, with archive.Veri
 		return archive.Report{}, err
 	}
 	defer func() { _ = in.Close() }()
-	return archive.Compare(ctx, j, in, with)
+	report, err := archive.Compare(ctx, j, in, with)
+	if err == nil && report.Aggregates == 0 && len(report.Faults) == 0 { // the archive has none of the type either
+		err = knownTopic(ctx, j, o.only.aggregateType)
+	}
+	return report, err
 }
 
 // printReport also prints what a verification has found that did not come to its end.
