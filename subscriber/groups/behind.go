@@ -27,6 +27,9 @@ type Parked struct {
 	Number uint64 // of the event that failed
 	At     time.Time
 	Reason string
+	// EventType is that of the event. Only [Groups.SelectParked] sets it. It is empty where the
+	// event cannot be read, or a foreign program wrote it.
+	EventType string
 }
 
 // Behind returns the aggregates that hold a group up, parked ones among them, by shard and id:
@@ -54,7 +57,7 @@ func (g *Groups) Behind(ctx context.Context, group, topic string) ([]Behind, err
 }
 
 // Parked returns the aggregates that a group has given up until someone decides. It costs what
-// Behind does.
+// Behind does. [Groups.SelectParked] selects some of them, and reads the types of their events.
 //
 // Errors: those of Behind.
 func (g *Groups) Parked(ctx context.Context, group, topic string) ([]Behind, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Selection selects parked aggregates for [Groups.UnparkAll] and [Groups.SkipAll]. The zero value
-// selects all of them.
+// Selection selects parked aggregates for [Groups.UnparkAll], [Groups.SkipAll] and
+// [Groups.SelectParked]. The zero value selects all of them.
 type Selection struct {
 	// Reason selects the aggregates whose [Parked].Reason contains this text.
 	Reason string
@@ -62,7 +62,7 @@ func (g *Groups) UnparkAll(ctx context.Context, group, topic string, s Selection
 //
 // Errors: [ErrElsewhere] and those of UnparkAll.
 func (g *Groups) SkipAll(ctx context.Context, group, topic string, s Selection) (int, error) {
-	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).skip, skips: true}
+	b := &bulk{groups: g, key: checkpoint.Key{Group: group, Topic: topic}, selection: s, edit: (*bulk).skip, skips: true, types: true}
 	if err := b.run(ctx); err != nil {
 		return b.count, failed("skip failed events of", b.key, err)
 	}
@@ -74,7 +74,8 @@ type bulk struct {
 	groups    *Groups
 	key       checkpoint.Key
 	selection Selection
-	skips     bool // so it needs positions, and the type of each event
+	skips     bool // so it needs positions
+	types     bool // it needs the type of each event
 	edit      func(*bulk, context.Context, hold, []failedEvent) error
 
 	mu    sync.Mutex
@@ -222,7 +223,7 @@ func (b *bulk) candidates(page []checkpoint.Behind) (candidates []failedEvent) {
 // selected returns those of some candidates whose event has the type that is asked for, with their
 // types if these are needed.
 func (b *bulk) selected(ctx context.Context, candidates []failedEvent) (selected []failedEvent, err error) {
-	if b.selection.EventType == "" && !b.skips {
+	if b.selection.EventType == "" && !b.types {
 		return candidates, nil
 	}
 	err = inParallel(readers, len(candidates), func(i int) error {

@@ -45,8 +45,9 @@
 // anywhere in the aggregate's history. [Groups.Skipped] lists the events that were passed over, by
 // an operator or because they kept failing (subscriber.Skip), and [Groups.ForgetSkipped] deletes
 // such a record. [Groups.UnparkAll] and [Groups.SkipAll] do this for any number of parked
-// aggregates at once, which a [Selection] selects. A group that an event has stopped
-// (subscriber.Stop) is a paused group; [Group].Stopped names the event and the reason.
+// aggregates at once, which a [Selection] selects, and [Groups.SelectParked] lists them before. A
+// group that an event has stopped (subscriber.Stop) is a paused group; [Group].Stopped names the
+// event and the reason.
 //
 // These edits take the aggregate's logical shard from its owner, change its rows and free it. The
 // owner may be alive, in the middle of a handler, or asleep: the rows have a newer epoch then, and

@@ -27,26 +27,45 @@ type parkedSelection struct {
 	reason, eventType string
 }
 
+// narrows reports whether it may select less than all.
+func (p *parkedSelection) narrows() bool { return p.reason != "" || p.eventType != "" }
+
+func (p *parkedSelection) get() groups.Selection {
+	return groups.Selection{Reason: p.reason, EventType: p.eventType}
+}
+
 func (p *parkedSelection) register(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&p.all, "all", false, what+" all parked aggregates of the group, in place of one")
-	cmd.Flags().StringVar(&p.reason, "reason", "", "with --all: only those with this `text` in the reason")
-	cmd.Flags().StringVar(&p.eventType, "type", "", "with --all: only those whose failed event is of this `type`")
+	p.registerFilters(cmd, "with --all: only those")
+}
+
+func (p *parkedSelection) registerFilters(cmd *cobra.Command, those string) {
+	cmd.Flags().StringVar(&p.reason, "reason", "", those+" with this `text` in the reason")
+	cmd.Flags().StringVar(&p.eventType, "type", "", those+" whose failed event is of this `type`")
+}
+
+// notEmpty refuses filters without a text.
+func notEmpty(cmd *cobra.Command) error {
+	for _, name := range []string{"reason", "type"} {
+		if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return fmt.Errorf("--%s is empty, which would select all; leave it out to select all", name)
+		}
+	}
+	return nil
 }
 
 // wants is for commands that take either one aggregate or --all.
 func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		for _, name := range []string{"reason", "type"} {
-			if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-				return fmt.Errorf("--%s is empty, which would select all; leave it out to select all", name)
-			}
+		if err := notEmpty(cmd); err != nil {
+			return err
 		}
 		switch {
 		case p.all && len(args) > 2:
 			return fmt.Errorf("%s has no use for %q with --all", cmd.Name(), args[2])
 		case p.all:
 			return wants("GROUP", "TOPIC")(cmd, args)
-		case p.reason != "" || p.eventType != "":
+		case p.narrows():
 			return errors.New("--reason and --type need --all: they select among all parked aggregates")
 		case len(args) == 2:
 			return fmt.Errorf("%s wants %s, or --all for all parked aggregates", cmd.Name(), joined(one))

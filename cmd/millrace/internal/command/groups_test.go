@@ -442,6 +442,21 @@ func setupManyParked(t *testing.T) (*shell, *journal.Journal) {
 	return s, j
 }
 
+func TestParkedAggregatesAreListedByReasonAndType(t *testing.T) {
+	t.Parallel()
+	s, _ := setupManyParked(t)
+	parked := func(flags ...string) string {
+		return s.ok(t, append([]string{"group", "parked", "audit", "account"}, flags...)...)
+	}
+	rows := cells(t, parked("--reason", "nacked", "--type", "account.deposited.v1"))
+	require.Len(t, rows, 3)
+	assert.Equal(t, "account.deposited.v1", rows[0]["TYPE"])
+	assert.Equal(t, "account.deposited.v1", lines(t, parked("--json"))[0]["type"])
+	assert.Empty(t, parked("--reason", "no such reason"))
+	o := s.run(t, "group", "parked", "audit", "account", "--type", "no.such.type")
+	assert.Equal(t, outcome{err: "Group audit on account has parked no aggregate that --reason and --type select.\n"}, o)
+}
+
 func TestAllParkedAggregatesAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	s, j := setupManyParked(t)

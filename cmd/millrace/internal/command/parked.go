@@ -2,7 +2,9 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -22,7 +24,16 @@ type behindLine struct {
 	// Of one that is parked: when, with which event, and why.
 	ParkedAt string `json:"parked_at,omitempty"`
 	Failed   uint64 `json:"failed,omitempty"`
+	Type     string `json:"type,omitempty"` // of that event; none from the command behind, and where the event cannot be read
 	Reason   string `json:"reason,omitempty"`
+}
+
+func newBehindLine(group string, b groups.Behind) behindLine {
+	l := behindLine{Kind: "behind", Group: group, Aggregate: nameOf(b.Aggregate), Next: b.Next, Head: b.Head}
+	if p := b.Parked; p != nil {
+		l.ParkedAt, l.Failed, l.Type, l.Reason = output.Time(p.At), p.Number, p.EventType, p.Reason
+	}
+	return l
 }
 
 var behindColumns = []output.Column[behindLine]{
@@ -42,6 +53,14 @@ var behindColumns = []output.Column[behindLine]{
 	}},
 	{Name: "REASON", Cell: func(b behindLine) string { return b.Reason }},
 }
+
+// parkedColumns are those of aggregates that are all parked.
+var parkedColumns = slices.Insert(slices.Clone(behindColumns), 3, output.Column[behindLine]{Name: "TYPE", Cell: func(b behindLine) string {
+	if b.Type == "" {
+		return "-"
+	}
+	return b.Type
+}})
 
 func (a *app) behind() *cobra.Command {
 	var all bool
@@ -71,16 +90,53 @@ func notDone(g *groups.Groups, ctx context.Context, name, topic string) (all []g
 }
 
 func (a *app) parked() *cobra.Command {
-	return &cobra.Command{
+	var selected parkedSelection
+	cmd := &cobra.Command{
 		Use:   "parked GROUP TOPIC [flags]",
 		Short: "List the aggregates that a group has given up until someone decides",
-		Long: `List the parked aggregates. unpark has their events tried again, skip passes over the one that failed, and the events behind
-it come.`,
-		Args: wants("GROUP", "TOPIC"),
+		Long: `List the parked aggregates, or those that --reason and --type select. TYPE is that of the event that failed. unpark has their events
+tried again, skip passes over the one that failed, and the events behind it come.
+
+It costs a read of the event and of the position of each aggregate that it lists.`,
+		Example: "  millrace group parked order-history order\n  millrace group parked order-history order --reason 'connection refused'",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := notEmpty(cmd); err != nil {
+				return err
+			}
+			return wants("GROUP", "TOPIC")(cmd, args)
+		},
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			return a.runBehind(cmd.Context(), args[0], args[1], (*groups.Groups).Parked, "Group %s on %s has parked no aggregate.")
+			return a.runParked(cmd.Context(), args[0], args[1], selected)
 		}),
 	}
+	selected.registerFilters(cmd, "only those")
+	return cmd
+}
+
+func (a *app) runParked(ctx context.Context, name, topic string, selected parkedSelection) error {
+	g, err := a.openGroups(ctx)
+	if err != nil {
+		return err
+	}
+	rows := output.NewRows(a.env.Out, a.json, parkedColumns...)
+	none := true
+	for b, err := range g.SelectParked(ctx, name, topic, selected.get()) {
+		if err != nil {
+			return errors.Join(rows.Flush(), err)
+		}
+		none = false
+		if err := rows.Print(newBehindLine(name, b)); err != nil {
+			return err
+		}
+	}
+	if none && !a.json {
+		what := "no aggregate"
+		if selected.narrows() {
+			what = "no aggregate that --reason and --type select"
+		}
+		a.note("Group %s on %s has parked %s.", output.Clean(name), output.Clean(topic), what)
+	}
+	return rows.Flush()
 }
 
 // runBehind prints a list; nothing is what it says beside an empty one, of group and topic.
@@ -100,11 +156,7 @@ func (a *app) runBehind(ctx context.Context, name, topic string,
 	}
 	rows := output.NewRows(a.env.Out, a.json, behindColumns...)
 	for _, b := range all {
-		l := behindLine{Kind: "behind", Group: name, Aggregate: nameOf(b.Aggregate), Next: b.Next, Head: b.Head}
-		if p := b.Parked; p != nil {
-			l.ParkedAt, l.Failed, l.Reason = output.Time(p.At), p.Number, p.Reason
-		}
-		if err := rows.Print(l); err != nil {
+		if err := rows.Print(newBehindLine(name, b)); err != nil {
 			return err
 		}
 	}

@@ -61,6 +61,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"group unpark audit account":                          "unpark wants ID, or --all for all parked aggregates",
 		"group skip audit account":                            "skip wants ID and NUMBER, or --all",
 		"group unpark audit account --all --reason=":          "--reason is empty",
+		"group parked audit account --type=":                  "--type is empty",
 		"group skip audit account --all --type=":              "--type is empty",
 		"group skip audit account 1":                          "skip wants NUMBER",
 		"group unpark audit account 1 --reason x":             "--reason and --type need --all",
