@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,11 +20,12 @@ type bulkLine struct {
 	Group      string `json:"group"`
 	Topic      string `json:"topic"`
 	Aggregates int    `json:"aggregates"`
+	DryRun     bool   `json:"dry_run,omitempty"` // nothing was edited
 }
 
 // parkedSelection is --all with the flags that narrow it.
 type parkedSelection struct {
-	all               bool
+	all, dryRun       bool
 	reason, eventType string
 }
 
@@ -36,6 +38,7 @@ func (p *parkedSelection) get() groups.Selection {
 
 func (p *parkedSelection) register(cmd *cobra.Command, what string) {
 	cmd.Flags().BoolVar(&p.all, "all", false, what+" all parked aggregates of the group, in place of one")
+	cmd.Flags().BoolVar(&p.dryRun, "dry-run", false, "with --all: only say how many aggregates that are, with some examples")
 	p.registerFilters(cmd, "with --all: only those")
 }
 
@@ -67,6 +70,8 @@ func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 			return wants("GROUP", "TOPIC")(cmd, args)
 		case p.narrows():
 			return errors.New("--reason and --type need --all: they select among all parked aggregates")
+		case p.dryRun:
+			return errors.New("--dry-run needs --all")
 		case len(args) == 2:
 			return fmt.Errorf("%s wants %s, or --all for all parked aggregates", cmd.Name(), joined(one))
 		}
@@ -74,28 +79,152 @@ func (p *parkedSelection) wants(one ...string) cobra.PositionalArgs {
 	}
 }
 
+// bulkEdit is an edit of all parked aggregates of a group that are selected.
+type bulkEdit struct {
+	name, topic string
+	selected    parkedSelection
+	kind        string // of a line: "unparked", "skipped"
+	edit        func(*groups.Groups, context.Context, string, string, groups.Selection) (int, error)
+	known       int // how many aggregates were selected before; 0 if that was not counted
+}
+
+func (e bulkEdit) skips() bool { return e.kind == "skipped" }
+
+// examples is how many aggregates a preview shows.
+const examples = 5
+
+// preview counts the aggregates that an edit is about, and returns the first ones. It shows each of
+// them first, if show is not nil.
+func (a *app) preview(ctx context.Context, g *groups.Groups, e bulkEdit, show func(groups.Behind) error) (n int, some []groups.Behind, err error) {
+	one, err := g.Get(ctx, e.name, e.topic)
+	switch {
+	case err != nil:
+		return 0, nil, err
+	case e.skips() && one.Elsewhere:
+		return 0, nil, fmt.Errorf("skip failed events of consumer group %q on topic %q: %w", e.name, e.topic, groups.ErrElsewhere)
+	}
+	progress := a.showProgress()
+	defer progress.Done()
+	for b, err := range g.SelectParked(ctx, e.name, e.topic, e.selected.get()) {
+		switch {
+		case err != nil:
+			return n, some, err
+		case e.skips() && b.Next != b.Parked.Number:
+			continue // the group is beyond the event that failed
+		}
+		n++
+		if len(some) < examples {
+			some = append(some, b)
+		}
+		progress.Show(func(time.Duration) string {
+			return "found " + output.Counted(n, "parked aggregate", "parked aggregates")
+		})
+		if show != nil {
+			if err := show(b); err != nil {
+				return n, some, err
+			}
+		}
+	}
+	return n, some, nil
+}
+
+// dryRun prints how many aggregates an edit is about, with examples, and edits none. As JSON it
+// prints all of them.
+func (a *app) dryRun(ctx context.Context, e bulkEdit) error {
+	g, err := a.openGroups(ctx)
+	if err != nil {
+		return err
+	}
+	rows := output.NewRows(a.env.Out, a.json, parkedColumns...)
+	show := func(b groups.Behind) error { return rows.Print(newBehindLine(e.name, b)) }
+	var each func(groups.Behind) error
+	if a.json {
+		each = show
+	}
+	n, some, err := a.preview(ctx, g, e, each)
+	if err != nil {
+		return err
+	}
+	line := e.line(n)
+	line.DryRun = true
+	if err := a.printBulk(line, e); err != nil || a.json {
+		return err
+	}
+	for _, b := range some {
+		if err := show(b); err != nil {
+			return err
+		}
+	}
+	err = rows.Flush()
+	if err == nil && n > len(some) {
+		a.note("There are %s more. The command parked lists all of them.", output.Count(n-len(some)))
+	}
+	return err
+}
+
+// confirmAll asks before an edit that cannot be undone, with the number of aggregates and some of
+// them. With --yes it counts nothing before.
+func (a *app) confirmAll(ctx context.Context, e bulkEdit, yes bool) error {
+	what := fmt.Sprintf("Group %s never sees the failed events of its parked aggregates on %s.", e.name, e.topic)
+	if !yes && a.env.InTerminal {
+		g, err := a.openGroups(ctx)
+		if err != nil {
+			return err
+		}
+		n, some, err := a.preview(ctx, g, e, nil)
+		if err != nil {
+			return err
+		}
+		if n == 0 { // one that is parked now was not asked for
+			return a.printEditedAll(e, 0)
+		}
+		e.known = n
+		what = fmt.Sprintf("Group %s never sees the failed events of %s on %s:%s", e.name,
+			output.Counted(n, "parked aggregate", "parked aggregates"), e.topic, listed(n, some))
+	}
+	if err := a.confirm(ctx, yes, e.name, what); err != nil {
+		return err
+	}
+	return a.editAll(ctx, e)
+}
+
+// listed shows some of n parked aggregates, one a line.
+func listed(n int, some []groups.Behind) string {
+	var list strings.Builder
+	for _, b := range some {
+		fmt.Fprintf(&list, "\n  event %d of %s %s", b.Parked.Number, output.Clean(b.Aggregate.Type), output.Clean(b.Aggregate.Value))
+		if b.Parked.EventType != "" {
+			fmt.Fprintf(&list, " (%s)", output.Clean(b.Parked.EventType))
+		}
+	}
+	if n > len(some) {
+		fmt.Fprintf(&list, "\n  and %s more", output.Count(n-len(some)))
+	}
+	return list.String()
+}
+
 // editAll edits the parked aggregates of a group and prints how many, also of an edit that ended
 // early.
-func (a *app) editAll(ctx context.Context, kind, name, topic string, p parkedSelection,
-	edit func(*groups.Groups, context.Context, string, string, groups.Selection) (int, error),
-) error {
+func (a *app) editAll(ctx context.Context, e bulkEdit) error {
 	g, err := a.openGroups(ctx)
 	if err != nil {
 		return err
 	}
 	progress, lines, failed := a.showProgress(), output.NewEncoder(a.env.Out), error(nil)
 	n := 0
-	n, err = edit(g, ctx, name, topic, groups.Selection{Reason: p.reason, EventType: p.eventType, Edited: func(id aggregate.ID, number uint64) {
+	selection := e.selected.get()
+	selection.Edited = func(id aggregate.ID, number uint64) {
 		n++
-		progress.Show(func(time.Duration) string { return kind + " " + output.Counted(n, "aggregate", "aggregates") })
+		progress.Show(func(time.Duration) string { return e.progress(n) })
 		if a.json && failed == nil {
-			l := editedLine{Kind: kind, Group: name, Aggregate: nameOf(id)}
-			if kind == "skipped" {
+			l := editedLine{Kind: e.kind, Group: e.name, Aggregate: nameOf(id)}
+			if e.skips() {
 				l.Next = number + 1
 			}
 			failed = lines.Encode(l)
 		}
-	}})
+	}
+	n, err = e.edit(g, ctx, e.name, e.topic, selection)
 	progress.Done()
 	if errors.Is(err, groups.ErrNoGroup) || errors.Is(err, groups.ErrElsewhere) {
 		return err
@@ -103,20 +232,43 @@ func (a *app) editAll(ctx context.Context, kind, name, topic string, p parkedSel
 	if err != nil {
 		a.note("It ended early. What is done stays so; run it again for the rest.")
 	}
-	if n == 0 && err == nil {
-		a.note("No parked aggregate was selected. The command parked lists them with their reasons.")
+	if err != nil {
+		return errors.Join(failed, a.printBulk(e.line(n), e), err)
 	}
-	return errors.Join(failed, a.printBulk(bulkLine{Kind: kind + "_all", Group: name, Topic: topic, Aggregates: n}, kind), err)
+	return errors.Join(failed, a.printEditedAll(e, n))
 }
 
-func (a *app) printBulk(l bulkLine, done string) error {
+// printEditedAll prints how many aggregates were edited.
+func (a *app) printEditedAll(e bulkEdit, n int) error {
+	if n == 0 {
+		a.note("No parked aggregate was selected. The command parked lists them with their reasons.")
+	}
+	return a.printBulk(e.line(n), e)
+}
+
+func (e bulkEdit) line(n int) bulkLine {
+	return bulkLine{Kind: e.kind + "_all", Group: e.name, Topic: e.topic, Aggregates: n}
+}
+
+func (e bulkEdit) progress(n int) string {
+	if e.known == 0 {
+		return e.kind + " " + output.Counted(n, "aggregate", "aggregates")
+	}
+	return fmt.Sprintf("%s %s of %s", e.kind, output.Count(n), output.Counted(max(n, e.known), "aggregate", "aggregates"))
+}
+
+func (a *app) printBulk(l bulkLine, e bulkEdit) error {
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(l)
 	}
-	what := output.Counted(l.Aggregates, "aggregate", "aggregates")
-	if done == "skipped" {
+	done, what := e.kind, output.Counted(l.Aggregates, "aggregate", "aggregates")
+	if e.skips() {
 		what = "one event of each of " + what
 	}
-	_, err := fmt.Fprintf(a.env.Out, "%s %s of group %s on %s\n", done, what, output.Clean(l.Group), output.Clean(l.Topic))
+	end := ""
+	if l.DryRun {
+		done, end = map[string]string{"unparked": "would unpark", "skipped": "would skip"}[e.kind], " (dry run)"
+	}
+	_, err := fmt.Fprintf(a.env.Out, "%s %s of group %s on %s%s\n", done, what, output.Clean(l.Group), output.Clean(l.Topic), end)
 	return err
 }

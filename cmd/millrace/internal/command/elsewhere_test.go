@@ -58,9 +58,12 @@ func TestAGroupWhosePositionsAreElsewhereIsShownWithoutLag(t *testing.T) {
 	require.Len(t, parked, 1)
 	assert.Equal(t, "1", parked[0]["AGGREGATE"])
 
-	o := s.run(t, "group", "skip", "totals", "account", "1", "1")
-	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "positions are not in the checkpoint table")
-	assert.Contains(t, o.err, "docs/sql.md")
+	for _, what := range [][]string{{"1", "1"}, {"--all", "--yes"}, {"--all", "--dry-run"}} {
+		o := s.run(t, append([]string{"group", "skip", "totals", "account"}, what...)...)
+		assert.Equal(t, command.ExitFailure, o.code)
+		assert.Contains(t, o.err, "positions are not in the checkpoint table")
+		assert.Contains(t, o.err, "docs/sql.md")
+	}
+	assert.Contains(t, s.ok(t, "group", "unpark", "totals", "account", "--all", "--dry-run"), "would unpark 1 aggregate of group totals")
 	s.ok(t, "group", "unpark", "totals", "account", "1")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/command"
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
 	"github.com/millrace-dev/millrace/dynamotest"
@@ -484,6 +485,73 @@ func TestAllFailedEventsAreSkipped(t *testing.T) {
 	assert.Equal(t, "skipped one event of each of 0 aggregates of group audit on account\n",
 		s.ok(t, "group", "skip", "audit", "account", "--all", "--yes"))
 	join(t, j).handle(t, 3)
+}
+
+func TestADryRunShowsWhatWouldBeEditedAndEditsNothing(t *testing.T) {
+	t.Parallel()
+	s, j := setupManyParked(t)
+	for _, command := range []string{"unpark", "skip"} {
+		dry := func(flags ...string) outcome {
+			return s.run(t, append([]string{"group", command, "audit", "account", "--all", "--dry-run"}, flags...)...)
+		}
+		what := map[string]string{"unpark": "would unpark ", "skip": "would skip one event of each of "}[command]
+		first, rows, _ := strings.Cut(dry().out, "\n")
+		assert.Equal(t, what+"3 aggregates of group audit on account (dry run)", first)
+		require.Len(t, cells(t, rows), 3)
+		assert.Equal(t, "account.deposited.v1", cells(t, rows)[0]["TYPE"])
+		assert.Equal(t, outcome{out: what + "0 aggregates of group audit on account (dry run)\n"}, dry("--type", "no.such.type"))
+		objects := lines(t, dry("--json").out)
+		require.Len(t, objects, 4)
+		assert.Equal(t, "behind", objects[0]["kind"])
+		assert.Equal(t, map[string]any{
+			"kind": command + map[string]string{"unpark": "ed_all", "skip": "ped_all"}[command], "group": "audit", "topic": "account",
+			"aggregates": 3.0, "dry_run": true,
+		}, objects[3])
+	}
+	parked, err := groups.New(j).Parked(t.Context(), "audit", "account")
+	require.NoError(t, err)
+	assert.Len(t, parked, 3, "nothing was edited")
+}
+
+func TestADryRunShowsAFewExamplesOfMany(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	for n := range 8 {
+		park(t, j, account(strconv.Itoa(n+10)), 1)
+	}
+	o := s.run(t, "group", "unpark", "audit", "account", "--all", "--dry-run")
+	first, rows, _ := strings.Cut(o.out, "\n")
+	assert.Contains(t, first, "would unpark 8 aggregates")
+	assert.Len(t, cells(t, rows), 5)
+	assert.Equal(t, "There are 3 more. The command parked lists all of them.\n", o.err)
+}
+
+// park lists an aggregate of group audit as parked.
+func park(t *testing.T, j *journal.Journal, id aggregate.ID, number uint64) {
+	t.Helper()
+	require.NoError(t, checkpoint.New(j).ListBehind(t.Context(), checkpoint.Group{Name: "audit"}, checkpoint.Revision{Epoch: 1},
+		checkpoint.Behind{Aggregate: id, Head: number, Parked: &checkpoint.Parked{Number: number, At: time.Now(), Reason: "it fails"}}))
+}
+
+func TestWhoSkipsAllIsToldHowManyBefore(t *testing.T) {
+	t.Parallel()
+	s, _ := setupManyParked(t)
+	skip := []string{"group", "skip", "audit", "account", "--all", "--progress"}
+	s.env.InTerminal, s.env.In = true, strings.NewReader("no\n")
+	o := s.run(t, skip...)
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "Group audit never sees the failed events of 3 parked aggregates on account:\n  event 1 of account ")
+	assert.Contains(t, o.err, " (account.deposited.v1)\n")
+	assert.Contains(t, o.err, "nothing was done")
+	assert.Len(t, cells(t, s.ok(t, "group", "parked", "audit", "account")), 3)
+
+	s.env.In = strings.NewReader("audit\n")
+	o = s.run(t, skip...)
+	assert.Equal(t, "skipped one event of each of 3 aggregates of group audit on account\n", o.out)
+	assert.Contains(t, o.err, "skipped 1 of 3 aggregates\n", "progress")
+
+	s.env.In = strings.NewReader("") // nobody is asked
+	assert.Equal(t, "skipped one event of each of 0 aggregates of group audit on account\n", s.ok(t, skip...))
 }
 
 func TestAnEditOfAllThatEndsEarlySaysHowFarItCame(t *testing.T) {

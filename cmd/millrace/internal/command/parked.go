@@ -195,12 +195,17 @@ func (a *app) unpark() *cobra.Command {
 		Short: "Have the events of parked aggregates tried again",
 		Long: `Have the events of a parked aggregate tried again, or with --all those of all parked aggregates, of which --reason and --type select some.
 --all takes each shard that has such aggregates from its owner once, and costs one write unit for each aggregate. An edit that ends
-early keeps what it has done; run it again for the rest.`,
-		Example: "  millrace group unpark order-history order 42\n  millrace group unpark order-history order --all --reason 'connection refused'",
+early keeps what it has done; run it again for the rest. --dry-run shows how many aggregates that are, with some examples, and edits none;
+with --json it shows all of them.`,
+		Example: "  millrace group unpark order-history order 42\n  millrace group unpark order-history order --all --reason 'connection refused' --dry-run",
 		Args:    selected.wants("ID"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if selected.all {
-				return a.editAll(cmd.Context(), "unparked", args[0], args[1], selected, (*groups.Groups).UnparkAll)
+				e := bulkEdit{name: args[0], topic: args[1], selected: selected, kind: "unparked", edit: (*groups.Groups).UnparkAll}
+				if selected.dryRun {
+					return a.dryRun(cmd.Context(), e)
+				}
+				return a.editAll(cmd.Context(), e)
 			}
 			id, err := aggregate.NewID(args[1], args[2])
 			if err != nil {

@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -46,16 +45,17 @@ func (a *app) skip() *cobra.Command {
 command passes over no further one. It also unparks the aggregate. skipped lists a record of it afterwards.
 
 With --all, pass over the failed event of each parked aggregate, one of each; --reason and --type select some of them. An edit that ends
-early keeps what it has done; run it again for the rest.`,
-		Example: "  millrace group skip order-history order 42 7\n  millrace group skip order-history order --all --type order.imported.v1",
+early keeps what it has done; run it again for the rest. It says how many there are before it asks. --dry-run says so too, with some
+examples, and edits none; with --json it shows all of them.`,
+		Example: "  millrace group skip order-history order 42 7\n  millrace group skip order-history order --all --type order.imported.v1 --dry-run",
 		Args:    selected.wants("ID", "NUMBER"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
 			if selected.all {
-				what := fmt.Sprintf("Group %s never sees the failed events of its parked aggregates on %s.", args[0], args[1])
-				if err := a.confirm(cmd.Context(), yes, args[0], what); err != nil {
-					return err
+				e := bulkEdit{name: args[0], topic: args[1], selected: selected, kind: "skipped", edit: (*groups.Groups).SkipAll}
+				if selected.dryRun {
+					return a.dryRun(cmd.Context(), e)
 				}
-				return a.editAll(cmd.Context(), "skipped", args[0], args[1], selected, (*groups.Groups).SkipAll)
+				return a.confirmAll(cmd.Context(), e, yes)
 			}
 			id, number, err := eventOf(args[1], args[2], args[3])
 			if err != nil {

@@ -65,6 +65,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatIsWanted(t *testing.T) {
 		"group skip audit account --all --type=":              "--type is empty",
 		"group skip audit account 1":                          "skip wants NUMBER",
 		"group unpark audit account 1 --reason x":             "--reason and --type need --all",
+		"group unpark audit account 1 --dry-run":              "--dry-run needs --all",
 		"group unpark audit account 1 --all":                  `no use for "1" with --all`,
 		"group unpark audit --all":                            "unpark wants TOPIC",
 		"group skip audit account --all":                      "confirm it by --yes",
