@@ -196,6 +196,34 @@ func (s *Store) RequestSweep(ctx context.Context, k Shard, epoch uint64) error {
 	return nil
 }
 
+// SweepRequested returns those of some shards of a group on a topic whose comparison was requested
+// and is still to come, strongly consistent: one round trip for each hundred, and one read unit for
+// each.
+func (s *Store) SweepRequested(ctx context.Context, group Group, topic string, numbers []int) (requested []int, err error) {
+	for some := range slices.Chunk(numbers, maxKeys) {
+		keys, shards := make([]item, len(some)), map[string]int{}
+		for i, number := range some {
+			partition := Shard{Group: group, Topic: topic, Number: number}.partition()
+			keys[i], shards[partition] = s.key(partition, cursorRow), number
+		}
+		rows, err := s.batchGet(ctx, keys, true)
+		if err != nil {
+			return nil, fmt.Errorf("read cursors of %s/%s: %w", group.Name, topic, err)
+		}
+		for _, row := range rows {
+			_, swept, err := cursorOf(row)
+			if err != nil {
+				return nil, fmt.Errorf("read cursors of %s/%s: %w", group.Name, topic, err)
+			}
+			if row[attrSwept] != nil && swept.UnixMilli() == 0 {
+				requested = append(requested, shards[textOf(row[s.keys.PartitionKey])])
+			}
+		}
+	}
+	slices.Sort(requested)
+	return requested, nil
+}
+
 // notOlder is the condition of writes to an entry of the list: neither an earlier owner nor an
 // earlier write of this one, which arrives late, changes or deletes what was written since.
 const notOlder = "(attribute_not_exists(#e) OR #e < :e OR #e = :e AND (attribute_not_exists(#r) OR #r <= :r))"

@@ -1,6 +1,8 @@
 package groups_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,8 +64,16 @@ func TestAReconciliationFindsWhatWasImportedBehindTheCursor(t *testing.T) {
 		require.Empty(t, got.of("w"), "nothing shows it")
 
 		require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		left, err := s.Reconciling(t.Context(), group, topic)
+		require.NoError(t, err)
+		assert.Equal(t, []int{0, 1}, left)
+		var seen []int
+		require.NoError(t, s.WaitReconciled(t.Context(), group, topic, func(left int) { seen = append(seen, left) }))
 
-		within(t, "it is found", func() bool { return len(got.of("w")) == 1 && len(got.of("x")) == 2 })
+		assert.Len(t, got.of("w"), 1)
+		assert.Equal(t, 2, seen[0])
+		assert.Equal(t, 0, seen[len(seen)-1])
+		assert.IsDecreasing(t, slices.Compact(seen))
 		assert.Equal(t, expect("x", 1, 2), got.of("x"))
 	})
 }
@@ -127,5 +137,25 @@ func TestASweepContinuesWhereAnErrorEndedIt(t *testing.T) {
 			}
 		}
 		assert.LessOrEqual(t, pages, 4, "three pages of heads, and perhaps an empty one at the end: none is read twice")
+	})
+}
+
+func TestAWaitForAReconciliationEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 3)
+		s.owned(t)
+		require.NoError(t, s.WaitReconciled(t.Context(), group, topic, nil), "nothing was asked for")
+		require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+
+		err := s.WaitReconciled(ctx, group, topic, nil)
+
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "3 shards are left to compare")
+		require.NoError(t, s.Reset(t.Context(), group, topic, subscriber.Beginning(), nil))
+		require.NoError(t, s.WaitReconciled(t.Context(), group, topic, nil), "a reset has nothing to compare")
+		require.ErrorIs(t, s.WaitReconciled(t.Context(), "nobody", topic, nil), groups.ErrNoGroup)
 	})
 }

@@ -222,58 +222,6 @@ func (a *app) cleanUp() *cobra.Command {
 	}
 }
 
-// reconcilingLine reports a group whose members compare heads with positions soon.
-type reconcilingLine struct {
-	Kind   string `json:"kind"` // "reconciling"
-	Group  string `json:"group"`
-	Topic  string `json:"topic"`
-	Shards int    `json:"shards"`
-}
-
-func (a *app) reconcile() *cobra.Command {
-	return &cobra.Command{
-		Use:   "reconcile GROUP TOPIC [flags]",
-		Short: "Have a group look for events that it has missed, as after an import",
-		Long: `Have the members of a group compare the heads of all aggregates with the group's positions, and handle what is missing. They do so by
-themselves every SweepInterval, one hour by default; this has them begin within about two minutes. It is for events that show at the wrong
-place of the tail: after an import, or after a writer with a wrong clock.
-
-It takes each shard from its owner for a moment. It costs three write units for each shard, and the comparison half a read unit for each
-4 KB of heads, states included, and of positions. Members with a negative SweepInterval, the default where positions are in a store of
-their own, ignore it.`,
-		Args: wants("GROUP", "TOPIC"),
-		RunE: a.does(func(cmd *cobra.Command, args []string) error { return a.runReconcile(cmd.Context(), args[0], args[1]) }),
-	}
-}
-
-func (a *app) runReconcile(ctx context.Context, name, topic string) error {
-	g, err := a.openGroups(ctx)
-	if err != nil {
-		return err
-	}
-	if err := g.Reconcile(ctx, name, topic); err != nil {
-		return err
-	}
-	one, err := g.Get(ctx, name, topic)
-	if err != nil {
-		return err
-	}
-	switch {
-	case one.Elsewhere:
-		a.note("The group's positions are in a store of its members' own. These compare only if their SweepInterval is set.")
-	case one.Paused:
-		a.note("The group is paused. Its members compare once it is resumed.")
-	case len(one.Members) == 0:
-		a.note("The group has no members. The next ones compare.")
-	}
-	l := reconcilingLine{Kind: "reconciling", Group: name, Topic: topic, Shards: len(one.Shards)}
-	if a.json {
-		return output.NewEncoder(a.env.Out).Encode(l)
-	}
-	_, err = fmt.Fprintf(a.env.Out, "group %s reconciles %s of %s\n", output.Clean(name), output.Counted(l.Shards, "shard", "shards"), output.Clean(topic))
-	return err
-}
-
 func (a *app) printRemoved(l removedLine) error {
 	if a.json {
 		return output.NewEncoder(a.env.Out).Encode(l)

@@ -309,13 +309,54 @@ func TestAResetBeginsAgain(t *testing.T) {
 func TestAGroupReconcilesOnDemand(t *testing.T) {
 	t.Parallel()
 	s, j := setupGroup(t)
-	o := s.run(t, "group", "reconcile", "audit", "account")
-	assert.Equal(t, outcome{out: "group audit reconciles 4 shards of account\n", err: "The group has no members. The next ones compare.\n"}, o)
-	objects := lines(t, s.ok(t, "group", "reconcile", "audit", "account", "--json"))
-	assert.Equal(t, []map[string]any{{"kind": "reconciling", "group": "audit", "topic": "account", "shards": 4.0}}, objects)
+	reconcile := func(flags ...string) outcome {
+		return s.run(t, append([]string{"group", "reconcile", "audit", "account"}, flags...)...)
+	}
+	assert.Equal(t, outcome{out: "group audit reconciles 4 shards of account: all compared\n"}, reconcile("--status"))
+	want := outcome{
+		out: "group audit reconciles 4 shards of account: 4 left to compare\n", err: "The group has no members. The next ones compare.\n",
+	}
+	assert.Equal(t, want, reconcile())
+	assert.Equal(t, want, reconcile("--status"))
+	assert.Equal(t, []map[string]any{{"kind": "reconciling", "group": "audit", "topic": "account", "shards": 4.0, "left": 4.0}}, lines(t, reconcile("--json").out))
 	g, err := groups.New(j).Get(t.Context(), "audit", "account")
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, g.Shards[0].Epoch, "the member's, and one for each reconciliation")
+}
+
+func TestAReconciliationIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s, j := setupGroup(t)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: j, ConsumerGroup: "audit", SweepInterval: 100 * time.Millisecond, LeaseDuration: time.Second,
+		PollInterval: 5 * time.Millisecond, CommitInterval: 10 * time.Millisecond,
+	}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, sub.Close()) })
+	messages, err := sub.Subscribe(t.Context(), "account")
+	require.NoError(t, err)
+	member{sub, messages}.handle(t, 2)
+
+	o := s.run(t, "group", "reconcile", "audit", "account", "--wait", "--progress")
+	assert.Equal(t, command.ExitOK, o.code, o.err)
+	assert.Equal(t, "group audit reconciles 4 shards of account: all compared\n", o.out)
+	assert.Regexp(t, `^[1-4] of 4 shards left to compare, after 0s\n`, o.err)
+	assert.Equal(t, o.out, s.ok(t, "group", "reconcile", "audit", "account", "--status", "--wait"))
+}
+
+func TestAWaitForAReconciliationThatIsInterruptedSaysWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	s, _ := setupGroup(t)
+	s.ok(t, "group", "reconcile", "audit", "account")
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	proxy := dynamotest.NewProxy(t, s.client)
+	proxy.Inject(dynamotest.Pause(func(context.Context) { interrupt() }), dynamotest.On("BatchGetItem"), dynamotest.After(2))
+	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return proxy.Client(), nil }
+	o := s.runWith(ctx, "group", "reconcile", "audit", "account", "--status", "--wait")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "4 shards are left to compare. Members go on with them; --status --wait waits again.\nmillrace: interrupted\n")
+	assert.Empty(t, o.out)
 }
 
 func TestAGroupIsRemoved(t *testing.T) {
