@@ -1,0 +1,38 @@
+// Package shutdown runs a router until the program is asked to end.
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Run handles events of accounts until ctx ends, as that of signal.NotifyContext does.
+func Run(ctx context.Context, j *journal.Journal, handle message.NoPublishHandlerFunc) error {
+	logger := watermill.NewSlogLogger(nil)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: j, ConsumerGroup: "mails", CloseTimeout: 15 * time.Second, // the longest handler
+	}, logger)
+	if err != nil {
+		return err
+	}
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: 20 * time.Second}, logger) // longer than that
+	if err != nil {
+		return errors.Join(err, sub.Close())
+	}
+	router.AddConsumerHandler("mails", "account", sub, handle)
+
+	closed := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { closed <- router.Close() })
+	err = router.Run(context.WithoutCancel(ctx)) // returns when the router is closed
+	if !stop() {
+		err = errors.Join(err, <-closed)
+	}
+	return errors.Join(err, sub.Close())
+}

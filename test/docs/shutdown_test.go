@@ -1,0 +1,86 @@
+package docs
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+	"github.com/millrace-dev/millrace/test/docs/shutdown"
+)
+
+// deposits are events of topic account.
+var deposits = aggregate.Define[balance]("account", deposited{})
+
+func depositTo() aggregate.Decision[balance] {
+	return func(balance) (aggregate.Events[balance], error) {
+		return aggregate.Events[balance]{deposited{1}}, nil
+	}
+}
+
+func TestThePageOfOperationsShowsAShutdownThatCompiles(t *testing.T) {
+	t.Parallel()
+	assert.Contains(t, read(t, "operations.md"), "```go\n"+read(t, "../test/docs/shutdown/shutdown.go")+"```\n")
+}
+
+func TestACleanShutdownWaitsForHandlersAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	client := dynamotest.New(t).Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 2}))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	accounts, err := repository.New(j, deposits, repository.Config{})
+	require.NoError(t, err)
+	for _, id := range []string{"1", "2", "3"} {
+		_, err := accounts.Execute(t.Context(), id, depositTo())
+		require.NoError(t, err)
+	}
+	var mu sync.Mutex
+	handled := map[string]int{}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	handle := func(msg *message.Message) error {
+		stop() // the signal comes in the middle
+		if err := msg.Context().Err(); err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		handled[msg.UUID]++
+		return nil
+	}
+
+	require.NoError(t, shutdown.Run(ctx, j, handle))
+
+	g, err := groups.New(j).Get(t.Context(), "mails", "account")
+	require.NoError(t, err)
+	assert.Empty(t, g.Members, "it has left, so another member takes over at once")
+	again, end := context.WithCancel(t.Context())
+	defer end()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- shutdown.Run(again, j, func(msg *message.Message) error {
+			mu.Lock()
+			defer mu.Unlock()
+			handled[msg.UUID]++
+			return nil
+		})
+	}()
+	for _, id := range []string{"1", "2", "3"} {
+		require.NoError(t, groups.New(j).WaitApplied(t.Context(), "mails", aggregate.ID{Type: "account", Value: id}, 1))
+	}
+	end()
+	require.NoError(t, <-ended)
+	assert.Len(t, handled, 3)
+	for id, times := range handled {
+		assert.Equal(t, 1, times, id)
+	}
+}
