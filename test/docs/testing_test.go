@@ -1,9 +1,12 @@
 package docs
 
 import (
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,6 +22,32 @@ func TestThePageOfTestingBeginsWithATestOfHere(t *testing.T) {
 	require.True(t, found)
 	block, _, _ = strings.Cut(block, "```")
 	assert.Contains(t, read(t, "../test/docs/testing_test.go"), strings.Replace(block, "{\n", "{\n\tt.Parallel()\n", 1))
+}
+
+func TestThePageOfTestingShowsAHandlerAsATestOfHereUsesIt(t *testing.T) {
+	t.Parallel()
+	_, block, found := strings.Cut(read(t, "testing.md"), "`DB.Handler` serves")
+	require.True(t, found)
+	_, block, _ = strings.Cut(block, "```go\n")
+	block, _, _ = strings.Cut(block, "```")
+	assert.Contains(t, read(t, "../test/docs/testing_test.go"), strings.Replace(block, "{\n", "{\n\tt.Parallel()\n", 1))
+}
+
+func TestAClientReachesTheDatabaseOverHTTP(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	server := httptest.NewServer(db.Handler())
+	t.Cleanup(server.Close)
+	client := dynamodb.New(dynamodb.Options{
+		BaseEndpoint: &server.URL, Region: "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider("any", "any", ""), // requests must be signed
+	})
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+
+	throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"), dynamotest.Times(1))
+	_, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	assert.Equal(t, 1, throttled.Fired(), "the SDK has tried again")
 }
 
 var Accounts = aggregate.Define[balance]("balance", deposited{})
