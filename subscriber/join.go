@@ -38,7 +38,7 @@ func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
 				next = checkpoint.NewRoster(len(m.held), m.checkpoint.Start(m.config.Start.Time(m.since)))
 			}
 			var number uint64
-			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration, Beat: checkpoint.NextBeat(0, asOf, m.config.LeaseDuration)}
+			joining := checkpoint.Member{Token: token, Lease: m.config.LeaseDuration, Beat: checkpoint.NextBeat(0, m.now(), m.config.LeaseDuration)}
 			if len(next.Members) < maxNamed {
 				joining.Name = m.config.MemberName
 			}

@@ -143,7 +143,7 @@ func (m *member) work(ctx context.Context) {
 // show shows that it lives, and reads the roster.
 func (m *member) show(ctx context.Context) {
 	asOf := time.Now()
-	m.beat = checkpoint.NextBeat(m.beat, asOf, m.config.LeaseDuration)
+	m.beat = checkpoint.NextBeat(m.beat, m.now(), m.config.LeaseDuration)
 	once, cancel := context.WithTimeout(m.closing, m.config.LeaseDuration/2)
 	defer cancel()
 	if ctx.Err() == nil { // a sign of life that hangs must not hold up the end

@@ -128,7 +128,7 @@ func (s *Store) joinOperator(ctx context.Context, k Key, number int) (held Roste
 	held, err = s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {
 		var joined bool
 		if operator, joined = r.WithToken(token); !joined {
-			r, operator = r.Join(Member{Operator: true, Lease: operatorLease, Token: token, Beat: NextBeat(0, time.Now(), operatorLease)})
+			r, operator = r.Join(Member{Operator: true, Lease: operatorLease, Token: token, Beat: NextBeat(0, s.journal.Config().Now(), operatorLease)})
 		}
 		if !slices.Contains(r.Of(operator), number) {
 			r = r.Take(operator, []int{number})
@@ -178,7 +178,7 @@ func (s *Store) hold(ctx context.Context, k Key, held Roster, operator uint64, k
 			case <-ticker.C:
 			}
 			once, end := context.WithTimeout(editing, operatorLease/2) // one that hangs must not replace all that follow
-			beat = NextBeat(beat, time.Now(), operatorLease)
+			beat = NextBeat(beat, s.journal.Config().Now(), operatorLease)
 			now, err := s.Beat(once, k, held, operator, beat)
 			if once.Err() != nil && err != nil {
 				err = fmt.Errorf("no reply to a heartbeat within %s", operatorLease/2)

@@ -59,24 +59,29 @@ type Stopped struct {
 
 // Member is one subscription of the group, or an operator: an edit of package groups that is under
 // way. A member that crashed stays until others have missed its sign of life for
-// subscriber.Config.LeaseDuration, and one without others stays. [Member.Dead] reports such a one.
+// subscriber.Config.LeaseDuration, and one without others stays. [Member].Dead marks such a one.
 type Member struct {
 	Number   uint64 // none is given twice
 	Name     string // subscriber.Config.MemberName, by default host name and process id; empty for an operator
 	Beat     uint64 // rises while the member lives
 	Operator bool
-	// LastBeat is the time of its last heartbeat by its own clock, up to an eighth of Lease too
-	// early. Lease is how long it keeps its shards after it (subscriber.Config.LeaseDuration).
+	// LastBeat is the time of its last heartbeat by its own clock (journal.Config.Now), up to an
+	// eighth of Lease too early. Lease is how long it keeps its shards after it
+	// (subscriber.Config.LeaseDuration).
 	LastBeat time.Time
 	Lease    time.Duration
+	// Dead: when the group was read, LastBeat was longer ago than Lease, by the clock of the reader
+	// (journal.Config.Now). Members do not rely on clocks of others: they take over the shards of a
+	// member whose heartbeats they miss.
+	Dead bool
 }
 
-// Dead reports whether the member has sent no heartbeat for longer than its lease, by its own clock
-// and the given time. So the clock of the caller must agree with that of the member to within a
-// part of the lease. Members do not rely on it: they take over the shards of one whose heartbeats
-// they miss.
-func (m Member) Dead(now time.Time) bool {
-	return m.Lease > 0 && now.Sub(m.LastBeat) > m.Lease+m.Lease/8
+func memberOf(number uint64, m checkpoint.Member, now time.Time) Member {
+	last := m.LastBeat()
+	return Member{
+		Number: number, Name: m.Name, Beat: m.Beat, Operator: m.Operator, LastBeat: last, Lease: m.Lease,
+		Dead: m.Lease > 0 && now.Sub(last) > m.Lease+m.Lease/8,
+	}
 }
 
 // Shard is a logical shard as the group shares it out.
@@ -105,12 +110,13 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 	var all []Group
 	var errs []error
 	for _, k := range keys {
+		now := g.journal.Config().Now()
 		roster, err := g.store.ReadRoster(ctx, k)
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("list consumer groups: %w", err))
 		case roster.Exists(): // it may have been removed meanwhile
-			all = append(all, groupOf(k, roster))
+			all = append(all, groupOf(k, roster, now))
 		}
 		if ctx.Err() != nil {
 			break
@@ -124,11 +130,12 @@ func (g *Groups) List(ctx context.Context) ([]Group, error) {
 // Errors: [ErrNoGroup] and those of List.
 func (g *Groups) Get(ctx context.Context, group, topic string) (Group, error) {
 	k := checkpoint.Key{Group: group, Topic: topic}
+	now := g.journal.Config().Now()
 	roster, err := g.roster(ctx, k)
 	if err != nil {
 		return Group{}, failed("read", k, err)
 	}
-	return groupOf(k, roster), nil
+	return groupOf(k, roster, now), nil
 }
 
 func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Roster, error) {
@@ -139,7 +146,7 @@ func (g *Groups) roster(ctx context.Context, k checkpoint.Key) (checkpoint.Roste
 	return roster, err
 }
 
-func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
+func groupOf(k checkpoint.Key, r checkpoint.Roster, now time.Time) Group {
 	group := Group{Name: k.Group, Topic: k.Topic, Resets: r.Resets, Start: r.Start, Paused: r.Paused, Elsewhere: r.Elsewhere}
 	if why := r.Stopped; why != nil {
 		stopped := Stopped(*why)
@@ -147,9 +154,7 @@ func groupOf(k checkpoint.Key, r checkpoint.Roster) Group {
 	}
 	for _, number := range slices.Sorted(maps.Keys(r.Members)) {
 		m := r.Members[number]
-		group.Members = append(group.Members, Member{
-			Number: number, Name: m.Name, Beat: m.Beat, Operator: m.Operator, LastBeat: m.LastBeat(), Lease: m.Lease,
-		})
+		group.Members = append(group.Members, memberOf(number, m, now))
 	}
 	for number, owner := range r.Owners {
 		if _, lives := r.Members[owner]; !lives {

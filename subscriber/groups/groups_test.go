@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -127,6 +128,15 @@ func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
 			config.LeaseDuration = lease
 			sub, _ := subscribe(t, config)
 			time.Sleep(10 * lease)
+			dead := func(after time.Duration) bool {
+				later := open(t, s.Client(), journal.Config{Now: func() time.Time { return time.Now().Add(after) }})
+				g, err := later.Get(t.Context(), group, topic)
+				require.NoError(t, err)
+				all, err := later.List(t.Context())
+				require.NoError(t, err)
+				assert.Equal(t, g.Members[0].Dead, all[0].Members[0].Dead)
+				return g.Members[0].Dead
+			}
 
 			g, err := s.Get(t.Context(), group, topic)
 			require.NoError(t, err)
@@ -134,9 +144,9 @@ func TestAMemberThatSendsNoHeartbeatForItsLeaseIsDead(t *testing.T) {
 			m, now := g.Members[0], time.Now()
 			assert.Equal(t, lease, m.Lease)
 			assert.WithinRange(t, m.LastBeat, now.Add(-lease/2), now)
-			assert.False(t, m.Dead(now))
-			assert.False(t, m.Dead(m.LastBeat.Add(lease)))
-			assert.True(t, m.Dead(now.Add(2*lease)))
+			assert.False(t, dead(0))
+			assert.False(t, dead(lease/2))
+			assert.True(t, dead(2*lease))
 			require.NoError(t, sub.Close())
 		}
 	})

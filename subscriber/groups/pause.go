@@ -38,7 +38,7 @@ func (g *Groups) pause(ctx context.Context, what string, k checkpoint.Key, chang
 // shard for a moment, or as long as no member wants it.
 func activeOf(r checkpoint.Roster) *ActiveError {
 	var active ActiveError
-	for _, m := range groupOf(checkpoint.Key{}, r).Members {
+	for _, m := range groupOf(checkpoint.Key{}, r, time.Time{}).Members {
 		if !m.Operator {
 			active.Members = append(active.Members, m.Number)
 			active.Shards = append(active.Shards, r.Of(m.Number)...)

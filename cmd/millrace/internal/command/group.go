@@ -236,12 +236,11 @@ func (a *app) printRemoved(l removedLine) error {
 
 // showGroup shows how a group is now, without its lag.
 func (a *app) showGroup(ctx context.Context, g *groups.Groups, name, topic string) error {
-	asOf := a.env.Now()
 	one, err := g.Get(ctx, name, topic)
 	if err != nil {
 		return err
 	}
-	return a.printGroup(newGroupLine(one, asOf))
+	return a.printGroup(newGroupLine(one))
 }
 
 // rowProgress shows how many rows have been deleted.

@@ -57,14 +57,13 @@ type groupShardLine struct {
 	*lagLine
 }
 
-// newGroupLine shows a group that was read at a time or later.
-func newGroupLine(g groups.Group, asOf time.Time) groupLine {
+func newGroupLine(g groups.Group) groupLine {
 	l := groupLine{
 		Kind: "group", Group: g.Name, Topic: g.Topic, Resets: g.Resets, Start: output.Time(g.Start), Paused: g.Paused,
 		Elsewhere: g.Elsewhere, Members: len(g.Members), Shards: len(g.Shards), Owned: len(g.Shards) - len(g.Free()),
 	}
 	for _, m := range g.Members {
-		if m.Dead(asOf) {
+		if m.Dead {
 			l.Dead++
 		}
 	}
@@ -138,8 +137,9 @@ func (a *app) groups() *cobra.Command {
 STATE is active, idle (no member owns a shard), dead (its members have crashed), paused by an operator, or stopped by an event that kept
 failing (subscriber.Stop), which "groups GROUP TOPIC" shows.
 
-A member is dead if it has sent no heartbeat for longer than its LeaseDuration, as its clock and the one of this machine show. Another
-member takes over its shards. If there is no other, it stays in the list, and keeps its shards until one starts.
+A member is dead if it has sent no heartbeat for longer than its LeaseDuration, by its clock and that of this machine, each corrected by
+the times in DynamoDB's replies. Another member takes over its shards. If there is no other, it stays in the list, and keeps its shards
+until one starts.
 
 OWNER is the member that owns a shard: its number, host and process (subscriber.Config.MemberName).
 
@@ -197,7 +197,6 @@ func (a *app) openGroups(ctx context.Context) (*groups.Groups, error) {
 
 // runGroups lists all groups, or those of a name.
 func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, exact bool) error {
-	asOf := a.env.Now()
 	all, err := g.List(ctx) // what could be read comes beside an error
 	rows := output.NewRows(a.env.Out, a.json, groupColumns...)
 	shown := false
@@ -210,7 +209,7 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 		if failed != nil {
 			return errors.Join(rows.Flush(), failed)
 		}
-		line := newGroupLine(one, asOf)
+		line := newGroupLine(one)
 		if lag != nil {
 			line.lagLine = newLagLine(lag.Lag, a.env.Now())
 		}
@@ -230,7 +229,6 @@ func (a *app) runGroups(ctx context.Context, g *groups.Groups, name []string, ex
 
 // runGroup shows a group with its shards.
 func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string, exact bool) error {
-	asOf := a.env.Now()
 	one, err := g.Get(ctx, name, topic)
 	if err != nil {
 		return err
@@ -240,7 +238,7 @@ func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string
 		return err
 	}
 	now := a.env.Now()
-	line := newGroupLine(one, asOf)
+	line := newGroupLine(one)
 	if lag != nil {
 		line.lagLine = newLagLine(lag.Lag, now)
 	}
@@ -259,7 +257,7 @@ func (a *app) runGroup(ctx context.Context, g *groups.Groups, name, topic string
 		owner := members[s.Owner]
 		shard := groupShardLine{
 			Kind: "group_shard", Group: name, Topic: topic, Shard: s.Number, Owner: s.Owner, OwnerName: owner.Name,
-			OwnerDead: owner.Dead(asOf), Epoch: s.Epoch,
+			OwnerDead: owner.Dead, Epoch: s.Epoch,
 		}
 		if lag != nil && i < len(lag.Shards) {
 			shard.lagLine = newLagLine(lag.Shards[i].Lag, now)

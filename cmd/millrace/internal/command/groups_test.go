@@ -195,7 +195,6 @@ func TestMembersThatCrashedAreMarkedAsDead(t *testing.T) {
 	s, j := setupGroup(t)
 	const lease = 10 * time.Second
 	now := time.Now()
-	s.env.Now = func() time.Time { return now }
 	join := func(name string, ago time.Duration, shards ...int) {
 		_, err := checkpoint.New(j).ModifyRoster(t.Context(), checkpoint.Key{Group: "audit", Topic: "account"}, func(r checkpoint.Roster) (checkpoint.Roster, error) {
 			r, number := r.Join(checkpoint.Member{Name: name, Lease: lease, Beat: checkpoint.NextBeat(0, now.Add(-ago), lease)})
@@ -209,7 +208,7 @@ func TestMembersThatCrashedAreMarkedAsDead(t *testing.T) {
 	assert.Equal(t, "dead", row["STATE"])
 	assert.Equal(t, "1 (1 dead)", row["MEMBERS"])
 
-	join("alive/2", 9*time.Second, 3)
+	join("alive/2", 0, 3)
 	row = cells(t, s.ok(t, "groups"))[0]
 	assert.Equal(t, "active", row["STATE"])
 	assert.Equal(t, "2 (1 dead)", row["MEMBERS"])
@@ -298,8 +297,11 @@ func TestAResetBeginsAgain(t *testing.T) {
 	assert.Regexp(t, `(?m)^resets +1$`, out)
 	assert.Regexp(t, `(?m)^began at +the beginning$`, out)
 	assert.Equal(t, "5", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
+	began := time.Now()
 	s.ok(t, "group", "reset", "audit", "account", "--to", "now", "--yes")
-	assert.Equal(t, "0", cells(t, s.ok(t, "groups", "--exact"))[0]["LAG"])
+	start, err := time.Parse(time.RFC3339, lines(t, s.ok(t, "groups", "--json"))[0]["start"].(string))
+	require.NoError(t, err)
+	assert.WithinRange(t, start, began.Add(-3*time.Second), time.Now(), "Now begins 2 seconds early")
 	out = s.ok(t, "group", "reset", "audit", "account", "--to", "2025-06-01T00:00:00Z", "--yes")
 	assert.Regexp(t, `(?m)^began at +2025-06-01T00:00:00\.000Z$`, out)
 	join(t, j).handle(t, 5)
