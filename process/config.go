@@ -69,7 +69,8 @@ type Config struct {
 	// Logger is told of timeouts that could not fire. Default: none.
 	Logger watermill.LoggerAdapter
 
-	// Now is the clock by which timeouts are set and due. Default: time.Now.
+	// Now is the clock by which timeouts are set and due. Default: the journal's
+	// (journal.Config.Now).
 	Now func() time.Time
 }
 
@@ -100,9 +101,6 @@ func (c *Config) setDefaults() {
 	}
 	if c.Logger == nil {
 		c.Logger = watermill.NopLogger{}
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 }
 

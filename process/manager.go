@@ -71,6 +71,9 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err != nil {
 		return nil, err
 	}
+	if config.Now == nil {
+		config.Now = j.Config().Now
+	}
 	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client}, config: config, history: history}
 	m.queues = newQueues(m.client, d.Type(), config)
 	return m, nil

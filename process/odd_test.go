@@ -70,3 +70,21 @@ func TestATimeoutInTheDistantFutureDoesNotFire(t *testing.T) {
 	assert.Zero(t, w.fire(m))
 	assert.Equal(t, 9999, w.one(process.PendingQuery{}).At.UTC().Year())
 }
+
+// Servers whose clocks differ agree on when a timeout is due.
+func TestTimeoutsGoByTheClockOfTheJournal(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	var err error
+	w.j, err = journal.Open(t.Context(), w.client, journal.Config{Now: w.config().Now})
+	require.NoError(t, err)
+	config := w.config()
+	config.Now = nil
+	m := w.manager(w.client, config)
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{5})))
+
+	assert.Zero(t, w.fire(m))
+	w.pass(deadline)
+
+	assert.Equal(t, 1, w.fire(m))
+}
