@@ -48,8 +48,10 @@ func (g *Groups) Reconcile(ctx context.Context, group, topic string) error {
 	return nil
 }
 
-// Reconciling returns the shards that members are still to compare after a [Groups.Reconcile], and
-// whose events found by it are still to be handled. It costs a read unit for each shard.
+// Reconciling returns the shards that members are still to compare after a [Groups.Reconcile], or
+// where events that the comparison found are still to be handled. An aggregate that is parked, or
+// blocked for longer than subscriber.Config.BehindAfter, does not count: [Groups.Behind] lists it.
+// It costs a read unit for each shard.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Reconciling(ctx context.Context, group, topic string) ([]int, error) {
@@ -74,13 +76,14 @@ func (g *Groups) reconciling(ctx context.Context, k checkpoint.Key, shards []int
 }
 
 // WaitReconciled waits until members have compared all shards that [Groups.Reconcile] has marked,
-// and have handled what they found. It calls progress, if not nil, with the number of shards that
-// are left, after each look. That takes as long as a member needs to begin, up to two minutes, and
-// the comparison. A group that is paused, has no members, or whose members never compare, does not
-// come to an end: the wait ends with ctx then, and the shards stay marked.
+// and have handled what they found, or have listed it as behind. It calls progress, if not nil, with
+// the number of shards that are left, after each look. That takes as long as a member needs to
+// begin, up to two minutes, and the comparison. It does not end by itself if the group is paused,
+// has no members, or has members that never compare: it ends with ctx then, and the shards stay
+// marked.
 //
-// It looks every 100 ms at first and every 5 seconds later, at a read unit for the group and for each
-// shard that is left.
+// It looks every 100 ms at first and every 5 seconds later, at a read unit for the group and for
+// each shard that is left.
 //
 // Errors: those of Reconciling. With the context's the text says how many shards are left.
 func (g *Groups) WaitReconciled(ctx context.Context, group, topic string, progress func(left int)) error {

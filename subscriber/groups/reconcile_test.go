@@ -159,3 +159,28 @@ func TestAWaitForAReconciliationEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, s.WaitReconciled(t.Context(), "nobody", topic, nil), groups.ErrNoGroup)
 	})
 }
+
+func TestAWaitForAReconciliationLeavesOutWhatStaysBlocked(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s := setup(t, 1)
+		var got handled
+		got.consume(t, s.calm(), func(payload string) bool { return payload == "w/1" })
+		s.write(t, "x", 0, 1)
+		s.caughtUp(t)
+		time.Sleep(time.Minute)
+		s.importEarly(t, "w", 0)
+		s.importEarly(t, "x", 1)
+		require.NoError(t, s.Reconcile(t.Context(), group, topic))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+
+		require.NoError(t, s.WaitReconciled(ctx, group, topic, nil))
+
+		assert.Len(t, got.of("x"), 2)
+		behind, err := s.Behind(t.Context(), group, topic)
+		require.NoError(t, err)
+		require.Len(t, behind, 1)
+		assert.Equal(t, account("w"), behind[0].Aggregate)
+	})
+}

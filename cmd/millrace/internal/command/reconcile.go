@@ -31,9 +31,9 @@ func (a *app) reconcile() *cobra.Command {
 themselves every SweepInterval, one hour by default; this has them begin within about two minutes. It is for events that show at the wrong
 place of the tail: after an import, or after a writer with a wrong clock.
 
-It marks each shard, and a member compares one shard after the other. --wait waits until all are compared and what was found is handled;
-an interrupt ends the wait, and the marks stay. --status marks nothing, and shows how many shards are left; both together wait for what was
-marked before.
+It marks each shard, and a member compares one shard after the other. --wait waits until all are compared and what was found is handled, but
+not for aggregates that are parked or stay blocked, which the command behind lists. An interrupt ends the wait, and the marks stay.
+--status marks nothing, and shows how many shards are left; both together wait for what was marked before.
 
 It takes each shard from its owner for a moment. It costs three write units for each shard, and the comparison half a read unit for each
 4 KB of heads, states included, and of positions. --status costs a read unit for each shard, and so does each look of --wait for each shard
