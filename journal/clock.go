@@ -10,17 +10,18 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// clock is this machine's, corrected by the times in DynamoDB's replies, which are in whole
+// clock corrects this machine's clock by the dates of DynamoDB's replies, which are in whole
 // seconds. Each reply bounds how far DynamoDB's clock is ahead: it was dated after the request was
 // sent, and before the reply came. The bounds of all replies together are closer than a second. The
-// clock is corrected as far as it must be to lie between them, and not at all if it does.
+// clock applies the smallest correction that they allow, and none if they allow none.
 type clock struct {
 	mu sync.Mutex
 	// ahead is how far DynamoDB's clock is ahead of this one, known at asOf; unknown if asOf is
 	// zero.
 	ahead span
 	asOf  time.Time
-	// doubted is what the last replies say that contradict ahead, and doubts is how many they are.
+	// doubted is the intersection of the last replies that contradict ahead, and doubts counts
+	// them.
 	doubted span
 	doubts  int
 	offset  time.Duration // to correct this machine's clock by
@@ -35,9 +36,8 @@ func (s span) and(other span) span { return span{max(s.from, other.from), min(s.
 const (
 	// dateUnit is the unit of times in HTTP replies, which are cut to it.
 	dateUnit = time.Second
-	// maxDrift is how much two clocks may drift apart, a part of the time that passes: 200 in a
-	// million.
-	maxDrift = 5000
+	// driftDivisor: two clocks may drift apart by 1/5000 of the time that passes, 200 millionths.
+	driftDivisor = 5000
 	// maxDoubts is how many replies in a row have to contradict what is known. A clock may have
 	// been set, but a single reply may also be wrong.
 	maxDoubts = 3
@@ -47,7 +47,14 @@ const (
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Now().Add(c.offset)
+	return time.Now().Round(0).Add(c.offset) // the monotonic reading knows nothing of the offset
+}
+
+// mayBeAhead is by how much the corrected clock may be ahead of DynamoDB's.
+func (c *clock) mayBeAhead() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.offset - c.ahead.from
 }
 
 // learn takes in the time at which a reply was dated.
@@ -57,7 +64,7 @@ func (c *clock) learn(sent, received, dated time.Time) {
 	reply := span{dated.Sub(received), dated.Add(dateUnit).Sub(sent)}
 	known := reply
 	if !c.asOf.IsZero() {
-		drift := received.Sub(c.asOf) / maxDrift
+		drift := received.Sub(c.asOf) / driftDivisor
 		known = span{c.ahead.from - drift, c.ahead.to + drift}.and(reply)
 	}
 	if known.isEmpty() {
@@ -113,4 +120,17 @@ func (t timed) learn(sent time.Time, reply middleware.Metadata) {
 	if dated, ok := awsmiddleware.GetServerTime(reply); ok {
 		t.clock.learn(sent, time.Now(), dated)
 	}
+}
+
+func (j *engine) Heard(sent time.Time, reply middleware.Metadata) {
+	if t, ok := j.client.(timed); ok {
+		t.learn(sent, reply)
+	}
+}
+
+func (j *engine) Ahead() time.Duration {
+	if t, ok := j.client.(timed); ok {
+		return t.clock.mayBeAhead()
+	}
+	return 0
 }

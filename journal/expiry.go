@@ -11,7 +11,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
-// needsExpiry refuses to leave events to a time to live that is not on: they would stay for ever.
+// needsExpiry refuses to leave events to a time to live that is not on: they would stay forever.
 func (j *engine) needsExpiry(ctx context.Context, removal Removal) error {
 	if removal.After <= 0 {
 		return nil

@@ -199,7 +199,7 @@ func (j *engine) headOf(id aggregate.ID, it item) (Head, error) {
 	return head, nil
 }
 
-// headItem is the head as a commit leaves it, without a snapshot, and but for what foreign writers
+// headItem is the head as a commit leaves it, without a snapshot and without what foreign writers
 // may have added.
 func (j *engine) headItem(c *commit) item {
 	a := j.config.Attributes

@@ -229,7 +229,7 @@ func (b *Backlog) Retry(ctx context.Context, p Pending) error {
 // Drop deletes it without sending it. It takes two write units, or more if the row is over 1 KB.
 //
 // A timeout that is dropped never fires, as if its process had cancelled it, but the process does
-// not know: one that waits for nothing else waits for ever. Commands that are dropped are not sent,
+// not know: one that waits for nothing else waits forever. Commands that are dropped are not sent,
 // though their process takes them for sent; those before the one that fails were, perhaps. All of
 // them are in Pending.Commands, to be seen to in another way. Nothing else of the process changes.
 // A manager that is at it just now does no harm: the timeout has fired before or does not fire, and

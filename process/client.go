@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
 )
 
 // Client is what a [Manager] needs of a *dynamodb.Client, which has to be of the account and region
@@ -20,7 +21,10 @@ const requestTimeout = 10 * time.Second
 
 // bounded ends each request after requestTimeout, so that a dead connection does not hold up what
 // waits for it.
-type bounded struct{ client Client }
+type bounded struct {
+	client Client
+	heard  func(sent time.Time, reply middleware.Metadata) // of each look for what is due
+}
 
 func (b bounded) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	return within(ctx, in, b.client.GetItem, o)
@@ -35,7 +39,12 @@ func (b bounded) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o
 }
 
 func (b bounded) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return within(ctx, in, b.client.Query, o)
+	sent := time.Now()
+	out, err := within(ctx, in, b.client.Query, o)
+	if err == nil {
+		b.heard(sent, out.ResultMetadata)
+	}
+	return out, err
 }
 
 func within[In, Out any](

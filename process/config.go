@@ -57,7 +57,7 @@ type Config struct {
 	// event, with its requests and the publisher, is given up after that time. Default: 30 seconds.
 	RetryAfter time.Duration
 
-	// MaxAttempts is how often a step is made anew because other inputs of the same process were
+	// MaxAttempts is how often a step is made again because other inputs of the same process were
 	// faster. Default: 50.
 	MaxAttempts int
 

@@ -37,7 +37,7 @@ func (m *Manager[S]) Run(ctx context.Context) error {
 		}
 		m.look(ctx, pool, func(_ bool, err error) {
 			if err != nil && ctx.Err() == nil {
-				m.config.Logger.Error("A timeout could not fire, or commands could not be sent; will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
+				m.config.Logger.Error("A part of what is due could not be handled; will try again", err, watermill.LogFields{"process_type": m.definition.Type()})
 			}
 		})
 		timer.Reset(between.NextBackOff())

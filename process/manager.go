@@ -74,7 +74,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if config.Now == nil {
 		config.Now = j.Config().Now
 	}
-	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client}, config: config, history: history}
+	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Heard}, config: config, history: history}
 	m.queues = newQueues(m.client, d.Type(), config)
 	return m, nil
 }
@@ -136,7 +136,7 @@ func (m *Manager[S]) handle(ctx context.Context, in Input) error {
 // maxInputID leaves room for what follows an id in a command id, which has at most 512 bytes.
 const maxInputID = 480
 
-// inputs returns what a message stands for: one event, but for what upcasters make of it.
+// inputs returns what a message stands for: one event, or what upcasters make of it.
 func (m *Manager[S]) inputs(msg *message.Message) ([]Input, error) {
 	if msg.UUID == "" {
 		return nil, ErrNoID

@@ -2,6 +2,7 @@ package process_test
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/encrypt"
@@ -87,4 +89,28 @@ func TestTimeoutsGoByTheClockOfTheJournal(t *testing.T) {
 	w.pass(deadline)
 
 	assert.Equal(t, 1, w.fire(m))
+}
+
+// A manager that only looks for what is due learns of a clock that was set behind.
+func TestALookForWhatIsDueCorrectsTheClock(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		require.NoError(t, process.CreateTable(t.Context(), db.Client(), ""))
+		j, err := journal.Open(t.Context(), db.Client(), journal.Config{})
+		require.NoError(t, err)
+		w := &world{t: t, client: db.Client(), j: j}
+		config := w.config()
+		config.Now = nil
+		m := w.manager(db.Client(), config)
+		require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{5})))
+
+		db.Clock().Advance(deadline + time.Minute) // so this machine is behind
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		require.ErrorIs(t, m.Run(ctx), context.DeadlineExceeded)
+
+		assert.EqualValues(t, 1, m.Stats().Fired)
+	})
 }

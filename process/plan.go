@@ -46,7 +46,7 @@ func (m *Manager[S]) plan(ctx context.Context, id aggregate.ID, in Input, step S
 	now := m.config.Now()
 	if len(step.Timeouts) > 0 || len(step.Commands) > 0 {
 		if err := m.queues.prepare(ctx); err != nil {
-			m.config.Logger.Info("Its rows go to fewer queues than are configured", m.fields(id, watermill.LogFields{"err": err}))
+			m.config.Logger.Info("Timeouts and commands go to fewer queues than configured: the stored number could not be raised", m.fields(id, watermill.LogFields{"err": err}))
 		}
 	}
 	carried := aggregate.MetadataFromContext(ctx)
@@ -106,7 +106,7 @@ func (m *Manager[S]) commands(id aggregate.ID, in Input, carried aggregate.Metad
 		}
 		msg, err := m.config.Marshaler.Marshal(value)
 		if err == nil && msg == nil {
-			err = errors.New("the marshaler gives no message")
+			err = errors.New("the marshaler returned no message")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("command %d (%T): %w", i+1, value, err)

@@ -90,8 +90,8 @@ func (q *queues) refresh(ctx context.Context) error {
 	}
 }
 
-// update reads the stored number, and raises it to the wanted one, unless it was read just now. The
-// caller has its turn.
+// update reads the stored number and raises it to the wanted one. It does nothing if the last read
+// was less than wait ago. The caller holds turn.
 func (q *queues) update(ctx context.Context) error {
 	now := q.now()
 	if age := now.Sub(q.read); age >= 0 && age < q.wait {

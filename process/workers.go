@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// atOnce bounds what a pool does at a time. Work that takes longer than slotTimeout does not count
-// any more: what hangs holds up the rest for that long at most, and there is no more of it than comes
-// in RetryAfter.
+// atOnce bounds the work of a pool. Work that takes longer than slotTimeout no longer counts, so
+// work that hangs delays the rest by that time at most.
 const (
 	atOnce      = 8
 	slotTimeout = time.Second

@@ -3,10 +3,12 @@ package subscriber_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -104,4 +106,41 @@ func TestAGroupThatStartsLaterGetsNothingBefore(t *testing.T) {
 
 		assert.Equal(t, expect("x", 4, 4), receiveAll(t, messages, 1))
 	})
+}
+
+// slowOnce takes its time for the first request, as for a connection.
+type slowOnce struct {
+	to   dynamodb.HTTPClient
+	done bool
+}
+
+func (s *slowOnce) Do(r *http.Request) (*http.Response, error) {
+	if !s.done {
+		s.done = true
+		time.Sleep(4900 * time.Millisecond)
+	}
+	return s.to.Do(r)
+}
+
+// A slow first reply tells little of the clock.
+func TestAGroupThatStartsNowAfterASlowReplyMissesNothing(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				db := dynamotest.New(t)
+				require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+				db.Clock().Advance(-5 * time.Second) // this machine is ahead
+				slow := &slowOnce{}
+				c := config(open(t, db.Client(func(o *dynamodb.Options) { slow.to, o.HTTPClient = o.HTTPClient, slow })))
+				c.Start, c.TrailingDelay, c.MaxPollInterval = subscriber.Now(), 10*time.Second, time.Second
+				_, messages := subscribe(t, c)
+
+				write(t, at(t, db.Client(), db.Clock().Now), "reply", 0, 1)
+
+				assert.Equal(t, expect("reply", 1, 1), receiveAll(t, messages, 1))
+			})
+		})
+	}
 }

@@ -23,6 +23,12 @@ func (b *budget) take(n int) {
 	b.used += n
 }
 
+func (b *budget) isFull() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used >= b.size
+}
+
 // tryTake takes n where that does not exceed the budget by far.
 func (b *budget) tryTake(n int) bool {
 	b.mu.Lock()

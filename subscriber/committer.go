@@ -41,9 +41,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 	}
 	var progress checkpoint.Progress
 	if !c.fresh {
-		once, cancel := context.WithTimeout(ctx, readTimeout)
-		defer cancel()
-		if progress, err = c.checkpoint.Progress(once, c.key); err != nil {
+		if progress, err = c.checkpoint.Progress(ctx, c.key); err != nil {
 			return 0, err
 		}
 	}

@@ -58,10 +58,10 @@ func Beginning() Start { return Start{} }
 
 // Now starts with the events that occur after the group was made by a call of Subscribe, or was
 // reset, by their occurred_at. It begins 2 seconds earlier, since the clocks of two processes may
-// differ by that much though they are corrected (journal.Config.Now): no event that occurs later is
-// left out, such as the reply to a request, but some of those 2 seconds may come too. An aggregate
-// that is imported later with older events is taken as earlier: the group begins after them. So use
-// [Beginning] where they count.
+// differ by that much though they are corrected (journal.Config.Now), and as much more as the first
+// requests to DynamoDB take: no event that occurs later is left out, such as the reply to a
+// request, but some of those seconds may come too. An aggregate that is imported later with older
+// events is taken as earlier: the group begins after them. So use [Beginning] where they count.
 func Now() Start { return Start{now: true} }
 
 // At starts with the events that occurred at a time or later, in milliseconds or the unit of the
@@ -126,7 +126,7 @@ type Config struct {
 
 	// AckDeadline is how long a handler has to ack or nack a message. After it the message's
 	// context ends, and the message counts as nacked; what the old handler answers later does not
-	// count. Default: 0, for ever.
+	// count. Default: 0, forever.
 	AckDeadline time.Duration
 
 	// Failures says what becomes of an event that keeps failing. Default: [Block].
@@ -199,6 +199,8 @@ type Config struct {
 	// maxUnstored bounds the aggregates of a shard with a position that is not stored yet. With
 	// that many, nothing more is delivered until some are stored.
 	maxUnstored int
+	// maxUnfinished bounds the aggregates of a shard with events left, beyond which a sweep waits.
+	maxUnfinished int
 	// maxFailing bounds the aggregates of a shard that failed and wait to be tried again. With that
 	// many, nothing more of the journal is read until some have gone on.
 	maxFailing int
@@ -216,6 +218,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.maxUnstored == 0 {
 		c.maxUnstored = 10_000
+	}
+	if c.maxUnfinished == 0 {
+		c.maxUnfinished = 10_000
 	}
 	if c.maxFailing == 0 {
 		c.maxFailing = 10_000
@@ -322,7 +327,10 @@ func (c *Config) validateBroadcast() error {
 }
 
 func (c *Config) limits() limits {
-	return limits{broadcast: c.Broadcast, idleStreams: c.idleStreams, maxUnstored: c.maxUnstored, maxFailing: c.maxFailing, behindAfter: c.BehindAfter}
+	return limits{
+		broadcast: c.Broadcast, idleStreams: c.idleStreams, maxUnstored: c.maxUnstored, maxFailing: c.maxFailing,
+		maxUnfinished: c.maxUnfinished, behindAfter: c.BehindAfter,
+	}
 }
 
 func (c *Config) nackPause(attempt int) time.Duration {

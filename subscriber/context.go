@@ -26,10 +26,9 @@ const (
 	MetadataDeliveryAttempt = "delivery_attempt"
 )
 
-// messageContext carries what belongs to a message, and ends with the handling of it. Most handlers
-// never ask for that end, so what tells of it is made when one does: a context of the standard
-// library for each message would cost as much as the message, and all of them would meet at the
-// lock of their common parent.
+// messageContext ends when the handling of a message ends. It makes a standard context only when
+// Done is called: one for each message would cost as much as the message, and all would contend for
+// the lock of their parent.
 type messageContext struct {
 	parent   context.Context
 	record   *journal.Record

@@ -93,8 +93,8 @@ func (m *member) stopAll() {
 	}
 }
 
-// work shows signs of life and sees to its share of the shards, until ctx has ended and all shards
-// have come to rest, or it is no member any more.
+// work sends heartbeats and rebalances shards until ctx ends and all shards have come to rest, or
+// until the member is evicted.
 func (m *member) work(ctx context.Context) {
 	defer m.expiry.Stop()
 	beat := time.NewTicker(m.config.LeaseDuration / beats)
@@ -293,11 +293,14 @@ func (m *member) judge() (dead []uint64) {
 	return dead
 }
 
-// nextJudgement is how long it takes until a member may be dead.
+// nextJudgement returns how long it takes until a further member may be dead. One that is dead
+// already and could not be evicted is tried again with the next heartbeat.
 func (m *member) nextJudgement() time.Duration {
 	first := m.config.LeaseDuration
 	for _, seen := range m.sightings {
-		first = min(first, time.Until(seen.since.Add(seen.lease)))
+		if left := time.Until(seen.since.Add(seen.lease)); left > 0 {
+			first = min(first, left)
+		}
 	}
 	return max(first, m.config.LeaseDuration/100)
 }

@@ -73,8 +73,8 @@ func (q *sequencer) hear(records []*journal.Record, by finding, final int64) (mi
 func (q *sequencer) wake(id aggregate.ID, version uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.caughtUp || q.ended || q.failing >= q.maxFailing {
-		return
+	if !q.caughtUp || q.ended || q.failing >= q.maxFailing || q.budget.isFull() {
+		return // the tail shows the event when the shard reads on
 	}
 	st := q.stream(id)
 	st.hear(version)

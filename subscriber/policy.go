@@ -6,12 +6,11 @@ import "github.com/ThreeDotsLabs/watermill/message"
 // or unmarshaled, or whose message is nacked or not acked in time. Until then its own aggregate
 // waits, and no other. The zero value is [Block].
 //
-// Attempts are counted by each member anew, from when it took the shard over. That the store cannot
-// be reached is no fault of an event and does not count, nor does a delivery in which it was
-// handled together with others ([Position.CommitAhead]). Pauses between attempts
-// double, from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about six, besides
-// the handler's own time. Those after a message that was nacked, or not acked in time, can be set
-// ([Config.NackResendSleep], [Config.MaxNackResendSleep]).
+// Each member counts attempts from the time it takes the shard over. Store outages do not count as
+// attempts, nor does a delivery of several events together ([Position.CommitAhead]). Pauses between
+// attempts double, from 100 ms up to 30 seconds: ten attempts take about a minute, twenty about
+// six, besides the handler's own time. Those after a message that was nacked, or not acked in time,
+// can be set ([Config.NackResendSleep], [Config.MaxNackResendSleep]).
 //
 // What is given up is recorded with a reason: the error of the last attempt, and how many there
 // were. That of a handler is known where it is told ([NackReason], [SetNackReason]), as the
@@ -33,7 +32,7 @@ const (
 	stop
 )
 
-// Block tries for ever. Whoever mends the cause need do nothing more. For the pauses see
+// Block tries forever. Nothing else is needed once the cause is fixed. For the pauses see
 // [FailurePolicy].
 func Block() FailurePolicy { return FailurePolicy{} }
 
@@ -69,6 +68,8 @@ func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempt
 // can take effect until the position is stored: then the event is in the queue and in the read
 // model. With [Skip] only one of the two happens. Use it if a read model must not hold an event
 // that was given up.
+//
+// Close does not wait for a publisher that hangs: its message may be published later.
 func PoisonQueue(attempts int, publisher message.Publisher, topic string) FailurePolicy {
 	return FailurePolicy{kind: poisonQueue, attempts: attempts, publisher: publisher, topic: topic}
 }
@@ -81,7 +82,7 @@ func PoisonQueue(attempts int, publisher message.Publisher, topic string) Failur
 // Record and position are written in one transaction: an event is skipped with its record or not at
 // all. Once the last attempt has failed the event does not come again in this term of the shard,
 // also where that write has to be repeated; a member that takes over before it is made begins to
-// count anew. With [Config.Positions] of another kind the record is written first and the position
+// count again. With [Config.Positions] of another kind the record is written first and the position
 // then, so a crash in between leaves the record of an event that comes again.
 //
 // The events behind a skipped one are handled as if it had been, so use it where each event of a
@@ -95,7 +96,7 @@ func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempt
 // which groups.Groups.Get and List show. Nothing is passed over. The other members learn of it
 // within a quarter of [Config.LeaseDuration], and until then go on with other aggregates.
 // groups.Groups.Resume has the group go on where it is: the event is tried again, and attempts are
-// counted anew. To go on without it, call groups.Groups.Skip before.
+// counted again. To go on without it, call groups.Groups.Skip before.
 //
 // Only the owner of the event's shard can stop a group: not a member that others have given up, and
 // nobody with attempts from before a reset or a resume. A group that is paused already stays as it

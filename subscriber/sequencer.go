@@ -50,6 +50,7 @@ type limits struct {
 	// broadcast: no position is stored, so those of forgotten streams are remembered.
 	broadcast                            bool
 	idleStreams, maxUnstored, maxFailing int
+	maxUnfinished                        int // from which on sweeps wait
 	behindAfter                          time.Duration
 }
 
@@ -303,6 +304,22 @@ func (q *sequencer) awaitHealth(stopping <-chan struct{}) bool {
 			return false
 		}
 	}
+}
+
+// hasRoom reports that a sweep may add streams: few enough have something left to do.
+func (q *sequencer) hasRoom() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	waiting := 0
+	for st := range q.unfinished {
+		if st.state != parked {
+			waiting++
+		}
+		if waiting == q.maxUnfinished {
+			return false
+		}
+	}
+	return true
 }
 
 func (q *sequencer) isHealthy() bool {

@@ -14,7 +14,7 @@ import (
 )
 
 func testSequencer() *sequencer {
-	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxFailing: 100}, &budget{size: 4_000, lanes: 1}, &counters{}, func(*stream, bool) {})
+	q := newSequencer(limits{idleStreams: 3, maxUnstored: 100, maxFailing: 100, maxUnfinished: 3}, &budget{size: 4_000, lanes: 1}, &counters{}, func(*stream, bool) {})
 	return q
 }
 
@@ -207,4 +207,32 @@ func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {
 	}
 	assert.Less(t, wrong, aggregates/50)
 	assert.False(t, (*forgotten)(nil).has(id(1)))
+}
+
+func TestASweepWaitsWhileManyStreamsHaveEventsLeft(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	id := func(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
+	for _, value := range []string{"a", "b", "c"} {
+		assert.True(t, q.hasRoom())
+		q.hear([]*journal.Record{{Aggregate: id(value), Number: 1}}, bySweep, 0)
+	}
+	assert.False(t, q.hasRoom())
+
+	q.park(q.streams["a"])
+	assert.True(t, q.hasRoom(), "parked ones wait for an operator")
+}
+
+func TestAWakeUpAddsNoStreamWhileTheBufferIsFull(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.offer(nil, true, 0)
+	q.budget.take(q.budget.size)
+
+	q.wake(aggregate.ID{Type: "account", Value: "a"}, 1)
+	assert.Empty(t, q.streams)
+
+	q.budget.give(1)
+	q.wake(aggregate.ID{Type: "account", Value: "a"}, 1)
+	assert.Len(t, q.streams, 1)
 }

@@ -98,15 +98,16 @@ func (s *source) noteAhead(r *journal.Record, now time.Time) {
 	}
 }
 
-// turnBack mends what a clock has done that was far ahead and is right again: the cursor, of this
-// process or of a former owner of the shard, is in the future, and would hide all that comes until
-// then. What it has hidden so far the sweep finds.
+// turnBack moves a cursor that lies in the future back to the present. A clock that was far ahead,
+// of this process or of a former owner, has moved it there. It would hide all events until then.
+// The next sweep finds what it has hidden.
 func (s *source) turnBack(now time.Time) {
 	ahead := time.UnixMilli(s.live.OccurredAt).Sub(now)
 	if ahead <= s.config.TrailingDelay {
 		return
 	}
-	s.logger.Error("The cursor of a shard is in the future, goes back to the present and sweeps: was a clock ahead?", errCursorAhead, watermill.LogFields{
+	s.logger.Error("The cursor of a shard is in the future and goes back to the present: was a clock ahead? Events that it hid come with the next sweep, "+
+		"or with the next event of their aggregate if the group has no sweeps", errCursorAhead, watermill.LogFields{
 		"shard": s.number, "ahead": ahead,
 	})
 	begin := now.Add(-s.config.TrailingDelay)

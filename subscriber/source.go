@@ -14,8 +14,8 @@ import (
 )
 
 // source finds out which events of a shard there are: by the live read of its tail, by trailing
-// reads, and by comparing heads with positions. It tells the sequencer. One goroutine uses it, but
-// for sweeps.
+// reads, and by comparing heads with positions. It tells the sequencer. One goroutine uses it;
+// sweeps have another.
 type source struct {
 	*term
 	sequencer *sequencer

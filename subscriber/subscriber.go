@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -11,6 +12,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
 // Subscriber is a Watermill subscriber that tails a journal. It is safe for
@@ -45,8 +47,8 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 		logger = watermill.NopLogger{}
 	}
 	if budget := config.Journal.Config().RetryBudget; budget >= config.TrailingDelay {
-		// Events are dated before the first attempt, so one that was repeated that long shows
-		// behind both looks.
+		// A commit whose outcome is unknown keeps its date while it is repeated. After that long
+		// its events appear behind the last trailing read.
 		logger.Info("The journal's RetryBudget is not below TrailingDelay: commits that are repeated that long may be delivered late, "+
 			"with their aggregate's next event or by the sweep; lower RetryBudget or raise TrailingDelay", watermill.LogFields{
 			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
@@ -75,7 +77,7 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 	if sub.isClosed() {
 		return nil, ErrSubscriberClosed
 	}
-	since := sub.config.Journal.Config().Now()
+	since := sub.now()
 	seen, err := sub.check(ctx, topic)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe to %q: %w", topic, err)
@@ -106,6 +108,13 @@ func (sub *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *mes
 		}
 	}()
 	return m.out, nil
+}
+
+// now is the present for a group that begins now: as early as it may be, if the clock is known less
+// well than to a second.
+func (sub *Subscriber) now() time.Time {
+	j := sub.config.Journal
+	return j.Config().Now().Add(-max(0, eventlog.Of(j).Ahead()-time.Second))
 }
 
 // SubscribeInitialize shows ahead of Subscribe what would keep it from working: a topic that can be

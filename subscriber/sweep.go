@@ -86,7 +86,7 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 			s.logger.Error("Cannot compare heads with positions, will try again", err, watermill.LogFields{"shard": s.number})
 			return part, false
 		}
-		if !s.sequencer.isHealthy() {
+		if !s.awaitRoom(ctx) || !s.sequencer.isHealthy() {
 			return part, false
 		}
 		var moved []*journal.Record
@@ -109,6 +109,19 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 	// Spread the sweeps of the shards over time.
 	s.sequencer.setSwept(part.began.Add(-rand.N(max(1, s.config.SweepInterval/10))), part.turns)
 	return sweepPart{}, true
+}
+
+// awaitRoom waits until handlers have caught up with what sweeps have found, for a minute at most:
+// the other shards are to be swept too.
+func (s *source) awaitRoom(ctx context.Context) bool {
+	patience := time.Now().Add(time.Minute)
+	for !s.sequencer.hasRoom() {
+		if ctx.Err() != nil || s.isStopping() || time.Now().After(patience) {
+			return false
+		}
+		pause(ctx, sweepPause)
+	}
+	return true
 }
 
 // checkBeyond complains of a group that is further than the aggregate, as after a restore of the

@@ -2,6 +2,8 @@ package subscriber_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
@@ -61,6 +64,37 @@ func TestATakeoverGoesOnWhileTheTableIsThrottled(t *testing.T) {
 	writes := len(recording.Calls("UpdateItem", "DeleteItem", "TransactWriteItems"))
 	t.Logf("%d requests, %d of them writes", len(recording.Calls()), writes)
 	assert.Less(t, writes, aggregates/10, "a takeover rewrites nothing")
+}
+
+// The list of a shard takes many pages, which are slow, and some are throttled. None is read twice.
+func TestATakeoverReadsEachPageOfALongListOnce(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		const aggregates = 4_000
+		db, j := withParked(t, 1)
+		store := checkpoint.New(j)
+		for n := range aggregates {
+			require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{
+				Aggregate: account(fmt.Sprint("long", n)), Head: 1, Parked: &checkpoint.Parked{Number: 1, At: time.Now(), Reason: strings.Repeat("r", 1000)},
+			}))
+		}
+		ofList := []dynamotest.When{dynamotest.On("Query"), dynamotest.Table("checkpoint")}
+		db.Inject(dynamotest.Latency(4*time.Second, 4*time.Second), ofList...)
+		db.Inject(dynamotest.Throttle(), append(ofList, dynamotest.After(2), dynamotest.Times(7))...) // of three attempts by the SDK each
+		recording := db.Record()
+		defer recording.Stop()
+		_, messages := subscribe(t, quick(j))
+		write(t, j, "healthy", 0, 1)
+		assert.Equal(t, expect("healthy", 1, 1), receiveAll(t, messages, 1))
+
+		pages := 0
+		for _, call := range recording.Calls("Query") {
+			if call.Err == nil && slices.Contains(call.Tables, "checkpoint") {
+				pages++
+			}
+		}
+		assert.InDelta(t, 5, pages, 1, "of 1 MB")
+	})
 }
 
 func TestOneAggregateIsUnparkedAtTheCostOfOne(t *testing.T) {

@@ -1,5 +1,6 @@
 // Command requestreply sends a command and waits for the reply of its handler, with Watermill's
-// requestreply component. Each process hears of all replies, by a broadcast, and takes its own.
+// requestreply component. Each process receives all replies, through a broadcast, and keeps its
+// own.
 //
 //	go run ./examples/requestreply
 package main
@@ -54,6 +55,10 @@ func main() {
 	bus, err := cqrs.NewCommandBusWithConfig(p, cqrs.CommandBusConfig{
 		Marshaler:            marshaler,
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return requests, nil },
+		OnSend: func(params cqrs.CommandBusOnSendParams) error { // requests for an item in order, others beside it
+			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(*Quote).Item)
+			return nil
+		},
 	})
 	check(err)
 
@@ -68,6 +73,7 @@ func main() {
 		SubscriberConstructor: func(requestreply.PubSubBackendSubscribeParams) (message.Subscriber, error) {
 			return listener, nil // its subscription ends with the request
 		},
+		AckCommandErrors: true, // the caller gets the error; a request that is nacked would hold up all that follow
 	}, requestreply.BackendPubsubJSONMarshaler[Price]{})
 	check(err)
 
@@ -87,6 +93,7 @@ func main() {
 	go func() { ended <- router.Run(ctx) }()
 	reply, err := requestreply.SendWithReply(ctx, bus, backend, &Quote{Item: "tea", Amount: 3})
 	check(err)
+	check(reply.Error) // of the handler
 	fmt.Println("price:", reply.HandlerResult.Cents)
 	check(router.Close())
 	check(<-ended)

@@ -1,5 +1,5 @@
-// Package checkpoint keeps in DynamoDB how far consumer groups have got, and who of a group works
-// on what. Its table has these rows:
+// Package checkpoint stores in DynamoDB how far consumer groups have got, and which member works on
+// which shard. Its table has these rows:
 //
 //	groups                              {group}/{topic}   the registry: which groups there are
 //	{group}/{topic}                     roster            members, owners of the shards, what applies to all of the group

@@ -15,11 +15,11 @@ import (
 // ErrNoGroup means that there is no roster.
 var ErrNoGroup = errors.New("there is no such consumer group")
 
-// ModifyRoster changes a roster, again where others change it at the same time, after a pause that
-// grows.
+// ModifyRoster changes a roster. While others change it at the same time it tries again, after
+// pauses that grow, for a minute.
 func (s *Store) ModifyRoster(ctx context.Context, k Key, change func(Roster) (Roster, error)) (Roster, error) {
 	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0))
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(time.Minute))
 	for {
 		seen, err := s.ReadRoster(ctx, k)
 		if err == nil && !seen.Exists() {
@@ -36,10 +36,14 @@ func (s *Store) ModifyRoster(ctx context.Context, k Key, change func(Roster) (Ro
 		if !errors.Is(err, ErrRosterMoved) {
 			return now, err
 		}
+		pause := wait.NextBackOff()
+		if pause == backoff.Stop {
+			return Roster{}, fmt.Errorf("%w again and again for a minute: try again", err)
+		}
 		select {
 		case <-ctx.Done():
 			return Roster{}, ctx.Err()
-		case <-time.After(wait.NextBackOff()):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -121,8 +125,8 @@ func (s *Store) operate(
 
 // joinOperator makes an operator a member that owns a shard. The reply to an attempt may be lost,
 // and the roster may change before the next attempt. So the operator looks for its own token first,
-// and joins once. If the last attempt has no reply either, it leaves the roster again: else it would
-// keep the shard from others until its lease expires, and forever in a group without members.
+// and joins once. If the last attempt has no reply either, it leaves the roster again: else it
+// would keep the shard from others until its lease expires, and forever in a group without members.
 func (s *Store) joinOperator(ctx context.Context, k Key, number int) (held Roster, operator uint64, err error) {
 	token, attempted := max(1, rand.Uint64()), false
 	held, err = s.ModifyRoster(ctx, k, func(r Roster) (Roster, error) {

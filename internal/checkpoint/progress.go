@@ -12,8 +12,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 const (
@@ -63,6 +65,9 @@ func Bounded(reason string) string {
 	return strings.ToValidUTF8(reason, "?")
 }
 
+// pageTimeout bounds the read of a page, so that a dead connection is given up.
+const pageTimeout = 10 * time.Second
+
 // Progress reads the shard's cursor and list, strongly consistent: one round trip for each MB. It
 // stamps nothing: what a former owner may still write is as true as what it wrote before. But it
 // reads the cursor first: a former owner lists an aggregate before the cursor passes its events,
@@ -79,7 +84,7 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 		ExpressionAttributeValues: item{":pk": text(k.partition()), ":behind": text(behindPrefix), ":cursor": text(cursorRow)},
 	})
 	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
+		page, err := s.nextPage(ctx, pages)
 		if err != nil {
 			return Progress{}, fmt.Errorf("read progress of %s: %w", k.partition(), s.explain(err))
 		}
@@ -98,6 +103,22 @@ func (s *Store) Progress(ctx context.Context, k Shard) (progress Progress, err e
 	}
 	slices.Reverse(progress.Behind)
 	return progress, nil
+}
+
+// nextPage reads a page. A long list takes many, so one that fails is tried again, for half a
+// minute.
+func (s *Store) nextPage(ctx context.Context, pages *dynamodb.QueryPaginator) (page *dynamodb.QueryOutput, err error) {
+	wait := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(5*time.Second), backoff.WithMaxElapsedTime(30*time.Second))
+	err = backoff.Retry(func() error {
+		once, cancel := context.WithTimeout(ctx, pageTimeout)
+		defer cancel()
+		if page, err = pages.NextPage(once); err != nil && !dynamo.IsThrottle(err) && once.Err() == nil {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(wait, ctx))
+	return page, err
 }
 
 // BehindPages yields the entries of the list, parked ones among them, in the order of their ids and

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -83,8 +82,7 @@ func (s *Store) RemoveRoster(ctx context.Context, k Key, seen Roster) error {
 		}},
 		{Put: &types.Put{TableName: &s.table, Item: registryRow(s.registryKey(k), seen.Resets+1)}},
 	}})
-	var canceled *types.TransactionCanceledException
-	if errors.As(err, &canceled) {
+	if _, refused := refusal(err); refused || conflicts(err) {
 		return fmt.Errorf("remove roster of %s: %w", k.partition(), ErrRosterMoved)
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Key names a consumer group's work on a topic.
 type Key struct{ Group, Topic string }
 
-// Roster is what the members of a group agree on. Its methods give a changed copy;
+// Roster is what the members of a group agree on. Its methods return a changed copy;
 // [Store.ChangeRoster] writes it.
 type Roster struct {
 	// Resets rises with every reset. Before and after it, positions, cursors and lists are
@@ -33,8 +33,7 @@ type Roster struct {
 	// Joined is the number of the last member that joined. No number is given twice in one roster.
 	Joined  uint64
 	Members map[uint64]Member
-	// Owners has the number of the member that owns the shard, and 0 or one that is no member any
-	// more where it is free.
+	// Owners holds the owner of each shard; 0 or a departed member if the shard is free.
 	Owners []uint64
 	// Epochs has the term of the shard's last owner.
 	Epochs []uint64
@@ -88,16 +87,16 @@ type Member struct {
 // beatUnits is how many beats there may be in a lease. Members send half as many.
 const beatUnits = 8
 
-// NextBeat returns the beat after another one. It is the time in eighths of the lease since 1970, so
-// that people can see how old a heartbeat is: a finer unit would take more of the row. It is more
-// than the beat before also where the clock was set back.
+// NextBeat returns the beat after another one. It is the time in eighths of the lease since 1970,
+// so that people can see how old a heartbeat is: a finer unit would take more of the row. It is
+// more than the beat before also where the clock was set back.
 func NextBeat(before uint64, now time.Time, lease time.Duration) uint64 {
 	unit := max(1, lease.Milliseconds()/beatUnits)
 	return max(before+1, uint64(max(0, now.UnixMilli()/unit)))
 }
 
-// LastBeat returns the time of the last heartbeat by the clock of the member, up to an eighth of the
-// lease too early. It is zero for a member without a lease.
+// LastBeat returns the time of the last heartbeat by the clock of the member, up to an eighth of
+// the lease too early. It is zero for a member without a lease.
 func (m Member) LastBeat() time.Time {
 	unit := m.Lease.Milliseconds() / beatUnits
 	if unit == 0 || m.Beat > uint64(math.MaxInt64/unit) {
@@ -120,7 +119,7 @@ func (r Roster) clone() Roster {
 	return r
 }
 
-// Join adds a member and gives its number.
+// Join adds a member and returns its number.
 func (r Roster) Join(m Member) (Roster, uint64) {
 	r = r.clone()
 	r.Joined++

@@ -94,8 +94,8 @@ func (s *Store) ReadRoster(ctx context.Context, k Key) (Roster, error) {
 	return s.rosterOf(k, out.Item)
 }
 
-// ChangeRoster replaces a roster as it was seen by the next one, and gives that. With
-// ErrRosterMoved it gives the roster as it is. One round trip; one write unit for each KB, which is
+// ChangeRoster replaces a roster as it was seen by the next one and returns it. With ErrRosterMoved
+// it returns the roster as it is. One round trip; one write unit for each KB, which is
 // a roster of about a hundred shards.
 func (s *Store) ChangeRoster(ctx context.Context, k Key, seen, next Roster) (Roster, error) {
 	next.change = s.journal.Config().NewID()
@@ -262,8 +262,7 @@ func (s *Store) rosterUpdate(k Key, seen, next Roster) *dynamodb.UpdateItemInput
 	}
 }
 
-// Beat shows that a member of a roster lives, and gives the roster as it is. ErrFenced: it is no
-// member any more.
+// Beat records a heartbeat of a member and returns the roster. ErrFenced: it is no member any more.
 func (s *Store) Beat(ctx context.Context, k Key, r Roster, member, beat uint64) (Roster, error) {
 	row, err := s.update(ctx, &dynamodb.UpdateItemInput{
 		Key:                 s.rosterKey(k),

@@ -6,8 +6,8 @@ import (
 )
 
 // Share reports what a member has to take and to give so that all have as many shards as the
-// others, give or take one. All members decide for themselves, on the same roster; what two of them
-// want to take goes to the first.
+// others, plus or minus one. All members decide for themselves, on the same roster; what two of
+// them want to take goes to the first.
 func (r Roster) Share(member uint64) (take, give []int) {
 	own := r.Of(member)
 	if r.Paused {

@@ -250,7 +250,7 @@ func (s *Store) skippedOf(topic string, row item) (e Skipped, err error) {
 }
 
 // RemoveSkipped deletes a record as it was read. One that is gone is no error; ErrFenced means that
-// it was written anew since.
+// it was written again since.
 func (s *Store) RemoveSkipped(ctx context.Context, group Group, e Skipped) error {
 	if err := s.remove(ctx, s.skippedKey(group, e.Aggregate, e.Number), e.Epoch); err != nil {
 		return fmt.Errorf("delete the record that event %d of %s was skipped: %w", e.Number, e.Aggregate, err)

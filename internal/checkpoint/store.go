@@ -98,7 +98,7 @@ func (s *Store) key(partition, sort string) item {
 	}
 }
 
-// update is a conditional UpdateItem that gives the row as it is afterwards, or, where the
+// update is a conditional UpdateItem that returns the row as it is afterwards, or, where the
 // condition is false, ErrFenced and the row as it was.
 func (s *Store) update(ctx context.Context, in *dynamodb.UpdateItemInput) (item, error) {
 	in.TableName = &s.table

@@ -117,7 +117,7 @@ func start(ctx context.Context, o Options, r release) (*Server, error) {
 func (s *Server) Owned() bool { return s.process != nil }
 
 // Done is closed when a started emulator has ended, be it by Stop or by itself. It is nil, which
-// blocks for ever, for one that was there already.
+// blocks forever, for one that was there already.
 func (s *Server) Done() <-chan struct{} {
 	if s.process == nil {
 		return nil

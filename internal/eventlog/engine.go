@@ -5,6 +5,8 @@ import (
 	"iter"
 	"time"
 
+	"github.com/aws/smithy-go/middleware"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -67,6 +69,14 @@ type Engine interface {
 	// notify runs in the committer's goroutine, must return at once, and must neither append nor
 	// stop. Once stop has returned, no notify runs any more.
 	Watch(aggregateType string, notify func(id aggregate.ID, version uint64)) (stop func())
+
+	// Heard has the clock learn from the reply to a request that was sent at a time. Requests of
+	// the journal itself do so already.
+	Heard(sent time.Time, reply middleware.Metadata)
+
+	// Ahead is by how much the clock, which is journal.Config.Now, may be ahead of DynamoDB's, as
+	// far as that is measured.
+	Ahead() time.Duration
 
 	// Shard returns the logical shard of an aggregate, 0 to Shards()-1.
 	Shard(id aggregate.ID) int

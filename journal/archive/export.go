@@ -246,7 +246,7 @@ func (x *exporter) readWhole(ctx context.Context, id aggregate.ID, emit func(exp
 	return err
 }
 
-// read emits an aggregate. One that is truncated or deleted meanwhile begins anew if nothing of it
+// read emits an aggregate. One that is truncated or deleted meanwhile begins again if nothing of it
 // is out yet.
 func (x *exporter) read(ctx context.Context, id aggregate.ID, emit func(exported) error) error {
 	attemptOnce := x.readOnce

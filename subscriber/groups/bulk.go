@@ -97,7 +97,11 @@ type failedEvent struct {
 }
 
 func (b *bulk) run(ctx context.Context) error {
-	if _, err := b.roster(ctx); err != nil {
+	err := patiently(ctx, func() error {
+		_, err := b.roster(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for number := range b.groups.journal.Shards() {

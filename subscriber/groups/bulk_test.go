@@ -380,3 +380,18 @@ func TestNothingIsSkippedOfAGroupWhosePositionsAreElsewhere(t *testing.T) {
 	_, err = s.UnparkAll(t.Context(), "nobody", topic, groups.Selection{})
 	require.ErrorIs(t, err, groups.ErrNoGroup)
 }
+
+func TestAnEditOfManyIsRepeatedWhereItsFirstReadIsThrottled(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	s := open(t, db.Client(), journal.Config{})
+	sub, _ := subscribe(t, s.quick())
+	eventually(t, "the group has begun", func() bool { return len(sub.Shards()) == 1 })
+	require.NoError(t, sub.Close())
+	db.Inject(dynamotest.Throttle(), dynamotest.Table("checkpoint"), dynamotest.Times(3)) // attempts of the SDK
+
+	_, err := s.UnparkAll(t.Context(), group, topic, groups.Selection{})
+
+	require.NoError(t, err)
+}

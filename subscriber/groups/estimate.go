@@ -95,7 +95,7 @@ func (g *Groups) estimate(ctx context.Context, shard checkpoint.Shard, roster ch
 	return lag, err
 }
 
-// lagInTail counts the events of the tail that are not handled, but for those of aggregates that
+// lagInTail counts the events of the tail that are not handled, except those of aggregates that
 // are listed.
 func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions map[aggregate.ID]uint64) Lag {
 	var lag Lag

@@ -58,8 +58,8 @@ type Stopped struct {
 }
 
 // Member is one subscription of the group, or an operator: an edit of package groups that is under
-// way. A member that crashed stays until others have missed its sign of life for
-// subscriber.Config.LeaseDuration, and one without others stays. [Member].Dead marks such a one.
+// way. A member that crashed stays in the list until another member has missed its heartbeats for
+// subscriber.Config.LeaseDuration. Without other members it stays until one joins. Dead marks it.
 type Member struct {
 	Number   uint64 // none is given twice
 	Name     string // subscriber.Config.MemberName, by default host name and process id; empty for an operator

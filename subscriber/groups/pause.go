@@ -19,7 +19,7 @@ func (g *Groups) Pause(ctx context.Context, group, topic string) error {
 
 // Resume has a paused group go on where it is. Members learn of it within a quarter of
 // subscriber.Config.LeaseDuration. One that was stopped (subscriber.Stop) tries the event that
-// stopped it again, and begins to count attempts anew.
+// stopped it again, and counts attempts from the start.
 //
 // Errors: those of Pause.
 func (g *Groups) Resume(ctx context.Context, group, topic string) error {

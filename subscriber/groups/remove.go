@@ -9,7 +9,7 @@ import (
 
 // Removal says how [Groups.Remove] removes a group.
 type Removal struct {
-	// Force removes also a group that has members. One that lives begins the group anew as soon as
+	// Force removes also a group that has members. One that lives begins the group again as soon as
 	// it learns of it, where its subscriber.Config.Start says.
 	Force bool
 	// Progress, if any, is told how many rows each request deleted.
@@ -37,6 +37,7 @@ func (g *Groups) Remove(ctx context.Context, group, topic string, removal Remova
 }
 
 func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) error {
+	between := patience()
 	for began := false; ; began = true {
 		emptied, err := g.store.ModifyRoster(ctx, k, func(r checkpoint.Roster) (checkpoint.Roster, error) {
 			if active := activeOf(r); active != nil && !removal.Force {
@@ -61,8 +62,8 @@ func (g *Groups) remove(ctx context.Context, k checkpoint.Key, removal Removal) 
 		}
 		// Members have joined, which the next round finds; a beat of one is in the way for a moment
 		// only.
-		if err := ctx.Err(); err != nil {
-			return err
+		if !sleep(ctx, between.NextBackOff()) {
+			return ctx.Err()
 		}
 	}
 }

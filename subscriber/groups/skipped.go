@@ -125,8 +125,8 @@ func (e edit) eventType(ctx context.Context, number uint64) (string, error) {
 }
 
 // recall deletes the records of events that are to come again, which are those from before the
-// edit. It needs no hold on the shard: an event that is skipped anew meanwhile has a record under a
-// newer epoch.
+// edit. It needs no hold on the shard: an event that is skipped again meanwhile has a record under
+// a newer epoch.
 func (e edit) recall(ctx context.Context, behind uint64) error {
 	for record, err := range e.groups.store.SkippedBehind(ctx, e.shard.Group, e.id, behind) {
 		if err == nil && record.Epoch <= e.epoch {

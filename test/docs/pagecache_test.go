@@ -35,22 +35,28 @@ func TestABroadcastDropsPagesInEachProcess(t *testing.T) {
 	caches, ended := make([]*pagecache.Cache, 2), make(chan error, 2)
 	for n := range caches {
 		caches[n] = &pagecache.Cache{}
-		caches[n].Pages.Store("42", "old")
-		caches[n].Pages.Store("43", "another")
+		caches[n].Store("43", "another", 1)
 		j := open()
 		go func() { ended <- caches[n].Watch(ctx, j) }()
 	}
 
+	stale := func(cache *pagecache.Cache, version uint64) bool {
+		cache.Store("42", "old", version) // late, and from a read model that lags
+		_, ok := cache.Page("42")
+		return !ok
+	}
 	require.Eventually(t, func() bool {
-		if _, err := accounts.Execute(ctx, "42", depositTo()); err != nil { // again until both watch
-			return false
-		}
-		_, first := caches[0].Pages.Load("42")
-		_, second := caches[1].Pages.Load("42")
-		return !first && !second
+		account, err := accounts.Execute(ctx, "42", depositTo()) // again until both watch
+		return err == nil && account.Version > 1 && stale(caches[0], account.Version-1) && stale(caches[1], account.Version-1)
 	}, time.Minute, 20*time.Millisecond)
+	current, err := accounts.Load(ctx, "42")
+	require.NoError(t, err)
+	caches[0].Store("42", "new", current.Version)
 
-	_, stays := caches[0].Pages.Load("43")
+	page, ok := caches[0].Page("42")
+	assert.True(t, ok)
+	assert.Equal(t, "new", page)
+	_, stays := caches[0].Page("43")
 	assert.True(t, stays)
 	end()
 	require.NoError(t, <-ended)

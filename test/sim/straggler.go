@@ -17,12 +17,10 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// A straggler is a request to remove an entry of the list of those behind that the network holds
-// back. Its sender sees that the connection is cut, and sends the request again. The straggler
-// arrives as soon as the same owner has listed the aggregate again under the same epoch, or after
-// a while. It must not remove the newer entry.
-
-// stragglers are those of one life of a process.
+// stragglers are the requests of one life of a process that the network holds back. A straggler is
+// one to remove an entry of the list of aggregates that are behind. Its sender sees a cut
+// connection and sends it again. The straggler arrives right after the same owner has listed the
+// aggregate again, or later. It must not remove the newer entry.
 type stragglers struct {
 	random *rand.Rand
 	chance float64       // that a removal is held back
@@ -122,8 +120,11 @@ func listedOf(key map[string]types.AttributeValue) stream {
 // until all is calm, and one more event comes.
 func (l *life) strike(ctx context.Context, s stream) {
 	w := l.process.world
+	if l.process.group.failures.policy != blocks {
+		return
+	}
 	n := w.struck.Add(1)
-	if l.process.group.failures.policy != blocks || n > int64(w.plan.disruption.strikes) {
+	if n > int64(w.plan.disruption.strikes) {
 		return
 	}
 	w.stricken.Store(s, true)

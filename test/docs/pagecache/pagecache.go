@@ -12,11 +12,48 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// Cache holds the page of each account that was asked for, by its id.
-type Cache struct{ Pages sync.Map }
+// Cache holds pages of accounts by their ids. The zero value is empty.
+type Cache struct {
+	mu      sync.Mutex
+	entries map[string]entry
+}
 
-// Watch drops the page of an account when an event of it occurs, whichever process wrote it. It
-// returns when ctx ends. Begin with an empty cache, and do not use it after Watch has returned.
+type entry struct {
+	page    string
+	version uint64 // of the account that the page shows
+	latest  uint64 // the number of the account's last known event
+}
+
+// Page returns the page of an account, unless a later event of the account is known.
+func (c *Cache) Page(id string) (page string, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[id]
+	return e.page, e.version > 0 && e.version >= e.latest
+}
+
+// Store stores a page that shows a version of an account.
+func (c *Cache) Store(id, page string, version uint64) {
+	c.update(id, func(e *entry) {
+		if version > e.version {
+			e.page, e.version = page, version
+		}
+	})
+}
+
+func (c *Cache) update(id string, change func(*entry)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[string]entry{}
+	}
+	e := c.entries[id]
+	change(&e)
+	c.entries[id] = e
+}
+
+// Watch learns of the events of all accounts, whichever process wrote them. It returns when ctx
+// ends. Begin with an empty cache, and do not use it after Watch has returned.
 func (c *Cache) Watch(ctx context.Context, j *journal.Journal) (err error) {
 	config := subscriber.Config{Journal: j, Broadcast: true, Start: subscriber.Now()}
 	sub, err := subscriber.NewSubscriber(config, watermill.NewSlogLogger(nil))
@@ -29,8 +66,8 @@ func (c *Cache) Watch(ctx context.Context, j *journal.Journal) (err error) {
 		return err
 	}
 	for msg := range messages {
-		if id, _, ok := subscriber.AggregateFromContext(msg.Context()); ok {
-			c.Pages.Delete(id.Value)
+		if id, number, ok := subscriber.AggregateFromContext(msg.Context()); ok {
+			c.update(id.Value, func(e *entry) { e.latest = max(e.latest, number) })
 		}
 		msg.Ack()
 	}
