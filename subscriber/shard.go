@@ -11,9 +11,9 @@ import (
 )
 
 // shard is a member's work on one logical shard in one term. Everything it knows of positions is
-// dropped with it. Calls run one way: the source tells the sequencer which events there are; the
-// deliverer asks it what comes next, and tells what became of it; the committer asks it what to
-// store. The deliverer calls the committer where something has to be stored at once.
+// dropped with it. The source tells the sequencer which events there are; the deliverer asks it what
+// comes next, and tells what became of it; the committer asks it what to store. The deliverer calls
+// the committer where something has to be stored at once.
 type shard struct {
 	*term
 	source    *source
