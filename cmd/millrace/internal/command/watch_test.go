@@ -76,7 +76,7 @@ func TestAWatchGoesOnAfterTrouble(t *testing.T) {
 	t.Parallel()
 	s, db, ctx := watchedGroup(t, 3)
 	s.env.Connect = func(context.Context, store.Target) (journal.Client, error) { return db.Client(testdb.Once), nil }
-	throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("Query"), dynamotest.Table("checkpoint"), dynamotest.After(4), dynamotest.Times(1))
+	throttled := db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"), dynamotest.Table("checkpoint"), dynamotest.After(3), dynamotest.Times(1))
 	o := s.runWith(ctx, "groups", "--watch", "--interval", "1ms")
 	assert.Equal(t, command.ExitOK, o.code, o.err)
 	assert.Equal(t, 1, throttled.Fired())
