@@ -68,11 +68,11 @@ func TestAnAggregateWhoseDeletionFromTheListWasNotConfirmedIsListedAgain(t *test
 	first := receive(t, xs)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
 	deleted, goOn := make(chan struct{}), make(chan struct{})
-	faulty.Inject(dynamotest.LoseReply(), dynamotest.On("DeleteItem"), dynamotest.Times(1))
+	faulty.Inject(dynamotest.LoseReply(), dynamotest.On("DeleteItem"), onRow("behind/x", ""), dynamotest.Times(1))
 	faulty.Inject(dynamotest.PauseReply(func(context.Context) {
 		close(deleted)
 		<-goOn
-	}), dynamotest.On("DeleteItem"), dynamotest.Times(1))
+	}), dynamotest.On("DeleteItem"), onRow("behind/x", ""), dynamotest.Times(1))
 	first.Ack()
 	<-deleted
 
@@ -111,8 +111,8 @@ func TestAnAggregateThatIsParkedWhileItIsTakenOffTheListStaysOnIt(t *testing.T) 
 		case <-listed: // it must not, but has time to
 		case <-time.After(200 * time.Millisecond):
 		}
-	}), dynamotest.On("DeleteItem"), dynamotest.Times(1))
-	faulty.Inject(dynamotest.PauseReply(func(context.Context) { deleting.Store(false) }), dynamotest.On("DeleteItem"), dynamotest.Times(1))
+	}), dynamotest.On("DeleteItem"), onRow("behind/x", ""), dynamotest.Times(1))
+	faulty.Inject(dynamotest.PauseReply(func(context.Context) { deleting.Store(false) }), dynamotest.On("DeleteItem"), onRow("behind/x", ""), dynamotest.Times(1))
 	first.Ack()
 	<-entered
 	write(t, j, "x", 1, 1)
@@ -212,7 +212,7 @@ func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	xs, ys := apart(messages), 0
 	first := receive(t, xs)
 	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
-	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("DeleteItem"))
+	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("DeleteItem"), onRow("behind/x", ""))
 	first.Ack()
 	busy(t, j, &ys, "it cannot be taken off", func() bool { return refused.Fired() >= 3 })
 	write(t, j, "x", 1, 1)
@@ -221,7 +221,7 @@ func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	busy(t, j, &ys, "the attempt that was under way is over", func() bool { return progress(t, j).Cursor.After(cursor) })
 	var unlisted sync.Once
 	gone := make(chan struct{})
-	faulty.Inject(dynamotest.Pause(func(context.Context) { unlisted.Do(func() { close(gone) }) }), dynamotest.On("DeleteItem"))
+	faulty.Inject(dynamotest.Pause(func(context.Context) { unlisted.Do(func() { close(gone) }) }), dynamotest.On("DeleteItem"), onRow("behind/x", ""))
 	refused.Remove()
 	cursor = progress(t, j).Cursor
 	busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(cursor.Add(100 * time.Millisecond)) })

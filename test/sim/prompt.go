@@ -33,6 +33,8 @@ func (g *groupPlan) isPrompt() bool {
 
 // measure has some commits made while all is calm, and looks whether they are handed out soon.
 func (w *world) measure(ctx context.Context) error {
+	// A member takes what others have just given up with its next heartbeat.
+	pauseFor(ctx, w.plan.longestLease()/4+time.Second)
 	w.oracle.note("measure", "")
 	lag := w.database.Inject(dynamotest.DelayIndex(indexFrom, indexTo), dynamotest.Index(tailIndex))
 	defer lag.Remove()
