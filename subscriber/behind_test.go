@@ -20,10 +20,10 @@ import (
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
-// eager is a config that lists aggregates as behind, and moves the cursor, as soon as it can.
+// eager is a config that lists aggregates as behind, and moves the cursor, soon.
 func eager(j *journal.Journal) subscriber.Config {
 	config := quick(j)
-	config.BehindAfter, config.TrailingDelay, config.SweepInterval = time.Millisecond, time.Millisecond, -1
+	config.BehindAfter, config.SweepInterval = time.Millisecond, -1
 	return subscriber.WithCursorInterval(config, time.Millisecond)
 }
 
