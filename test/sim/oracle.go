@@ -220,7 +220,8 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	if to > h.position() {
 		h.stored = append(h.stored, stored{to: to, by: m, promised: promised, at: o.trace.now()})
 	}
-	if flush && a.resets == h.resets {
+	// A write of a term of its own that is over says nothing to the term that it is in now.
+	if flush && a.resets == h.resets && (promised || !o.owns(m, w)) {
 		a.knows = max(a.knows, to)
 	}
 }
