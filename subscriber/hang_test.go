@@ -184,7 +184,7 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 	j, db, shown := late(t, "late")
 	shown.Store(true)
 	config := subscriber.WithIdleStreams(broadcast(j), 1)
-	config.TrailingDelay = 10 * time.Millisecond
+	config.TrailingDelay = 100 * time.Millisecond
 	_, messages := subscribe(t, config)
 	other := open(t, db.Client()) // which does not wake the subscriber
 	n := 0
@@ -193,7 +193,7 @@ func TestABroadcastDeliversALateEventOfAForgottenAggregate(t *testing.T) {
 			write(t, other, string(rune('a'+n)), 0, 1)
 			require.Equal(t, string(rune('a'+n))+"/1", receiveAll(t, messages, 1)[0])
 			n++
-			time.Sleep(20 * time.Millisecond)
+			time.Sleep(50 * time.Millisecond)
 		}
 	}
 	write(t, other, "late", 0, 1)

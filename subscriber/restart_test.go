@@ -100,13 +100,14 @@ func TestTheCursorDoesNotPassAnAckThatCouldNotBeStored(t *testing.T) {
 	client := create(t, 1)
 	j := open(t, client)
 	config := quick(open(t, &stubbornClient{Client: client, sortKey: "position/x-0"}))
-	config.TrailingDelay = time.Millisecond
+	config.TrailingDelay = 100 * time.Millisecond
 	write(t, j, "x", 0, 1)
 	first, messages := subscribe(t, config)
 	receiveAll(t, messages, 1)
 	for i := range 20 { // later in time, so that the cursor has somewhere to go
 		write(t, j, "y", i, 1)
 		receiveAll(t, messages, 1)
+		time.Sleep(20 * time.Millisecond)
 	}
 	require.NoError(t, first.Close())
 
