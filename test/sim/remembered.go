@@ -159,7 +159,7 @@ func (c *course) step(r *journal.Record) {
 		c.command(a, input, i)
 	}
 	e.Apply(&c.at)
-	c.since, c.set = r.OccurredAt, ""
+	c.since, c.set = e.Decided, ""
 	if !e.ends() && !e.cancels() {
 		c.set = c.derived(input, "timeout "+sagaTimeout)
 	}
@@ -175,15 +175,15 @@ func (c *course) wake(r *journal.Record) {
 		c.find("wakes up after %s for the time %d, having woken %d times, with the timeout %q set", c.at.Last, e.Times, c.at.Woke, c.set)
 		return
 	}
-	// Events and timeouts have the clock of the same process, but for how far that of its timeouts
+	// Decisions and timeouts have the clock of the same process, but for how far that of its timeouts
 	// has wandered.
-	if slept, least := r.OccurredAt.Sub(c.since), c.plan.sagas.nap-2*c.plan.sagas.wander; slept < least {
+	if slept, least := e.Decided.Sub(c.since), c.plan.sagas.nap-2*c.plan.sagas.wander; slept < least {
 		c.find("wakes up %v after %s, less than %v", slept, c.at.Last, least)
 	}
 	c.cause(r, c.set)
 	c.command(act{source: c.at.Last, Steps: c.at.Steps, Woken: e.Times}, c.set, 0)
 	e.Apply(&c.at)
-	c.since = r.OccurredAt
+	c.since = e.Decided
 	if e.Times < mostNaps {
 		c.set = c.derived(c.set, "timeout "+sagaTimeout)
 	} else {

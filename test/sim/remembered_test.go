@@ -36,7 +36,7 @@ func newTale(t *testing.T) *tale {
 		},
 	}
 	for i, event := range []string{"e1", "e2", "e3", "f1"} {
-		e := stepped{source{"order", "a0", uint64(i + 1)}, i + 1}
+		e := stepped{source{"order", "a0", uint64(i + 1)}, i + 1, tale.decided()}
 		if event == "f1" {
 			e.source = source{"order", "a1", 1}
 		}
@@ -50,7 +50,7 @@ func newTale(t *testing.T) *tale {
 	for n := range mostNaps {
 		timeout = tale.derived(timeout, "timeout nap")
 		tale.command(act{source: source{"order", "a1", 1}, Steps: 4, Woken: n + 1}, timeout, 0)
-		tale.remember(woken{n + 1}, timeout)
+		tale.remember(woken{n + 1, tale.decided()}, timeout)
 	}
 	return tale
 }
@@ -73,9 +73,12 @@ func (t *tale) remember(e aggregate.Event[saga], cause string) {
 	require.NoError(t.t, err)
 	t.records = append(t.records, &journal.Record{
 		EventType: e.EventType(), Payload: payload, Metadata: aggregate.Metadata{aggregate.CausationIDKey: cause},
-		OccurredAt: time.Unix(int64(len(t.records)), 0),
+		OccurredAt: t.decided(),
 	})
 }
+
+// decided is when the next event is: one a second.
+func (t *tale) decided() time.Time { return time.Unix(int64(len(t.records)), 0) }
 
 func TestTheOracleFindsNothingInASagaWhereAllIsWell(t *testing.T) {
 	t.Parallel()
@@ -92,15 +95,18 @@ func TestTheOracleFindsWhatIsWrongWithASaga(t *testing.T) {
 		"takes a step on order/a0 #2, not on #1": func(t *tale) { t.records = t.records[1:] },
 		"takes step 2 on order/a1 #1 after 3 steps": func(t *tale) {
 			t.records = t.records[:3]
-			t.remember(stepped{source{"order", "a1", 1}, 2}, "f1")
+			t.remember(stepped{source{"order", "a1", 1}, 2, t.decided()}, "f1")
 		},
 		"took no step on order/a1 #1":            func(t *tale) { t.records = t.records[:3] },
 		"did not wake up again after order/a1":   func(t *tale) { t.records = t.records[:5] },
-		"for the time 3, having woken 2 times":   func(t *tale) { t.remember(woken{3}, t.derived("f1", "timeout nap")) },
+		"for the time 3, having woken 2 times":   func(t *tale) { t.remember(woken{3, t.decided()}, t.derived("f1", "timeout nap")) },
 		"with the timeout \"\" set":              func(t *tale) { t.records = slices.Insert(t.records, 3, t.records[4]) }, // cancelled
 		"remembers woken after order/a1 #1 as c": func(t *tale) { t.records[4].Metadata[aggregate.CausationIDKey] = t.derived("e2", "timeout nap") },
-		"wakes up 999ms after order/a1 #1":       func(t *tale) { t.records[4].OccurredAt = t.records[4].OccurredAt.Add(-time.Millisecond) },
-		"did not send the command":               func(t *tale) { delete(t.oracle.commands, commandKey{"g", "s0", first}) },
+		"wakes up 999ms after order/a1 #1": func(t *tale) {
+			t.records = t.records[:4]
+			t.remember(woken{1, t.decided().Add(-time.Millisecond)}, t.derived("f1", "timeout nap"))
+		},
+		"did not send the command": func(t *tale) { delete(t.oracle.commands, commandKey{"g", "s0", first}) },
 		"has sent the command order/a0 #1, step 1, woken 0 times, command 0 under the id drawn": func(t *tale) {
 			t.oracle.commands[commandKey{"g", "s0", first}] = arrived{sent: sent{"drawn", "e1"}}
 		},

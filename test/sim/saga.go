@@ -34,10 +34,14 @@ func (s source) String() string { return fmt.Sprintf("%s/%s #%d", s.Topic, s.ID,
 type (
 	stepped struct {
 		source
-		Steps int // with this one
+		Steps   int       // with this one
+		Decided time.Time // perhaps long before the event could be written, and was dated
 	}
-	woken struct{ Times int } // since the last step
-	act   struct {
+	woken struct {
+		Times   int // since the last step
+		Decided time.Time
+	}
+	act struct {
 		source
 		Steps int
 		Woken int // as often the saga had woken
@@ -117,7 +121,7 @@ func (l *life) defineSagas() pm.Definition[saga] {
 	return pm.Define(aggregate.Define[saga](sagaType(l.member.group), stepped{}, woken{}),
 		pm.On(func(_ happened, in pm.Input) string { return plan.sagaOf(in.Source.Type, in.Source.Value) },
 			func(s saga, _ happened, in pm.Input) (step pm.Step[saga], err error) {
-				e := stepped{source{in.Source.Type, in.Source.Value, in.Number}, s.Steps + 1}
+				e := stepped{source{in.Source.Type, in.Source.Value, in.Number}, s.Steps + 1, l.journal.Config().Now()}
 				step.Events = aggregate.Events[saga]{e}
 				for _, a := range e.acts() {
 					step.Commands = append(step.Commands, a)
@@ -132,7 +136,7 @@ func (l *life) defineSagas() pm.Definition[saga] {
 				return step, l.think()
 			}).Starts(),
 		pm.OnTimeout(sagaTimeout, func(s saga, _ pm.Input) (step pm.Step[saga], err error) {
-			step.Events = aggregate.Events[saga]{woken{s.Woke + 1}}
+			step.Events = aggregate.Events[saga]{woken{s.Woke + 1, l.journal.Config().Now()}}
 			step.Commands = []any{act{source: s.Last, Steps: s.Steps, Woken: s.Woke + 1}}
 			if s.Woke+1 < mostNaps {
 				step.Timeouts = []pm.Timeout{{Name: sagaTimeout, After: plan.nap}}
