@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -22,6 +23,12 @@ type importer struct {
 	at      map[aggregate.ID]time.Time // the date of the last event
 }
 
+const importPrefix = "i"
+
+// isImported reports whether an aggregate is the importer's, which nobody else may write to: the
+// history would be another one, and its import could not go on.
+func isImported(id string) bool { return strings.HasPrefix(id, importPrefix) }
+
 func (w *world) newImporter(ctx context.Context, random *rand.Rand) (*importer, error) {
 	client := w.wire(&member{name: "importer"}, draw.Derive(random)).client(w.db)
 	j, err := w.open(ctx, client, &clock{})
@@ -36,7 +43,7 @@ func (i *importer) run(ctx context.Context, pages int) {
 	every := i.world.plan.duration / time.Duration(pages)
 	for range pages {
 		pauseFor(ctx, draw.UpTo(i.random, 2*every))
-		id := aggregate.ID{Type: draw.Pick(i.random, i.world.plan.topics...), Value: fmt.Sprint("i", i.random.IntN(4))}
+		id := aggregate.ID{Type: draw.Pick(i.random, i.world.plan.topics...), Value: fmt.Sprint(importPrefix, i.random.IntN(4))}
 		for ctx.Err() == nil && !i.restore(ctx, id) { // as a faulty import is repeated
 			pauseFor(ctx, time.Second)
 		}

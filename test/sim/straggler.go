@@ -120,7 +120,7 @@ func listedOf(key map[string]types.AttributeValue) stream {
 // until all is calm, and one more event comes.
 func (l *life) strike(ctx context.Context, s stream) {
 	w := l.process.world
-	if l.process.group.failures.policy != blocks {
+	if l.process.group.failures.policy != blocks || isImported(s.id) {
 		return
 	}
 	n := w.struck.Add(1)
