@@ -88,7 +88,7 @@ test: chromium $(EMULATOR) ## Run the tests: all on dynamotest with the race det
 test-all: chromium $(EMULATOR) ## Run what make test leaves out: Watermill's whole suite, the other packages on DynamoDB Local, more comparisons, interop (15 minutes)
 	$(EMULATOR) -- $(LOCAL_TEST) $(SUITE)
 	$(EMULATOR) -- $(LOCAL_TEST) $(REST)
-	env -u MILLRACE_DYNAMODB_ENDPOINT GOWORK=off go test -short -vet=off ./...
+	env -u MILLRACE_DYNAMODB_ENDPOINT GOWORK=off go test -run '^Example' -vet=off ./... # outside the workspace
 	$(EMULATOR) -- go test -vet=off -timeout $(TEST_TIMEOUT) -run TestSameAsDynamoDBLocal ./dynamotest/internal/compare -compare.operations=30000
 	$(MAKE) interop
 

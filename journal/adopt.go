@@ -35,13 +35,14 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return err
 	}
-	if j.config.Layout != Classic {
+	tables, ok := j.layout.(*classic)
+	if !ok {
 		return &ConfigError{Field: "Layout", Reason: "is not Classic: tables of other programs always have the classic layout"}
 	}
 	if len(config.RequiredEncodings) > 0 {
 		return &ConfigError{Field: "RequiredEncodings", Reason: "is not empty, and the program that made the tables stores plain payloads"}
 	}
-	for _, table := range j.tables() {
+	for _, table := range append(j.layout.tables(), j.checkpointTable()) {
 		ensure := dynamo.VerifyTable
 		if *table.TableName == j.config.Tables.Checkpoint {
 			ensure = dynamo.EnsureTable
@@ -50,11 +51,11 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 			return fmt.Errorf("adopt table %q: %w", *table.TableName, err)
 		}
 	}
-	if err := dynamo.Start(ctx, j.verifyShards); err != nil {
+	if err := dynamo.Start(ctx, tables.verifyShards); err != nil {
 		return fmt.Errorf("adopt journal: %w", err)
 	}
 	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
-		j.config.OccurredAtUnit, err = j.findUnit(ctx, config.OccurredAtUnit)
+		j.config.OccurredAtUnit, err = j.findUnit(ctx, tables, config.OccurredAtUnit)
 		return err
 	})
 	if err != nil {
@@ -68,9 +69,9 @@ func Adopt(ctx context.Context, client Client, config Config) error {
 
 // verifyShards looks at every row of the snapshot table. A sample would not do: of a table made
 // with 16 shards, half of the shards look right with 8.
-func (j *engine) verifyShards(ctx context.Context) error {
-	a, table := j.config.Attributes, j.config.Tables.Snapshot
-	pages := dynamodb.NewScanPaginator(j.client, &dynamodb.ScanInput{
+func (l *classic) verifyShards(ctx context.Context) error {
+	a, table := l.config.Attributes, l.config.Tables.Snapshot
+	pages := dynamodb.NewScanPaginator(l.client, &dynamodb.ScanInput{
 		TableName:                &table,
 		ProjectionExpression:     aws.String("#pk, #sk, #aid"),
 		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID),
@@ -81,15 +82,15 @@ func (j *engine) verifyShards(ctx context.Context) error {
 			return dynamo.Explain(err, table)
 		}
 		for _, it := range page.Items {
-			id, ok := j.aggregateOf(it)
-			partition, sort := j.keysOf(it)
+			id, ok := l.aggregateOf(it)
+			partition, sort := l.keysOf(it)
 			if !ok {
 				return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: sort, Reason: "has no " + a.AggregateID + " that fits its partition"}
 			}
-			if want := j.partitionKey(id); want != partition {
+			if want := l.partitionKey(id); want != partition {
 				return &DescriptorMismatchError{
 					Table: table, Field: fmt.Sprintf("aggregate %s in partition", id), Stored: partition,
-					Given: fmt.Sprintf("%s (resolver %s, %d shards)", want, j.config.Resolver.Name(), j.config.Shards),
+					Given: fmt.Sprintf("%s (resolver %s, %d shards)", want, l.config.Resolver.Name(), l.config.Shards),
 				}
 			}
 		}
@@ -105,7 +106,7 @@ const (
 
 // findUnit returns the unit of the descriptor, or else that of the sampled events. It compares them
 // with the given one, which is 0 if config leaves it out.
-func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Duration, error) {
+func (j *engine) findUnit(ctx context.Context, tables *classic, given time.Duration) (time.Duration, error) {
 	stored, err := j.readDescriptor(ctx)
 	switch {
 	case errors.Is(err, ErrNoDescriptor):
@@ -114,7 +115,7 @@ func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Durati
 	case given == 0:
 		return stored.Unit, nil
 	}
-	found, events, err := j.sampleUnits(ctx)
+	found, events, err := tables.sampleUnits(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -137,10 +138,10 @@ func (j *engine) findUnit(ctx context.Context, given time.Duration) (time.Durati
 
 // sampleUnits returns the units in which some events have their times, each once, and the number of
 // these events.
-func (j *engine) sampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
-	a, table := j.config.Attributes, j.config.Tables.Journal
+func (l *classic) sampleUnits(ctx context.Context) (found []time.Duration, events int, err error) {
+	a, table := l.config.Attributes, l.config.Tables.Journal
 	for part := range int32(sampledParts) {
-		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{
+		out, err := l.client.Scan(ctx, &dynamodb.ScanInput{
 			TableName: &table, Segment: aws.Int32(part), TotalSegments: aws.Int32(sampledParts), Limit: aws.Int32(sampledInPart),
 			ProjectionExpression:     aws.String("#pk, #sk, #at"),
 			ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#at", a.OccurredAt),
@@ -150,7 +151,7 @@ func (j *engine) sampleUnits(ctx context.Context) (found []time.Duration, events
 		}
 		for _, it := range out.Items {
 			if _, text := it[a.OccurredAt].(*types.AttributeValueMemberS); text {
-				partition, sort := j.keysOf(it)
+				partition, sort := l.keysOf(it)
 				return nil, 0, &CorruptItemError{
 					Table: table, PartitionKey: partition, SortKey: sort,
 					Reason: "has text in " + a.OccurredAt + ", which the tail index leaves out: make it a number in all rows, then adopt the tables",

@@ -10,17 +10,18 @@ import (
 // Append is described at eventlog.Engine, as are all exported methods of engine that Journal does
 // not have.
 func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) {
-	t, err := j.build(ctx, c)
+	d, err := j.draft(ctx, c)
 	if err != nil {
 		return storage.Receipt{}, err
 	}
-	if err := j.send(ctx, t); err != nil {
+	receipt, err := j.layout.append(ctx, d)
+	if err != nil {
 		return storage.Receipt{}, err
 	}
 	if len(c.Events) > 0 {
-		j.watchers.notify(t.commit.Aggregate, t.receipt.Version)
+		j.watchers.notify(c.Aggregate, receipt.Version)
 	}
-	return t.receipt, nil
+	return receipt, nil
 }
 
 // Resolve reports whether the commit of an [OutcomeUnknownError] was written, with one strongly
@@ -29,8 +30,9 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 // when no request of the commit can be under way any more, which takes seconds, or when the head
 // has passed [OutcomeUnknownError.First].
 //
-// It needs only the fields of the error, so another process can ask too. It finds a commit whose
-// events were removed since by [Journal.Truncate] or [Journal.Delete] only by its command id.
+// It needs only the fields of the error, so another process can ask too. In the layout [Classic] it
+// finds a commit whose events were removed since by [Journal.Truncate] or [Journal.Delete] only by
+// its command id.
 //
 // Errors: [ErrInvalidCommit] if the error lacks fields, [ErrTableMissing], [ErrThrottled],
 // [ErrAccess], *aggregate.InvalidIDError, the context's.
@@ -45,33 +47,9 @@ func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (boo
 	if err := unknown.ID.Validate(); err != nil {
 		return false, fmt.Errorf("resolve: %w", err)
 	}
-	written, executed, err := j.lookFor(ctx, unknown)
-	return written || executed, err
-}
-
-// lookFor reports whether a commit was written, and whether its command was executed, by this
-// commit or by another one.
-func (j *engine) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
-	keys := []item{j.key(unknown.ID, unknown.First)}
-	if unknown.CommandID != "" {
-		// The guard may have expired and the event may have been removed; both together are rare.
-		keys = append(keys, j.guardKey(unknown.ID, unknown.CommandID))
+	written, executed, err := j.layout.lookFor(ctx, unknown)
+	if err != nil {
+		return false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
 	}
-	for i, key := range keys {
-		it, err := j.getItem(ctx, j.config.Tables.Journal, key)
-		if err != nil {
-			return false, false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
-		}
-		if isOf(it, unknown.CommitID) {
-			return true, true, nil
-		}
-		executed = i > 0 && it != nil
-	}
-	return false, executed, nil
-}
-
-// isOf reports whether a commit wrote the item, which may be nil.
-func isOf(it item, commitID string) bool {
-	stored, ok := stringOf(it[attrCommitID])
-	return ok && stored == commitID
+	return written || executed, nil
 }

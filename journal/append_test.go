@@ -20,7 +20,7 @@ import (
 )
 
 func TestAppendNumbersEventsFromOneOn(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		first, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 		require.NoError(t, err)
 		assert.EqualValues(t, 1, first.Version)
@@ -44,7 +44,7 @@ func TestAppendNumbersEventsFromOneOn(t *testing.T) {
 }
 
 func TestACommitIsOneRoundTrip(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		client := &meddler{Client: s.client}
 		j := s.through(t, client)
 		client.calls = nil
@@ -57,7 +57,7 @@ func TestACommitIsOneRoundTrip(t *testing.T) {
 }
 
 func TestACommitHoldsUpTo99Events(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, eventlog.MaxEvents)})
 		require.NoError(t, err)
 		records, err := read(t, s.Log, user("1"), 1, 99)
@@ -67,7 +67,7 @@ func TestACommitHoldsUpTo99Events(t *testing.T) {
 }
 
 func TestAppendRefusesWhatCannotBeStoredAndWritesNothing(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		event := func(e eventlog.Event) []eventlog.Event { return []eventlog.Event{{Type: "fine"}, e} }
 		for name, c := range map[string]struct {
 			commit eventlog.Commit
@@ -134,22 +134,22 @@ func repeat(n int, e eventlog.Event) []eventlog.Event {
 }
 
 func TestACommitUpToTheLimitOf4MBIsWritten(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	size, err := s.EventSize(user("1"), eventlog.Event{})
-	require.NoError(t, err)
-	payload := make([]byte, eventlog.MaxEventsBytes/11-size)
+	eachLayout(t, func(t *testing.T, s store) {
+		size, err := s.EventSize(user("1"), eventlog.Event{})
+		require.NoError(t, err)
+		payload := make([]byte, eventlog.MaxEventsBytes/11-size)
 
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: repeat(11, eventlog.Event{Payload: payload})})
+		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: repeat(11, eventlog.Event{Payload: payload})})
 
-	require.NoError(t, err)
-	records, err := read(t, s.Log, user("1"), 1, 11)
-	require.NoError(t, err)
-	assert.Len(t, records, 11)
+		require.NoError(t, err)
+		records, err := read(t, s.Log, user("1"), 1, 11)
+		require.NoError(t, err)
+		assert.Len(t, records, 11)
+	})
 }
 
 func TestASnapshotThatIsTooLargeIsLeftOut(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		small, large := []byte("state"), make([]byte, eventlog.MaxItemBytes)
 		for n, c := range []struct {
 			snapshot *journal.Snapshot
@@ -203,7 +203,7 @@ func TestASnapshotThatMakesTheCommitTooLargeIsLeftOut(t *testing.T) {
 }
 
 func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 3)
 		for _, expected := range []uint64{0, 1, 2, 4, 1 << 63} {
 			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: expected, Events: events(1, 2)})
@@ -220,21 +220,24 @@ func TestACommitThatExpectsAnotherVersionIsAConflictAndWritesNothing(t *testing.
 		require.ErrorAs(t, err, &conflict)
 		assert.Equal(t, journal.ConflictError{ID: user("2"), Expected: 1, Actual: 0}, *conflict, "an aggregate that does not exist")
 
-		assert.Len(t, s.scan(t, s.Config().Tables.Journal), 1+3, "the descriptor and the events before")
-		assert.Len(t, s.scan(t, s.Config().Tables.Snapshot), 1)
+		records, err := read(t, s.Log, user("1"), 1, 3)
+		require.NoError(t, err)
+		requireNumbers(t, records, 1, 3)
+		s.requireVersion(t, user("1"), 3)
+		s.requireNothingWritten(t, user("2"))
 	})
 }
 
 // DynamoDB does not promise to evaluate all conditions once one has failed.
 func TestAnEventInTheWayIsAConflictWhereTheHeadHasMovedUnseen(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 2)
 		s.write(t, user("2"), 1, 2)
 		require.NoError(t, s.Delete(t.Context(), user("2"), 2, journal.Removal{}))
 		unseen := func() (*http.Response, error) {
 			return refuse(http.StatusBadRequest, "TransactionCanceledException", `,"CancellationReasons":[{"Code":"None"},{"Code":"ConditionalCheckFailed"}]`)
 		}
-		j := s.through(t, s.onWire("TransactWriteItems", func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
+		j := s.through(t, s.onCommits(func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
 
 		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
 		var conflict *journal.ConflictError
@@ -249,7 +252,7 @@ func TestAnEventInTheWayIsAConflictWhereTheHeadHasMovedUnseen(t *testing.T) {
 
 		proxy := dynamotest.NewProxy(t, s.client)
 		denied := store{client: proxy.Client(testdb.Once)}
-		j = s.through(t, denied.onWire("TransactWriteItems", func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
+		j = s.through(t, denied.onCommits(func(int, func() (*http.Response, error)) (*http.Response, error) { return unseen() }))
 		proxy.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
 		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
 		require.ErrorIs(t, err, journal.ErrThrottled)
@@ -258,7 +261,7 @@ func TestAnEventInTheWayIsAConflictWhereTheHeadHasMovedUnseen(t *testing.T) {
 }
 
 func TestAnEventThatStandsWhereTheHeadSaysThereIsNoneIsNotOverwritten(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c := s.Config()
 		s.write(t, user("1"), 1, 1)
 		stray := s.foreignEvent(user("1"), 3, text("stray"), 5)
@@ -278,75 +281,75 @@ func TestAnEventThatStandsWhereTheHeadSaysThereIsNoneIsNotOverwritten(t *testing
 }
 
 func TestACommitIDThatDynamoDBWouldNotTakeIsRefused(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	for _, id := range []string{"", strings.Repeat("x", 37)} {
-		j := s.through(t, s.client, func(c *journal.Config) { c.NewID = func() string { return id } })
+	eachLayout(t, func(t *testing.T, s store) {
+		for _, id := range []string{"", strings.Repeat("x", 37)} {
+			j := s.through(t, s.client, func(c *journal.Config) { c.NewID = func() string { return id } })
 
-		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+			_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
 
-		require.ErrorAs(t, err, new(*journal.ConfigError))
-		assert.ErrorContains(t, err, "NewID gave")
-	}
-	s.requireNothingWritten(t, user("1"))
+			require.ErrorAs(t, err, new(*journal.ConfigError))
+			assert.ErrorContains(t, err, "NewID gave")
+		}
+		s.requireNothingWritten(t, user("1"))
+	})
 }
 
 func TestTwoWritersThatRaceAThousandTimesLeaveNeitherGapNorRepeat(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	const races = 1_000
-	var wins, conflicts [2]int
-	var wg sync.WaitGroup
-	for writer := range wins {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			version := uint64(0)
-			for version < races {
-				receipt, err := s.Append(t.Context(), eventlog.Commit{
-					Aggregate: user("1"), Expected: version,
-					Events: []eventlog.Event{{ID: fmt.Sprint(version + 1), Payload: fmt.Append(nil, version+1), Type: fmt.Sprint(writer)}},
-				})
-				var conflict *journal.ConflictError
-				switch {
-				case err == nil:
-					wins[writer]++
-					version = receipt.Version
-				case assert.ErrorAs(t, err, &conflict):
-					conflicts[writer]++
-					if !assert.Greater(t, conflict.Actual, version, "a conflict that is none") {
+	eachLayout(t, func(t *testing.T, s store) {
+		const races = 1_000
+		var wins, conflicts [2]int
+		var wg sync.WaitGroup
+		for writer := range wins {
+			wg.Add(1)
+			go func() {
+				defer wg.Done()
+				version := uint64(0)
+				for version < races {
+					receipt, err := s.Append(t.Context(), eventlog.Commit{
+						Aggregate: user("1"), Expected: version,
+						Events: []eventlog.Event{{ID: fmt.Sprint(version + 1), Payload: fmt.Append(nil, version+1), Type: fmt.Sprint(writer)}},
+					})
+					var conflict *journal.ConflictError
+					switch {
+					case err == nil:
+						wins[writer]++
+						version = receipt.Version
+					case assert.ErrorAs(t, err, &conflict):
+						conflicts[writer]++
+						if !assert.Greater(t, conflict.Actual, version, "a conflict that is none") {
+							return
+						}
+						version = conflict.Actual
+					default:
 						return
 					}
-					version = conflict.Actual
-				default:
-					return
 				}
-			}
-		}()
-	}
-	wg.Wait()
-	t.Logf("wins %v, conflicts %v", wins, conflicts)
+			}()
+		}
+		wg.Wait()
+		t.Logf("wins %v, conflicts %v", wins, conflicts)
 
-	head, err := s.Head(t.Context(), user("1"))
-	require.NoError(t, err)
-	assert.EqualValues(t, races, head.Version)
-	assert.Equal(t, races, wins[0]+wins[1], "each number was given away once")
-	records, err := read(t, s.Log, user("1"), 1, races)
-	require.NoError(t, err)
-	requireNumbers(t, records, 1, races)
-	byWriter := map[string]int{}
-	for _, r := range records {
-		byWriter[r.EventType]++
-	}
-	assert.Equal(t, map[string]int{"0": wins[0], "1": wins[1]}, byWriter, "and to the one that was told so")
-	assert.Len(t, s.scan(t, s.Config().Tables.Journal), 1+races, "and there is nothing else")
+		head, err := s.Head(t.Context(), user("1"))
+		require.NoError(t, err)
+		assert.EqualValues(t, races, head.Version)
+		assert.Equal(t, races, wins[0]+wins[1], "each number was given away once")
+		records, err := read(t, s.Log, user("1"), 1, races)
+		require.NoError(t, err)
+		requireNumbers(t, records, 1, races)
+		byWriter := map[string]int{}
+		for _, r := range records {
+			byWriter[r.EventType]++
+		}
+		assert.Equal(t, map[string]int{"0": wins[0], "1": wins[1]}, byWriter, "and to the one that was told so")
+		assert.Len(t, s.scan(t, s.Config().Tables.Journal), 1+races, "and there is nothing else")
+	})
 }
 
 func TestManyWritersWhoseRepliesAreLostNowAndThenLeaveNeitherGapNorRepeat(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		const writers, each = 4, 25
 		var calls atomic.Int64
-		j := s.through(t, s.onWire("TransactWriteItems", func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
+		j := s.through(t, s.onCommits(func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
 			switch calls.Add(1) % 5 {
 			case 0:
 				_, _ = send()

@@ -60,7 +60,7 @@ func (s store) requireVersion(t *testing.T, id aggregate.ID, want int) {
 }
 
 func TestASecondCommitOfACommandIsRefusedWithWhatTheFirstOneWrote(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.write(t, id, 1, 2)
 		first, err := s.execute(t, id, 2, 3, "pay")
@@ -89,7 +89,7 @@ func TestASecondCommitOfACommandIsRefusedWithWhatTheFirstOneWrote(t *testing.T) 
 
 // Texts of ids and of command ids that run into each other name different guards all the same.
 func TestACommandIsThatOfItsAggregateAlone(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		commands := map[string]struct {
 			id        aggregate.ID
 			commandID string
@@ -123,7 +123,7 @@ func TestACommandIsThatOfItsAggregateAlone(t *testing.T) {
 }
 
 func TestACommandThatNobodyExecutedIsNotKnown(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		_, err := s.execute(t, user("1"), 0, 1, "pay")
 		require.NoError(t, err)
 		for _, id := range []aggregate.ID{user("1"), user("2")} {
@@ -136,7 +136,7 @@ func TestACommandThatNobodyExecutedIsNotKnown(t *testing.T) {
 }
 
 func TestACommandWithoutEventsMovesNoVersion(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		for _, version := range []int{0, 2} {
 			id := user(strings.Repeat("x", version+1))
 			s.write(t, id, 1, version)
@@ -151,7 +151,8 @@ func TestACommandWithoutEventsMovesNoVersion(t *testing.T) {
 				ID: "look", CommitID: receipt.CommitID, First: uint64(version) + 1, Version: uint64(version),
 			})
 			if version == 0 {
-				s.requireNothingWritten(t, id)
+				_, err := s.Head(t.Context(), id)
+				require.ErrorIs(t, err, journal.ErrNotFound)
 			} else {
 				s.requireVersion(t, id, version)
 			}
@@ -164,7 +165,7 @@ func TestACommandWithoutEventsMovesNoVersion(t *testing.T) {
 }
 
 func TestACommandWithoutEventsThatExpectsAnotherVersionIsAConflict(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		s.write(t, id, 1, 2)
 		for _, expected := range []int{0, 1, 3} {
@@ -185,7 +186,7 @@ func TestACommandWithoutEventsThatExpectsAnotherVersionIsAConflict(t *testing.T)
 // What a repetition meets once DynamoDB has forgotten the token is the commit's own guard, whatever
 // was committed since.
 func TestALostReplyOfACommandIsSuccessAndNoDuplicate(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			events int
 			none   []int // reasons that DynamoDB leaves out
@@ -216,6 +217,9 @@ func TestALostReplyOfACommandIsSuccessAndNoDuplicate(t *testing.T) {
 					var canceled *types.TransactionCanceledException
 					if errors.As(err, &canceled) {
 						for _, i := range c.none {
+							if i >= len(canceled.CancellationReasons) || len(canceled.CancellationReasons) == 1 {
+								continue // a put has one condition
+							}
 							canceled.CancellationReasons[i] = types.CancellationReason{Code: aws.String("None")}
 						}
 					}
@@ -235,7 +239,7 @@ func TestALostReplyOfACommandIsSuccessAndNoDuplicate(t *testing.T) {
 }
 
 func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			events  int
 			arrives bool
@@ -247,7 +251,7 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				ctx, cancel := cancellable(t)
-				j := s.through(t, s.onWire("TransactWriteItems", func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
+				j := s.through(t, s.onCommits(func(_ int, send func() (*http.Response, error)) (*http.Response, error) {
 					if c.arrives {
 						_, _ = lose(t, send)
 					}
@@ -287,53 +291,68 @@ func TestTheOutcomeOfACommandCanBeResolvedByTheErrorsFieldsAlone(t *testing.T) {
 }
 
 func TestACommitIsFoundByItsEventsWhenItsCommandIsForgotten(t *testing.T) {
-	t.Parallel()
-	s, db := inMemory(t, journal.Config{CommandRetention: time.Minute})
-	receipt, err := s.execute(t, user("1"), 0, 1, "pay")
-	require.NoError(t, err)
-	db.Clock().Advance(time.Hour)
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s, db := inMemory(t, journal.Config{Layout: layout, CommandRetention: time.Minute})
+			receipt, err := s.execute(t, user("1"), 0, 1, "pay")
+			require.NoError(t, err)
+			db.Clock().Advance(time.Hour)
 
-	written, err := s.Resolve(t.Context(), &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: receipt.CommitID, CommandID: "pay"})
+			written, err := s.Resolve(t.Context(), &journal.OutcomeUnknownError{ID: user("1"), First: 1, CommitID: receipt.CommitID, CommandID: "pay"})
 
-	require.NoError(t, err)
-	assert.True(t, written)
+			require.NoError(t, err)
+			assert.True(t, written)
+		})
+	}
 }
 
 func TestACommandIsRememberedForItsRetentionAndMayRunAgainAfterwards(t *testing.T) {
-	t.Parallel()
-	s, db := inMemory(t, journal.Config{CommandRetention: 90 * time.Second})
-	db.Clock().Advance(700 * time.Millisecond) // times are stored in whole seconds
-	_, err := s.execute(t, user("1"), 0, 1, "pay")
-	require.NoError(t, err)
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s, db := inMemory(t, journal.Config{Layout: layout, CommandRetention: 90 * time.Second})
+			db.Clock().Advance(700 * time.Millisecond) // times are stored in whole seconds
+			_, err := s.execute(t, user("1"), 0, 1, "pay")
+			require.NoError(t, err)
 
-	db.Clock().Advance(90*time.Second - time.Millisecond)
-	_, err = s.execute(t, user("1"), 1, 1, "pay")
-	require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
+			db.Clock().Advance(90*time.Second - time.Millisecond)
+			_, err = s.execute(t, user("1"), 1, 1, "pay")
+			require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
 
-	db.Clock().Advance(3 * time.Second)
-	_, ok, err := s.Command(t.Context(), user("1"), "pay")
-	require.NoError(t, err)
-	assert.False(t, ok)
-	_, err = s.execute(t, user("1"), 1, 1, "pay")
-	require.NoError(t, err)
-	s.requireVersion(t, user("1"), 2)
+			if s.isPacked() { // which keeps it as long as the commit's item, unless a snapshot has come since
+				return
+			}
+			db.Clock().Advance(3 * time.Second)
+			_, ok, err := s.Command(t.Context(), user("1"), "pay")
+			require.NoError(t, err)
+			assert.False(t, ok)
+			_, err = s.execute(t, user("1"), 1, 1, "pay")
+			require.NoError(t, err)
+			s.requireVersion(t, user("1"), 2)
+		})
+	}
 }
 
 func TestACommandIsRememberedForEverByDefault(t *testing.T) {
-	t.Parallel()
-	s, db := inMemory(t, journal.Config{})
-	_, err := s.execute(t, user("1"), 0, 1, "pay")
-	require.NoError(t, err)
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s, db := inMemory(t, journal.Config{Layout: layout})
+			_, err := s.execute(t, user("1"), 0, 1, "pay")
+			require.NoError(t, err)
 
-	db.Clock().Advance(100 * 365 * 24 * time.Hour)
+			db.Clock().Advance(100 * 365 * 24 * time.Hour)
 
-	_, err = s.execute(t, user("1"), 1, 1, "pay")
-	require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
-	s.requireVersion(t, user("1"), 1)
+			_, err = s.execute(t, user("1"), 1, 1, "pay")
+			require.ErrorAs(t, err, new(*journal.DuplicateCommandError))
+			s.requireVersion(t, user("1"), 1)
+		})
+	}
 }
 
 func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c, id := s.Config(), user("1")
 		for n := range 20 {
 			_, err := s.execute(t, id, n, 1, strings.Repeat("c", n+1))
@@ -368,7 +387,7 @@ func TestGuardsOfCommandsDisturbNoReader(t *testing.T) {
 }
 
 func TestTheLongestIDAndCommandIDFitTheKeys(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		id := user(strings.Repeat("x", aggregate.MaxIDBytes-len("user-account-")))
 		commandID := strings.Repeat("ü", 256)
 
@@ -380,7 +399,7 @@ func TestTheLongestIDAndCommandIDFitTheKeys(t *testing.T) {
 }
 
 func TestACommandIDThatCannotBeStoredIsRefused(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		for commandID, want := range map[string]string{
 			strings.Repeat("c", 513): "has 513 bytes, at most 512 are allowed: use a digest of it",
 			"\xff":                   `"\xff" is not UTF-8: encode it as text`,
@@ -406,7 +425,7 @@ func TestACommandIDThatCannotBeStoredIsRefused(t *testing.T) {
 }
 
 func TestAGuardThatCannotBeReadIsCorrupt(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c, id := s.Config(), user("1")
 		_, err := s.execute(t, id, 0, 0, "pay")
 		require.NoError(t, err)

@@ -30,10 +30,11 @@ type Config struct {
 	// Shards is the number of logical shards over which each aggregate type
 	// spreads, 1 to 65,536. [Create] and [Adopt] need it, and it can never
 	// be changed afterwards; 16 is a good choice unless you know better. A
-	// shard takes about 500 commits a second, as a partition of DynamoDB takes
-	// 1,000 write units; in the Classic layout fewer where states are over a
-	// KB, since each commit writes the state too. Every consumer group polls
-	// every shard. See docs/scaling.md.
+	// shard takes about 500 commits a second in the Classic layout, as a
+	// partition of DynamoDB takes 1,000 write units, and fewer where states are
+	// over a KB, since each commit writes the state too. It takes about 1,000 in
+	// the Packed layout, and more after [Journal.GrowTail]. Every consumer group
+	// polls every shard. See docs/scaling.md.
 	//
 	// [Open] takes it from the descriptor, and refuses another one.
 	Shards int
@@ -42,8 +43,8 @@ type Config struct {
 	// new tables; [Adopt] needs that of the application which made the tables.
 	Resolver KeyResolver
 
-	// Layout says where snapshots are. [Create] stores it; default: [Classic]. [Open] takes it from
-	// the descriptor, and refuses another one.
+	// Layout says how events and snapshots are stored. [Create] stores it; default: [Classic].
+	// [Open] takes it from the descriptor, and refuses another one.
 	Layout Layout
 
 	// CommandRetention is how long the journal remembers the command id of a commit, at least;
@@ -181,7 +182,7 @@ func (c Config) Validate() error {
 	if c.CommandRetention < 0 {
 		return &ConfigError{Field: "CommandRetention", Reason: "is negative: leave it 0 to keep commands forever"}
 	}
-	if err := c.Layout.validate(); err != nil {
+	if err := c.Layout.validate(c); err != nil {
 		return err
 	}
 	for _, names := range [][]named{
@@ -242,7 +243,7 @@ func (c Config) attributeNames() []named {
 		{"a command's first event", attrCommitFirst},
 		{"a command's version", attrCommitVersion},
 	}
-	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit} {
+	for _, name := range []string{attrFormat, attrShards, attrResolver, attrSnapshotTable, attrAttributes, attrLayout, attrRequired, attrUnit, attrGrowths, attrRestored} {
 		names = append(names, named{"the descriptor", name})
 	}
 	a := c.Attributes

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -29,7 +28,7 @@ func Create(ctx context.Context, client Client, config Config) error {
 	if err != nil {
 		return err
 	}
-	for _, table := range j.tables() {
+	for _, table := range append(j.layout.tables(), j.checkpointTable()) {
 		if err := ensured(dynamo.EnsureTable(ctx, j.client, table)); err != nil {
 			return fmt.Errorf("create table %q: %w", *table.TableName, err)
 		}
@@ -44,9 +43,9 @@ func Create(ctx context.Context, client Client, config Config) error {
 		return err
 	})
 	if errors.Is(err, ErrNoDescriptor) {
-		for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
-			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, table, j.config.Attributes.TTL)); err != nil {
-				return fmt.Errorf("create table %q: %w", table, err)
+		for _, table := range j.layout.tables() {
+			if err := ensured(dynamo.EnsureExpiry(ctx, j.client, *table.TableName, j.config.Attributes.TTL)); err != nil {
+				return fmt.Errorf("create table %q: %w", *table.TableName, err)
 			}
 		}
 	}
@@ -68,7 +67,8 @@ func ensured(err error) error {
 // verifyUnused refuses tables with items but no descriptor. It looks for items first: what
 // another process does in between can only add the descriptor.
 func (j *engine) verifyUnused(ctx context.Context) error {
-	for _, table := range []string{j.config.Tables.Journal, j.config.Tables.Snapshot} {
+	for _, input := range j.layout.tables() {
+		table := *input.TableName
 		out, err := j.client.Scan(ctx, &dynamodb.ScanInput{TableName: &table, Limit: aws.Int32(1), ConsistentRead: aws.Bool(true)})
 		if err != nil {
 			return dynamo.Explain(err, table)
@@ -91,57 +91,42 @@ func prepare(client Client, config Config) (*engine, error) {
 	return newEngine(client, config)
 }
 
-// tables are the tables as they should be.
-func (j *engine) tables() []*dynamodb.CreateTableInput {
-	a, x := j.config.Attributes, j.config.Indexes
-	text, number := types.ScalarAttributeTypeS, types.ScalarAttributeTypeN
-	attribute := func(name string, kind types.ScalarAttributeType) types.AttributeDefinition {
-		return types.AttributeDefinition{AttributeName: &name, AttributeType: kind}
-	}
-	index := func(name, hash, sort string) types.GlobalSecondaryIndex {
-		return types.GlobalSecondaryIndex{
-			IndexName:             &name,
-			KeySchema:             keySchema(hash, sort),
-			Projection:            &types.Projection{ProjectionType: types.ProjectionTypeAll},
-			ProvisionedThroughput: j.config.Throughput,
-		}
-	}
+// checkpointTable is the table of consumer groups, the same in every layout.
+func (s *store) checkpointTable() *dynamodb.CreateTableInput {
+	a := s.config.Attributes
+	return s.table(s.config.Tables.Checkpoint, []types.AttributeDefinition{textKey(a.PartitionKey), textKey(a.SortKey)})
+}
+
+func textKey(name string) types.AttributeDefinition {
+	return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeS}
+}
+
+func numberKey(name string) types.AttributeDefinition {
+	return types.AttributeDefinition{AttributeName: &name, AttributeType: types.ScalarAttributeTypeN}
+}
+
+// table is a table as it should be. Attributes are those of its keys and of its indexes' keys.
+func (s *store) table(name string, attributes []types.AttributeDefinition, indexes ...types.GlobalSecondaryIndex) *dynamodb.CreateTableInput {
 	billing := types.BillingModePayPerRequest
-	if j.config.Throughput != nil {
+	if s.config.Throughput != nil {
 		billing = types.BillingModeProvisioned
 	}
-	keys := []types.AttributeDefinition{attribute(a.PartitionKey, text), attribute(a.SortKey, text)}
-	byAggregate := []types.AttributeDefinition{attribute(a.AggregateID, text), attribute(a.SequenceNumber, number)}
-	snapshot := &dynamodb.CreateTableInput{
-		TableName:             aws.String(j.config.Tables.Snapshot),
-		AttributeDefinitions:  keys,
-		KeySchema:             keySchema(a.PartitionKey, a.SortKey),
-		BillingMode:           billing,
-		ProvisionedThroughput: j.config.Throughput,
+	return &dynamodb.CreateTableInput{
+		TableName:              &name,
+		AttributeDefinitions:   attributes,
+		KeySchema:              keySchema(s.config.Attributes.PartitionKey, s.config.Attributes.SortKey),
+		BillingMode:            billing,
+		ProvisionedThroughput:  s.config.Throughput,
+		GlobalSecondaryIndexes: indexes,
 	}
-	if j.config.Layout == Classic {
-		snapshot.AttributeDefinitions = slices.Concat(keys, byAggregate)
-		snapshot.GlobalSecondaryIndexes = []types.GlobalSecondaryIndex{index(x.SnapshotAggregate, a.AggregateID, a.SequenceNumber)}
-	}
-	return []*dynamodb.CreateTableInput{
-		{
-			TableName:             aws.String(j.config.Tables.Journal),
-			AttributeDefinitions:  slices.Concat([]types.AttributeDefinition{attribute(a.OccurredAt, number)}, keys, byAggregate),
-			KeySchema:             keySchema(a.PartitionKey, a.SortKey),
-			BillingMode:           billing,
-			ProvisionedThroughput: j.config.Throughput,
-			GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
-				index(x.JournalAggregate, a.AggregateID, a.SequenceNumber),
-				index(x.JournalTail, a.PartitionKey, a.OccurredAt),
-			},
-		},
-		snapshot,
-		{
-			TableName:             aws.String(j.config.Tables.Checkpoint),
-			AttributeDefinitions:  keys,
-			KeySchema:             keySchema(a.PartitionKey, a.SortKey),
-			BillingMode:           billing,
-			ProvisionedThroughput: j.config.Throughput,
-		},
+}
+
+// index is an index with all attributes.
+func (s *store) index(name, hash, sort string) types.GlobalSecondaryIndex {
+	return types.GlobalSecondaryIndex{
+		IndexName:             &name,
+		KeySchema:             keySchema(hash, sort),
+		Projection:            &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		ProvisionedThroughput: s.config.Throughput,
 	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 func TestCreateMayBeCalledAgain(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 1)
 
 		require.NoError(t, journal.Create(t.Context(), s.client, s.Config()))
@@ -121,7 +121,7 @@ func TestCreateGoesOnWhereItWasInterrupted(t *testing.T) {
 }
 
 func TestCreateLeavesTablesOfSomebodyElseAlone(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c := s.Config()
 		s.write(t, user("1"), 1, 1)
 		s.remove(t, c.Tables.Journal, s.key("millrace", "descriptor"))

@@ -20,10 +20,10 @@ import (
 )
 
 // ticking is a journal whose clock is at start when it is asked first, and a minute on each time.
-func ticking(t *testing.T, retention time.Duration) (db *dynamotest.DB, j *journal.Journal, start time.Time) {
+func ticking(t *testing.T, layout journal.Layout, retention time.Duration) (db *dynamotest.DB, j *journal.Journal, start time.Time) {
 	t.Helper()
 	db = dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: layout, Shards: 1}))
 	start = time.Now().Truncate(time.Second).UTC()
 	var calls atomic.Int64
 	j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{CommandRetention: retention, Now: func() time.Time {
@@ -33,6 +33,9 @@ func ticking(t *testing.T, retention time.Duration) (db *dynamotest.DB, j *journ
 	calls.Store(-1)
 	return db, j, start
 }
+
+// commitOperations write a small commit in each layout.
+var commitOperations = map[journal.Layout]string{journal.Classic: "TransactWriteItems", journal.Packed: "PutItem"}
 
 // Groups find an event by its date. One that was repeated for seconds, and has the date of its
 // first attempt, shows behind the place up to which they have read.
@@ -45,51 +48,55 @@ func TestACommitIsDatedByTheAttemptThatWritesIt(t *testing.T) {
 		"throttled":          {dynamotest.Throttle(), true},
 		"its reply was lost": {dynamotest.LoseReply(), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db, j, start := ticking(t, 0)
-			tried := db.Inject(c.fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(3))
-			id := aggregate.ID{Type: "account", Value: "x"}
+		for layout, operation := range commitOperations {
+			t.Run(fmt.Sprint(layout, " ", name), func(t *testing.T) {
+				t.Parallel()
+				db, j, start := ticking(t, layout, 0)
+				tried := db.Inject(c.fault, dynamotest.On(operation), dynamotest.Times(3))
+				id := aggregate.ID{Type: "account", Value: "x"}
 
-			receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
-				{Type: "deposited", Payload: []byte("1")}, {Type: "deposited", Payload: []byte("2")},
-			}})
+				receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{
+					{Type: "deposited", Payload: []byte("1")}, {Type: "deposited", Payload: []byte("2")},
+				}})
 
-			require.NoError(t, err)
-			assert.Positive(t, tried.Fired())
-			want := start
-			if c.datedLast {
-				want = start.Add(3 * time.Minute)
-			}
-			assert.Equal(t, want, receipt.OccurredAt)
-			for r, err := range j.Events(t.Context(), id, 1, 2) {
 				require.NoError(t, err)
-				assert.Equal(t, want, r.OccurredAt)
-				assert.Equal(t, receipt.CommitID, r.CommitID)
-			}
-		})
+				assert.Positive(t, tried.Fired())
+				want := start
+				if c.datedLast {
+					want = start.Add(3 * time.Minute)
+				}
+				assert.Equal(t, want, receipt.OccurredAt)
+				for r, err := range j.Events(t.Context(), id, 1, 2) {
+					require.NoError(t, err)
+					assert.Equal(t, want, r.OccurredAt)
+					assert.Equal(t, receipt.CommitID, r.CommitID)
+				}
+			})
+		}
 	}
 }
 
 // Once an attempt may have been written, a later one that was throttled keeps its date.
 func TestACommitThatMayBeWrittenKeepsItsDate(t *testing.T) {
 	t.Parallel()
-	db, j, start := ticking(t, 0)
-	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.After(1), dynamotest.Times(2))
-	db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	for layout, operation := range commitOperations {
+		db, j, start := ticking(t, layout, 0)
+		db.Inject(dynamotest.Throttle(), dynamotest.On(operation), dynamotest.After(1), dynamotest.Times(2))
+		db.Inject(dynamotest.CutConnection(), dynamotest.On(operation), dynamotest.Times(1))
 
-	receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
-		Aggregate: aggregate.ID{Type: "account", Value: "x"}, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
-	})
+		receipt, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+			Aggregate: aggregate.ID{Type: "account", Value: "x"}, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("1")}},
+		})
 
-	require.NoError(t, err)
-	assert.Equal(t, start, receipt.OccurredAt)
+		require.NoError(t, err, layout)
+		assert.Equal(t, start, receipt.OccurredAt, layout)
+	}
 }
 
 // The guard of a command is kept from the date of its commit on.
 func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	t.Parallel()
-	db, j, start := ticking(t, time.Hour)
+	db, j, start := ticking(t, journal.Classic, time.Hour)
 	db.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
 
 	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{

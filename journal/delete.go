@@ -16,16 +16,16 @@ import (
 const maxBatchWrites = 25
 
 // deleteAll deletes items by key, whether they exist or not.
-func (j *engine) deleteAll(ctx context.Context, table string, keys []item) error {
+func (s *store) deleteAll(ctx context.Context, table string, keys []item) error {
 	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(j.config.RetryBudget))
+		backoff.WithMaxElapsedTime(s.config.RetryBudget))
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), maxBatchWrites)]
 		requests := make([]types.WriteRequest, len(some))
 		for i, key := range some {
 			requests[i].DeleteRequest = &types.DeleteRequest{Key: key}
 		}
-		out, err := j.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+		out, err := s.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{table: requests},
 		})
 		if err != nil {
@@ -47,7 +47,7 @@ func (j *engine) deleteAll(ctx context.Context, table string, keys []item) error
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			return fmt.Errorf("%w: table %q left %d deletes unprocessed for %s", ErrThrottled, table, len(keys), j.config.RetryBudget)
+			return fmt.Errorf("%w: table %q left %d deletes unprocessed for %s", ErrThrottled, table, len(keys), s.config.RetryBudget)
 		}
 	}
 	return nil

@@ -32,6 +32,8 @@ const (
 	attrLayout        = "millrace_layout"
 	attrUnit          = "millrace_occurred_at_unit"   // absent for milliseconds
 	attrRequired      = "millrace_required_encodings" // absent for none
+	attrRestored      = "millrace_restored"           // absent where the tables were never restored
+	attrGrowths       = "millrace_tail_partitions"    // absent where the tail has not grown
 )
 
 // descriptor is what every process that uses the same journal must agree on.
@@ -46,6 +48,8 @@ type descriptor struct {
 	Unit          time.Duration // of the times of events
 
 	RequiredEncodings []string
+	Growths           []growth // of the tail
+	Restored          string   // changes with every restore
 }
 
 func describe(c Config) descriptor {
@@ -93,20 +97,51 @@ func (a Attributes) String() string {
 	return string(text)
 }
 
-func (j *engine) descriptorKey() item {
-	return item{
-		j.config.Attributes.PartitionKey: stringValue(descriptorPartition),
-		j.config.Attributes.SortKey:      stringValue(descriptorSort),
+// findDescriptor reads the descriptor and takes the layout from it. The keys of tables differ
+// between layouts, so it tries the keys of each.
+func (j *engine) findDescriptor(ctx context.Context) (stored descriptor, err error) {
+	for _, kind := range layoutKinds {
+		j.use(kind.name)
+		if stored, err = j.readDescriptor(ctx); !isOfOtherKeys(err) {
+			break
+		}
 	}
+	if err == nil {
+		j.use(stored.Layout)
+	}
+	return stored, err
 }
+
+// givenDescriptor reads the descriptor by the layout that the config names. If the table has the
+// keys of another layout, the error is about the layout.
+func (j *engine) givenDescriptor(ctx context.Context) (descriptor, error) {
+	stored, err := j.readDescriptor(ctx)
+	if !isOfOtherKeys(err) {
+		return stored, err
+	}
+	given := j.config.Layout
+	defer j.use(given)
+	if other, findErr := j.findDescriptor(ctx); findErr == nil && other.Layout != given {
+		return descriptor{}, &DescriptorMismatchError{Table: other.Table, Field: "layout", Stored: string(other.Layout), Given: string(given)}
+	}
+	return descriptor{}, err
+}
+
+func isOfOtherKeys(err error) bool {
+	var mismatch *DescriptorMismatchError
+	return errors.As(err, &mismatch) && mismatch.Field == keysOfTable
+}
+
+// keysOfTable is the field of the error for a table whose keys have other names or types.
+const keysOfTable = "keys of"
 
 func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	table := j.config.Tables.Journal
-	it, err := j.getItem(ctx, table, j.descriptorKey())
+	it, err := j.getItem(ctx, table, j.layout.descriptorKey())
 	if isKeyMismatch(err) {
 		a := j.config.Attributes
 		return descriptor{}, &DescriptorMismatchError{
-			Table: table, Field: "keys of", Stored: "other names",
+			Table: table, Field: keysOfTable, Stored: "other names",
 			Given: fmt.Sprintf("%q and %q in Attributes.PartitionKey and SortKey", a.PartitionKey, a.SortKey),
 		}
 	}
@@ -140,7 +175,10 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 	var resolverOK, snapshotOK bool
 	d.Resolver, resolverOK = stringOf(it[attrResolver])
 	d.SnapshotTable, snapshotOK = stringOf(it[attrSnapshotTable])
-	if !ok || unitErr != nil || validateUnit(d.Unit) != nil || !shardsOK || shards == 0 || shards > maxShards || !resolverOK || !snapshotOK || !mappingOK ||
+	var growthsOK bool
+	d.Growths, growthsOK = growthsOf(it)
+	d.Restored, _ = stringOf(it[attrRestored])
+	if !ok || !growthsOK || unitErr != nil || validateUnit(d.Unit) != nil || !shardsOK || shards == 0 || shards > maxShards || !resolverOK || !snapshotOK || !mappingOK ||
 		json.Unmarshal([]byte(mapping), &d.Attributes) != nil {
 		return descriptor{}, &CorruptItemError{
 			Table: table, PartitionKey: descriptorPartition, SortKey: descriptorSort,
@@ -155,13 +193,13 @@ func (j *engine) readDescriptor(ctx context.Context) (descriptor, error) {
 // own.
 func isKeyMismatch(err error) bool {
 	return dynamo.Code(err) == "ValidationException" &&
-		(strings.Contains(err.Error(), "key element does not match") || strings.Contains(err.Error(), "required keys"))
+		(strings.Contains(err.Error(), "key element does not match") || strings.Contains(err.Error(), "required keys") || strings.Contains(err.Error(), "Type mismatch for key"))
 }
 
 // writeDescriptor stores the descriptor unless there is one, and then compares.
 func (j *engine) writeDescriptor(ctx context.Context) error {
 	d := describe(j.config)
-	it := j.descriptorKey()
+	it := j.layout.descriptorKey()
 	it[attrFormat] = numberValue(d.Format)
 	it[attrShards] = numberValue(d.Shards)
 	it[attrResolver] = stringValue(d.Resolver)

@@ -28,7 +28,8 @@
 //     processes must agree: shards, resolver, layout, attribute names, unit of times and required
 //     encodings. [Open] reads it and refuses settings that differ.
 //
-//   - The [Layout] says where snapshots are stored.
+//   - The [Layout] says how events and snapshots are stored. [Packed] is the cheaper one and right
+//     for new tables; [Classic], the default, is for tables that other programs share.
 //
 //   - An [Encoding] compresses or encrypts payloads; see packages compress and encrypt. A journal
 //     can require encodings ([Config.RequiredEncodings]).
@@ -54,7 +55,8 @@
 //
 // # Tables
 //
-// The journal and snapshot tables are those of the event-store-adapter family, whose programs may
-// share them. Values that the family does not have, such as event id, event type and metadata, are
-// attributes beside theirs, which it ignores.
+// In the layout [Classic] the journal and snapshot tables are those of the event-store-adapter
+// family, whose programs may share them. The terms above are those of this layout; docs/layouts.md
+// has the other one. Values that the family does not have, such as event id, event type and
+// metadata, are attributes beside theirs, which it ignores.
 package journal

@@ -133,23 +133,6 @@ func (j *engine) decodeSnapshot(ctx context.Context, id aggregate.ID, s *Snapsho
 	return &Snapshot{Number: s.Number, Payload: payload, Schema: s.Schema}, nil
 }
 
-// encodingAt returns what was applied to an event, or to the snapshot if the event was removed.
-func (j *engine) encodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error) {
-	it, err := j.getItem(ctx, j.config.Tables.Journal, j.key(id, number))
-	if err != nil {
-		return "", err
-	}
-	if it != nil {
-		names, _ = encodingOf(it)
-		return names, nil
-	}
-	head, err := j.readHead(ctx, id)
-	if err != nil || head.Snapshot == nil {
-		return "", err
-	}
-	return head.Snapshot.Encoding, nil
-}
-
 // encodeEvent returns an event as it is stored. One that says how it is encoded already is.
 func (j *engine) encodeEvent(ctx context.Context, id aggregate.ID, number uint64, e storage.Event) (_ storage.Event, err error) {
 	at := Place{Aggregate: id, Number: number, EventType: e.Type}

@@ -61,7 +61,7 @@ func encodings(list ...journal.Encoding) func(*journal.Config) {
 }
 
 func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}))
 		payload := []byte("long")
 		commit := eventlog.Commit{
@@ -109,7 +109,7 @@ func TestPayloadsAreEncodedInOrderAndDecodedInReverse(t *testing.T) {
 }
 
 func TestManyEventsAreDecodedWhicheverWayTheyAreRead(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 30)})
 		require.NoError(t, err)
@@ -140,7 +140,7 @@ func TestARetrySendsTheSameBytes(t *testing.T) {
 }
 
 func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}))
 		_, err := j.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Events: []eventlog.Event{{Payload: []byte("short")}, {Payload: []byte("long")}},
@@ -174,7 +174,7 @@ func TestAnEncodingThatTheConfigLacksIsNamed(t *testing.T) {
 }
 
 func TestNothingIsWrittenWhenAnEncodingFails(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		broken := errors.New("broken")
 		j := s.through(t, s.client, encodings(&wrapped{name: "a", fail: broken}))
 		_, err := j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
@@ -202,7 +202,7 @@ func (s *slow) Encode(ctx context.Context, at journal.Place, payload []byte) ([]
 
 // A key service may take longer than those who tail the journal wait for an event of some date.
 func TestACommitIsDatedAfterItsEncodings(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		key := &slow{wrapped: wrapped{name: "a"}, now: time.UnixMilli(1e12).UTC()}
 		j := s.through(t, s.client, encodings(key), func(c *journal.Config) { c.Now = func() time.Time { return key.now } })
 		receipt, err := j.Append(t.Context(), eventlog.Commit{
@@ -220,7 +220,7 @@ func TestACommitIsDatedAfterItsEncodings(t *testing.T) {
 }
 
 func TestAConflictNeedsNoDecoding(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		_, err := s.through(t, s.client, encodings(&wrapped{name: "a"})).Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
 		})
@@ -236,7 +236,7 @@ func TestAConflictNeedsNoDecoding(t *testing.T) {
 
 // A peer's update sets payload and version and leaves what is ours.
 func TestASnapshotThatAPeerPutInThePlaceOfAnEncodedOneIsRead(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		_, err := j.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
@@ -254,7 +254,7 @@ func TestASnapshotThatAPeerPutInThePlaceOfAnEncodedOneIsRead(t *testing.T) {
 }
 
 func TestASnapshotInPlainTakesTheEncodingOfTheOneBeforeAway(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		for i, payload := range []string{"state 1", "short 2", "state 3"} {
 			n := uint64(i + 1)
@@ -272,7 +272,7 @@ func TestASnapshotInPlainTakesTheEncodingOfTheOneBeforeAway(t *testing.T) {
 }
 
 func TestAnEncodedSnapshotAheadOfTheHeadIsIgnored(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		_, err := j.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Events: events(1, 2), Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("state")},
@@ -288,7 +288,7 @@ func TestAnEncodedSnapshotAheadOfTheHeadIsIgnored(t *testing.T) {
 }
 
 func TestARawJournalCopiesWhatIsStored(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		from := s.through(t, s.client, encodings(&wrapped{name: "a"}))
 		_, err := from.Append(t.Context(), eventlog.Commit{
 			Aggregate: user("1"), Events: []eventlog.Event{{ID: "1", Payload: []byte("long")}, {ID: "2", Payload: []byte("short")}},
@@ -330,32 +330,32 @@ func TestARawJournalCopiesWhatIsStored(t *testing.T) {
 }
 
 func TestACommitThroughARawJournalWakesTheWatchersOfTheOther(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	woken := 0
-	stop := s.Watch("user-account", func(aggregate.ID, uint64) { woken++ })
-	defer stop()
-	_, err := s.Raw().Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
-	require.NoError(t, err)
-	assert.Equal(t, 1, woken)
+	eachLayout(t, func(t *testing.T, s store) {
+		woken := 0
+		stop := s.Watch("user-account", func(aggregate.ID, uint64) { woken++ })
+		defer stop()
+		_, err := s.Raw().Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		require.NoError(t, err)
+		assert.Equal(t, 1, woken)
+	})
 }
 
 func TestAnEncodingForReadingIsNotAppliedToWhatIsNew(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	e := &wrapped{name: "a"}
-	_, err := s.through(t, s.client, encodings(e)).Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
-	require.NoError(t, err)
-	j := s.through(t, s.client, encodings(journal.ForReading(e)))
-	_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
-	require.NoError(t, err)
+	eachLayout(t, func(t *testing.T, s store) {
+		e := &wrapped{name: "a"}
+		_, err := s.through(t, s.client, encodings(e)).Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: events(1, 1)})
+		require.NoError(t, err)
+		j := s.through(t, s.client, encodings(journal.ForReading(e)))
+		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 1, Events: events(2, 1)})
+		require.NoError(t, err)
 
-	records, err := read(t, j, user("1"), 1, 2)
-	require.NoError(t, err)
-	requireNumbers(t, records, 1, 2)
-	records, err = read(t, j.Raw(), user("1"), 2, 2)
-	require.NoError(t, err)
-	assert.Empty(t, records[0].Encoding)
+		records, err := read(t, j, user("1"), 1, 2)
+		require.NoError(t, err)
+		requireNumbers(t, records, 1, 2)
+		records, err = read(t, j.Raw(), user("1"), 2, 2)
+		require.NoError(t, err)
+		assert.Empty(t, records[0].Encoding)
+	})
 }
 
 func TestEventSizeCountsWhatEncodingsMayAdd(t *testing.T) {
@@ -389,28 +389,31 @@ func TestEventSizeCountsWhatEncodingsMayAdd(t *testing.T) {
 }
 
 func TestTheLimitOfAnItemIsThatOfTheEncodedBytes(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}, &wrapped{name: "c"}))
-	fits, err := s.EventSize(user("1"), eventlog.Event{})
-	require.NoError(t, err)
-	payload := make([]byte, eventlog.MaxItemBytes-fits)
-	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{Payload: payload}}})
-	require.NoError(t, err)
+	eachLayout(t, func(t *testing.T, s store) {
+		j := s.through(t, s.client, encodings(&wrapped{name: "a"}, &wrapped{name: "b"}, &wrapped{name: "c"}))
+		fits, err := s.EventSize(user("1"), eventlog.Event{})
+		require.NoError(t, err)
+		payload := make([]byte, eventlog.MaxItemBytes-fits)
+		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{Payload: payload}}})
+		require.NoError(t, err)
 
-	_, err = j.EventSize(user("2"), eventlog.Event{Payload: payload})
-	assert.ErrorAs(t, err, new(*journal.TooLargeError))
-	_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Events: []eventlog.Event{{Payload: payload}}})
-	assert.ErrorAs(t, err, new(*journal.TooLargeError))
+		_, err = j.EventSize(user("2"), eventlog.Event{Payload: payload})
+		assert.ErrorAs(t, err, new(*journal.TooLargeError))
+		_, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("2"), Events: []eventlog.Event{{Payload: payload}}})
+		assert.ErrorAs(t, err, new(*journal.TooLargeError))
 
-	const headBytes = 1_024 + 190 // what is left free for others, and the head without a snapshot
-	state := &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes-headBytes)}
-	receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})
-	require.NoError(t, err)
-	assert.False(t, receipt.SnapshotLeftOut)
-	receipt, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("4"), Events: events(1, 1), Snapshot: state})
-	require.NoError(t, err)
-	assert.True(t, receipt.SnapshotLeftOut)
+		if s.isPacked() { // which has another limit for states
+			return
+		}
+		const headBytes = 1_024 + 190 // what is left free for others, and the head without a snapshot
+		state := &journal.Snapshot{Number: 1, Payload: make([]byte, eventlog.MaxItemBytes-headBytes)}
+		receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("3"), Events: events(1, 1), Snapshot: state})
+		require.NoError(t, err)
+		assert.False(t, receipt.SnapshotLeftOut)
+		receipt, err = j.Append(t.Context(), eventlog.Commit{Aggregate: user("4"), Events: events(1, 1), Snapshot: state})
+		require.NoError(t, err)
+		assert.True(t, receipt.SnapshotLeftOut)
+	})
 }
 
 func TestEncodingsThatCannotWorkAreRefused(t *testing.T) {
@@ -447,9 +450,9 @@ func TestAnEncodingThatIsNoTextIsCorrupt(t *testing.T) {
 	assert.ErrorAs(t, err, new(*journal.CorruptItemError))
 }
 
-func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {
+func TestEverySnapshotOfAnAggregateIsEncodedInEachLayout(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, journal.Config{Layout: layout, Encodings: []journal.Encoding{&wrapped{name: "a"}}})
@@ -463,7 +466,7 @@ func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {
 			}
 			encoded := 0
 			for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
-				if payload, ok := it["payload"].(*types.AttributeValueMemberB); ok {
+				if payload, ok := it[s.either("payload", "s")].(*types.AttributeValueMemberB); ok {
 					assert.True(t, bytes.HasPrefix(payload.Value, []byte("a@snapshot of")), "%s", payload.Value)
 					encoded++
 				}
@@ -486,7 +489,7 @@ func TestEverySnapshotOfAnAggregateIsEncodedInEitherLayout(t *testing.T) {
 			assert.EqualValues(t, 3, version)
 
 			require.NoError(t, s.through(t, s.client, encodings()).Delete(t.Context(), user("1"), 3, journal.Removal{}), "which needs no key")
-			assert.NotContains(t, s.get(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0)), "encoding")
+			assert.NotContains(t, s.get(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0)), s.either("encoding", "x"))
 		})
 	}
 }

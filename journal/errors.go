@@ -47,6 +47,9 @@ var (
 	// ErrAccess reports that credentials are missing or wrong, or lack a permission. Nothing was
 	// written.
 	ErrAccess = dynamo.ErrAccess
+	// ErrRestored reports that the tables were restored from a backup since the journal was opened;
+	// see [Journal.MarkRestored]. Nothing was written. Restart the process.
+	ErrRestored = errors.New("the journal was restored from a backup since it was opened")
 	// ErrNoDescriptor reports that the tables were not created by [Create] and not taken over by
 	// [Adopt].
 	ErrNoDescriptor = errors.New("journal has no descriptor")

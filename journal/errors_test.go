@@ -269,7 +269,7 @@ func TestARefusedCommitIsSentOnce(t *testing.T) {
 			t.Parallel()
 			s := setup(t, journal.Config{})
 			sent := 0
-			j := s.through(t, s.onWire("TransactWriteItems", func(call int, _ func() (*http.Response, error)) (*http.Response, error) {
+			j := s.through(t, s.onCommits(func(call int, _ func() (*http.Response, error)) (*http.Response, error) {
 				sent = call
 				return refuse(http.StatusBadRequest, code, "")
 			}))
@@ -285,43 +285,43 @@ func TestARefusedCommitIsSentOnce(t *testing.T) {
 }
 
 func TestACommitWithoutCredentialsIsNotSent(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	failing := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) { o.Credentials = noCredentials{} })
-	client := &meddler{Client: s.client}
-	client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
-		return failing.TransactWriteItems(t.Context(), in)
-	}
+	eachLayout(t, func(t *testing.T, s store) {
+		failing := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) { o.Credentials = noCredentials{} })
+		client := &meddler{Client: s.client}
+		client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+			return failing.TransactWriteItems(t.Context(), in)
+		}
 
-	_, err := s.through(t, client).Append(t.Context(), one("1"))
+		_, err := s.through(t, client).Append(t.Context(), one("1"))
 
-	assertOnly(t, err, journal.ErrAccess)
-	assert.ErrorContains(t, err, "the vault is closed")
-	assert.ErrorContains(t, err, "check the credentials")
-	assert.Equal(t, 1, client.calls["transact"])
+		assertOnly(t, err, journal.ErrAccess)
+		assert.ErrorContains(t, err, "the vault is closed")
+		assert.ErrorContains(t, err, "check the credentials")
+		assert.Equal(t, 1, client.calls["transact"])
+	})
 }
 
 // Nothing listens on port 1, so the request has certainly not arrived.
 func TestACommitThatFindsNobodyListeningIsNotUnknown(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	nobody := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) {
-		o.BaseEndpoint, o.RetryMaxAttempts, o.HTTPClient = aws.String("http://127.0.0.1:1"), 1, &http.Client{}
+	eachLayout(t, func(t *testing.T, s store) {
+		nobody := dynamodb.New(s.client.Options(), func(o *dynamodb.Options) {
+			o.BaseEndpoint, o.RetryMaxAttempts, o.HTTPClient = aws.String("http://127.0.0.1:1"), 1, &http.Client{}
+		})
+		client := &meddler{Client: s.client}
+		client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
+			return nobody.TransactWriteItems(t.Context(), in)
+		}
+
+		_, err := s.through(t, client, impatient).Append(t.Context(), one("1"))
+
+		assertOnly(t, err, journal.ErrUnavailable)
+		assert.ErrorContains(t, err, "nothing written")
+		assert.ErrorContains(t, err, "connection refused")
 	})
-	client := &meddler{Client: s.client}
-	client.transact = func(_ int, in *dynamodb.TransactWriteItemsInput, _ func() (*dynamodb.TransactWriteItemsOutput, error)) (*dynamodb.TransactWriteItemsOutput, error) {
-		return nobody.TransactWriteItems(t.Context(), in)
-	}
-
-	_, err := s.through(t, client, impatient).Append(t.Context(), one("1"))
-
-	assertOnly(t, err, journal.ErrUnavailable)
-	assert.ErrorContains(t, err, "nothing written")
-	assert.ErrorContains(t, err, "connection refused")
 }
 
 func TestAMissingTableOrIndexIsNamed(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c := s.Config()
 		j := s.through(t, s.client, func(c *journal.Config) {
 			c.Indexes.JournalTail, c.Indexes.JournalAggregate = "no-tail", "no-aggregates"
@@ -345,7 +345,7 @@ func TestAMissingTableOrIndexIsNamed(t *testing.T) {
 }
 
 func TestAnAggregateWithoutEventsIsNotFound(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		_, err := s.Head(t.Context(), user("1"))
 		assertOnly(t, err, journal.ErrNotFound)
 		assert.ErrorContains(t, err, `"1" of type "user-account" has no events`)

@@ -20,7 +20,7 @@ import (
 )
 
 func TestEventsReadsPastThePageOf1MB(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		const n = 1_500
 		for from := 1; from <= n; from += 75 {
 			list := events(from, 75)
@@ -47,7 +47,7 @@ func TestEventsReadsPastThePageOf1MB(t *testing.T) {
 }
 
 func TestEventsGivesAnyRangeOfTheHistory(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 30)
 		s.write(t, user("2"), 1, 30)
 		for _, r := range [][2]int{{1, 30}, {1, 1}, {30, 30}, {1, 8}, {1, 9}, {22, 30}, {23, 30}, {5, 25}} {
@@ -78,21 +78,21 @@ func TestEventsReadsAFewByKeyAndMoreFromTheIndex(t *testing.T) {
 }
 
 func TestAnEmptyRangeGivesNothingAndAsksForNothing(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	client := &meddler{Client: s.client}
-	j := s.through(t, client)
-	client.calls = nil
-	for _, r := range [][2]uint64{{0, 0}, {1, 0}, {5, 4}, {math.MaxUint64, 1}} {
-		records, err := read(t, j, user("1"), r[0], r[1])
-		require.NoError(t, err)
-		assert.Empty(t, records)
-	}
-	assert.Empty(t, client.calls)
+	eachLayout(t, func(t *testing.T, s store) {
+		client := &meddler{Client: s.client}
+		j := s.through(t, client)
+		client.calls = nil
+		for _, r := range [][2]uint64{{0, 0}, {1, 0}, {5, 4}, {math.MaxUint64, 1}} {
+			records, err := read(t, j, user("1"), r[0], r[1])
+			require.NoError(t, err)
+			assert.Empty(t, records)
+		}
+		assert.Empty(t, client.calls)
+	})
 }
 
 func TestEventsThatDoNotExistAreAnErrorHoweverManyAreAskedFor(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 12)
 		for name, r := range map[string][2]uint64{
 			"one more":       {1, 13},
@@ -107,19 +107,19 @@ func TestEventsThatDoNotExistAreAnErrorHoweverManyAreAskedFor(t *testing.T) {
 }
 
 func TestEventsOfAnInvalidIDAreAnError(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	_, err := read(t, s.Log, user(""), 1, 2)
-	require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-	_, err = s.Head(t.Context(), user(""))
-	assert.ErrorAs(t, err, new(*aggregate.InvalidIDError))
+	eachLayout(t, func(t *testing.T, s store) {
+		_, err := read(t, s.Log, user(""), 1, 2)
+		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
+		_, err = s.Head(t.Context(), user(""))
+		assert.ErrorAs(t, err, new(*aggregate.InvalidIDError))
+	})
 }
 
 func TestAMissingEventIsAnErrorWithItsKeys(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		for value, c := range map[string]struct{ missing, n int }{"by-key": {2, 3}, "by-index": {15, 20}, "many": {3, 120}} {
 			id, table := user(value), s.Config().Tables.Journal
-			s.write(t, id, 1, c.n)
+			s.covered(t, id, c.n)
 			s.remove(t, table, s.keyOf(id, c.missing))
 			if value == "many" {
 				for n := 4; n <= 110; n++ {
@@ -133,8 +133,7 @@ func TestAMissingEventIsAnErrorWithItsKeys(t *testing.T) {
 			require.ErrorAs(t, err, new(*journal.CorruptItemError), value)
 			require.ErrorAs(t, err, &corrupt)
 			assert.Equal(t, table, corrupt.Table)
-			assert.Equal(t, eventlog.ShardKey(id.Type, s.Shard(id)), corrupt.PartitionKey)
-			assert.Equal(t, fmt.Sprintf("%s-%d", id, c.missing), corrupt.SortKey)
+			assert.Equal(t, s.keyOf(id, c.missing), s.placeOf(corrupt))
 			assert.ErrorContains(t, err, fmt.Sprintf("read events 1 to %d of %s", c.n, id))
 			assert.ErrorContains(t, err, "restore it from a backup")
 			assert.Less(t, len(records), c.missing, "nothing after the gap")
@@ -143,7 +142,7 @@ func TestAMissingEventIsAnErrorWithItsKeys(t *testing.T) {
 }
 
 func TestACorruptEventIsAnErrorWithItsKeys(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			change func(a journal.Attributes) item
 			text   string
@@ -185,7 +184,7 @@ func metadata(value types.AttributeValue) types.AttributeValue {
 }
 
 func TestAReaderThatStopsEarlyCausesNoFurtherReads(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 200)
 		client := &meddler{Client: s.client}
 		client.query = func(_ int, in *dynamodb.QueryInput, send func() (*dynamodb.QueryOutput, error)) (*dynamodb.QueryOutput, error) {
@@ -219,7 +218,7 @@ func TestAReaderThatStopsEarlyCausesNoFurtherReads(t *testing.T) {
 // A history of any length is read with the memory of one page, and where the index lags of 100
 // events more.
 func TestAReaderHoldsNoMoreThanAPageAndWhatIsReadByKey(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		const n, pageSize, most = 700, 50, 100
 		s.write(t, user("1"), 1, n)
 		held, queries, batches := 0, 0, 0 // held is what has been read and not been given to the reader
@@ -267,7 +266,7 @@ func TestAReaderHoldsNoMoreThanAPageAndWhatIsReadByKey(t *testing.T) {
 }
 
 func TestAContextThatEndsWhileEventsAreReadEndsThemWithItsError(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 40)
 		s.remove(t, s.Config().Tables.Journal, s.keyOf(user("1"), 35))
 		for name, stopAt := range map[string]string{"in the index": "query", "by key": "batchGet", "while waiting for an absent event": "get"} {

@@ -2,29 +2,59 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
+// expiresAtOnce is the number of requests that give events a time to live side by side.
+const expiresAtOnce = 16
+
 // needsExpiry refuses to leave events to a time to live that is not on: they would stay forever.
-func (j *engine) needsExpiry(ctx context.Context, removal Removal) error {
+func (s *store) needsExpiry(ctx context.Context, removal Removal) error {
 	if removal.After <= 0 {
 		return nil
 	}
-	table := j.config.Tables.Journal
-	out, err := j.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
+	table := s.config.Tables.Journal
+	out, err := s.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table})
 	if err != nil {
 		return dynamo.Explain(err, table)
 	}
-	if d := out.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) == j.config.Attributes.TTL &&
+	if d := out.TimeToLiveDescription; d != nil && aws.ToString(d.AttributeName) == s.config.Attributes.TTL &&
 		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
 		return nil
 	}
 	return &ConfigError{Field: "Removal.After", Reason: fmt.Sprintf(
-		"needs time to live on attribute %q of table %q, which is off: turn it on, or leave After 0 to delete at once", j.config.Attributes.TTL, table)}
+		"needs time to live on attribute %q of table %q, which is off: turn it on, or leave After 0 to delete at once", s.config.Attributes.TTL, table)}
+}
+
+// expireAll sets a time to live on items, 16 requests at a time, as no batch request can do that.
+// It does not create an item again that is already gone.
+func (s *store) expireAll(ctx context.Context, table string, keys []item, at time.Time) error {
+	updates, ctx := errgroup.WithContext(ctx)
+	updates.SetLimit(expiresAtOnce)
+	for _, key := range keys {
+		updates.Go(func() error {
+			err := s.updateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName:                 &table,
+				Key:                       key,
+				UpdateExpression:          aws.String("SET #ttl = :at"),
+				ConditionExpression:       aws.String("attribute_exists(#pk)"),
+				ExpressionAttributeNames:  attributeNames("#ttl", s.config.Attributes.TTL, "#pk", s.config.Attributes.PartitionKey),
+				ExpressionAttributeValues: item{":at": numberValue(at.Unix())},
+			})
+			if errors.As(err, new(*types.ConditionalCheckFailedException)) {
+				return nil
+			}
+			return dynamo.Explain(err, table)
+		})
+	}
+	return updates.Wait()
 }

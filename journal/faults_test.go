@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -64,7 +66,34 @@ func (m *meddler) CreateTable(ctx context.Context, in *dynamodb.CreateTableInput
 }
 
 func (m *meddler) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	if m.transact != nil && in.ConditionExpression != nil {
+		return m.putAsTransaction(ctx, in, o)
+	}
 	return pass(ctx, m, "put", m.putItem, in, o, m.Client.PutItem)
+}
+
+// putAsTransaction hands a commit that is one put to the hook of transactions, as one that has a
+// single action.
+func (m *meddler) putAsTransaction(ctx context.Context, in *dynamodb.PutItemInput, o []func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	put := &types.Put{
+		TableName: in.TableName, Item: in.Item, ConditionExpression: in.ConditionExpression,
+		ExpressionAttributeNames: in.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+	}
+	transaction := &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Put: put}}}
+	_, err := m.transact(m.count("transact"), transaction, func() (*dynamodb.TransactWriteItemsOutput, error) {
+		_, err := m.Client.PutItem(ctx, in, o...)
+		return &dynamodb.TransactWriteItemsOutput{}, err
+	})
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		switch reason := canceled.CancellationReasons[0]; aws.ToString(reason.Code) {
+		case "ConditionalCheckFailed":
+			err = &types.ConditionalCheckFailedException{Message: reason.Message, Item: reason.Item}
+		case "TransactionConflict":
+			err = &types.TransactionConflictException{Message: reason.Message}
+		}
+	}
+	return &dynamodb.PutItemOutput{}, err
 }
 
 func (m *meddler) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -91,33 +120,56 @@ func (m *meddler) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 	return pass(ctx, m, "transact", m.transact, in, o, m.Client.TransactWriteItems)
 }
 
-// wire handles the HTTP requests of one operation, so that what the SDK makes of replies and of
+// wire handles the HTTP requests of commits, so that what the SDK makes of replies and of
 // broken connections is part of the test. Calls count from 1.
 type wire func(call int, send func() (*http.Response, error)) (*http.Response, error)
 
-// onWire is a client for the store's database with such a wire.
-func (s store) onWire(operation string, handle wire) *dynamodb.Client {
-	h := &wireClient{next: s.client.Options().HTTPClient, operation: operation, handle: handle}
+// onCommits is a client for the store's database with such a wire for what writes commits: a
+// transaction, or one put in the packed layout.
+func (s store) onCommits(handle wire) *dynamodb.Client {
+	h := &wireClient{next: s.client.Options().HTTPClient, handle: handle}
 	return dynamodb.New(s.client.Options(), func(o *dynamodb.Options) { o.HTTPClient = h })
 }
 
 type wireClient struct {
-	next      aws.HTTPClient
-	operation string
-	handle    wire
-	mu        sync.Mutex
-	calls     int
+	next   aws.HTTPClient
+	handle wire
+	mu     sync.Mutex
+	calls  int
 }
 
 func (c *wireClient) Do(r *http.Request) (*http.Response, error) {
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+c.operation) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	if operation != "TransactWriteItems" && operation != "PutItem" {
 		return c.next.Do(r)
 	}
 	c.mu.Lock()
 	c.calls++
 	call := c.calls
 	c.mu.Unlock()
-	return c.handle(call, func() (*http.Response, error) { return c.next.Do(r) })
+	resp, err := c.handle(call, func() (*http.Response, error) { return c.next.Do(r) })
+	if operation == "PutItem" && err == nil && resp.StatusCode == http.StatusBadRequest {
+		return refusedPut(resp)
+	}
+	return resp, err
+}
+
+// refusedPut makes a reply that cancels a transaction the one that a put of the same item has.
+func refusedPut(resp *http.Response) (*http.Response, error) {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	for reason, code := range map[string]string{
+		"TransactionConflict": "TransactionConflictException", "ThrottlingError": "ThrottlingException",
+		"ProvisionedThroughputExceeded": "ProvisionedThroughputExceededException", "ValidationError": "ValidationException",
+	} {
+		if strings.Contains(string(body), `[{"Code":"`+reason+`"`) {
+			return refuse(resp.StatusCode, code, "")
+		}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
 }
 
 var errConnectionLost = errors.New("connection lost")

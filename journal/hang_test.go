@@ -40,55 +40,60 @@ func (h *hanging) hang(proxy *dynamotest.Proxy, operation string, when ...dynamo
 
 func TestAConnectionThatHangsHoldsACommitUpNoLongerThanItsBudget(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) {
-		s := setup(t, journal.Config{})
-		for name, test := range map[string]struct {
-			budget, most time.Duration
-		}{
-			"a budget":           {time.Minute, time.Minute},
-			"as good as none":    {time.Nanosecond, time.Second},
-			"less than a second": {500 * time.Millisecond, time.Second},
-		} {
-			proxy, hung := dynamotest.NewProxy(t, s.client), &hanging{}
-			j := s.through(t, proxy.Client(testdb.Once), func(c *journal.Config) { c.RetryBudget = test.budget })
-			hung.hang(proxy, "TransactWriteItems", dynamotest.Times(1))
-			hung.hang(proxy, "GetItem")
+	for layout, operation := range commitOperations {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				s := setup(t, journal.Config{Layout: layout})
+				for name, test := range map[string]struct {
+					budget, most time.Duration
+				}{
+					"a budget":           {time.Minute, time.Minute},
+					"as good as none":    {time.Nanosecond, time.Second},
+					"less than a second": {500 * time.Millisecond, time.Second},
+				} {
+					proxy, hung := dynamotest.NewProxy(t, s.client), &hanging{}
+					j := s.through(t, proxy.Client(testdb.Once), func(c *journal.Config) { c.RetryBudget = test.budget })
+					hung.hang(proxy, operation, dynamotest.Times(1))
+					hung.hang(proxy, "GetItem")
 
-			receipt, err := j.Append(t.Context(), one(name))
+					receipt, err := j.Append(t.Context(), one(name))
 
-			if test.budget == time.Nanosecond {
-				require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-				require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-				require.Len(t, hung.waits, 2, "the attempt, and the look for what it wrote")
-			} else {
-				require.NoError(t, err, name)
-				s.requireWrittenOnce(t, name, receipt, 1)
-				require.Len(t, hung.waits, 1, "the commit is sent again")
-			}
-			for _, wait := range hung.waits {
-				assert.LessOrEqual(t, wait, test.most, name)
-				assert.Greater(t, wait, test.most/2, name)
-			}
-		}
-	})
+					if test.budget == time.Nanosecond {
+						require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+						require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+						require.Len(t, hung.waits, 2, "the attempt, and the look for what it wrote")
+					} else {
+						require.NoError(t, err, name)
+						s.requireWrittenOnce(t, name, receipt, 1)
+						require.Len(t, hung.waits, 1, "the commit is sent again")
+					}
+					for _, wait := range hung.waits {
+						assert.LessOrEqual(t, wait, test.most, name)
+						assert.Greater(t, wait, test.most/2, name)
+					}
+				}
+			})
+		})
+	}
 }
 
 // A refusal after an attempt whose reply was lost makes Append look for what that one wrote.
 func TestALookForALostCommitThatHangsEndsWithTheBudget(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	c := s.callersTable(t)
-	taken := item{"id": text("taken")}
-	s.put(t, c.name, taken)
-	proxy, hung := dynamotest.NewProxy(t, s.client), &hanging{}
-	j := s.through(t, proxy.Client(testdb.Once), func(c *journal.Config) { c.RetryBudget = time.Minute })
-	hung.hang(proxy, "TransactWriteItems", dynamotest.Times(1))
-	hung.hang(proxy, "GetItem")
+	eachLayout(t, func(t *testing.T, s store) {
+		c := s.callersTable(t)
+		taken := item{"id": text("taken")}
+		s.put(t, c.name, taken)
+		proxy, hung := dynamotest.NewProxy(t, s.client), &hanging{}
+		j := s.through(t, proxy.Client(testdb.Once), func(c *journal.Config) { c.RetryBudget = time.Minute })
+		hung.hang(proxy, "TransactWriteItems", dynamotest.Times(1))
+		hung.hang(proxy, "GetItem")
 
-	_, err := j.Append(t.Context(), with("1", c.insert(taken)))
+		_, err := j.Append(t.Context(), with("1", c.insert(taken)))
 
-	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-	require.Len(t, hung.waits, 2)
-	assert.LessOrEqual(t, hung.waits[1], time.Minute)
-	assert.Greater(t, hung.waits[1], time.Minute/2)
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+		require.Len(t, hung.waits, 2)
+		assert.LessOrEqual(t, hung.waits[1], time.Minute)
+		assert.Greater(t, hung.waits[1], time.Minute/2)
+	})
 }

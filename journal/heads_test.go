@@ -59,11 +59,17 @@ func byAggregate(t *testing.T, heads []journal.Head) map[aggregate.ID]journal.He
 }
 
 func TestHeadsGivesEveryAggregateOnceWithoutItsSnapshot(t *testing.T) {
-	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, journal.Config{Layout: layout})
 			want := s.population(t)
+			for id, head := range want {
+				if s.isPacked() { // it would have to read the snapshots
+					head.Redundant = nil
+					want[id] = head
+				}
+			}
 
 			assert.Equal(t, want, byAggregate(t, s.heads(t, journal.HeadsQuery{})))
 			for _, aggregateType := range []string{"user", "user-account", "user-account-1", "order", "nobody"} {
@@ -80,24 +86,28 @@ func TestHeadsGivesEveryAggregateOnceWithoutItsSnapshot(t *testing.T) {
 }
 
 func TestHeadsGoesOnBehindAnyHeadAndOverAnyPages(t *testing.T) {
-	t.Parallel()
-	for pages := range 4 {
-		s, db := inMemory(t, renamed)
-		s.population(t)
-		if pages > 0 {
-			db.Inject(dynamotest.SmallPages(pages))
-		}
-		for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user-account"}} {
-			all := s.heads(t, q)
-			require.NotEmpty(t, all)
-			byAggregate(t, all)
-			for i, head := range all {
-				q.After = head.Aggregate
-				rest := s.heads(t, q)
-				require.Len(t, rest, len(all)-i-1)
-				require.Equal(t, append([]journal.Head{}, all[i+1:]...), append([]journal.Head{}, rest...), "behind %s", head.Aggregate)
+	for name, config := range configs() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for pages := range 4 {
+				s, db := inMemory(t, config)
+				s.population(t)
+				if pages > 0 {
+					db.Inject(dynamotest.SmallPages(pages))
+				}
+				for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user-account"}} {
+					all := s.heads(t, q)
+					require.NotEmpty(t, all)
+					byAggregate(t, all)
+					for i, head := range all {
+						q.After = head.Aggregate
+						rest := s.heads(t, q)
+						require.Len(t, rest, len(all)-i-1)
+						require.Equal(t, append([]journal.Head{}, all[i+1:]...), append([]journal.Head{}, rest...), "behind %s", head.Aggregate)
+					}
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -120,7 +130,7 @@ func TestHeadsEndsWhenItsReaderDoes(t *testing.T) {
 }
 
 func TestHeadsEndsWithACorruptHeadAndCanGoOnBehindIt(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		for _, q := range []journal.HeadsQuery{{}, {AggregateType: "user-account"}} {
 			want := s.heads(t, q)
 			if want == nil {
@@ -154,7 +164,7 @@ func TestHeadsEndsWithACorruptHeadAndCanGoOnBehindIt(t *testing.T) {
 }
 
 func TestAHeadThatNamesNoAggregateIsCorrupt(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c := s.Config()
 		it := s.key("user-account-1", "what")
 		it[c.Attributes.SequenceNumber] = number(0)
@@ -171,7 +181,7 @@ func TestAHeadThatNamesNoAggregateIsCorrupt(t *testing.T) {
 }
 
 func TestAHeadThatIsNotInItsPlaceIsToldOf(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c := s.Config()
 		s.write(t, user("1"), 1, 1)
 		s.write(t, user("2"), 1, 1)
@@ -196,16 +206,16 @@ func TestAHeadThatIsNotInItsPlaceIsToldOf(t *testing.T) {
 }
 
 func TestHeadsRefusesAnAfterThatItCannotGoOnBehind(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	for _, q := range []journal.HeadsQuery{
-		{AggregateType: "order", After: user("1")}, {After: user("")}, {After: aggregate.ID{Value: "1"}},
-	} {
-		n := 0
-		for _, err := range s.Heads(t.Context(), q) {
-			n++
-			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
+	eachLayout(t, func(t *testing.T, s store) {
+		for _, q := range []journal.HeadsQuery{
+			{AggregateType: "order", After: user("1")}, {After: user("")}, {After: aggregate.ID{Value: "1"}},
+		} {
+			n := 0
+			for _, err := range s.Heads(t.Context(), q) {
+				n++
+				require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
+			}
+			assert.Equal(t, 1, n)
 		}
-		assert.Equal(t, 1, n)
-	}
+	})
 }

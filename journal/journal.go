@@ -3,12 +3,11 @@ package journal
 import (
 	"context"
 	"fmt"
+	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
-	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -34,12 +33,12 @@ type Client interface {
 type Journal struct{ engine *engine }
 
 // engine implements [Journal]. Its exported methods beyond those of Journal are for the packages of
-// this module, which find them by package eventlog.
+// this module, which find them by package eventlog. They validate what they are given, encode and
+// decode payloads and tell watchers; the layout stores and reads.
 type engine struct {
+	*store
 	given    Client // by the caller
-	client   Client
-	config   Config
-	rowNames *rows.Names
+	layout   layout
 	watchers *watchers
 	raw      bool // see Raw
 }
@@ -61,8 +60,14 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 		return nil, err
 	}
 	var stored descriptor
+	var asOf time.Time
 	err = dynamo.Start(ctx, func(ctx context.Context) (err error) {
-		stored, err = j.readDescriptor(ctx)
+		asOf = time.Now()
+		if config.Layout == "" {
+			stored, err = j.findDescriptor(ctx)
+		} else {
+			stored, err = j.givenDescriptor(ctx)
+		}
 		return err
 	})
 	if err != nil {
@@ -71,18 +76,19 @@ func Open(ctx context.Context, client Client, config Config) (*Journal, error) {
 	if j.config.Shards == 0 {
 		j.config.Shards = stored.Shards
 	}
-	if config.Layout == "" && stored.Layout.validate() == nil {
-		j.config.Layout = stored.Layout
-	}
 	if config.OccurredAtUnit == 0 {
 		j.config.OccurredAtUnit = stored.Unit
 	}
 	if len(config.RequiredEncodings) == 0 {
 		j.config.RequiredEncodings = stored.RequiredEncodings
 	}
+	if err := j.config.Layout.validate(j.config); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
 	if err := stored.matches(describe(j.config)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	j.layout.opened(stored, asOf)
 	return &Journal{j}, nil
 }
 
@@ -99,7 +105,9 @@ func newEngine(client Client, config Config) (*engine, error) {
 		config.Now, client = clock.now, timed{client, clock}
 	}
 	config.setDefaults()
-	return &engine{given: given, client: client, config: config, rowNames: config.rowNames(), watchers: &watchers{}}, nil
+	j := &engine{store: &store{client, config}, given: given, watchers: &watchers{}}
+	j.use(config.Layout)
+	return j, nil
 }
 
 // Shards returns the number of logical shards of each aggregate type.
@@ -110,15 +118,3 @@ func (j *Journal) Client() Client { return j.engine.given }
 
 // Config returns the configuration, with defaults and what Open took from the descriptor.
 func (j *Journal) Config() Config { return j.engine.config }
-
-func (j *engine) getItem(ctx context.Context, table string, key item) (item, error) {
-	out, err := j.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName:      &table,
-		Key:            key,
-		ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		return nil, dynamo.Explain(err, table)
-	}
-	return out.Item, nil
-}

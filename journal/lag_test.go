@@ -28,7 +28,7 @@ func (s store) hide(items []item, hidden func(number int) bool) []item {
 // The aggregate index of DynamoDB lags behind the table; that of DynamoDB Local does not, so the
 // lag is made up.
 func TestWhatTheIndexLagsBehindIsReadByKey(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		const n = 250
 		const seed = 46
 		s.write(t, user("1"), 1, n)
@@ -74,7 +74,7 @@ func TestWhatTheIndexLagsBehindIsReadByKey(t *testing.T) {
 // Head and events are separate reads: of a transaction that is just being written one can show
 // before the other.
 func TestAnEventThatIsAbsentForAMomentIsReadAgain(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			events        int
 			hidden        func(number int) bool
@@ -153,7 +153,7 @@ func TestAReadTransactionThatMeetsAWriterIsSentAgain(t *testing.T) {
 }
 
 func TestKeysThatDynamoDBLeavesUnprocessedAreAskedForAgain(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 8)
 		table := s.Config().Tables.Journal
 		client := &meddler{Client: s.client}
@@ -181,7 +181,7 @@ func TestKeysThatDynamoDBLeavesUnprocessedAreAskedForAgain(t *testing.T) {
 }
 
 func TestKeysThatStayUnprocessedBeyondTheBudgetAreThrottling(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.write(t, user("1"), 1, 8)
 		client := &meddler{Client: s.client}
 		client.batchGet = func(_ int, in *dynamodb.BatchGetItemInput, _ func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {

@@ -1,29 +1,157 @@
 package journal
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
-// Layout says where the snapshots of a journal are stored. It is chosen when the tables are
-// created.
-type Layout string
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-const (
-	// Classic is the layout of the event-store-adapter family: the latest snapshot is in the head,
-	// and the snapshot table has an index by aggregate. It is the default.
-	Classic Layout = "classic"
-
-	// Lean stores the latest snapshot in a row of its own and has no index by aggregate. DynamoDB
-	// bills a write by the size of the whole item, so in the classic layout every commit pays for
-	// the state, whether or not it stores it again. In the lean layout only a commit that stores a
-	// snapshot pays for it. A load reads two rows with one request, one read unit more.
-	//
-	// Programs of the family cannot use lean tables, as they look for the state in the head.
-	// [Adopt] cannot make tables lean.
-	Lean Layout = "lean"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-func (l Layout) validate() error {
-	if l != Classic && l != Lean {
-		return &ConfigError{Field: "Layout", Reason: fmt.Sprintf("is %q: use journal.Classic or journal.Lean", string(l))}
+// Layout says how a journal stores events and snapshots in its tables. It is chosen when the tables
+// are created, and never changes.
+type Layout string
+
+// Classic is the layout of the event-store-adapter family: the latest snapshot is in the head, and
+// the snapshot table has an index by aggregate. It is the default.
+const Classic Layout = "classic"
+
+// Packed is the layout with one item for each commit. It is for tables that belong to programs of
+// this module alone. A commit of a few small events costs two write units, a third of what it costs
+// in the classic layout or less, and one more as the first of its aggregate; see docs/cost.md.
+const Packed Layout = "packed"
+
+// layoutKind is a Layout with what makes it.
+type layoutKind struct {
+	name   Layout
+	inGo   string // the constant
+	layout func(*store) layout
+	check  func(Config) error // beyond what every layout needs, nil for nothing
+	// together is the most bytes of events for a commit of what could as well be several.
+	together int
+	// stateAtFirst: programs of the family expect a state with the first event.
+	stateAtFirst bool
+}
+
+// layoutKinds are all layouts, in the order in which [Open] tries them where the config names none.
+var layoutKinds = []layoutKind{
+	{Classic, "journal.Classic", newClassic, nil, storage.MaxEventsBytes, true},
+	{Packed, "journal.Packed", newPacked, checkPacked, 32 << 10, false}, // an item is also the unit of reading
+}
+
+// validate reports whether there is such a layout, and whether a config suits it.
+func (l Layout) validate(c Config) error {
+	constants := make([]string, len(layoutKinds))
+	for i, kind := range layoutKinds {
+		if kind.name == l && kind.check != nil {
+			return kind.check(c)
+		}
+		if kind.name == l {
+			return nil
+		}
+		constants[i] = kind.inGo
 	}
-	return nil
+	return &ConfigError{Field: "Layout", Reason: fmt.Sprintf("is %q: use %s", string(l), strings.Join(constants, " or "))}
+}
+
+// kind returns what there is to know of the engine's layout.
+func (j *engine) kind() layoutKind {
+	return layoutKinds[slices.IndexFunc(layoutKinds, func(k layoutKind) bool { return k.name == j.config.Layout })]
+}
+
+func (j *engine) GroupBytes() int { return j.kind().together }
+
+func (j *engine) StateAtFirst() bool { return j.kind().stateAtFirst }
+
+// use makes the engine store by a layout that validate accepts.
+func (j *engine) use(name Layout) {
+	for _, kind := range layoutKinds {
+		if kind.name == name {
+			j.config.Layout, j.layout = name, kind.layout(j.store)
+		}
+	}
+}
+
+// layout is how an engine stores an aggregate in DynamoDB's items. The engine validates what it is
+// given, encodes and decodes payloads, and adds to errors what it was doing. So ids are valid here,
+// payloads are as they are stored, and errors of DynamoDB are those of package dynamo.
+//
+// A method that yields may return errStop, or nil, after yield has returned false.
+type layout interface {
+	// Tables.
+
+	// tables returns the tables of events and snapshots as they should be. The first one has the
+	// descriptor.
+	tables() []*dynamodb.CreateTableInput
+	// descriptorKey returns the key of the descriptor, which is never that of another item.
+	descriptorKey() item
+
+	// opened receives the stored descriptor, and the time at which it was read.
+	opened(d descriptor, asOf time.Time)
+	// grow adds partitions to the tail. Writers use them from since on.
+	grow(ctx context.Context, partitions int) (since time.Time, err error)
+	// tailFactor is how many partitions of the tail each shard has.
+	tailFactor() int
+
+	// Commits.
+
+	// append writes a commit. The receipt is that of the draft, with what became of the snapshot.
+	append(ctx context.Context, d draft) (storage.Receipt, error)
+	// restore writes events as they were. The same events in the table are success.
+	restore(ctx context.Context, r *restoration) (storage.Receipt, error)
+	// lookFor reports whether a commit was written, and whether its command was executed, by this
+	// commit or by another one.
+	lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error)
+	// command returns the commit of a command, and false if the aggregate has no such command.
+	command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error)
+	// eventSize returns the most bytes that an event takes of [storage.MaxItemBytes]. Overhead is
+	// the most that encodings add.
+	eventSize(id aggregate.ID, e storage.Event, overhead int) int
+	// isOwn reports whether the commit itself writes the item that one of the caller's writes
+	// names.
+	isOwn(c *commit, table string, key item) bool
+
+	// Removal.
+
+	truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error
+	delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error
+	// removeSnapshots deletes redundant snapshots. The numbers ascend, and none is 0.
+	removeSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error
+
+	// Reads of one aggregate.
+
+	// head also returns the head of a deleted aggregate.
+	head(ctx context.Context, id aggregate.ID) (Head, error)
+	// load reads what eventlog.Engine calls Load, in the form in which it is stored.
+	load(ctx context.Context, id aggregate.ID, begin func(Head) (uint64, error), apply func(*Record) error) (storage.Loaded, error)
+	// version returns a [*DeletedError] for a deleted aggregate.
+	version(ctx context.Context, id aggregate.ID) (uint64, error)
+	// events yields the events with the numbers from..to in order, all of them or an error.
+	events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error
+	// snapshotBefore returns the latest redundant snapshot that is of event number or an earlier
+	// one, and nil if there is none.
+	snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error)
+	// encodingAt returns what was applied to an event, or to the snapshot if the event was removed.
+	encodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error)
+
+	// Reads of many aggregates.
+
+	// tail reads a page of a shard's events in the order of their time.
+	tail(ctx context.Context, q storage.TailQuery) (tailPage, error)
+	// heads yields heads without snapshots, in an order that stays the same.
+	heads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error
+	// shardHeads yields the heads of a shard in pages. Heads that cannot be read go to corrupt.
+	shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error
+
+	// Verification.
+
+	// inspect reads what the tables hold of an aggregate, sound or not.
+	inspect(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error
+	// strays yields what the tables hold and no reader finds.
+	strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error
 }

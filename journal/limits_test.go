@@ -31,7 +31,7 @@ func TestAnEventOfExactlyTheLimitIsWrittenAndOneByteMoreIsNot(t *testing.T) {
 	t.Parallel()
 	j := open(t)
 	id := aggregate.ID{Type: "order", Value: "1"}
-	size := itemSize(j.itemOf(&Record{
+	size := itemSize(classicOf(j).itemOf(&Record{
 		Aggregate: id, Number: 1, EventType: "large", OccurredAt: time.Now(), CommitID: strings.Repeat("c", 36),
 	}))
 
@@ -53,7 +53,7 @@ func TestItemSizeIsNotLessThanDynamoDBCounts(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 0))
 		for n := range 40 {
 			slack := n % 2 * 48
-			it := j.itemOf(randomRecord(r))
+			it := classicOf(j).itemOf(randomRecord(r))
 			payload := it["payload"].(*types.AttributeValueMemberB)
 			payload.Value = make([]byte, len(payload.Value)+1024-itemSize(it)%1024+slack)
 

@@ -12,7 +12,7 @@ import (
 
 // Headers of Kafka are bytes.
 func TestMetadataThatIsNotTextSurvives(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		odd := aggregate.Metadata{"key": "value", "binary": "\xff\x00", "": "empty key", "\xfe": ""}
 		commit := eventlog.Commit{Aggregate: user("1"), Events: events(1, 30)}
 		for i := range commit.Events {

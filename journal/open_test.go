@@ -19,7 +19,7 @@ import (
 )
 
 func TestOpenTakesTheStoredShardCountWhereNoneIsGiven(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		j := s.through(t, s.client, func(c *journal.Config) { c.Shards = 0 })
 
 		assert.Equal(t, 7, j.Shards())
@@ -91,7 +91,7 @@ func TestOpenSaysThatCredentialsAreMissing(t *testing.T) {
 }
 
 func TestOpenRefusesTablesWithoutDescriptor(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.remove(t, s.Config().Tables.Journal, s.key("millrace", "descriptor"))
 
 		_, err := journal.Open(t.Context(), s.client, s.Config())
@@ -108,7 +108,7 @@ type otherHash struct{ journal.KeyResolver }
 func (otherHash) Name() string { return "other-hash" }
 
 func TestOpenNamesBothSidesOfWhatDiffers(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		for name, c := range map[string]struct {
 			change       func(*journal.Config)
 			stored, here string
@@ -156,7 +156,7 @@ func TestOpenGivesTheMismatchAsAType(t *testing.T) {
 }
 
 func TestOpenLeavesTablesOfALaterFormatAlone(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.change(t, s.Config().Tables.Journal, s.key("millrace", "descriptor"), item{
 			"millrace_format": number(2), "millrace_shards": nil, // a later format may do without
 		})
@@ -169,7 +169,7 @@ func TestOpenLeavesTablesOfALaterFormatAlone(t *testing.T) {
 }
 
 func TestOpenRefusesACorruptDescriptor(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		whole := s.get(t, s.Config().Tables.Journal, s.key("millrace", "descriptor"))
 		for name, change := range map[string]item{
 			"no shard count":         {"millrace_shards": nil},
@@ -203,7 +203,7 @@ func TestOpenRefusesACorruptDescriptor(t *testing.T) {
 }
 
 func TestAResolverThatLeavesTheShardsIsRefusedBeforeAnythingIsWritten(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		for _, shard := range []int{-1, 7} {
 			j := s.through(t, s.client, func(c *journal.Config) { c.Resolver = astray(shard) })
 

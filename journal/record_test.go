@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -47,9 +48,7 @@ func FuzzRecordOf(f *testing.F) {
 		f.Add(k, "-", "--1", "-", "01", "", "1e3", "")
 		f.Add(k, "a-1", "a-b-18446744073709551615", "a-b", "18446744073709551615", "\xff", "-9223372036854775808", "\x00")
 	}
-	config := Config{Shards: 4}
-	config.setDefaults()
-	j := &engine{config: config}
+	l := classicOf(engineOf(Config{Shards: 4}))
 	f.Fuzz(func(t *testing.T, kinds []byte, partition, sort, aid, number, payload, at, ours string) {
 		it := item{}
 		for i, attribute := range []struct{ name, text string }{
@@ -69,7 +68,7 @@ func FuzzRecordOf(f *testing.F) {
 			}
 		}
 
-		r, err := j.recordOf(it)
+		r, err := l.recordOf(it)
 		if err != nil {
 			var corrupt *CorruptItemError
 			require.ErrorAs(t, err, &corrupt)
@@ -85,9 +84,9 @@ func FuzzRecordOf(f *testing.F) {
 		require.Positive(t, r.Size())
 
 		// The stored shard is whichever the writer chose; ours may be another.
-		again := j.itemOf(r)
+		again := l.itemOf(r)
 		again["pkey"] = it["pkey"]
-		r2, err := j.recordOf(again)
+		r2, err := l.recordOf(again)
 		require.NoError(t, err)
 		require.Equal(t, r.OccurredAt.UnixMilli(), r2.OccurredAt.UnixMilli())
 		r2.OccurredAt = r.OccurredAt
@@ -125,12 +124,21 @@ func TestDerivedEventIDsOfIDsThatReadTheSameDiffer(t *testing.T) {
 
 func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
 	t.Parallel()
-	config := Config{Shards: 4, Now: func() time.Time { return time.Unix(1, 999_999).In(time.FixedZone("east", 3600)) }}
-	config.setDefaults()
-	j := &engine{config: config}
+	now := time.Unix(1, 999_999).In(time.FixedZone("east", 3600))
+	j := engineOf(Config{Shards: 4, Now: func() time.Time { return now }})
 
-	built, err := j.build(t.Context(), commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []storage.Event{{}}})
+	d, err := j.draft(t.Context(), commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []storage.Event{{}}})
 
 	require.NoError(t, err)
-	require.Equal(t, time.Unix(1, 0).UTC(), built.receipt.OccurredAt)
+	require.Equal(t, time.Unix(1, 0).UTC(), d.receipt.OccurredAt)
+}
+
+func TestRecordsAreEqualWheneverTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	a := Record{Aggregate: aggregate.ID{Type: "user", Value: "1"}, Number: 1, OccurredAt: time.UnixMilli(1), WrittenAt: time.UnixMilli(1)}
+	b := a
+	b.WrittenAt = time.UnixMilli(2)
+	assert.True(t, a.Equal(&b), "an event and its copy in another journal")
+	b.OccurredAt = time.UnixMilli(2)
+	assert.False(t, a.Equal(&b))
 }

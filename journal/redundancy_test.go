@@ -39,6 +39,9 @@ func snap(t *testing.T, j eventlog.Log, id aggregate.ID, expected uint64, r even
 func (s store) snapshots(t *testing.T, id aggregate.ID) []uint64 {
 	t.Helper()
 	var numbers []uint64
+	if s.isPacked() {
+		return s.packedSnapshots(t, id)
+	}
 	for _, it := range s.scan(t, s.Config().Tables.Snapshot) {
 		if n, ok := it[s.Config().Attributes.SequenceNumber].(*types.AttributeValueMemberN); ok && n.Value != "0" &&
 			it[s.Config().Attributes.AggregateID].(*types.AttributeValueMemberS).Value == id.String() {
@@ -62,7 +65,7 @@ func (s store) requireListed(t *testing.T, id aggregate.ID, listed, rows []uint6
 }
 
 func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
-	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+	for name, config := range classics() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, config)
@@ -106,7 +109,7 @@ func TestARedundantSnapshotIsARowToTheLetterOfTheSchema(t *testing.T) {
 }
 
 func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
-	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+	for name, config := range configs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, config)
@@ -129,7 +132,7 @@ func TestAsManySnapshotsAreKeptAsAskedForAndTheOldestGoFirst(t *testing.T) {
 }
 
 func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		id := user("1")
 		proxy := dynamotest.NewProxy(t, s.client)
 		j := s.through(t, proxy.Client(testdb.Once), impatient)
@@ -148,7 +151,7 @@ func TestSnapshotsWhoseRemovalFailedAreDeletedByLaterCommits(t *testing.T) {
 }
 
 func TestKeepingFewerSnapshotsRemovesTheRest(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		id, listed := user("1"), []uint64{}
 		for n := range uint64(60) {
 			receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 60})
@@ -208,13 +211,13 @@ func TestSnapshotsThatDynamoDBLeavesUnprocessedAreRemovedAllTheSame(t *testing.T
 }
 
 func TestTheHeadIsNeverRemovedAsASnapshot(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	snap(t, s.Log, user("1"), 0, eventlog.Redundancy{Keep: 1})
-	require.ErrorContains(t, s.RemoveSnapshots(t.Context(), user("1"), []uint64{1, 0}), "0 is the head")
-	require.ErrorAs(t, s.RemoveSnapshots(t.Context(), user(""), []uint64{1}), new(*aggregate.InvalidIDError))
-	s.requireListed(t, user("1"), []uint64{1}, []uint64{1})
-	require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), nil))
+	eachLayout(t, func(t *testing.T, s store) {
+		snap(t, s.Log, user("1"), 0, eventlog.Redundancy{Keep: 1})
+		require.ErrorContains(t, s.RemoveSnapshots(t.Context(), user("1"), []uint64{1, 0}), "0 is the head")
+		require.ErrorAs(t, s.RemoveSnapshots(t.Context(), user(""), []uint64{1}), new(*aggregate.InvalidIDError))
+		s.requireListed(t, user("1"), []uint64{1}, []uint64{1})
+		require.NoError(t, s.RemoveSnapshots(t.Context(), user("1"), nil))
+	})
 }
 
 func TestNothingIsReadOrCountedForRedundancy(t *testing.T) {
@@ -232,7 +235,7 @@ func TestNothingIsReadOrCountedForRedundancy(t *testing.T) {
 }
 
 func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		for n := range uint64(4) {
 			receipt := snap(t, s.Log, id, n, eventlog.Redundancy{Keep: 1})
@@ -252,7 +255,7 @@ func TestAListThatIsNotKnownIsAddedToAndNothingIsRemoved(t *testing.T) {
 }
 
 func TestACommitWithoutSnapshotLeavesTheListAsItIs(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		id := user("1")
 		listed := snap(t, s.Log, id, 0, eventlog.Redundancy{Listed: []uint64{}, Keep: 1}).Redundant
 
@@ -301,52 +304,39 @@ func TestSnapshotsWithATimeToLiveAreLeftToDynamoDB(t *testing.T) {
 }
 
 // The order in which a full commit gives things up: deletions for others first, then the redundant
-// row, then the state.
+// row.
 func TestAFullCommitLeavesOutWhatItCanDoWithout(t *testing.T) {
-	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
-		t.Run(string(layout), func(t *testing.T) {
-			t.Parallel()
-			s := setup(t, journal.Config{Layout: layout})
-			extra := 0
-			if layout == journal.Lean {
-				extra = 1 // the state's own action
+	onClassic(t, func(t *testing.T, s store) {
+		for free := range 5 {
+			id, listed := user(fmt.Sprint(free)), []uint64{}
+			for n := range uint64(3) {
+				listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 3}).Redundant
 			}
-			for free := range 5 {
-				id, listed := user(fmt.Sprint(free)), []uint64{}
-				for n := range uint64(3) {
-					listed = snap(t, s.Log, id, n, eventlog.Redundancy{Listed: listed, Keep: 3}).Redundant
-				}
-				n := eventlog.MaxEvents - free
+			n := eventlog.MaxEvents - free
 
-				receipt, err := s.Append(t.Context(), eventlog.Commit{
-					Aggregate: id, Expected: 3, Events: events(4, n), Snapshot: stateAt(uint64(3 + n)),
-					Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
-				})
+			receipt, err := s.Append(t.Context(), eventlog.Commit{
+				Aggregate: id, Expected: 3, Events: events(4, n), Snapshot: stateAt(uint64(3 + n)),
+				Redundancy: &eventlog.Redundancy{Listed: listed, Keep: 1},
+			})
 
-				require.NoError(t, err)
-				version := uint64(3 + n)
-				left := free - extra
-				assert.Equal(t, left < 0, receipt.SnapshotLeftOut, "%d actions free", free)
-				want := []uint64{1, 2, 3}
-				if left >= 1 {
-					want = append(want[min(left-1, 2):], version)
-				}
-				assert.Equal(t, want, receipt.Redundant, "%d actions free", free)
-				s.requireListed(t, id, want, want)
-				head, err := s.Head(t.Context(), id)
-				require.NoError(t, err)
-				if left < 0 {
-					assert.Equal(t, stateAt(3), head.Snapshot)
-				} else {
-					assert.Equal(t, stateAt(version), head.Snapshot)
-				}
+			require.NoError(t, err)
+			version := uint64(3 + n)
+			assert.False(t, receipt.SnapshotLeftOut, "the head has room")
+			want := []uint64{1, 2, 3}
+			if free >= 1 {
+				want = append(want[min(free-1, 2):], version)
 			}
-		})
-	}
+			assert.Equal(t, want, receipt.Redundant, "%d actions free", free)
+			s.requireListed(t, id, want, want)
+			head, err := s.Head(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, stateAt(version), head.Snapshot)
+		}
+	})
 }
 
 func TestASnapshotThatIsTooLargeLeavesTheRedundantOnesAsTheyAre(t *testing.T) {
-	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+	for _, layout := range layouts {
 		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, journal.Config{Layout: layout})
@@ -393,34 +383,34 @@ func TestALongListBesideALargeStateFailsNoCommit(t *testing.T) {
 }
 
 func TestARedundancyThatCannotBeIsRefused(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	for name, c := range map[string]struct {
-		number uint64
-		r      eventlog.Redundancy
-		field  string
-	}{
-		"keep none":            {1, eventlog.Redundancy{Listed: []uint64{}}, "Redundancy.Keep"},
-		"keep fewer than none": {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1}, "Redundancy.Keep"},
-		"the same by TTL":      {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1, TTL: time.Hour}, "Redundancy.Keep"},
-		"a time that has been": {1, eventlog.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
-		"the head's number":    {0, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
-		"a number to come":     {2, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
-		"listed already":       {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1}}, "Redundancy.Listed"},
-		"a list that is ahead": {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1, 2}}, "Redundancy.Listed"},
-	} {
-		_, err := s.Append(t.Context(), eventlog.Commit{
-			Aggregate: user("1"), Events: events(1, 1), Snapshot: stateAt(c.number), Redundancy: &c.r,
-		})
-		var config *journal.ConfigError
-		require.ErrorAs(t, err, &config, name)
-		assert.Equal(t, c.field, config.Field, name)
-		s.requireNothingWritten(t, user("1"))
-	}
+	eachLayout(t, func(t *testing.T, s store) {
+		for name, c := range map[string]struct {
+			number uint64
+			r      eventlog.Redundancy
+			field  string
+		}{
+			"keep none":            {1, eventlog.Redundancy{Listed: []uint64{}}, "Redundancy.Keep"},
+			"keep fewer than none": {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1}, "Redundancy.Keep"},
+			"the same by TTL":      {1, eventlog.Redundancy{Listed: []uint64{}, Keep: -1, TTL: time.Hour}, "Redundancy.Keep"},
+			"a time that has been": {1, eventlog.Redundancy{Keep: 1, TTL: -1}, "Redundancy.TTL"},
+			"the head's number":    {0, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
+			"a number to come":     {2, eventlog.Redundancy{Keep: 1}, "Snapshot.Number"},
+			"listed already":       {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1}}, "Redundancy.Listed"},
+			"a list that is ahead": {1, eventlog.Redundancy{Keep: 1, Listed: []uint64{1, 2}}, "Redundancy.Listed"},
+		} {
+			_, err := s.Append(t.Context(), eventlog.Commit{
+				Aggregate: user("1"), Events: events(1, 1), Snapshot: stateAt(c.number), Redundancy: &c.r,
+			})
+			var config *journal.ConfigError
+			require.ErrorAs(t, err, &config, name)
+			assert.Equal(t, c.field, config.Field, name)
+			s.requireNothingWritten(t, user("1"))
+		}
+	})
 }
 
 func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
-	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed, "lean": {Layout: journal.Lean}} {
+	for name, config := range configs() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := setup(t, config)
@@ -459,7 +449,7 @@ func TestTheSnapshotBeforeAnEventIsTheLatestThatIsNotAfterIt(t *testing.T) {
 // A foreign writer keeps no list, and its aggregate may share the text of its id with one of
 // another type.
 func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c, a := s.Config(), s.Config().Attributes
 		one, other := aggregate.ID{Type: "user", Value: "account-x"}, aggregate.ID{Type: "user-account", Value: "x"}
 		for n := 1; n <= 6; n++ {
@@ -497,21 +487,21 @@ func TestTheSnapshotBeforeAnEventIsFoundByIndexWhereAForeignWriterPutIt(t *testi
 }
 
 func TestASnapshotThatIsLeftOutIsReplacedByALaterOne(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	id := user(strings.Repeat("x", 900)) // a long id takes room of the state
-	for n, size := range []int{eventlog.MaxItemBytes - 2_000, 100} {
-		receipt, err := s.Append(t.Context(), eventlog.Commit{
-			Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: make([]byte, size)},
-		})
-		require.NoError(t, err)
-		assert.Equal(t, n == 0, receipt.SnapshotLeftOut)
-	}
+	onClassic(t, func(t *testing.T, s store) {
+		id := user(strings.Repeat("x", 900)) // a long id takes room of the state
+		for n, size := range []int{eventlog.MaxItemBytes - 2_000, 100} {
+			receipt, err := s.Append(t.Context(), eventlog.Commit{
+				Aggregate: id, Expected: uint64(n), Events: events(n+1, 1), Snapshot: &journal.Snapshot{Number: uint64(n + 1), Payload: make([]byte, size)},
+			})
+			require.NoError(t, err)
+			assert.Equal(t, n == 0, receipt.SnapshotLeftOut)
+		}
+	})
 }
 
 func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+	for _, layout := range layouts {
 		s := setup(t, journal.Config{Layout: layout})
 		c := s.callersTable(t)
 		commit := eventlog.Commit{
@@ -524,8 +514,10 @@ func TestWritesOfTheCallerComeBeforeSnapshots(t *testing.T) {
 		receipt, err := s.Append(t.Context(), commit)
 
 		require.NoError(t, err)
-		assert.Equal(t, layout == journal.Lean, receipt.SnapshotLeftOut)
-		assert.Empty(t, receipt.Redundant)
+		assert.False(t, receipt.SnapshotLeftOut)
+		if layout == journal.Classic { // in the packed layout it does not belong to the transaction
+			assert.Empty(t, receipt.Redundant)
+		}
 		s.requireVersion(t, user("1"), 90)
 		assert.Len(t, s.scan(t, c.name), 9)
 	}

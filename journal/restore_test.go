@@ -3,6 +3,7 @@ package journal_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"math"
 	"testing"
@@ -23,9 +24,10 @@ func old(id aggregate.ID, from, n int) []*journal.Record {
 	records := make([]*journal.Record, n)
 	for i := range records {
 		number := uint64(from + i)
+		at := time.UnixMilli(1_000 + int64(number)).UTC()
 		records[i] = &journal.Record{
 			Aggregate: id, Number: number, EventID: "e", EventType: "old", Payload: []byte{byte(number)}, CommitID: "c",
-			Metadata: aggregate.Metadata{"k": "v"}, OccurredAt: time.UnixMilli(1_000 + int64(number)).UTC(),
+			Metadata: aggregate.Metadata{"k": "v"}, OccurredAt: at, WrittenAt: at,
 		}
 	}
 	return records
@@ -38,8 +40,21 @@ func restoration(id aggregate.ID, expected uint64, records []*journal.Record) ev
 	}
 }
 
+// requireRestored wants the records as they were. In the packed layout, they were written when they
+// were restored.
+func (s store) requireRestored(t *testing.T, want, stored []*journal.Record) {
+	t.Helper()
+	for _, r := range stored {
+		if s.isPacked() {
+			assert.Equal(t, s.clock.now().UTC(), r.WrittenAt)
+			r.WrittenAt = r.OccurredAt
+		}
+	}
+	assert.Equal(t, want, stored)
+}
+
 func TestRestoredEventsAreAsTheyWere(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		records := old(user("1"), 1, 12)
 		r := restoration(user("1"), 0, records[:10])
 		receipt, err := s.Restore(t.Context(), r)
@@ -52,7 +67,7 @@ func TestRestoredEventsAreAsTheyWere(t *testing.T) {
 
 		stored, err := read(t, s.Log, user("1"), 1, 12)
 		require.NoError(t, err)
-		assert.Equal(t, records, stored)
+		s.requireRestored(t, records, stored)
 		head, err := s.Head(t.Context(), user("1"))
 		require.NoError(t, err)
 		assert.Equal(t, r.Head, head)
@@ -60,73 +75,70 @@ func TestRestoredEventsAreAsTheyWere(t *testing.T) {
 }
 
 func TestWhatIsRestoredAlreadyIsSuccess(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	records := old(user("1"), 1, 12)
-	for range 2 {
-		_, err := s.Restore(t.Context(), restoration(user("1"), 0, records[:10]))
+	eachLayout(t, func(t *testing.T, s store) {
+		records := old(user("1"), 1, 12)
+		for range 2 {
+			_, err := s.Restore(t.Context(), restoration(user("1"), 0, records[:10]))
+			require.NoError(t, err)
+		}
+		_, err := s.Restore(t.Context(), restoration(user("1"), 10, records[10:]))
 		require.NoError(t, err)
-	}
-	_, err := s.Restore(t.Context(), restoration(user("1"), 10, records[10:]))
-	require.NoError(t, err)
-	_, err = s.Restore(t.Context(), restoration(user("1"), 4, records[4:7]))
-	require.NoError(t, err, "also when the head has gone on")
+		_, err = s.Restore(t.Context(), restoration(user("1"), 4, records[4:7]))
+		require.NoError(t, err, "also when the head has gone on")
 
-	_, err = s.Restore(t.Context(), restoration(user("1"), 11, old(user("1"), 12, 2)))
-	var conflict *journal.ConflictError
-	require.ErrorAs(t, err, &conflict, "one is there, the other is not")
-	assert.EqualValues(t, 12, conflict.Actual)
-	other := old(user("1"), 1, 10)
-	other[6].Payload = []byte("another")
-	_, err = s.Restore(t.Context(), restoration(user("1"), 0, other))
-	require.ErrorIs(t, err, journal.ErrConflict, "one of them is another event")
+		_, err = s.Restore(t.Context(), restoration(user("1"), 11, old(user("1"), 12, 2)))
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict, "one is there, the other is not")
+		assert.EqualValues(t, 12, conflict.Actual)
+		other := old(user("1"), 1, 10)
+		other[6].Payload = []byte("another")
+		_, err = s.Restore(t.Context(), restoration(user("1"), 0, other))
+		require.ErrorIs(t, err, journal.ErrConflict, "one of them is another event")
 
-	s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{"version": number(9)})
-	_, err = s.Restore(t.Context(), restoration(user("1"), 9, records[9:]))
-	require.ErrorAs(t, err, new(*journal.CorruptItemError), "the events are there, and the head does not know it")
+		if s.isPacked() { // which has no head
+			return
+		}
+		s.change(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0), item{s.Config().Attributes.Version: number(9)})
+		_, err = s.Restore(t.Context(), restoration(user("1"), 9, records[9:]))
+		require.ErrorAs(t, err, new(*journal.CorruptItemError), "the events are there, and the head does not know it")
+	})
 }
 
 func TestARestorationWhoseReplyWasLostIsSuccess(t *testing.T) {
 	t.Parallel()
 	for name, budget := range map[string]time.Duration{"with time to repeat it": 0, "without": time.Nanosecond} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			db := dynamotest.New(t)
-			config := ownTables(journal.Config{Shards: 2, RetryBudget: budget})
-			require.NoError(t, journal.Create(t.Context(), db.Client(), config))
-			j, err := journal.Open(t.Context(), db.Client(), config)
-			require.NoError(t, err)
-			lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
+		for _, layout := range layouts {
+			t.Run(fmt.Sprint(layout, " ", name), func(t *testing.T) {
+				t.Parallel()
+				s, db := inMemory(t, journal.Config{Layout: layout, RetryBudget: budget})
+				lost := db.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(2))
 
-			_, err = eventlog.Of(j).Restore(t.Context(), restoration(user("1"), 0, old(user("1"), 1, 3)))
+				_, err := s.Restore(t.Context(), restoration(user("1"), 0, old(user("1"), 1, 3)))
 
-			require.NoError(t, err)
-			assert.Positive(t, lost.Fired())
-			version, err := j.Version(t.Context(), user("1"))
-			require.NoError(t, err)
-			assert.EqualValues(t, 3, version)
-		})
+				require.NoError(t, err)
+				assert.Positive(t, lost.Fired())
+				s.requireVersion(t, user("1"), 3)
+			})
+		}
 	}
 }
 
 func TestARestorationThatMayNotBeWrittenIsUnknown(t *testing.T) {
 	t.Parallel()
-	db := dynamotest.New(t)
-	config := ownTables(journal.Config{Shards: 2, RetryBudget: time.Nanosecond})
-	require.NoError(t, journal.Create(t.Context(), db.Client(), config))
-	j, err := journal.Open(t.Context(), db.Client(), config)
-	require.NoError(t, err)
-	db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	r := restoration(user("1"), 0, old(user("1"), 1, 3))
+	for _, layout := range layouts {
+		s, db := inMemory(t, journal.Config{Layout: layout, RetryBudget: time.Nanosecond})
+		db.Inject(dynamotest.CutConnection(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+		r := restoration(user("1"), 0, old(user("1"), 1, 3))
 
-	_, err = eventlog.Of(j).Restore(t.Context(), r)
-	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
-	_, err = eventlog.Of(j).Restore(t.Context(), r)
-	require.NoError(t, err, "it may be repeated")
+		_, err := s.Restore(t.Context(), r)
+		require.ErrorIs(t, err, journal.ErrOutcomeUnknown, layout)
+		_, err = s.Restore(t.Context(), r)
+		require.NoError(t, err, "it may be repeated")
+	}
 }
 
 func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		r := eventlog.Restoration{
 			Head:    journal.Head{Aggregate: user("1"), Version: 9, TruncatedBefore: 7, Snapshot: &journal.Snapshot{Number: 8, Payload: []byte("s")}},
 			Records: old(user("1"), 7, 3),
@@ -140,13 +152,13 @@ func TestATruncatedAggregateIsRestoredFromWhereItBegins(t *testing.T) {
 		require.ErrorAs(t, err, new(*journal.TruncatedError))
 		stored, err := read(t, s.Log, user("1"), 7, 9)
 		require.NoError(t, err)
-		assert.Equal(t, r.Records, stored)
+		s.requireRestored(t, r.Records, stored)
 	})
 }
 
 // The first record of a truncated aggregate is not event 1.
 func TestAPlaceThatIsTakenIsNamedAsItIsByARestorationOfATruncatedAggregate(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		id, c := user("1"), s.Config()
 		s.write(t, id, 1, 8)
 		s.remove(t, c.Tables.Snapshot, s.keyOf(id, 0))
@@ -168,7 +180,7 @@ func TestAPlaceThatIsTakenIsNamedAsItIsByARestorationOfATruncatedAggregate(t *te
 }
 
 func TestAHeadWithoutEventsIsRestored(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		tombstone := journal.Head{Aggregate: user("1"), Version: 9, TruncatedBefore: 10, DeletedAt: time.UnixMilli(5).UTC()}
 		truncated := journal.Head{Aggregate: user("2"), Version: 9, TruncatedBefore: 10, Snapshot: &journal.Snapshot{Number: 9, Payload: []byte("s")}}
 		for _, want := range []journal.Head{tombstone, truncated} {
@@ -188,70 +200,41 @@ func TestAHeadWithoutEventsIsRestored(t *testing.T) {
 	})
 }
 
-// In the lean layout nobody can use it, and a load would take it for a commit that is shown in
-// part.
-func TestAForeignSnapshotIsRestoredOnlyWhereForeignProgramsReadIt(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+func TestAForeignSnapshotIsRestored(t *testing.T) {
+	onClassic(t, func(t *testing.T, s store) {
 		r := restoration(user("1"), 0, old(user("1"), 1, 3))
 		r.Head.Snapshot = &journal.Snapshot{Number: 0, Payload: []byte("theirs")}
 		receipt, err := s.Restore(t.Context(), r)
 		require.NoError(t, err)
-		client := &meddler{Client: s.client}
 
-		head, err := s.through(t, client).Head(t.Context(), user("1"))
+		head, err := s.Head(t.Context(), user("1"))
 
 		require.NoError(t, err)
-		assert.Zero(t, client.calls["transGet"])
-		if s.Config().Layout != journal.Lean {
-			assert.Equal(t, r.Head, head)
-			assert.False(t, receipt.SnapshotLeftOut)
-			return
-		}
-		assert.Nil(t, head.Snapshot)
-		assert.True(t, receipt.SnapshotLeftOut)
-		assert.ErrorIs(t, receipt.SnapshotError, eventlog.ErrForeign)
+		assert.Equal(t, r.Head, head)
+		assert.False(t, receipt.SnapshotLeftOut)
 	})
 }
 
-func TestALeanRestorationHasItsSnapshotInARowOfItsOwn(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{Layout: journal.Lean})
-	r := restoration(user("1"), 0, old(user("1"), 1, 98))
-	r.Head.Snapshot = &journal.Snapshot{Number: 98, Payload: []byte("s")}
-	receipt, err := s.Restore(t.Context(), r)
-	require.NoError(t, err)
-	assert.False(t, receipt.SnapshotLeftOut)
-	head, err := s.Head(t.Context(), user("1"))
-	require.NoError(t, err)
-	assert.Equal(t, r.Head, head)
-
-	r = restoration(user("2"), 0, old(user("2"), 1, 99))
-	r.Head.Snapshot = &journal.Snapshot{Number: 99, Payload: []byte("s")}
-	receipt, err = s.Restore(t.Context(), r)
-	require.NoError(t, err)
-	assert.True(t, receipt.SnapshotLeftOut, "the 101st action")
-}
-
 func TestASnapshotThatStandsForTruncatedEventsIsNotLeftOut(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	r := restoration(user("1"), 0, old(user("1"), 1, 3))
-	r.Head.Snapshot = &journal.Snapshot{Number: 3, Payload: make([]byte, eventlog.MaxItemBytes)}
-	receipt, err := s.Restore(t.Context(), r)
-	require.NoError(t, err)
-	assert.True(t, receipt.SnapshotLeftOut)
+	eachLayout(t, func(t *testing.T, s store) {
+		r := restoration(user("1"), 0, old(user("1"), 1, 3))
+		r.Head.Snapshot = &journal.Snapshot{Number: 3, Payload: make([]byte, eventlog.MaxItemBytes)}
+		receipt, err := s.Restore(t.Context(), r)
+		require.NoError(t, err)
+		assert.True(t, receipt.SnapshotLeftOut)
 
-	r = eventlog.Restoration{
-		Head:    journal.Head{Aggregate: user("2"), Version: 3, TruncatedBefore: 3, Snapshot: r.Head.Snapshot},
-		Records: old(user("2"), 3, 1),
-	}
-	_, err = s.Restore(t.Context(), r)
-	require.ErrorAs(t, err, new(*journal.TooLargeError))
-	s.requireNothingWritten(t, user("2"))
+		r = eventlog.Restoration{
+			Head:    journal.Head{Aggregate: user("2"), Version: 3, TruncatedBefore: 3, Snapshot: r.Head.Snapshot},
+			Records: old(user("2"), 3, 1),
+		}
+		_, err = s.Restore(t.Context(), r)
+		require.ErrorAs(t, err, new(*journal.TooLargeError))
+		s.requireNothingWritten(t, user("2"))
+	})
 }
 
 func TestARestorationSaysThatItsSnapshotWasOfAnEarlierSchema(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 4)
 		require.NoError(t, s.Truncate(t.Context(), user("1"), 4, journal.Removal{}))
 		r := restoration(user("1"), 4, old(user("1"), 5, 1))
@@ -268,42 +251,42 @@ func TestARestorationSaysThatItsSnapshotWasOfAnEarlierSchema(t *testing.T) {
 }
 
 func TestARestorationThatCannotBeIsRefused(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	x := user("1")
-	with := func(change func(r *eventlog.Restoration)) eventlog.Restoration {
-		r := restoration(x, 0, old(x, 1, 3))
-		change(&r)
-		return r
-	}
-	deleted := time.UnixMilli(1)
-	for name, c := range map[string]struct {
-		r    eventlog.Restoration
-		want any
-	}{
-		"no aggregate":           {eventlog.Restoration{}, new(*aggregate.InvalidIDError)},
-		"no events":              {restoration(x, 4, nil), journal.ErrInvalidCommit},
-		"nothing at all":         {eventlog.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrInvalidCommit},
-		"too many":               {restoration(x, 0, old(x, 1, 100)), new(*journal.TooLargeError)},
-		"another version":        {with(func(r *eventlog.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidCommit},
-		"a gap":                  {with(func(r *eventlog.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidCommit},
-		"another aggregate":      {with(func(r *eventlog.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidCommit},
-		"a record that is nil":   {with(func(r *eventlog.Restoration) { r.Records[1] = nil }), journal.ErrInvalidCommit},
-		"not UTF-8":              {with(func(r *eventlog.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidCommit},
-		"a snapshot ahead":       {with(func(r *eventlog.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidCommit},
-		"a tombstone of events":  {with(func(r *eventlog.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidCommit},
-		"an event too large":     {with(func(r *eventlog.Restoration) { r.Records[1].Payload = make([]byte, eventlog.MaxItemBytes) }), new(*journal.TooLargeError)},
-		"events too large":       {restoration(x, 0, large(x, 12)), new(*journal.TooLargeError)},
-		"a number beyond uint64": {restoration(x, math.MaxUint64, old(x, 0, 1)), journal.ErrInvalidCommit},
-	} {
-		_, err := s.Restore(t.Context(), c.r)
-		requireKind(t, err, c.want, name)
-		s.requireNothingWritten(t, x)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := s.Restore(ctx, restoration(x, 0, old(x, 1, 1)))
-	require.ErrorIs(t, err, context.Canceled)
+	eachLayout(t, func(t *testing.T, s store) {
+		x := user("1")
+		with := func(change func(r *eventlog.Restoration)) eventlog.Restoration {
+			r := restoration(x, 0, old(x, 1, 3))
+			change(&r)
+			return r
+		}
+		deleted := time.UnixMilli(1)
+		for name, c := range map[string]struct {
+			r    eventlog.Restoration
+			want any
+		}{
+			"no aggregate":           {eventlog.Restoration{}, new(*aggregate.InvalidIDError)},
+			"no events":              {restoration(x, 4, nil), journal.ErrInvalidCommit},
+			"nothing at all":         {eventlog.Restoration{Head: journal.Head{Aggregate: x, Version: 1}}, journal.ErrInvalidCommit},
+			"too many":               {restoration(x, 0, old(x, 1, 100)), new(*journal.TooLargeError)},
+			"another version":        {with(func(r *eventlog.Restoration) { r.Head.Version = 4 }), journal.ErrInvalidCommit},
+			"a gap":                  {with(func(r *eventlog.Restoration) { r.Records[1].Number = 3 }), journal.ErrInvalidCommit},
+			"another aggregate":      {with(func(r *eventlog.Restoration) { r.Records[1].Aggregate = user("2") }), journal.ErrInvalidCommit},
+			"a record that is nil":   {with(func(r *eventlog.Restoration) { r.Records[1] = nil }), journal.ErrInvalidCommit},
+			"not UTF-8":              {with(func(r *eventlog.Restoration) { r.Records[1].EventType = "\xff" }), journal.ErrInvalidCommit},
+			"a snapshot ahead":       {with(func(r *eventlog.Restoration) { r.Head.Snapshot = &journal.Snapshot{Number: 4} }), journal.ErrInvalidCommit},
+			"a tombstone of events":  {with(func(r *eventlog.Restoration) { r.Head.DeletedAt = deleted }), journal.ErrInvalidCommit},
+			"an event too large":     {with(func(r *eventlog.Restoration) { r.Records[1].Payload = make([]byte, eventlog.MaxItemBytes) }), new(*journal.TooLargeError)},
+			"events too large":       {restoration(x, 0, large(x, 12)), new(*journal.TooLargeError)},
+			"a number beyond uint64": {restoration(x, math.MaxUint64, old(x, 0, 1)), journal.ErrInvalidCommit},
+		} {
+			_, err := s.Restore(t.Context(), c.r)
+			requireKind(t, err, c.want, name)
+			s.requireNothingWritten(t, x)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := s.Restore(ctx, restoration(x, 0, old(x, 1, 1)))
+		require.ErrorIs(t, err, context.Canceled)
+	})
 }
 
 func large(id aggregate.ID, n int) []*journal.Record {

@@ -3,6 +3,7 @@ package journal_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -29,6 +30,23 @@ var renamed = journal.Config{
 		PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
 		Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "ttl",
 	},
+}
+
+// layouts are those that tests of every layout run on.
+var layouts = []journal.Layout{journal.Classic, journal.Packed}
+
+// classics returns the configs of the classic layout.
+func classics() map[string]journal.Config {
+	return map[string]journal.Config{"default names": {}, "other names": renamed}
+}
+
+// configs returns a config of each layout, and one with other names, by what tests call them.
+func configs() map[string]journal.Config {
+	all := map[string]journal.Config{"other names": renamed}
+	for _, layout := range layouts {
+		all[string(layout)] = journal.Config{Layout: layout}
+	}
+	return all
 }
 
 func database(t *testing.T) *dynamodb.Client {
@@ -79,11 +97,11 @@ func setup(t *testing.T, config journal.Config) store {
 	return s
 }
 
-// eachSchema runs a test with default and with other names.
-func eachSchema(t *testing.T, test func(t *testing.T, s store)) {
+// onClassic runs a test of what only the classic layout has, with default and with other names.
+func onClassic(t *testing.T, test func(t *testing.T, s store)) {
 	t.Helper()
 	t.Parallel()
-	for name, config := range map[string]journal.Config{"default names": {}, "other names": renamed} {
+	for name, config := range classics() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, setup(t, config))
@@ -161,10 +179,14 @@ func (s store) requireNothingWritten(t *testing.T, id aggregate.ID) {
 
 func (s store) scan(t *testing.T, table string) []item {
 	t.Helper()
-	out, err := s.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
-	require.NoError(t, err)
-	require.Nil(t, out.LastEvaluatedKey)
-	return out.Items
+	var items []item
+	pages := dynamodb.NewScanPaginator(s.client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		require.NoError(t, err)
+		items = append(items, page.Items...)
+	}
+	return items
 }
 
 func (s store) key(partition, sort string) item {
@@ -173,7 +195,29 @@ func (s store) key(partition, sort string) item {
 }
 
 func (s store) keyOf(id aggregate.ID, number int) item {
+	if s.isPacked() {
+		return s.packedKey(id, strconv.Itoa(number))
+	}
 	return s.key(eventlog.ShardKey(id.Type, s.Shard(id)), fmt.Sprintf("%s-%d", id, number))
+}
+
+// placeOf is the key that an error names.
+func (s store) placeOf(err *journal.CorruptItemError) item {
+	if s.isPacked() {
+		a := s.Config().Attributes
+		return item{a.PartitionKey: text(err.PartitionKey), a.SortKey: &types.AttributeValueMemberN{Value: err.SortKey}}
+	}
+	return s.key(err.PartitionKey, err.SortKey)
+}
+
+func (s store) isPacked() bool { return s.Config().Layout == journal.Packed }
+
+// either returns the operation that does in the store's layout what a test disturbs.
+func (s store) either(classic, packed string) string {
+	if s.isPacked() {
+		return packed
+	}
+	return classic
 }
 
 // get reads an item as it is.

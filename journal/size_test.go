@@ -15,9 +15,7 @@ import (
 )
 
 func journalForSizes(attributes Attributes) *engine {
-	config := Config{Shards: maxShards, Attributes: attributes}
-	config.setDefaults()
-	return &engine{config: config}
+	return engineOf(Config{Shards: maxShards, Attributes: attributes})
 }
 
 func TestEventSizeIsNeverLessThanTheItemAndCloseToIt(t *testing.T) {
@@ -45,7 +43,7 @@ func TestEventSizeIsNeverLessThanTheItemAndCloseToIt(t *testing.T) {
 		if random.IntN(2) == 0 {
 			number = math.MaxUint64
 		}
-		item := itemSize(j.itemOf(&Record{
+		item := itemSize(classicOf(j).itemOf(&Record{
 			Aggregate: id, Number: number, EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata,
 			OccurredAt: time.UnixMilli(1_700_000_000_000), CommitID: strings.Repeat("c", 36),
 		}))
@@ -95,7 +93,9 @@ func TestEventsUpToTheAnnouncedSizeFitIntoOneCommit(t *testing.T) {
 			c.Events = append(c.Events, storage.Event{Payload: make([]byte, storage.MaxEventsBytes/n-empty)})
 		}
 
-		_, err = j.build(t.Context(), c)
+		d, err := j.draft(t.Context(), c)
+		require.NoError(t, err)
+		_, err = classicOf(j).build(d)
 		assert.NoError(t, err)
 	}
 }

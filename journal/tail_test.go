@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -29,6 +30,11 @@ func tail(t *testing.T, j eventlog.Log, q eventlog.TailQuery) eventlog.TailPage 
 	return page
 }
 
+// cursorAfter is the cursor just after an event.
+func cursorAfter(r *journal.Record) eventlog.Cursor {
+	return eventlog.Cursor{OccurredAt: r.WrittenAt.UnixMilli(), SortKey: storage.SortKey(r.Aggregate, r.Number)}
+}
+
 func places(records []*journal.Record) []string {
 	list := make([]string, len(records))
 	for i, r := range records {
@@ -38,7 +44,7 @@ func places(records []*journal.Record) []string {
 }
 
 func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		// 1 and n2 are in one shard, 2 is in another.
 		require.Equal(t, s.Shard(user("1")), s.Shard(user("n2")))
 		require.NotEqual(t, s.Shard(user("1")), s.Shard(user("2")))
@@ -57,7 +63,12 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 		assert.Equal(t, []string{"1/1", "n2/1", "1/2", "n2/2", "1/3", "n2/3"}, places(page.Records))
 		assert.False(t, page.More)
 		assert.Empty(t, page.Corrupt)
-		assert.Equal(t, eventlog.CursorAfter(page.Records[5]), page.Next)
+		q := s.tailOf(user("1"))
+		q.After = page.Next
+		assert.Empty(t, tail(t, s.Log, q).Records, "after the last one")
+		if !s.isPacked() {
+			assert.Equal(t, cursorAfter(page.Records[5]), page.Next)
+		}
 		whole, err := read(t, s.Log, user("1"), 1, 3)
 		require.NoError(t, err)
 		assert.Equal(t, whole[2], page.Records[4], "a record of the tail is that of the table")
@@ -65,7 +76,7 @@ func TestTheTailGivesAShardInTheOrderOfTime(t *testing.T) {
 }
 
 func TestAnEmptyTailKeepsItsPlace(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		for _, after := range []eventlog.Cursor{{}, eventlog.CursorAt(s.clock.now()), {OccurredAt: 5, SortKey: "user-account-1-1"}} {
 			page := tail(t, s.Log, eventlog.TailQuery{AggregateType: "user-account", Shard: 1, After: after})
 			assert.Equal(t, eventlog.TailPage{Records: []*journal.Record{}, Next: after}, page)
@@ -74,7 +85,7 @@ func TestAnEmptyTailKeepsItsPlace(t *testing.T) {
 }
 
 func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		const n = 350 // of 4 KB, more than a page
 		payload := make([]byte, 4<<10)
 		for from := 0; from < n; from += 50 {
@@ -108,7 +119,9 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 		for number, times := range seen {
 			require.Equal(t, 1, times, "event %d", number)
 		}
-		assert.Len(t, sizes, 2, "pages")
+		if !s.isPacked() { // whose index has only the keys of large commits
+			assert.Len(t, sizes, 2, "pages")
+		}
 		assert.Empty(t, tail(t, s.Log, q).Records, "nothing is left")
 
 		s.clock.advance(time.Millisecond)
@@ -118,7 +131,7 @@ func TestTheTailGoesOnExactlyWhereAPageEnded(t *testing.T) {
 }
 
 func TestTheTailGoesOnAfterAnyEventOfAMillisecond(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		for _, value := range []string{"1", "n2"} { // one shard, and the clock stands still
 			s.write(t, user(value), 1, 12)
 		}
@@ -126,7 +139,7 @@ func TestTheTailGoesOnAfterAnyEventOfAMillisecond(t *testing.T) {
 		require.Len(t, all, 24)
 		for i, r := range all {
 			q := s.tailOf(user("1"))
-			q.After = eventlog.CursorAfter(r)
+			q.After = cursorAfter(r)
 
 			rest := tail(t, s.Log, q)
 
@@ -141,7 +154,7 @@ func TestTheTailGoesOnAfterAnyEventOfAMillisecond(t *testing.T) {
 }
 
 func TestTheTailEndsWhereItIsToldTo(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		start := s.clock.now()
 		for n := range 5 {
 			s.write(t, user("1"), n+1, 1)
@@ -163,21 +176,23 @@ func TestTheTailEndsWhereItIsToldTo(t *testing.T) {
 
 // DynamoDB refuses a range whose end is before its beginning.
 func TestATailThatEndsBeforeItBeginsIsEmptyAndNotAskedFor(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	client := &meddler{Client: s.client}
-	j := s.through(t, client)
-	client.calls = nil
-	after := eventlog.CursorAt(s.clock.now())
+	eachLayout(t, func(t *testing.T, s store) {
+		client := &meddler{Client: s.client}
+		j := s.through(t, client)
+		client.calls = nil
+		after := eventlog.CursorAt(s.clock.now())
 
-	page := tail(t, j, eventlog.TailQuery{AggregateType: "user-account", After: after, Until: s.clock.now().Add(-time.Millisecond)})
+		page := tail(t, j, eventlog.TailQuery{AggregateType: "user-account", After: after, Until: s.clock.now().Add(-time.Millisecond)})
 
-	assert.Equal(t, eventlog.TailPage{Next: after}, page)
-	assert.Empty(t, client.calls)
+		assert.Empty(t, page.Records)
+		assert.Equal(t, after, page.Next)
+		assert.False(t, page.More)
+		assert.Empty(t, client.calls)
+	})
 }
 
 func TestATailOfNumbersOnlyLeavesTheRestOut(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{
 			{ID: "event", Type: "registered", Payload: []byte("payload"), Metadata: aggregate.Metadata{"k": "v"}},
 		}})
@@ -187,34 +202,42 @@ func TestATailOfNumbersOnlyLeavesTheRestOut(t *testing.T) {
 
 		page := tail(t, s.Log, q)
 
-		assert.Equal(t, []*journal.Record{{
-			Aggregate: user("1"), Number: 1, OccurredAt: time.UnixMilli(1_700_000_000_000).UTC(), Payload: []byte{},
-		}}, page.Records)
-		assert.Equal(t, eventlog.CursorAfter(page.Records[0]), page.Next)
+		require.Len(t, page.Records, 1)
+		r := page.Records[0]
+		assert.Equal(t, []any{user("1"), uint64(1), s.clock.now().UTC()}, []any{r.Aggregate, r.Number, r.WrittenAt})
+		assert.Empty(t, r.EventType)
+		assert.Empty(t, r.Payload)
+		assert.Empty(t, r.Metadata)
+		q.After = page.Next
+		assert.Empty(t, tail(t, s.Log, q).Records, "after the last one")
 	})
 }
 
 func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.Config()
 		for n := range 5 {
 			s.write(t, user("1"), n+1, 1)
 			s.clock.advance(time.Millisecond)
 		}
-		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 2), item{c.Attributes.Payload: nil})
-		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 3), item{c.Attributes.AggregateID: nil})
-		s.change(t, c.Tables.Journal, s.keyOf(user("1"), 5), item{c.Attributes.SequenceNumber: number(0)})
+		damage := map[int]item{2: {c.Attributes.Payload: nil}, 3: {c.Attributes.AggregateID: nil}, 5: {c.Attributes.SequenceNumber: number(0)}}
+		if s.isPacked() {
+			damage = map[int]item{2: {"e": binary("\xff")}, 3: {"c": nil}, 5: {"n": number(7)}}
+		}
+		for n, change := range damage {
+			s.change(t, c.Tables.Journal, s.keyOf(user("1"), n), change)
+		}
 
 		page := tail(t, s.Log, s.tailOf(user("1")))
 
 		assert.Equal(t, []string{"1/1", "1/4"}, places(page.Records))
-		require.Len(t, page.Corrupt, 3)
-		for i, number := range []int{2, 3, 5} {
-			var corrupt *journal.CorruptItemError
-			require.ErrorAs(t, page.Corrupt[i], &corrupt)
-			assert.Equal(t, fmt.Sprintf("user-account-1-%d", number), corrupt.SortKey)
+		var sortKeys []string
+		for _, corrupt := range page.Corrupt {
+			sortKeys = append(sortKeys, corrupt.SortKey)
 		}
-		assert.Equal(t, eventlog.Cursor{OccurredAt: 1_700_000_000_004, SortKey: "user-account-1-5"}, page.Next, "after the corrupt one too")
+		prefix := s.either("user-account-1-", "")
+		assert.ElementsMatch(t, []string{prefix + "2", prefix + "3", prefix + "5"}, sortKeys)
+		assert.EqualValues(t, 1_700_000_000_004, page.Next.OccurredAt, "after the corrupt one too")
 		q := s.tailOf(user("1"))
 		q.After = page.Next
 		assert.Empty(t, tail(t, s.Log, q).Corrupt)
@@ -222,7 +245,7 @@ func TestItemsThatAreNoRecordsDoNotStopTheTail(t *testing.T) {
 }
 
 func TestEventsOfAnyTimeAreInTheTail(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		table := s.Config().Tables.Journal
 		for n, at := range []int64{-86_400_000, 0, 999, 1_600_000_000_000_000_000} { // before 1970, JavaScript's, nanoseconds
 			s.put(t, table, s.foreignEvent(user("1"), n+1, binary("x"), at))
@@ -237,12 +260,12 @@ func TestEventsOfAnyTimeAreInTheTail(t *testing.T) {
 		q.Until = s.clock.now()
 		page = tail(t, s.Log, q)
 		assert.Equal(t, []string{"1/1", "1/2", "1/3", "n2/1"}, places(page.Records), "without those of the future")
-		assert.Equal(t, eventlog.CursorAfter(page.Records[3]), page.Next, "which do not drag the cursor along")
+		assert.Equal(t, cursorAfter(page.Records[3]), page.Next, "which do not drag the cursor along")
 	})
 }
 
 func TestTheShardsTogetherHoldEveryEventOnce(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		var want, got []string
 		for i := range 30 {
 			s.write(t, user(fmt.Sprint(i)), 1, 2)
@@ -278,12 +301,14 @@ func TestAPageMayBeEmptyAndNotTheLast(t *testing.T) {
 
 	assert.Empty(t, page.Records)
 	assert.True(t, page.More)
-	assert.Equal(t, eventlog.CursorAfter(all[1]), page.Next)
+	assert.Equal(t, cursorAfter(all[1]), page.Next)
 }
 
 func TestAPageOfTheTailCanBeLimited(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
-		s.write(t, user("1"), 1, 5)
+	eachLayout(t, func(t *testing.T, s store) {
+		for n := range 5 {
+			s.write(t, user("1"), n+1, 1)
+		}
 		q := s.tailOf(user("1"))
 		q.Limit = 3
 
@@ -302,7 +327,7 @@ func TestAPageOfTheTailCanBeLimited(t *testing.T) {
 type plain struct{ journal.Client }
 
 func TestTheTailIsTheSameForAClientOfTheUsersOwn(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		a, table := s.Config().Attributes, s.Config().Tables.Journal
 		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("n2"), Events: []eventlog.Event{
 			{ID: "id", Type: "type", Payload: []byte("payload"), Metadata: aggregate.Metadata{"correlation_id": "c", "empty": ""}},

@@ -12,10 +12,10 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// Tail yields the events of all aggregates of a type that occurred at since or later, in the order
-// of their times, and ends when it has read all of them. The zero time means from the beginning. It
-// reads the tail index, a page of each shard at a time, and costs half a read unit for each 4 KB,
-// at least half a unit for each shard.
+// Tail yields the events of all aggregates of a type that were written at since or later, in the
+// order of Record.WrittenAt, and ends when it has read all of them. The zero time means from the
+// beginning. It reads the tail index, a page of each shard at a time, and costs half a read unit
+// for each 4 KB, at least half a unit for each shard.
 //
 // It is for tools, such as a dump or a report. The index is eventually consistent and the clocks of
 // writers differ, so the newest events may be missing, and events of one aggregate may come in
@@ -32,11 +32,12 @@ func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Tim
 			yield(nil, err)
 			return
 		}
-		shards := make([]*shardTail, j.Shards())
-		for number := range shards {
-			shards[number] = &shardTail{number: number, more: true}
+		parts := j.engine.layout.tailFactor()
+		shards := make([]*shardTail, j.Shards()*parts)
+		for i := range shards {
+			shards[i] = &shardTail{number: i / parts, part: i%parts + 1, more: true}
 			if !since.IsZero() {
-				shards[number].next = storage.CursorAt(since)
+				shards[i].next = storage.CursorAt(since)
 			}
 		}
 		for {
@@ -63,9 +64,11 @@ func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Tim
 	}
 }
 
-// shardTail is a shard and the records of it that were read and not yielded yet.
+// shardTail is a partition of a shard's tail and the records of it that were read and not yielded
+// yet.
 type shardTail struct {
 	number int
+	part   int // from 1 on
 	next   storage.Cursor
 	ahead  []*Record
 	more   bool
@@ -75,7 +78,7 @@ type shardTail struct {
 func (j *engine) readAhead(ctx context.Context, aggregateType string, shards []*shardTail) (corrupt []*CorruptItemError, err error) {
 	for _, s := range shards {
 		for s.more && len(s.ahead) == 0 { // a page may consist of what cannot be read
-			page, err := j.TailShard(ctx, storage.TailQuery{AggregateType: aggregateType, Shard: s.number, After: s.next})
+			page, err := j.TailShard(ctx, storage.TailQuery{AggregateType: aggregateType, Shard: s.number, Part: s.part, After: s.next})
 			if err != nil {
 				return corrupt, err
 			}
@@ -94,7 +97,7 @@ func mergeTails(shards []*shardTail) (records []*Record, more bool) {
 		if !s.more {
 			continue
 		}
-		if last := s.ahead[len(s.ahead)-1].OccurredAt; !more || last.Before(limit) {
+		if last := s.ahead[len(s.ahead)-1].WrittenAt; !more || last.Before(limit) {
 			limit = last
 		}
 		more = true
@@ -102,7 +105,7 @@ func mergeTails(shards []*shardTail) (records []*Record, more bool) {
 	for _, s := range shards {
 		n := len(s.ahead)
 		if more {
-			n = slices.IndexFunc(s.ahead, func(r *Record) bool { return r.OccurredAt.After(limit) })
+			n = slices.IndexFunc(s.ahead, func(r *Record) bool { return r.WrittenAt.After(limit) })
 			if n < 0 {
 				n = len(s.ahead)
 			}
@@ -111,7 +114,7 @@ func mergeTails(shards []*shardTail) (records []*Record, more bool) {
 		s.ahead = s.ahead[n:]
 	}
 	slices.SortStableFunc(records, func(a, b *Record) int {
-		return cmp.Or(a.OccurredAt.Compare(b.OccurredAt), strings.Compare(a.Aggregate.Value, b.Aggregate.Value), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(a.WrittenAt.Compare(b.WrittenAt), strings.Compare(a.Aggregate.Value, b.Aggregate.Value), cmp.Compare(a.Number, b.Number))
 	})
 	return records, more
 }

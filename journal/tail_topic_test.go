@@ -57,28 +57,28 @@ func TestTailYieldsATopicInTheOrderOfTimeAndEachEventOnce(t *testing.T) {
 }
 
 func TestEventsOfOneCommitComeInTheOrderOfTheirNumbers(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	s.write(t, user("1"), 1, 12)
+	eachLayout(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 12)
 
-	records, errs := topicTail(t, s.Journal, time.Time{})
+		records, errs := topicTail(t, s.Journal, time.Time{})
 
-	require.Empty(t, errs)
-	requireNumbers(t, records, 1, 12)
+		require.Empty(t, errs)
+		requireNumbers(t, records, 1, 12)
+	})
 }
 
 func TestTailBeginsAtTheGivenTime(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	for n := range 4 {
-		s.clock.advance(time.Second)
-		s.write(t, user(fmt.Sprint(n)), 1, 1)
-	}
+	eachLayout(t, func(t *testing.T, s store) {
+		for n := range 4 {
+			s.clock.advance(time.Second)
+			s.write(t, user(fmt.Sprint(n)), 1, 1)
+		}
 
-	records, errs := topicTail(t, s.Journal, s.clock.now().Add(-time.Second))
+		records, errs := topicTail(t, s.Journal, s.clock.now().Add(-time.Second))
 
-	require.Empty(t, errs)
-	assert.Equal(t, []string{"2/1", "3/1"}, places(records))
+		require.Empty(t, errs)
+		assert.Equal(t, []string{"2/1", "3/1"}, places(records))
+	})
 }
 
 func TestTailGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
@@ -105,25 +105,25 @@ func TestTailGoesOnAfterEventsThatCannotBeRead(t *testing.T) {
 }
 
 func TestTailEndsWithItsReaderOrItsContextOrAnInvalidType(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	s.write(t, user("1"), 1, 3)
-	count := 0
-	for _, err := range s.Journal.Tail(t.Context(), "user-account", time.Time{}) {
-		require.NoError(t, err)
-		count++
-		break
-	}
-	assert.Equal(t, 1, count)
+	eachLayout(t, func(t *testing.T, s store) {
+		s.write(t, user("1"), 1, 3)
+		count := 0
+		for _, err := range s.Journal.Tail(t.Context(), "user-account", time.Time{}) {
+			require.NoError(t, err)
+			count++
+			break
+		}
+		assert.Equal(t, 1, count)
 
-	ctx, cancel := cancellable(t)
-	cancel()
-	for r, err := range s.Journal.Tail(ctx, "user-account", time.Time{}) {
-		assert.Nil(t, r)
-		require.ErrorIs(t, err, context.Canceled)
-	}
-	for r, err := range s.Journal.Tail(t.Context(), "", time.Time{}) {
-		assert.Nil(t, r)
-		require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
-	}
+		ctx, cancel := cancellable(t)
+		cancel()
+		for r, err := range s.Journal.Tail(ctx, "user-account", time.Time{}) {
+			assert.Nil(t, r)
+			require.ErrorIs(t, err, context.Canceled)
+		}
+		for r, err := range s.Journal.Tail(t.Context(), "", time.Time{}) {
+			assert.Nil(t, r)
+			require.ErrorAs(t, err, new(*aggregate.InvalidIDError))
+		}
+	})
 }

@@ -11,11 +11,15 @@ func (j *engine) NumberAt(ctx context.Context, head Head, t time.Time) (uint64, 
 	low, high := first, head.Version+1 // what is before low had occurred, what is from high on had not
 	for low < high {
 		number := low + (high-low)/2
-		records, err := j.byKey(ctx, head.Aggregate, number, number)
+		var later bool
+		err := j.layout.events(ctx, head.Aggregate, number, number, func(r *Record) bool {
+			later = r.OccurredAt.After(t)
+			return true
+		})
 		if err != nil {
 			return 0, fmt.Errorf("find event of %s at %s: %w", head.Aggregate, t.Format(time.RFC3339Nano), err)
 		}
-		if records[0].OccurredAt.After(t) {
+		if later {
 			high = number
 		} else {
 			low = number + 1

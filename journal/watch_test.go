@@ -22,7 +22,7 @@ type told struct {
 }
 
 func TestAWatcherIsToldOfEachCommitOfItsType(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		var first, second, other []told
 		s.Watch("user-account", func(id aggregate.ID, version uint64) {
 			first = append(first, told{id, version})
@@ -45,85 +45,85 @@ func TestAWatcherIsToldOfEachCommitOfItsType(t *testing.T) {
 }
 
 func TestAWatcherThatStoppedIsToldNothingMore(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	var stopped, going int
-	stop := s.Watch("user-account", func(aggregate.ID, uint64) { stopped++ })
-	s.Watch("user-account", func(aggregate.ID, uint64) { going++ })
-	s.write(t, user("1"), 1, 1)
+	eachLayout(t, func(t *testing.T, s store) {
+		var stopped, going int
+		stop := s.Watch("user-account", func(aggregate.ID, uint64) { stopped++ })
+		s.Watch("user-account", func(aggregate.ID, uint64) { going++ })
+		s.write(t, user("1"), 1, 1)
 
-	stop()
-	stop() // does no harm
-	s.write(t, user("1"), 2, 1)
+		stop()
+		stop() // does no harm
+		s.write(t, user("1"), 2, 1)
 
-	assert.Equal(t, 1, stopped)
-	assert.Equal(t, 2, going)
+		assert.Equal(t, 1, stopped)
+		assert.Equal(t, 2, going)
+	})
 }
 
 func TestAWatcherIsNotToldOfWhatIsNotWritten(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	calls := 0
-	s.Watch("user-account", func(aggregate.ID, uint64) { calls++ })
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for ctx, commit := range map[context.Context]eventlog.Commit{
-		t.Context(): {Aggregate: user("1"), Expected: 5, Events: events(6, 1)},
-		ended:       one("1"),
-	} {
-		_, err := s.Append(ctx, commit)
-		require.Error(t, err)
-	}
-	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1")})
-	require.ErrorIs(t, err, journal.ErrInvalidCommit)
-	assert.Zero(t, calls)
+	eachLayout(t, func(t *testing.T, s store) {
+		calls := 0
+		s.Watch("user-account", func(aggregate.ID, uint64) { calls++ })
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for ctx, commit := range map[context.Context]eventlog.Commit{
+			t.Context(): {Aggregate: user("1"), Expected: 5, Events: events(6, 1)},
+			ended:       one("1"),
+		} {
+			_, err := s.Append(ctx, commit)
+			require.Error(t, err)
+		}
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1")})
+		require.ErrorIs(t, err, journal.ErrInvalidCommit)
+		assert.Zero(t, calls)
+	})
 }
 
 func TestAWatcherIsToldOfACommitWhoseReplyWasLost(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	j := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {
-		if call == 1 {
-			return lose(t, send)
-		}
-		return send()
-	}))
-	calls := 0
-	j.Watch("user-account", func(aggregate.ID, uint64) { calls++ })
+	eachLayout(t, func(t *testing.T, s store) {
+		j := s.through(t, s.onCommits(func(call int, send func() (*http.Response, error)) (*http.Response, error) {
+			if call == 1 {
+				return lose(t, send)
+			}
+			return send()
+		}))
+		calls := 0
+		j.Watch("user-account", func(aggregate.ID, uint64) { calls++ })
 
-	_, err := j.Append(t.Context(), one("1"))
+		_, err := j.Append(t.Context(), one("1"))
 
-	require.NoError(t, err)
-	assert.Equal(t, 1, calls)
+		require.NoError(t, err)
+		assert.Equal(t, 1, calls)
+	})
 }
 
 func TestWatchersComeAndGoWhileOthersCommit(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	var always atomic.Int64
-	s.Watch("user-account", func(aggregate.ID, uint64) { always.Add(1) })
-	var wg sync.WaitGroup
-	for i := range 4 {
-		wg.Add(2)
-		go func() {
-			defer wg.Done()
-			for n := range 10 {
-				_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(i)), Expected: uint64(n), Events: events(n+1, 1)})
-				assert.NoError(t, err)
-			}
-		}()
-		go func() {
-			defer wg.Done()
-			for range 100 {
-				var stopped atomic.Bool
-				stop := s.Watch("user-account", func(aggregate.ID, uint64) {
-					assert.False(t, stopped.Load(), "told after it had stopped")
-				})
-				stop()
-				stopped.Store(true)
-			}
-		}()
-	}
-	wg.Wait()
-	assert.EqualValues(t, 40, always.Load())
+	eachLayout(t, func(t *testing.T, s store) {
+		var always atomic.Int64
+		s.Watch("user-account", func(aggregate.ID, uint64) { always.Add(1) })
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Add(2)
+			go func() {
+				defer wg.Done()
+				for n := range 10 {
+					_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(i)), Expected: uint64(n), Events: events(n+1, 1)})
+					assert.NoError(t, err)
+				}
+			}()
+			go func() {
+				defer wg.Done()
+				for range 100 {
+					var stopped atomic.Bool
+					stop := s.Watch("user-account", func(aggregate.ID, uint64) {
+						assert.False(t, stopped.Load(), "told after it had stopped")
+					})
+					stop()
+					stopped.Store(true)
+				}
+			}()
+		}
+		wg.Wait()
+		assert.EqualValues(t, 40, always.Load())
+	})
 }

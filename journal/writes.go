@@ -2,13 +2,10 @@ package journal
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // target is what all four kinds of action have.
@@ -63,32 +60,18 @@ func (j *engine) validateWrites(c *commit) error {
 		if t.kind != "ConditionCheck" {
 			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)
 		}
-		if partition, sort := j.keysOf(t.key); partition == j.partitionKey(c.Aggregate) && strings.HasPrefix(sort, c.Aggregate.String()+"-") &&
-			j.writes(c, table, sort) {
+		if j.layout.isOwn(c, table, t.key) {
 			return refuse(i, "ConditionCheck on an item of the commit's own: a transaction can name an item only once; use Expected for the head")
 		}
 	}
 	return nil
 }
 
-// writes reports whether a commit writes the row with that sort key of its aggregate.
-func (j *engine) writes(c *commit, table, sort string) bool {
-	if table == j.config.Tables.Snapshot {
-		_, state := j.keysOf(j.stateKey(c.Aggregate))
-		redundant := c.Redundancy != nil && c.Snapshot != nil && sort == storage.SortKey(c.Aggregate, c.Snapshot.Number)
-		return sort == storage.SortKey(c.Aggregate, 0) || sort == state || redundant
-	}
-	_, guard := j.keysOf(j.guardKey(c.Aggregate, c.CommandID))
-	number, err := strconv.ParseUint(sort[len(c.Aggregate.String())+1:], 10, 64)
-	return c.CommandID != "" && sort == guard || err == nil && number > c.Expected && number <= c.Version()
-}
-
-// writeRefused attributes a reason of a cancelled transaction to the caller's action.
-func (t *transaction) writeRefused(action int, reason types.CancellationReason) *WriteRefusedError {
-	i := action - t.writes
-	w, _ := targetOf(t.commit.Writes[i])
+// writeRefused attributes a reason of a cancelled transaction to one of the caller's actions.
+func (d *draft) writeRefused(i int, reason types.CancellationReason) *WriteRefusedError {
+	w, _ := targetOf(d.Writes[i])
 	return &WriteRefusedError{
-		ID: t.commit.Aggregate, Index: i, Table: w.table,
+		ID: d.Aggregate, Index: i, Table: w.table,
 		Code: aws.ToString(reason.Code), Message: aws.ToString(reason.Message), Item: reason.Item,
 	}
 }

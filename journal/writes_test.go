@@ -67,7 +67,7 @@ func with(value string, writes ...types.TransactWriteItem) eventlog.Commit {
 }
 
 func TestWritesOfTheCallerCommitWithTheEvents(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		s.put(t, c.name, item{"id": text("old")})
 		s.put(t, c.name, item{"id": text("checked")})
@@ -83,7 +83,7 @@ func TestWritesOfTheCallerCommitWithTheEvents(t *testing.T) {
 }
 
 func TestAFalseConditionOfAWriteIsToldWithItsPlaceAndItsItem(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		taken := item{"id": text("ann@example.org"), "owner": text("2")}
 		s.put(t, c.name, taken)
@@ -124,7 +124,7 @@ func TestAFalseConditionOfAWriteIsToldWithItsPlaceAndItsItem(t *testing.T) {
 // The caller decided on a state that is not the present one, so what else was refused may be no
 // fault.
 func TestAConflictIsToldBeforeAFalseConditionAndADuplicateBeforeBoth(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		s.put(t, c.name, item{"id": text("taken")})
 		_, err := s.execute(t, user("1"), 0, 1, "pay")
@@ -146,7 +146,7 @@ func TestAConflictIsToldBeforeAFalseConditionAndADuplicateBeforeBoth(t *testing.
 }
 
 func TestActionsOfACommitAreCountedBeforeItIsSent(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		for name, x := range map[string]struct {
 			events, writes int
@@ -187,35 +187,41 @@ func TestActionsOfACommitAreCountedBeforeItIsSent(t *testing.T) {
 }
 
 func TestWritesCountForTheSizeOfTheCommit(t *testing.T) {
-	t.Parallel()
-	s := setup(t, journal.Config{})
-	c := s.callersTable(t)
-	var puts, sets []types.TransactWriteItem
-	for i := range 11 {
-		id, large := text(string(rune('a'+i))), binary(string(make([]byte, 390_000)))
-		puts = append(puts, c.insert(item{"id": id, "large": large}))
-		sets = append(sets, types.TransactWriteItem{Update: &types.Update{
-			TableName: &c.name, Key: item{"id": id}, UpdateExpression: aws.String("SET large = :large"), ExpressionAttributeValues: item{":large": large},
-		}})
-	}
-	for _, writes := range [][]types.TransactWriteItem{puts, sets} {
-		var large *journal.TooLargeError
-		_, err := s.Append(t.Context(), with("1", writes...))
-		require.ErrorAs(t, err, &large)
-		assert.Equal(t, "the commit", large.What)
-		assert.Greater(t, large.Size, 11*390_000)
-	}
-	_, err := s.Append(t.Context(), with("1", puts[:10]...))
-	require.NoError(t, err)
+	eachLayout(t, func(t *testing.T, s store) {
+		c := s.callersTable(t)
+		var puts, sets []types.TransactWriteItem
+		for i := range 11 {
+			id, large := text(string(rune('a'+i))), binary(string(make([]byte, 390_000)))
+			puts = append(puts, c.insert(item{"id": id, "large": large}))
+			sets = append(sets, types.TransactWriteItem{Update: &types.Update{
+				TableName: &c.name, Key: item{"id": id}, UpdateExpression: aws.String("SET large = :large"), ExpressionAttributeValues: item{":large": large},
+			}})
+		}
+		for _, writes := range [][]types.TransactWriteItem{puts, sets} {
+			var large *journal.TooLargeError
+			_, err := s.Append(t.Context(), with("1", writes...))
+			require.ErrorAs(t, err, &large)
+			assert.Equal(t, "the commit", large.What)
+			assert.Greater(t, large.Size, 11*390_000)
+		}
+		_, err := s.Append(t.Context(), with("1", puts[:10]...))
+		require.NoError(t, err)
+	})
 }
 
 func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c, tables, a := s.callersTable(t), s.Config().Tables, s.Config().Attributes
 		s.write(t, user("2"), 1, 1)
 		head := s.keyOf(user("2"), 0)
 		both := c.count("n")
 		both.Delete = c.remove("n").Delete
+		own := present(tables.Snapshot, a.PartitionKey, s.keyOf(user("1"), 0))
+		ownByARN := present(arn(tables.Snapshot), a.PartitionKey, s.keyOf(user("1"), 0))
+		if s.isPacked() { // which has no heads
+			own = present(tables.Journal, a.PartitionKey, s.keyOf(user("1"), 1))
+			ownByARN = present(arn(tables.Journal), a.PartitionKey, s.keyOf(user("1"), 1))
+		}
 		for name, x := range map[string]struct {
 			write types.TransactWriteItem
 			text  string
@@ -229,8 +235,8 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 			"delete a head":    {types.TransactWriteItem{Delete: &types.Delete{TableName: &tables.Snapshot, Key: head}}, "Delete on table"},
 			"delete an event":  {types.TransactWriteItem{Delete: &types.Delete{TableName: &tables.Journal, Key: s.keyOf(user("2"), 1)}}, "Delete on table"},
 			"by ARN":           {types.TransactWriteItem{Delete: &types.Delete{TableName: aws.String(arn(tables.Snapshot)), Key: head}}, "Delete on table"},
-			"its own head":     {present(tables.Snapshot, a.PartitionKey, s.keyOf(user("1"), 0)), "use Expected"},
-			"its head, by ARN": {present(arn(tables.Snapshot), a.PartitionKey, s.keyOf(user("1"), 0)), "use Expected"},
+			"its own head":     {own, "use Expected"},
+			"its head, by ARN": {ownByARN, "use Expected"},
 		} {
 			client := &meddler{Client: s.client}
 			j := s.through(t, client)
@@ -248,7 +254,7 @@ func TestWritesThatWouldChangeTheStoreOrSayNothingAreRefusedBeforeAnythingIsSent
 
 // DynamoDB would refuse the transaction in words that name no write.
 func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		tables, a := s.Config().Tables, s.Config().Attributes
 		partition := eventlog.ShardKey("user-account", s.Shard(user("1")))
 		c := s.callersTable(t)
@@ -282,7 +288,6 @@ func TestACheckOfARowThatTheCommitWritesIsRefusedAndOneOfAnyOtherIsNot(t *testin
 			"the last event, by ARN": {arn(tables.Journal), s.keyOf(user("1"), 4)},
 			"the command's guard":    {tables.Journal, guard("now")},
 			"the head":               {tables.Snapshot, s.keyOf(user("1"), 0)},
-			"the state":              {tables.Snapshot, s.key(partition, "user-account-1-state")},
 			"the redundant snapshot": {tables.Snapshot, s.keyOf(user("1"), 4)},
 		} {
 			_, err := s.Append(t.Context(), commit(c.count("n"), present(x.table, a.PartitionKey, x.key)))
@@ -316,8 +321,8 @@ func present(table, attribute string, key item) types.TransactWriteItem {
 }
 
 func TestACommitMayCheckAnotherAggregate(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
-		check := present(s.Config().Tables.Snapshot, s.Config().Attributes.PartitionKey, s.keyOf(user("2"), 0))
+	eachLayout(t, func(t *testing.T, s store) {
+		check := present(s.Config().Tables.Journal, s.Config().Attributes.PartitionKey, s.keyOf(user("2"), 1))
 		_, err := s.Append(t.Context(), with("1", check))
 		require.ErrorAs(t, err, new(*journal.WriteRefusedError))
 		s.write(t, user("2"), 1, 1)
@@ -327,7 +332,7 @@ func TestACommitMayCheckAnotherAggregate(t *testing.T) {
 }
 
 func TestTwoWritesToOneItemAreRefusedInDynamoDBsWords(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		_, err := s.Append(t.Context(), with("1", c.count("n"), c.remove("n")))
 		require.ErrorContains(t, err, "nothing written")
@@ -337,7 +342,7 @@ func TestTwoWritesToOneItemAreRefusedInDynamoDBsWords(t *testing.T) {
 }
 
 func TestAWriteToAMissingTableNamesIt(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		_, err := s.Append(t.Context(), with("1", callers{"no-such-table"}.count("n")))
 		require.ErrorIs(t, err, journal.ErrTableMissing)
 		require.ErrorContains(t, err, "no-such-table")
@@ -346,9 +351,9 @@ func TestAWriteToAMissingTableNamesIt(t *testing.T) {
 }
 
 func TestAWriteIsAppliedOnceThoughRepliesAreLost(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
-		remembers := s.through(t, s.onWire("TransactWriteItems", func(call int, send func() (*http.Response, error)) (*http.Response, error) {
+		remembers := s.through(t, s.onCommits(func(call int, send func() (*http.Response, error)) (*http.Response, error) {
 			if call <= 2 {
 				return lose(t, send)
 			}
@@ -377,7 +382,7 @@ func TestAWriteIsAppliedOnceThoughRepliesAreLost(t *testing.T) {
 
 // The condition of the caller's may come true again before the first attempt arrives.
 func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		taken := item{"id": text("ann@example.org")}
 		s.put(t, c.name, taken)
@@ -404,26 +409,30 @@ func TestACommitThatMayStillArriveIsUnknownThoughItsRepetitionIsRefusedForAWrite
 }
 
 func TestATransactionOnAnItemOfTheCallersIsWaitedFor(t *testing.T) {
-	t.Parallel()
-	s, db := inMemory(t, journal.Config{})
-	c := s.callersTable(t)
-	conflict := db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name), dynamotest.Times(3))
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s, db := inMemory(t, journal.Config{Layout: layout})
+			c := s.callersTable(t)
+			conflict := db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name), dynamotest.Times(3))
 
-	receipt, err := s.Append(t.Context(), with("1", c.count("n")))
+			receipt, err := s.Append(t.Context(), with("1", c.count("n")))
 
-	require.NoError(t, err)
-	assert.Equal(t, 3, conflict.Fired())
-	s.requireWrittenOnce(t, "1", receipt, 1)
+			require.NoError(t, err)
+			assert.Equal(t, 3, conflict.Fired())
+			s.requireWrittenOnce(t, "1", receipt, 1)
 
-	db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name))
-	_, err = s.through(t, s.client, impatient).Append(t.Context(), with("2", c.count("n")))
-	require.ErrorIs(t, err, journal.ErrContended)
-	require.ErrorContains(t, err, c.name, "the table may be any")
-	s.requireNothingWritten(t, user("2"))
+			db.Inject(dynamotest.Conflict(), dynamotest.Table(c.name))
+			_, err = s.through(t, s.client, impatient).Append(t.Context(), with("2", c.count("n")))
+			require.ErrorIs(t, err, journal.ErrContended)
+			require.ErrorContains(t, err, c.name, "the table may be any")
+			s.requireNothingWritten(t, user("2"))
+		})
+	}
 }
 
 func TestAWriteThatDynamoDBRefusesForAnotherReasonIsToldWithItsPlace(t *testing.T) {
-	eachSchema(t, func(t *testing.T, s store) {
+	eachLayout(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		s.put(t, c.name, item{"id": text("large"), "a": binary(string(make([]byte, 390_000)))})
 		grow := types.TransactWriteItem{Update: &types.Update{

@@ -18,6 +18,7 @@ import (
 type commit struct {
 	batches  []*batch
 	expected *uint64
+	proven   bool     // of the version of the last attempt
 	open     attempts // sent, and nobody knows what became of them
 }
 
@@ -76,7 +77,7 @@ func (p *Publisher) take(s *stream) *commit {
 	events, bytes := 0, 0
 	for _, b := range s.queue {
 		r := b.runs[b.next]
-		if len(c.batches) > 0 && (b.expected != nil || !r.fits(events, bytes)) {
+		if len(c.batches) > 0 && (b.expected != nil || !r.fits(events, bytes) || bytes+r.bytes > p.journal.GroupBytes()) {
 			break
 		}
 		c.batches = append(c.batches, b)
@@ -149,12 +150,13 @@ func (c *commit) mayRepeat(err error) bool {
 }
 
 func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
-	version, err := p.version(ctx, s, c)
+	version, proven, err := p.version(ctx, s, c)
 	if err != nil {
 		return err
 	}
 	events := c.events()
-	receipt, err := p.journal.Append(ctx, eventlog.Commit{Aggregate: s.id, Expected: version, Events: events})
+	c.proven = proven
+	receipt, err := p.journal.Append(ctx, eventlog.Commit{Aggregate: s.id, Expected: version, Proven: proven, Events: events})
 	var conflict *journal.ConflictError
 	var unknown *journal.OutcomeUnknownError
 	switch {
@@ -179,23 +181,23 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 	}
 }
 
-// version is what the head must have for the commit.
-func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (uint64, error) {
+// version is what the head must have for the commit. Proven says the same as in eventlog.Commit.
+func (p *Publisher) version(ctx context.Context, s *stream, c *commit) (version uint64, proven bool, err error) {
 	if len(c.open) > 0 {
-		return c.open.version(), nil
+		return c.open.version(), c.proven, nil
 	}
 	if c.expected != nil {
-		return *c.expected, nil
+		return *c.expected, *c.expected == 0 || s.known && s.version == *c.expected, nil
 	}
 	if s.known {
-		return s.version, nil
+		return s.version, true, nil
 	}
-	version, err := p.journal.Version(ctx, s.id)
+	version, err = p.journal.Version(ctx, s.id)
 	if err != nil && !errors.Is(err, journal.ErrNotFound) {
-		return 0, err
+		return 0, false, err
 	}
 	s.remember(version)
-	return version, nil
+	return version, true, nil
 }
 
 // sleep waits; false means that the context ended first.

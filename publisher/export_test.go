@@ -1,9 +1,11 @@
 package publisher
 
 import (
+	"context"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
 // ResolveFor sets how long a commit whose reply was lost is looked for.
@@ -24,4 +26,19 @@ func (p *Publisher) Remembered() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.streams.byID)
+}
+
+// Watch calls each with every commit that the Publisher sends to the journal.
+func (p *Publisher) Watch(each func(eventlog.Commit)) {
+	p.journal.Engine = watched{p.journal.Engine, each}
+}
+
+type watched struct {
+	eventlog.Engine
+	each func(eventlog.Commit)
+}
+
+func (w watched) Append(ctx context.Context, c eventlog.Commit) (eventlog.Receipt, error) {
+	w.each(c)
+	return w.Engine.Append(ctx, c)
 }

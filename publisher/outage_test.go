@@ -30,31 +30,32 @@ var errConnectionRefused = &smithyhttp.RequestSendError{Err: &net.OpError{Op: "d
 func TestAnOutageIsWaitedOut(t *testing.T) {
 	t.Parallel()
 	// Each attempt gives up at once, so the outage is longer than the journal's patience.
-	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
-	p := s.publisher(publisher.Config{})
-	down := 10 // requests
-	refuse := func() error {
-		if down--; down >= 0 {
-			return errConnectionRefused
-		}
-		return nil
-	}
-	require.NoError(t, p.Publish("order", messageTo(order1, "known")))
-	s.wire.set(func(w *wire) {
-		w.onRead = refuse
-		w.onWrite = func(context.Context, int) error {
-			if down == 10 {
-				down--
-				return errLostReply // the connection was cut when it began
+	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+		p := s.publisher(publisher.Config{})
+		down := 10 // requests
+		refuse := func() error {
+			if down--; down >= 0 {
+				return errConnectionRefused
 			}
-			return refuse()
+			return nil
 		}
+		require.NoError(t, p.Publish("order", messageTo(order1, "known")))
+		s.wire.set(func(w *wire) {
+			w.onRead = refuse
+			w.onWrite = func(context.Context, int) error {
+				if down == 10 {
+					down--
+					return errLostReply // the connection was cut when it began
+				}
+				return refuse()
+			}
+		})
+
+		require.NoError(t, p.Publish("order", messagesTo(order1, "m", 3)...))
+
+		assert.Negative(t, down, "the database must have been down")
+		assert.Equal(t, []string{"known", "m0", "m1", "m2"}, s.payloads(order1))
 	})
-
-	require.NoError(t, p.Publish("order", messagesTo(order1, "m", 3)...))
-
-	assert.Negative(t, down, "the database must have been down")
-	assert.Equal(t, []string{"known", "m0", "m1", "m2"}, s.payloads(order1))
 }
 
 func TestAnOutageOfTheServiceThatHasTheCredentialsIsWaitedOut(t *testing.T) {
@@ -82,16 +83,17 @@ func TestAnOutageOfTheServiceThatHasTheCredentialsIsWaitedOut(t *testing.T) {
 
 func TestAnOutageThatOutlastsTheCommitTimeoutSaysThatNothingWasWritten(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
-	p := s.publisher(publisher.Config{CommitTimeout: 100 * time.Millisecond})
-	s.wire.set(func(w *wire) { w.onRead = func() error { return errConnectionRefused } })
+	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+		p := s.publisher(publisher.Config{CommitTimeout: 100 * time.Millisecond})
+		s.wire.set(func(w *wire) { w.onRead = func() error { return errConnectionRefused } })
 
-	err := p.Publish("order", messageTo(order1, "x"))
+		err := p.Publish("order", messageTo(order1, "x"))
 
-	require.ErrorContains(t, err, "CommitTimeout")
-	require.ErrorContains(t, err, "connection refused")
-	require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
-	assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
+		require.ErrorContains(t, err, "CommitTimeout")
+		require.ErrorContains(t, err, "connection refused")
+		require.NotErrorIs(t, err, journal.ErrOutcomeUnknown)
+		assert.Equal(t, []int{0}, failureOf(t, err, order1).NotWritten)
+	})
 }
 
 // An attempt whose reply was lost may still reach the database, before the next one or after it.
@@ -101,36 +103,37 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 		for name, expects := range map[string]bool{name: false, name + ", of an expected version": true} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				s := newStore(t, journal.Config{})
-				proxy := dynamotest.NewProxy(t, s.client)
-				first := proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-				pause := dynamotest.PauseReply
-				if beforeTheNext {
-					pause = dynamotest.Pause
-				}
-				arrive := pause(func(context.Context) { first.Arrive() })
-				proxy.Inject(arrive, dynamotest.On("TransactWriteItems"), dynamotest.After(1), dynamotest.Times(1))
-				recording := proxy.Record()
-				j, err := journal.Open(t.Context(), proxy.Client(), journal.Config{RetryBudget: time.Nanosecond})
-				require.NoError(t, err)
-				p := s.publisher(publisher.Config{Journal: j})
-				msg := messageTo(order1, "x")
-				if expects {
-					publisher.ExpectVersion(msg, 0)
-				}
-
-				require.NoError(t, p.Publish("order", msg))
-				require.NoError(t, p.Publish("order", messageTo(order1, "y")))
-
-				var late []error // what came of the first
-				for _, call := range recording.Calls("TransactWriteItems") {
-					if call.Late {
-						late = append(late, call.Err)
+				eachStore(t, journal.Config{}, func(t *testing.T, s *store) {
+					proxy := dynamotest.NewProxy(t, s.client)
+					first := proxy.Inject(dynamotest.Late(), dynamotest.On(s.commits()), dynamotest.Times(1))
+					pause := dynamotest.PauseReply
+					if beforeTheNext {
+						pause = dynamotest.Pause
 					}
-				}
-				require.Len(t, late, 1, "the first attempt must have reached the database")
-				assert.Equal(t, beforeTheNext, late[0] == nil, "the one that is there first is written: %v", late[0])
-				assert.Equal(t, []string{"x", "y"}, s.payloads(order1))
+					arrive := pause(func(context.Context) { first.Arrive() })
+					proxy.Inject(arrive, dynamotest.On(s.commits()), dynamotest.After(1), dynamotest.Times(1))
+					recording := proxy.Record()
+					j, err := journal.Open(t.Context(), proxy.Client(), journal.Config{RetryBudget: time.Nanosecond})
+					require.NoError(t, err)
+					p := s.publisher(publisher.Config{Journal: j})
+					msg := messageTo(order1, "x")
+					if expects {
+						publisher.ExpectVersion(msg, 0)
+					}
+
+					require.NoError(t, p.Publish("order", msg))
+					require.NoError(t, p.Publish("order", messageTo(order1, "y")))
+
+					var late []error // what came of the first
+					for _, call := range recording.Calls(s.commits()) {
+						if call.Late {
+							late = append(late, call.Err)
+						}
+					}
+					require.Len(t, late, 1, "the first attempt must have reached the database")
+					assert.Equal(t, beforeTheNext, late[0] == nil, "the one that is there first is written: %v", late[0])
+					assert.Equal(t, []string{"x", "y"}, s.payloads(order1))
+				})
 			})
 		}
 	}
@@ -138,39 +141,40 @@ func TestAnAttemptThatComesLateIsWrittenInsteadOfTheNextOrNotAtAll(t *testing.T)
 
 func TestNothingIsLostOrDoubledWhenTheJournalGivesUpAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, journal.Config{RetryBudget: time.Nanosecond})
-	var mu sync.Mutex
-	random := rand.New(rand.NewPCG(5, 6))
-	lost := func() error {
-		mu.Lock()
-		defer mu.Unlock()
-		if random.IntN(100) < 20 {
-			return errLostReply
-		}
-		return nil
-	}
-	s.wire.set(func(w *wire) {
-		w.onWrite = func(context.Context, int) error { return lost() } // the request
-		w.onReply = func(int) error { return lost() }                  // the reply
-	})
-	rival := s.publisher(publisher.Config{Journal: s.another()})
-	p := s.publisher(publisher.Config{})
-
-	var all sync.WaitGroup
-	for g := range 6 {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			for i := range 10 {
-				to := map[bool]*publisher.Publisher{true: p, false: rival}[g%3 > 0]
-				assert.NoError(t, to.Publish("order", []*message.Message{
-					messageTo(aggregate.ID{Value: "1"}, fmt.Sprintf("%d/%d", g, 2*i)),
-					messageTo(aggregate.ID{Value: "1"}, fmt.Sprintf("%d/%d", g, 2*i+1)),
-				}...))
+	eachStore(t, journal.Config{RetryBudget: time.Nanosecond}, func(t *testing.T, s *store) {
+		var mu sync.Mutex
+		random := rand.New(rand.NewPCG(5, 6))
+		lost := func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if random.IntN(100) < 20 {
+				return errLostReply
 			}
-		}()
-	}
-	all.Wait()
+			return nil
+		}
+		s.wire.set(func(w *wire) {
+			w.onWrite = func(context.Context, int) error { return lost() } // the request
+			w.onReply = func(int) error { return lost() }                  // the reply
+		})
+		rival := s.publisher(publisher.Config{Journal: s.another()})
+		p := s.publisher(publisher.Config{})
 
-	assertEachOnceInOrder(t, s.payloads(order1), 6, 20)
+		var all sync.WaitGroup
+		for g := range 6 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for i := range 10 {
+					to := map[bool]*publisher.Publisher{true: p, false: rival}[g%3 > 0]
+					assert.NoError(t, to.Publish("order", []*message.Message{
+						messageTo(aggregate.ID{Value: "1"}, fmt.Sprintf("%d/%d", g, 2*i)),
+						messageTo(aggregate.ID{Value: "1"}, fmt.Sprintf("%d/%d", g, 2*i+1)),
+					}...))
+				}
+			}()
+		}
+		all.Wait()
+
+		assertEachOnceInOrder(t, s.payloads(order1), 6, 20)
+	})
 }

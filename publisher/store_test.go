@@ -37,6 +37,29 @@ func newStore(t testing.TB, config journal.Config) *store {
 	return &store{t: t, client: client, wire: w, Journal: j}
 }
 
+// eachStore runs a test on each layout.
+func eachStore(t *testing.T, config journal.Config, test func(t *testing.T, s *store)) {
+	t.Helper()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			of := config
+			of.Layout = layout
+			test(t, newStore(t, of))
+		})
+	}
+}
+
+func (s *store) isPacked() bool { return s.Config().Layout == journal.Packed }
+
+// commits is the operation that writes a commit of a few small events.
+func (s *store) commits() string {
+	if s.isPacked() {
+		return "PutItem"
+	}
+	return "TransactWriteItems"
+}
+
 // another is the same journal in another process.
 func (s *store) another() *journal.Journal {
 	s.t.Helper()

@@ -3,9 +3,11 @@ package publisher_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -15,7 +17,7 @@ type wire struct {
 	journal.Client
 
 	mu           sync.Mutex
-	transactions []int // events in each request
+	transactions []int // events in each request that writes
 	reads        int
 	underWay     int
 	peak         int
@@ -33,8 +35,39 @@ func (w *wire) set(change func(w *wire)) {
 }
 
 func (w *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	events := len(in.TransactItems) - 1 // the head
+	if in.TransactItems[0].Put != nil && in.TransactItems[0].Put.Item[packedCount] != nil {
+		events = 0
+		for _, w := range in.TransactItems {
+			events += eventsOf(w.Put.Item)
+		}
+	}
+	return write(ctx, w, events, func() (*dynamodb.TransactWriteItemsOutput, error) {
+		return w.Client.TransactWriteItems(ctx, in, options...)
+	})
+}
+
+// PutItem is how the packed layout writes most commits.
+func (w *wire) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return write(ctx, w, eventsOf(in.Item), func() (*dynamodb.PutItemOutput, error) {
+		return w.Client.PutItem(ctx, in, options...)
+	})
+}
+
+// packedCount is the attribute of the packed layout that counts the events of an item.
+const packedCount = "n"
+
+func eventsOf(item map[string]types.AttributeValue) int {
+	if n, ok := item[packedCount].(*types.AttributeValueMemberN); ok {
+		count, _ := strconv.Atoi(n.Value)
+		return count
+	}
+	return 0
+}
+
+func write[Output any](ctx context.Context, w *wire, events int, send func() (*Output, error)) (*Output, error) {
 	w.mu.Lock()
-	w.transactions = append(w.transactions, len(in.TransactItems)-1)
+	w.transactions = append(w.transactions, events)
 	n := len(w.transactions)
 	w.underWay++
 	w.peak = max(w.peak, w.underWay)
@@ -47,7 +80,7 @@ func (w *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 			return nil, err
 		}
 	}
-	out, err := w.Client.TransactWriteItems(ctx, in, options...)
+	out, err := send()
 	if err == nil && onReply != nil {
 		err = onReply(n)
 	}
@@ -55,16 +88,29 @@ func (w *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 }
 
 func (w *wire) GetItem(ctx context.Context, in *dynamodb.GetItemInput, options ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if err := w.read(); err != nil {
+		return nil, err
+	}
+	return w.Client.GetItem(ctx, in, options...)
+}
+
+// Query is how the packed layout reads a version.
+func (w *wire) Query(ctx context.Context, in *dynamodb.QueryInput, options ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if err := w.read(); err != nil {
+		return nil, err
+	}
+	return w.Client.Query(ctx, in, options...)
+}
+
+func (w *wire) read() error {
 	w.mu.Lock()
 	w.reads++
 	onRead := w.onRead
 	w.mu.Unlock()
-	if onRead != nil {
-		if err := onRead(); err != nil {
-			return nil, err
-		}
+	if onRead == nil {
+		return nil
 	}
-	return w.Client.GetItem(ctx, in, options...)
+	return onRead()
 }
 
 // sent returns how many events each transaction had.

@@ -81,17 +81,19 @@
 //
 // # Snapshots
 //
-// The state can be stored in the head, beside the events of a commit and in the same transaction,
-// so that loads start there. A [SnapshotPolicy] chooses the commits: [Every], [Never] or a function
-// of your own. The first commit of an aggregate always stores the state, because the schema of the
-// tables requires it. Snapshots only shorten loads. If one is too large for an item, cannot be
+// The state can be stored with the events of a commit, so that loads start there. A
+// [SnapshotPolicy] chooses the commits: [Every], [Never] or a function of your own. Snapshots only
+// shorten loads. If one is too large for an item, cannot be
 // encoded or cannot be decoded, the repository reports that to [Config.Logger] and uses the events.
 // With [Config.IgnoreSnapshots] loads always replay all events.
 //
+// In the layout journal.Classic the state is in the head and part of the commit's transaction. The
+// first commit of an aggregate always stores it, because the schema of the tables requires that.
 // DynamoDB bills a write by the size of the whole item, and every commit writes the head. So a
 // state of 10 KB costs each commit of the aggregate 30 write units, even if the commit does not
-// store it again. The layout [journal.Lean] keeps the state out of the head; docs/cost.md compares
-// the two.
+// store it again. In the layout journal.Packed the state has a row of its own, which Save and
+// Execute write after the commit: one more round trip, and one write unit for each KB, only for the
+// commits that the policy chooses. docs/cost.md has the costs by the size of the state.
 //
 // A snapshot outlives the program that wrote it. Raise [Config.SnapshotSchema] when the state type
 // gets a field that is computed from old events, or when a field changes its meaning. Older

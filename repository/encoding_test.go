@@ -24,16 +24,16 @@ import (
 )
 
 // setupEncoded is a store that compresses and encrypts.
-func setupEncoded(t *testing.T) (store, *encrypt.Encryption) {
+func setupEncoded(t *testing.T, layout journal.Layout) (store, *encrypt.Encryption) {
 	t.Helper()
 	client := testdb.Client(t)
-	createEncoded(t, client)
+	createEncoded(t, client, layout)
 	return openEncoded(t, client)
 }
 
-func createEncoded(t *testing.T, client *dynamodb.Client) {
+func createEncoded(t *testing.T, client *dynamodb.Client, layout journal.Layout) {
 	t.Helper()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4, Layout: layout}))
 	require.NoError(t, encrypt.CreateTable(t.Context(), client, encrypt.KeysConfig{}))
 }
 
@@ -53,26 +53,31 @@ func openEncoded(t *testing.T, client *dynamodb.Client) (store, *encrypt.Encrypt
 
 func TestAnEncryptedAggregateIsLoadedFromItsSnapshotAndEvents(t *testing.T) {
 	t.Parallel()
-	s, _ := setupEncoded(t)
-	note := Noted{Text: strings.Repeat("a long text ", 200)}
-	for _, policy := range []repository.SnapshotPolicy{repository.Every(3), repository.Never} {
-		accounts := s.accounts(t, repository.Config{Snapshots: policy})
-		for range 5 {
-			_, err := accounts.Execute(t.Context(), "42", Deposit(10))
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			s, _ := setupEncoded(t, layout)
+			note := Noted{Text: strings.Repeat("a long text ", 200)}
+			for _, policy := range []repository.SnapshotPolicy{repository.Every(3), repository.Never} {
+				accounts := s.accounts(t, repository.Config{Snapshots: policy})
+				for range 5 {
+					_, err := accounts.Execute(t.Context(), "42", Deposit(10))
+					require.NoError(t, err)
+				}
+				_, err := accounts.Execute(t.Context(), "42", always[Account](note))
+				require.NoError(t, err)
+			}
+
+			a, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
+
 			require.NoError(t, err)
-		}
-		_, err := accounts.Execute(t.Context(), "42", always[Account](note))
-		require.NoError(t, err)
-	}
-
-	a, err := s.accounts(t, repository.Config{}).Load(t.Context(), "42")
-
-	require.NoError(t, err)
-	assert.Equal(t, 100, a.State.Balance)
-	assert.EqualValues(t, 12, a.Version)
-	for r, err := range eventlog.Of(s.journal).Raw().Events(t.Context(), a.ID, 6, 7) {
-		require.NoError(t, err)
-		assert.Equal(t, map[uint64]string{6: "gzip,aes-gcm", 7: "aes-gcm"}[r.Number], r.Encoding)
+			assert.Equal(t, 100, a.State.Balance)
+			assert.EqualValues(t, 12, a.Version)
+			for r, err := range eventlog.Of(s.journal).Raw().Events(t.Context(), a.ID, 6, 7) {
+				require.NoError(t, err)
+				assert.Equal(t, map[uint64]string{6: "gzip,aes-gcm", 7: "aes-gcm"}[r.Number], r.Encoding)
+			}
+		})
 	}
 }
 
@@ -84,30 +89,32 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, secret := setupEncoded(t)
-			accounts := s.accounts(t, config)
-			loaded, err := accounts.Execute(t.Context(), "42", Deposit(10))
-			require.NoError(t, err)
-			_, err = accounts.Execute(t.Context(), "43", Deposit(10))
-			require.NoError(t, err)
-			require.NoError(t, secret.Destroy(t.Context(), account("42")))
+			for _, layout := range layouts {
+				s, secret := setupEncoded(t, layout)
+				accounts := s.accounts(t, config)
+				loaded, err := accounts.Execute(t.Context(), "42", Deposit(10))
+				require.NoError(t, err)
+				_, err = accounts.Execute(t.Context(), "43", Deposit(10))
+				require.NoError(t, err)
+				require.NoError(t, secret.Destroy(t.Context(), account("42")))
 
-			_, err = accounts.Load(t.Context(), "42")
-			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
-			require.ErrorContains(t, err, "account-42")
-			_, err = accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
-				t.Error("there is nothing to decide upon")
-				return nil, nil
-			})
-			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
-			_, err = accounts.Save(t.Context(), loaded, Events{Deposited{1}})
-			require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+				_, err = accounts.Load(t.Context(), "42")
+				require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+				require.ErrorContains(t, err, "account-42")
+				_, err = accounts.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+					t.Error("there is nothing to decide upon")
+					return nil, nil
+				})
+				require.ErrorIs(t, err, journal.ErrKeyDestroyed)
+				_, err = accounts.Save(t.Context(), loaded, Events{Deposited{1}})
+				require.ErrorIs(t, err, journal.ErrKeyDestroyed)
 
-			head, err := eventlog.Of(s.journal).Raw().Head(t.Context(), account("42"))
-			require.NoError(t, err)
-			assert.EqualValues(t, 1, head.Version, "nothing was written")
-			_, err = accounts.Load(t.Context(), "43")
-			require.NoError(t, err)
+				head, err := eventlog.Of(s.journal).Raw().Head(t.Context(), account("42"))
+				require.NoError(t, err)
+				assert.EqualValues(t, 1, head.Version, "nothing was written")
+				_, err = accounts.Load(t.Context(), "43")
+				require.NoError(t, err)
+			}
 		})
 	}
 }
@@ -115,10 +122,11 @@ func TestAnAggregateWhoseKeyWasDestroyedCanBeNeitherLoadedNorChanged(t *testing.
 func TestNothingEncryptedIsLostInAStorm(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
+		layout := layouts[seed%2]
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			db := dynamotest.New(t, dynamotest.Seed(seed))
-			createEncoded(t, db.Client())
+			createEncoded(t, db.Client(), layout)
 			var processes []*repository.Repository[Account]
 			for range 3 {
 				s, _ := openEncoded(t, db.Client())

@@ -197,44 +197,45 @@ func TestExecuteTakesAConflictFromADecisionForARefusal(t *testing.T) {
 func TestWritersThatRaceLeaveNoGapAndNoRepeat(t *testing.T) {
 	t.Parallel()
 	const writers, commands = 2, 500
-	s := setup(t)
-	var all sync.WaitGroup
-	for w := range writers {
-		repo := open(t, s.client).accounts(t, repository.Config{MaxAttempts: 1000, Snapshots: repository.Every(10)})
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			for n := range commands {
-				_, err := repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
-					return aggregate.Events[Account]{Noted{fmt.Sprintf("%d/%d on %d", w, n, a.Balance)}, Deposited{1}}[:1+n%2], nil
-				})
-				if !assert.NoError(t, err) {
-					return
+	eachLayout(t, func(t *testing.T, s store) {
+		var all sync.WaitGroup
+		for w := range writers {
+			repo := open(t, s.client).accounts(t, repository.Config{MaxAttempts: 1000, Snapshots: repository.Every(10)})
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				for n := range commands {
+					_, err := repo.Execute(t.Context(), "42", func(a Account) (aggregate.Events[Account], error) {
+						return aggregate.Events[Account]{Noted{fmt.Sprintf("%d/%d on %d", w, n, a.Balance)}, Deposited{1}}[:1+n%2], nil
+					})
+					if !assert.NoError(t, err) {
+						return
+					}
 				}
-			}
-		}()
-	}
-	all.Wait()
-
-	// records checks the numbers. Each command shows once, and saw the balance that the events
-	// before it made.
-	records := s.records(t, account("42"))
-	assert.Len(t, records, writers*commands*3/2)
-	balance, last := 0, map[int]int{0: -1, 1: -1}
-	for _, r := range records {
-		event, err := Accounts.Decode(r.EventType, r.Payload)
-		require.NoError(t, err)
-		noted, ok := event.(Noted)
-		if !ok {
-			balance++
-			continue
+			}()
 		}
-		var w, n, saw int
-		_, err = fmt.Sscanf(noted.Text, "%d/%d on %d", &w, &n, &saw)
-		require.NoError(t, err)
-		require.Equal(t, last[w]+1, n, "writer %d at event %d", w, r.Number)
-		require.Equal(t, balance, saw, "writer %d at event %d", w, r.Number)
-		last[w] = n
-	}
-	assert.Equal(t, map[int]int{0: commands - 1, 1: commands - 1}, last)
+		all.Wait()
+
+		// records checks the numbers. Each command shows once, and saw the balance that the events
+		// before it made.
+		records := s.records(t, account("42"))
+		assert.Len(t, records, writers*commands*3/2)
+		balance, last := 0, map[int]int{0: -1, 1: -1}
+		for _, r := range records {
+			event, err := Accounts.Decode(r.EventType, r.Payload)
+			require.NoError(t, err)
+			noted, ok := event.(Noted)
+			if !ok {
+				balance++
+				continue
+			}
+			var w, n, saw int
+			_, err = fmt.Sscanf(noted.Text, "%d/%d on %d", &w, &n, &saw)
+			require.NoError(t, err)
+			require.Equal(t, last[w]+1, n, "writer %d at event %d", w, r.Number)
+			require.Equal(t, balance, saw, "writer %d at event %d", w, r.Number)
+			last[w] = n
+		}
+		assert.Equal(t, map[int]int{0: commands - 1, 1: commands - 1}, last)
+	})
 }

@@ -96,15 +96,37 @@ func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate
 	if !ok {
 		r.cache.forget(id)
 		var err error
-		a, err = r.byHead(ctx, id, func(head journal.Head) (Aggregate[S], error) {
-			a := r.restore(head, head.Snapshot)
-			return a, r.replayTo(ctx, &a, head.Version)
-		})
-		if err != nil {
+		if a, err = r.load(ctx, id); err != nil {
 			return Aggregate[S]{}, err
 		}
 	}
 	r.cache.put(&a)
+	return a, nil
+}
+
+// load returns what is stored now.
+func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
+	var a Aggregate[S]
+	var left skipped
+	begin := func(head journal.Head, snapshotErr error) uint64 {
+		if snapshotErr != nil {
+			r.ignoreSnapshot(head, snapshotErr)
+		}
+		rebuild := a.from().rebuild // a snapshot that was refused before this one
+		a, left = r.restore(head, head.Snapshot), skipped{}
+		if from := a.from(); rebuild {
+			from.rebuild = true
+			a.setFrom(from)
+		}
+		return a.Version
+	}
+	apply := func(record *journal.Record) error { return r.replay(&a, record, &left) }
+	loaded, err := r.journal.Load(ctx, id, begin, apply)
+	if err != nil {
+		return Aggregate[S]{}, err
+	}
+	left.report(r.config.Logger, id, a.Version)
+	a.setLast(loaded.Commands)
 	return a, nil
 }
 
@@ -117,8 +139,9 @@ func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggr
 	return a, err
 }
 
-// byHead loads by way of a head that is no tombstone. Head and events are separate reads: where a
-// truncation or a deletion came in between, it starts over with the head that shows it.
+// byHead loads an earlier version by way of a head that is no tombstone. Head and events are
+// separate reads: where a truncation or a deletion came in between, it starts over with the head
+// that shows it.
 func (r *Repository[S]) byHead(
 	ctx context.Context, id aggregate.ID, load func(journal.Head) (Aggregate[S], error),
 ) (Aggregate[S], error) {
@@ -152,9 +175,13 @@ func (r *Repository[S]) head(ctx context.Context, id aggregate.ID) (journal.Head
 	if rawErr != nil {
 		return journal.Head{}, err
 	}
-	r.config.Logger.Error("Snapshot ignored, more events are replayed", err, fields(id, raw.Version))
+	r.ignoreSnapshot(raw, err)
 	raw.Snapshot = nil
 	return raw, nil
+}
+
+func (r *Repository[S]) ignoreSnapshot(head journal.Head, reason error) {
+	r.config.Logger.Error("Snapshot ignored, more events are replayed", reason, fields(head.Aggregate, head.Version))
 }
 
 func (r *Repository[S]) loadAt(ctx context.Context, head journal.Head, number uint64) (Aggregate[S], error) {
@@ -176,7 +203,7 @@ func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version u
 			return err
 		}
 		if err := r.replay(a, record, &skipped); err != nil {
-			return &EventError{ID: a.ID, Number: record.Number, Err: err}
+			return err
 		}
 	}
 	skipped.report(r.config.Logger, a.ID, a.Version)
@@ -184,14 +211,14 @@ func (r *Repository[S]) replayTo(ctx context.Context, a *Aggregate[S], version u
 }
 
 // replay applies a stored event, or all events that stand for it today. One stored event is one
-// version, whatever becomes of it.
+// version, whatever becomes of it. The error is an [*EventError].
 func (r *Repository[S]) replay(a *Aggregate[S], record *journal.Record, skipped *skipped) error {
 	err := r.definition.Replay(&a.State, record.EventType, record.Payload)
 	if unknown, ok := r.unknown(err); ok {
 		skipped.add(record.Number, unknown)
 		a.partial = true
 	} else if err != nil {
-		return err
+		return &EventError{ID: a.ID, Number: record.Number, Err: err}
 	}
 	a.Version = record.Number
 	return nil

@@ -21,41 +21,46 @@ import (
 
 func TestLoadGivesTheStateAfterAllEvents(t *testing.T) {
 	t.Parallel()
-	repo := setup(t).accounts(t, repository.Config{})
-	_, err := repo.Execute(t.Context(), "42", always[Account](Deposited{100}, Withdrawn{30}))
-	require.NoError(t, err)
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{})
+		_, err := repo.Execute(t.Context(), "42", always[Account](Deposited{100}, Withdrawn{30}))
+		require.NoError(t, err)
 
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 2}, bare(a))
+		a, err := repo.Load(t.Context(), "42")
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 2}, bare(a))
+	})
 }
 
 func TestLoadOfAnAggregateWithoutEventsSaysNotFound(t *testing.T) {
 	t.Parallel()
-	repo := setup(t).accounts(t, repository.Config{})
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{})
 
-	a, err := repo.Load(t.Context(), "42")
-	require.ErrorIs(t, err, journal.ErrNotFound)
-	require.ErrorContains(t, err, `"42" of type "account" has no events`)
-	assert.Zero(t, a)
+		a, err := repo.Load(t.Context(), "42")
+		require.ErrorIs(t, err, journal.ErrNotFound)
+		require.ErrorContains(t, err, `"42" of type "account" has no events`)
+		assert.Zero(t, a)
+	})
 }
 
 func TestLoadKeepsAggregatesApartWhoseIDsReadTheSame(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	users := newRepository(t, s, aggregate.Define[Account]("user", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
-	userAccounts := newRepository(t, s, aggregate.Define[Account]("user-account", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
-	_, err := users.Execute(t.Context(), "account-7", always(deposits(20)...))
-	require.NoError(t, err)
-	_, err = userAccounts.Execute(t.Context(), "7", always(deposits(30)...))
-	require.NoError(t, err)
+	eachLayout(t, func(t *testing.T, s store) {
+		users := newRepository(t, s, aggregate.Define[Account]("user", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
+		userAccounts := newRepository(t, s, aggregate.Define[Account]("user-account", Deposited{}), repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true})
+		_, err := users.Execute(t.Context(), "account-7", always(deposits(20)...))
+		require.NoError(t, err)
+		_, err = userAccounts.Execute(t.Context(), "7", always(deposits(30)...))
+		require.NoError(t, err)
 
-	a, err := users.Load(t.Context(), "account-7")
-	require.NoError(t, err)
-	assert.Equal(t, 20, a.State.Balance)
-	a, err = userAccounts.Load(t.Context(), "7")
-	require.NoError(t, err)
-	assert.Equal(t, 30, a.State.Balance)
+		a, err := users.Load(t.Context(), "account-7")
+		require.NoError(t, err)
+		assert.Equal(t, 20, a.State.Balance)
+		a, err = userAccounts.Load(t.Context(), "7")
+		require.NoError(t, err)
+		assert.Equal(t, 30, a.State.Balance)
+	})
 }
 
 func TestLoadReadsAllPagesOfALongHistory(t *testing.T) {
@@ -187,30 +192,31 @@ func TestLoadFailsRatherThanGiveAPart(t *testing.T) {
 
 func TestLoadNamesTheEventItCannotApply(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{1}))
-	require.NoError(t, err)
+	eachLayout(t, func(t *testing.T, s store) {
+		_, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", always[Account](Deposited{1}, Withdrawn{1}))
+		require.NoError(t, err)
 
-	for name, test := range map[string]struct {
-		definition aggregate.Definition[Account]
-		number     uint64
-		is         any
-	}{
-		"unknown":   {aggregate.Define[Account]("account", Deposited{}), 2, new(*aggregate.UnknownEventError)},
-		"malformed": {Accounts.WithCodec(refusing{aggregate.JSON}), 1, new(*aggregate.MalformedEventError)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a, err := newRepository(t, s, test.definition, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true}).Load(t.Context(), "42")
-			var event *repository.EventError
-			require.ErrorAs(t, err, &event)
-			assert.Equal(t, account("42"), event.ID)
-			assert.Equal(t, test.number, event.Number)
-			requireKind(t, err, test.is)
-			assert.ErrorContains(t, err, "of account-42")
-			assert.Zero(t, a)
-		})
-	}
+		for name, test := range map[string]struct {
+			definition aggregate.Definition[Account]
+			number     uint64
+			is         any
+		}{
+			"unknown":   {aggregate.Define[Account]("account", Deposited{}), 2, new(*aggregate.UnknownEventError)},
+			"malformed": {Accounts.WithCodec(refusing{aggregate.JSON}), 1, new(*aggregate.MalformedEventError)},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				a, err := newRepository(t, s, test.definition, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true}).Load(t.Context(), "42")
+				var event *repository.EventError
+				require.ErrorAs(t, err, &event)
+				assert.Equal(t, account("42"), event.ID)
+				assert.Equal(t, test.number, event.Number)
+				requireKind(t, err, test.is)
+				assert.ErrorContains(t, err, "of account-42")
+				assert.Zero(t, a)
+			})
+		}
+	})
 }
 
 // refusing is a codec that can read nothing.
@@ -245,27 +251,28 @@ func TestLoadAsksForTheTypeOfAnEventThatHasNone(t *testing.T) {
 
 func TestEventsCarryIDsAndTheMetadataOfTheContext(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	ids := 0
-	j, err := journal.Open(t.Context(), s.client, journal.Config{NewID: func() string {
-		ids++
-		return fmt.Sprint("id ", ids)
-	}})
-	require.NoError(t, err)
-	repo, err := repository.New(j, Accounts, repository.Config{})
-	require.NoError(t, err)
-	ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{aggregate.CorrelationIDKey: "request-1"})
-	_, err = repo.Execute(ctx, "42", always[Account](Deposited{1}, Deposited{2}))
-	require.NoError(t, err)
+	eachLayout(t, func(t *testing.T, s store) {
+		ids := 0
+		j, err := journal.Open(t.Context(), s.client, journal.Config{NewID: func() string {
+			ids++
+			return fmt.Sprint("id ", ids)
+		}})
+		require.NoError(t, err)
+		repo, err := repository.New(j, Accounts, repository.Config{})
+		require.NoError(t, err)
+		ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{aggregate.CorrelationIDKey: "request-1"})
+		_, err = repo.Execute(ctx, "42", always[Account](Deposited{1}, Deposited{2}))
+		require.NoError(t, err)
 
-	records := s.records(t, account("42"))
-	require.Len(t, records, 2)
-	for _, r := range records {
-		assert.Equal(t, "account.deposited.v1", r.EventType)
-		assert.Equal(t, aggregate.Metadata{"correlation_id": "request-1"}, r.Metadata)
-		assert.Regexp(t, "^id ", r.EventID, "it comes from the journal's NewID")
-	}
-	assert.NotEqual(t, records[0].EventID, records[1].EventID)
-	assert.JSONEq(t, `{"Amount":2}`, string(records[1].Payload))
-	assert.Equal(t, records[0].CommitID, records[1].CommitID, "they are one commit")
+		records := s.records(t, account("42"))
+		require.Len(t, records, 2)
+		for _, r := range records {
+			assert.Equal(t, "account.deposited.v1", r.EventType)
+			assert.Equal(t, aggregate.Metadata{"correlation_id": "request-1"}, r.Metadata)
+			assert.Regexp(t, "^id ", r.EventID, "it comes from the journal's NewID")
+		}
+		assert.NotEqual(t, records[0].EventID, records[1].EventID)
+		assert.JSONEq(t, `{"Amount":2}`, string(records[1].Payload))
+		assert.Equal(t, records[0].CommitID, records[1].CommitID, "they are one commit")
+	})
 }

@@ -28,41 +28,43 @@ func TestACommitIsWrittenOnceWhateverHappensToItsRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setup(t)
-			repo := s.accounts(t, repository.Config{})
-			_, err := repo.Execute(t.Context(), "42", Deposit(100))
-			require.NoError(t, err)
-			s.proxy.Inject(test.fault, dynamotest.On("TransactWriteItems"), dynamotest.Times(test.times))
-			s.calls.Reset()
+			eachLayout(t, func(t *testing.T, s store) {
+				repo := s.accounts(t, repository.Config{})
+				_, err := repo.Execute(t.Context(), "42", Deposit(100))
+				require.NoError(t, err)
+				s.proxy.Inject(test.fault, dynamotest.On(s.commits()), dynamotest.Times(test.times))
+				s.calls.Reset()
 
-			decisions := 0
-			a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
-				decisions++
-				return aggregate.Events[Account]{Withdrawn{10}, Withdrawn{20}}, nil
+				decisions := 0
+				a, err := repo.Execute(t.Context(), "42", func(Account) (aggregate.Events[Account], error) {
+					decisions++
+					return aggregate.Events[Account]{Withdrawn{10}, Withdrawn{20}}, nil
+				})
+				require.NoError(t, err)
+				assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, bare(a))
+				assert.Equal(t, 1, decisions)
+				assert.Len(t, s.calls.Calls(s.commits()), test.requests)
+				assert.Len(t, s.records(t, account("42")), 3)
 			})
-			require.NoError(t, err)
-			assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{70}, Version: 3}, bare(a))
-			assert.Equal(t, 1, decisions)
-			assert.Len(t, s.calls.Calls("TransactWriteItems"), test.requests)
-			assert.Len(t, s.records(t, account("42")), 3)
 		})
 	}
 }
 
 func TestACommitWhoseReplyWasLostIsRecognizedUnderALaterOne(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	repo := s.accounts(t, repository.Config{})
-	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
-		_, err := repo.Execute(context.Background(), "42", Deposit(1000))
-		require.NoError(t, err)
-	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{})
+		s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On(s.commits()), dynamotest.Times(1))
+		s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+			_, err := repo.Execute(context.Background(), "42", Deposit(1000))
+			require.NoError(t, err)
+		}), dynamotest.On(s.commits()), dynamotest.Times(1))
 
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
-	assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1}, bare(a))
-	assert.Len(t, s.records(t, account("42")), 2)
+		a, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("42"), State: Account{1}, Version: 1}, bare(a))
+		assert.Len(t, s.records(t, account("42")), 2)
+	})
 }
 
 func TestAContextThatEndsInMidFlightLeavesTheOutcomeToBeResolved(t *testing.T) {

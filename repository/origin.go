@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -14,6 +15,12 @@ type origin[S any] struct {
 	by      *Repository[S]
 	id      aggregate.ID
 	version uint64
+	// last: the version is that of the last event, as this process has read or written it. A commit
+	// needs no other proof of it; see eventlog.Commit.
+	last bool
+	// commands are the ids of the commands that led to the version, as the journal has given them;
+	// the next commit needs them.
+	commands *eventlog.Commands
 	// state is the replayed state, where values of S are copied whole by assignment.
 	state S
 	// encoded is the replayed state of event encodedAt as the snapshot codec encodes it. It is kept
@@ -34,6 +41,18 @@ func (a Aggregate[S]) from() origin[S] {
 }
 
 func (a *Aggregate[S]) setFrom(o origin[S]) { a.origin = &o }
+
+// isLast reports whether the version is known to be that of the last event. It does not see what
+// the caller has changed; see isProven.
+func (a Aggregate[S]) isLast() bool { return a.Version == 0 || a.origin != nil && a.origin.last }
+
+// setLast notes that the version is that of the last event, with the commands that led to it.
+func (a *Aggregate[S]) setLast(commands *eventlog.Commands) {
+	if o := a.from(); !o.last || o.commands != commands {
+		o.last, o.commands = true, commands
+		a.setFrom(o)
+	}
+}
 
 // encoded returns the encoded state if it is at hand.
 func (a Aggregate[S]) encoded() ([]byte, bool) {

@@ -1,9 +1,9 @@
 package repository
 
-// SnapshotPolicy reports whether a commit stores the state as it is after its last event. The first
-// commit of an aggregate always does, and the policy is not asked. A policy must be safe for
-// concurrent use. [Every] and [Never] are policies; an application can write its own, such as one
-// that stores a snapshot when an order is closed.
+// SnapshotPolicy reports whether a commit stores the state as it is after its last event. In the
+// layout journal.Classic the first commit of an aggregate always does, and the policy is not asked.
+// A policy must be safe for concurrent use. [Every] and [Never] are policies; an application can
+// write its own, such as one that stores a snapshot when an order is closed.
 type SnapshotPolicy func(Commit) bool
 
 // Every returns a policy that stores a snapshot with each commit that reaches or crosses a multiple
@@ -16,7 +16,8 @@ func Every(n uint) SnapshotPolicy {
 }
 
 // Never stores no snapshots. Loads still use the snapshots that exist; see
-// [Config.IgnoreSnapshots]. As with any policy, the first commit of an aggregate stores the state,
-// because the schema of the tables requires one, and so does a commit that replaces a snapshot
-// which this program cannot use; see [Config.SnapshotSchema].
+// [Config.IgnoreSnapshots]. As with any policy, a commit that replaces a snapshot which this
+// program cannot use stores the state, see [Config.SnapshotSchema], and in the layout
+// journal.Classic so does the first commit of an aggregate, because the schema of the tables
+// requires one.
 func Never(Commit) bool { return false }

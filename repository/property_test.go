@@ -20,24 +20,25 @@ import (
 // neither events nor snapshots.
 func TestLoadFromASnapshotIsTheSameAsAReplay(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	for seed := range uint64(24) {
-		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			t.Parallel()
-			random := rand.New(rand.NewPCG(seed, 0))
-			policy, policyName := randomPolicy(random)
-			t.Logf("seed %d, policy %s", seed, policyName) // shown if the test fails
-			run := &history{
-				random: random, id: fmt.Sprint(seed),
-				repo:   s.baskets(t, repository.Config{Snapshots: policy}),
-				replay: s.baskets(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true}),
-			}
-			for range 25 {
-				run.step(t)
-			}
-			run.compare(t)
-		})
-	}
+	eachLayout(t, func(t *testing.T, s store) {
+		for seed := range uint64(24) {
+			t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(seed, 0))
+				policy, policyName := randomPolicy(random)
+				t.Logf("seed %d, policy %s", seed, policyName) // shown if the test fails
+				run := &history{
+					random: random, id: fmt.Sprint(seed),
+					repo:   s.baskets(t, repository.Config{Snapshots: policy}),
+					replay: s.baskets(t, repository.Config{Snapshots: repository.Never, IgnoreSnapshots: true}),
+				}
+				for range 25 {
+					run.step(t)
+				}
+				run.compare(t)
+			})
+		}
+	})
 }
 
 func randomPolicy(random *rand.Rand) (repository.SnapshotPolicy, string) {

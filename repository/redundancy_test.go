@@ -34,16 +34,17 @@ func (s store) redundant(t *testing.T, id string) (numbers []uint64) {
 func TestRedundantSnapshotsAreKeptUpToTheirCountAndTheOldestGoFirst(t *testing.T) {
 	t.Parallel()
 	for keep, want := range map[int][]uint64{0: {6}, 1: {6}, 3: {4, 5, 6}, 100: {1, 2, 3, 4, 5, 6}} {
-		s := setup(t)
-		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: keep}})
+		eachLayout(t, func(t *testing.T, s store) {
+			repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: keep}})
 
-		for range 6 {
-			_, err := repo.Execute(t.Context(), "42", Deposit(1))
-			require.NoError(t, err)
-		}
+			for range 6 {
+				_, err := repo.Execute(t.Context(), "42", Deposit(1))
+				require.NoError(t, err)
+			}
 
-		assert.Equal(t, want, s.redundant(t, "42"), "of 6 with Keep %d", keep)
-		assert.EqualValues(t, 6, s.snapshotNumber(t, account("42")))
+			assert.Equal(t, want, s.redundant(t, "42"), "of 6 with Keep %d", keep)
+			assert.EqualValues(t, 6, s.snapshotNumber(t, account("42")))
+		})
 	}
 }
 
@@ -87,30 +88,32 @@ func TestAFailedRemovalIsNoErrorAndALaterCommitMakesUpForIt(t *testing.T) {
 
 func TestNoRedundantSnapshotIsForgottenWhenSeveralWritersKeepStates(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}, Cache: 10}
-	writers := []*repository.Repository[Account]{s.accounts(t, config), open(t, s.client).accounts(t, config)}
-	for i := range 12 {
-		_, err := writers[i/3%2].Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
-	}
-	assert.Equal(t, []uint64{11, 12}, s.redundant(t, "42"))
+	eachLayout(t, func(t *testing.T, s store) {
+		config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}, Cache: 10}
+		writers := []*repository.Repository[Account]{s.accounts(t, config), open(t, s.client).accounts(t, config)}
+		for i := range 12 {
+			_, err := writers[i/3%2].Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []uint64{11, 12}, s.redundant(t, "42"))
+	})
 }
 
 func TestFewerAreKeptOnceTheCountIsLowered(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	many := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 80}})
-	for range 80 {
-		_, err := many.Execute(t.Context(), "42", Deposit(1))
+	eachLayout(t, func(t *testing.T, s store) {
+		many := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 80}})
+		for range 80 {
+			_, err := many.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+		few := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
+
+		_, err := few.Execute(t.Context(), "42", Deposit(1))
+
 		require.NoError(t, err)
-	}
-	few := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
-
-	_, err := few.Execute(t.Context(), "42", Deposit(1))
-
-	require.NoError(t, err)
-	assert.Equal(t, []uint64{80, 81}, s.redundant(t, "42"))
+		assert.Equal(t, []uint64{80, 81}, s.redundant(t, "42"))
+	})
 }
 
 func TestWithATimeToLiveDynamoDBDeletesAndNothingElse(t *testing.T) {
@@ -137,10 +140,10 @@ func TestWithATimeToLiveDynamoDBDeletesAndNothingElse(t *testing.T) {
 
 func TestAnAggregateIsLoadedAsItWasAfterEachEvent(t *testing.T) {
 	t.Parallel()
-	for name, config := range map[string]journal.Config{"classic": {}, "lean": {Layout: journal.Lean}} {
-		t.Run(name, func(t *testing.T) {
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
 			t.Parallel()
-			s := openOn(t, dynamotest.New(t), config)
+			s := openOn(t, dynamotest.New(t), journal.Config{Layout: layout})
 			random := rand.New(rand.NewPCG(7, 0))
 			repo := s.accounts(t, repository.Config{Snapshots: repository.Every(5), Redundancy: &repository.Redundancy{Keep: 4}})
 			balances := []int{0}
@@ -216,7 +219,7 @@ func TestASnapshotThatAPeerKeptIsReadByTheCodecOrNotAtAll(t *testing.T) {
 
 func TestAHeadThatWasPutBackDoesNotBringItsOldStateBack(t *testing.T) {
 	t.Parallel()
-	for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+	for _, layout := range layouts {
 		s := openOn(t, dynamotest.New(t), journal.Config{Layout: layout})
 		frequent := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 9}})
 		for range 5 {
@@ -263,29 +266,30 @@ func TestAnAggregateIsLoadedAsItWasAtATime(t *testing.T) {
 
 func TestASnapshotOfAnEarlierSchemaIsNotReadAndTheNextCommitReplacesIt(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	old := s.accounts(t, repository.Config{SnapshotSchema: 1})
-	_, err := old.Execute(t.Context(), "42", always(deposits(3)...))
-	require.NoError(t, err)
-	log := &logger{}
-	repo := s.accounts(t, repository.Config{SnapshotSchema: 2, SnapshotCodec: doubling{}, Logger: log})
+	eachLayout(t, func(t *testing.T, s store) {
+		old := s.accounts(t, repository.Config{SnapshotSchema: 1, Snapshots: func(c repository.Commit) bool { return c.Before == 0 }})
+		_, err := old.Execute(t.Context(), "42", always(deposits(3)...))
+		require.NoError(t, err)
+		log := &logger{}
+		repo := s.accounts(t, repository.Config{SnapshotSchema: 2, SnapshotCodec: doubling{}, Logger: log})
 
-	a, err := repo.Load(t.Context(), "42")
-	require.NoError(t, err)
-	assert.Equal(t, 3, a.State.Balance, "the old snapshot would read as 6")
-	assert.EqualValues(t, 3, s.snapshotNumber(t, a.ID))
-	a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-	require.NoError(t, err)
-	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "no policy would have chosen this commit")
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-	require.NoError(t, err)
-	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "once is enough")
+		a, err := repo.Load(t.Context(), "42")
+		require.NoError(t, err)
+		assert.Equal(t, 3, a.State.Balance, "the old snapshot would read as 6")
+		assert.EqualValues(t, 3, s.snapshotNumber(t, a.ID))
+		a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		require.NoError(t, err)
+		assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "no policy would have chosen this commit")
+		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		require.NoError(t, err)
+		assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "once is enough")
 
-	a, err = old.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
-	assert.Equal(t, 6, a.State.Balance)
-	assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "the older program leaves the newer one's snapshot in its place")
-	log.assertSilent(t)
+		a, err = old.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		assert.Equal(t, 6, a.State.Balance)
+		assert.EqualValues(t, 4, s.snapshotNumber(t, a.ID), "the older program leaves the newer one's snapshot in its place")
+		log.assertSilent(t)
+	})
 }
 
 // doubling writes half of a balance, so that it misreads what others have written.
@@ -304,61 +308,45 @@ func (doubling) DecodeSnapshot(payload []byte, state any) (uint64, error) {
 
 func TestADeletedAggregateIsNotLoadedAndTakesNoCommand(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	repo := s.accounts(t, repository.Config{Cache: 10})
-	a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
-	require.NoError(t, err)
-	require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.Removal{}))
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{Cache: 10})
+		a, err := repo.Execute(t.Context(), "42", always(deposits(3)...))
+		require.NoError(t, err)
+		require.NoError(t, s.journal.Delete(t.Context(), a.ID, a.Version, journal.Removal{}))
 
-	for what, do := range map[string]func() error{
-		"Load":    func() error { _, err := repo.Load(t.Context(), "42"); return err },
-		"LoadAt":  func() error { _, err := repo.LoadAt(t.Context(), "42", 1); return err },
-		"Execute": func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
-		"Save":    func() error { _, err := repo.Save(t.Context(), a, Events{Deposited{1}}); return err },
-	} {
-		var deleted *journal.DeletedError
-		require.ErrorAs(t, do(), &deleted, what)
-		assert.EqualValues(t, 3, deleted.Version)
-	}
+		for what, do := range map[string]func() error{
+			"Load":    func() error { _, err := repo.Load(t.Context(), "42"); return err },
+			"LoadAt":  func() error { _, err := repo.LoadAt(t.Context(), "42", 1); return err },
+			"Execute": func() error { _, err := repo.Execute(t.Context(), "42", Deposit(1)); return err },
+			"Save":    func() error { _, err := repo.Save(t.Context(), a, Events{Deposited{1}}); return err },
+		} {
+			var deleted *journal.DeletedError
+			require.ErrorAs(t, do(), &deleted, what)
+			assert.EqualValues(t, 3, deleted.Version)
+		}
+	})
 }
 
 func TestATruncatedAggregateGoesOnFromItsSnapshot(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10)})
-	for range 3 {
-		_, err := repo.Execute(t.Context(), "42", always(deposits(9)...))
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10)})
+		for range 3 {
+			_, err := repo.Execute(t.Context(), "42", always(deposits(9)...))
+			require.NoError(t, err)
+		}
+		require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.Removal{}), journal.ErrNotCovered)
+		require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.Removal{}))
+
+		a, err := repo.Execute(t.Context(), "42", Deposit(1))
 		require.NoError(t, err)
-	}
-	require.ErrorIs(t, s.journal.Truncate(t.Context(), account("42"), 29, journal.Removal{}), journal.ErrNotCovered)
-	require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 28, journal.Removal{}))
-
-	a, err := repo.Execute(t.Context(), "42", Deposit(1))
-	require.NoError(t, err)
-	assert.EqualValues(t, 28, a.Version)
-	assert.Equal(t, 28, a.State.Balance)
-	_, err = repo.LoadAt(t.Context(), "42", 20)
-	require.ErrorAs(t, err, new(*journal.TruncatedError))
-	_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).Load(t.Context(), "42")
-	require.ErrorAs(t, err, new(*journal.TruncatedError), "not a state without the first 27 events")
-}
-
-func TestTheSameWorksInTheLeanLayout(t *testing.T) {
-	t.Parallel()
-	s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Lean})
-	repo := s.accounts(t, repository.Config{Snapshots: repository.Every(10)})
-	for range 25 {
-		_, err := repo.Execute(t.Context(), "42", Deposit(1))
-		require.NoError(t, err)
-	}
-	s.calls.Reset()
-
-	a, err := repo.Load(t.Context(), "42")
-
-	require.NoError(t, err)
-	assert.Equal(t, 25, a.State.Balance)
-	assert.Equal(t, map[string]int{"BatchGetItem": 2}, s.calls.Counts(), "head and state, then events 21 to 25")
-	assert.NotContains(t, s.item(t, "snapshot", a.ID, "0"), "payload")
+		assert.EqualValues(t, 28, a.Version)
+		assert.Equal(t, 28, a.State.Balance)
+		_, err = repo.LoadAt(t.Context(), "42", 20)
+		require.ErrorAs(t, err, new(*journal.TruncatedError))
+		_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).Load(t.Context(), "42")
+		require.ErrorAs(t, err, new(*journal.TruncatedError), "not a state without the first 27 events")
+	})
 }
 
 func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing.T) {
@@ -388,22 +376,23 @@ func TestTheRemovalOfRedundantSnapshotsHoldsACommitUpForASecondAtMost(t *testing
 
 func TestAListOfRedundantSnapshotsThatIsNotKnownDoesNotStayUnknown(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1)) // without the list
-	require.NoError(t, err)
-	repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
-	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
-	require.NoError(t, err)
-
-	for range 8 {
-		_, err = repo.Execute(t.Context(), "42", Deposit(1))
+	eachLayout(t, func(t *testing.T, s store) {
+		a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", Deposit(1)) // without the list
 		require.NoError(t, err)
-	}
+		repo := s.accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 2}})
+		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		require.NoError(t, err)
 
-	assert.Equal(t, []uint64{9, 10}, s.redundant(t, "42"))
-	head, err := s.journal.Head(t.Context(), account("42"))
-	require.NoError(t, err)
-	assert.LessOrEqual(t, len(head.Redundant), 3, "of %v", head.Redundant)
+		for range 8 {
+			_, err = repo.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+
+		assert.Equal(t, []uint64{9, 10}, s.redundant(t, "42"))
+		head, err := s.journal.Head(t.Context(), account("42"))
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(head.Redundant), 3, "of %v", head.Redundant)
+	})
 }
 
 // picky is a codec that does not do what it should with balances over 4.
@@ -435,28 +424,29 @@ func TestLoadAtPassesOverSnapshotsThatItCannotUse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setup(t)
-			config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 10}}
-			for n := range 7 {
-				if n == 4 {
-					config.SnapshotSchema = test.schema
+			eachLayout(t, func(t *testing.T, s store) {
+				config := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 10}}
+				for n := range 7 {
+					if n == 4 {
+						config.SnapshotSchema = test.schema
+					}
+					_, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(1))
+					require.NoError(t, err)
 				}
-				_, err := s.accounts(t, config).Execute(t.Context(), "42", Deposit(1))
-				require.NoError(t, err)
-			}
-			require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.Removal{}))
-			repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Redundancy: config.Redundancy})
+				require.NoError(t, s.journal.Truncate(t.Context(), account("42"), 5, journal.Removal{}))
+				repo := s.accounts(t, repository.Config{SnapshotCodec: test.codec, Redundancy: config.Redundancy})
 
-			for number := 4; number <= 7; number++ {
-				a, err := repo.LoadAt(t.Context(), "42", uint64(number))
-				require.NoError(t, err, "snapshot 4 and the events after it are there")
-				assert.EqualValues(t, number, a.Version)
-				assert.Equal(t, number, a.State.Balance)
-			}
-			_, err := repo.LoadAt(t.Context(), "42", 2)
-			require.NoError(t, err)
-			_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAt(t.Context(), "42", 6)
-			require.ErrorAs(t, err, new(*journal.TruncatedError), "when none can be used, the first event is where it starts")
+				for number := 4; number <= 7; number++ {
+					a, err := repo.LoadAt(t.Context(), "42", uint64(number))
+					require.NoError(t, err, "snapshot 4 and the events after it are there")
+					assert.EqualValues(t, number, a.Version)
+					assert.Equal(t, number, a.State.Balance)
+				}
+				_, err := repo.LoadAt(t.Context(), "42", 2)
+				require.NoError(t, err)
+				_, err = s.accounts(t, repository.Config{SnapshotSchema: 9}).LoadAt(t.Context(), "42", 6)
+				require.ErrorAs(t, err, new(*journal.TruncatedError), "when none can be used, the first event is where it starts")
+			})
 		})
 	}
 }

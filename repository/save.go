@@ -70,7 +70,8 @@ func (r *Repository[S]) commit(
 		CommandID: options.commandID,
 	}
 	commit := eventlog.Commit{
-		Aggregate: a.ID, Expected: a.Version, Events: make([]eventlog.Event, len(events)), CommandID: options.commandID,
+		Aggregate: a.ID, Expected: a.Version, Proven: a.isLast(), Events: make([]eventlog.Event, len(events)),
+		CommandID: options.commandID, Commands: a.from().commands,
 	}
 	metadata := aggregate.MetadataFromContext(ctx)
 	for i, event := range events {
@@ -95,7 +96,7 @@ func (r *Repository[S]) commit(
 				if *a, err = r.replayed(ctx, about); err != nil {
 					return replayed, err
 				}
-				replayed = true
+				replayed, commit.Proven = true, true
 			}
 			if commit.Snapshot = r.snapshot(a); commit.Snapshot != nil {
 				commit.Redundancy = r.redundancy(a.from(), commit.Expected)
@@ -109,6 +110,7 @@ func (r *Repository[S]) commit(
 	if commit.Snapshot != nil {
 		a.setFrom(r.settle(ctx, *a, commit, receipt))
 	}
+	a.setLast(receipt.Commands)
 	return replayed, nil
 }
 

@@ -141,9 +141,35 @@ func through(t *testing.T, client *dynamodb.Client) store {
 
 func setup(t *testing.T) store {
 	t.Helper()
+	return setupIn(t, journal.Classic)
+}
+
+func setupIn(t *testing.T, layout journal.Layout) store {
+	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4, Layout: layout}))
 	return open(t, client)
+}
+
+// eachLayout runs a test with a store of each layout.
+func eachLayout(t *testing.T, test func(t *testing.T, s store)) {
+	t.Helper()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			test(t, setupIn(t, layout))
+		})
+	}
+}
+
+func (s store) isPacked() bool { return s.journal.Config().Layout == journal.Packed }
+
+// commits is the operation that writes a commit of a few small events.
+func (s store) commits() string {
+	if s.isPacked() {
+		return "PutItem"
+	}
+	return "TransactWriteItems"
 }
 
 // onDynamotest is a store whose database the test can interfere with.
@@ -153,6 +179,9 @@ func onDynamotest(t *testing.T) (*dynamotest.DB, store) {
 	return db, openOn(t, db, journal.Config{})
 }
 
+// layouts are those that tests of every layout run on.
+var layouts = []journal.Layout{journal.Classic, journal.Packed}
+
 func openOn(t *testing.T, db *dynamotest.DB, config journal.Config) store {
 	t.Helper()
 	config.Shards = 4
@@ -160,16 +189,21 @@ func openOn(t *testing.T, db *dynamotest.DB, config journal.Config) store {
 	return through(t, db.Client()).open(t, config)
 }
 
+func (s store) key(id aggregate.ID, end string) map[string]types.AttributeValue {
+	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
+	if s.isPacked() {
+		return map[string]types.AttributeValue{"pkey": text(id.Type + "/" + id.Value), "skey": &types.AttributeValueMemberN{Value: end}}
+	}
+	return map[string]types.AttributeValue{
+		"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(id.String() + "-" + end),
+	}
+}
+
 // item reads a row of an aggregate by the end of its sort key, nil for none.
 func (s store) item(t *testing.T, table string, id aggregate.ID, end string) map[string]types.AttributeValue {
 	t.Helper()
-	text := func(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
 	out, err := s.direct.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: &table,
-		Key: map[string]types.AttributeValue{
-			"pkey": text(eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))), "skey": text(id.String() + "-" + end),
-		},
-		ConsistentRead: aws.Bool(true),
+		TableName: &table, Key: s.key(id, end), ConsistentRead: aws.Bool(true),
 	})
 	require.NoError(t, err)
 	return out.Item
@@ -208,11 +242,14 @@ func newRepository[S any](t *testing.T, s store, d aggregate.Definition[S], conf
 	return repo
 }
 
-// snapshotNumber is the event after which the snapshot in the head was taken.
+// snapshotNumber is the event after which the snapshot was taken, 0 for none.
 func (s store) snapshotNumber(t *testing.T, id aggregate.ID) uint64 {
 	t.Helper()
 	head, err := s.journal.Head(t.Context(), id)
 	require.NoError(t, err)
+	if head.Snapshot == nil && !eventlog.Of(s.journal).StateAtFirst() {
+		return 0
+	}
 	require.NotNil(t, head.Snapshot, "the head must carry a snapshot")
 	return head.Snapshot.Number
 }
@@ -326,23 +363,20 @@ func (s store) peerKeeps(t *testing.T, id aggregate.ID, number int, state string
 	require.NoError(t, err)
 }
 
-// putBack sets the version of a head back and removes the events after that, as one does who
-// repairs a journal.
+// putBack removes the events after a version, and sets the version of the head back to that, as one
+// does who repairs a journal. In the packed layout, there is no head, and each event has to be a
+// commit of its own.
 func (s store) putBack(t *testing.T, id aggregate.ID, version, last int) {
 	t.Helper()
-	key := func(n int) map[string]types.AttributeValue {
-		return map[string]types.AttributeValue{
-			"pkey": &types.AttributeValueMemberS{Value: eventlog.ShardKey(id.Type, eventlog.Of(s.journal).Shard(id))},
-			"skey": &types.AttributeValueMemberS{Value: fmt.Sprintf("%s-%d", id, n)},
-		}
+	if !s.isPacked() {
+		_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: aws.String("snapshot"), Key: s.key(id, "0"), UpdateExpression: aws.String("SET version = :v"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: strconv.Itoa(version)}},
+		})
+		require.NoError(t, err)
 	}
-	_, err := s.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: aws.String("snapshot"), Key: key(0), UpdateExpression: aws.String("SET version = :v"),
-		ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: strconv.Itoa(version)}},
-	})
-	require.NoError(t, err)
 	for n := version + 1; n <= last; n++ {
-		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("journal"), Key: key(n)})
+		_, err := s.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("journal"), Key: s.key(id, strconv.Itoa(n))})
 		require.NoError(t, err)
 	}
 }

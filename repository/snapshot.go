@@ -46,7 +46,7 @@ func (r *Repository[S]) isDue(a Aggregate[S], c Commit) bool {
 	if a.partial {
 		return false // a program that knows the missing events would take it for the whole
 	}
-	return c.Before == 0 || a.from().rebuild && !r.config.IgnoreSnapshots || r.config.Snapshots(c)
+	return c.Before == 0 && r.journal.StateAtFirst() || a.from().rebuild && !r.config.IgnoreSnapshots || r.config.Snapshots(c)
 }
 
 // snapshot returns what a commit stores as the state of an aggregate, nil if it cannot be encoded.
@@ -142,7 +142,7 @@ func (r *Repository[S]) restore(head journal.Head, snapshot *journal.Snapshot) A
 	if err != nil {
 		from.rebuild = snapshot.Number != 0 // then it is one of ours
 		empty.setFrom(from)
-		r.config.Logger.Error("Snapshot ignored, more events are replayed", err, fields(head.Aggregate, head.Version))
+		r.ignoreSnapshot(head, err)
 		return empty
 	}
 	restored.Version = number

@@ -32,37 +32,38 @@ func afterHead(s store, act func()) {
 
 func TestWhatIsKeptServesUntilItsNextEventsAreTruncated(t *testing.T) {
 	t.Parallel()
-	s := setup(t)
-	for name, test := range map[string]struct {
-		load func(*repository.Repository[Account], string) (repository.Aggregate[Account], error)
-		want int
-	}{
-		"Load": {
-			func(r *repository.Repository[Account], id string) (repository.Aggregate[Account], error) {
-				return r.Load(t.Context(), id)
-			}, 3,
-		},
-		"Execute": {
-			func(r *repository.Repository[Account], id string) (repository.Aggregate[Account], error) {
-				return r.Execute(t.Context(), id, Deposit(1))
-			}, 4,
-		},
-		"Execute, refused by the kept state": {
-			func(r *repository.Repository[Account], id string) (repository.Aggregate[Account], error) {
-				return r.Execute(t.Context(), id, Withdraw(3))
-			}, 0,
-		},
-	} {
-		repo := s.accounts(t, repository.Config{Cache: 10})
-		_, err := repo.Execute(t.Context(), name, Deposit(1))
-		require.NoError(t, err)
-		s.truncates(t, name)
+	eachLayout(t, func(t *testing.T, s store) {
+		for name, test := range map[string]struct {
+			load func(*repository.Repository[Account], string) (repository.Aggregate[Account], error)
+			want int
+		}{
+			"Load": {
+				func(r *repository.Repository[Account], id string) (repository.Aggregate[Account], error) {
+					return r.Load(t.Context(), id)
+				}, 3,
+			},
+			"Execute": {
+				func(r *repository.Repository[Account], id string) (repository.Aggregate[Account], error) {
+					return r.Execute(t.Context(), id, Deposit(1))
+				}, 4,
+			},
+			"Execute, refused by the kept state": {
+				func(r *repository.Repository[Account], id string) (repository.Aggregate[Account], error) {
+					return r.Execute(t.Context(), id, Withdraw(3))
+				}, 0,
+			},
+		} {
+			repo := s.accounts(t, repository.Config{Cache: 10})
+			_, err := repo.Execute(t.Context(), name, Deposit(1))
+			require.NoError(t, err)
+			s.truncates(t, name)
 
-		a, err := test.load(repo, name)
+			a, err := test.load(repo, name)
 
-		require.NoError(t, err, name)
-		assert.Equal(t, test.want, a.State.Balance, name)
-	}
+			require.NoError(t, err, name)
+			assert.Equal(t, test.want, a.State.Balance, name)
+		}
+	})
 }
 
 func TestATruncationBetweenHeadAndEventsIsNoError(t *testing.T) {
@@ -89,18 +90,19 @@ func TestATruncationBetweenHeadAndEventsIsNoError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setup(t)
-			repo := s.accounts(t, repository.Config{})
-			for range 3 {
-				_, err := repo.Execute(t.Context(), "42", Deposit(1))
+			eachLayout(t, func(t *testing.T, s store) {
+				repo := s.accounts(t, repository.Config{})
+				for range 3 {
+					_, err := repo.Execute(t.Context(), "42", Deposit(1))
+					require.NoError(t, err)
+				}
+				afterHead(s, func() { s.truncates(t, "42") })
+
+				a, err := test.load(repo)
+
 				require.NoError(t, err)
-			}
-			afterHead(s, func() { s.truncates(t, "42") })
-
-			a, err := test.load(repo)
-
-			require.NoError(t, err)
-			assert.Equal(t, test.want, a.State.Balance)
+				assert.Equal(t, test.want, a.State.Balance)
+			})
 		})
 	}
 }
@@ -121,17 +123,18 @@ func TestADeletionBetweenHeadAndEventsIsReportedAsOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := setup(t)
-			repo := s.accounts(t, repository.Config{})
-			for range 3 {
-				_, err := repo.Execute(t.Context(), "42", Deposit(1))
-				require.NoError(t, err)
-			}
-			afterHead(s, func() {
-				require.NoError(t, s.journal.Delete(context.Background(), account("42"), 3, journal.Removal{}))
-			})
+			eachLayout(t, func(t *testing.T, s store) {
+				repo := s.accounts(t, repository.Config{})
+				for range 3 {
+					_, err := repo.Execute(t.Context(), "42", Deposit(1))
+					require.NoError(t, err)
+				}
+				afterHead(s, func() {
+					require.NoError(t, s.journal.Delete(context.Background(), account("42"), 3, journal.Removal{}))
+				})
 
-			require.ErrorAs(t, load(repo), new(*journal.DeletedError))
+				require.ErrorAs(t, load(repo), new(*journal.DeletedError))
+			})
 		})
 	}
 }

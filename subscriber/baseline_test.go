@@ -54,17 +54,19 @@ func (s *strict) Advance(_ context.Context, _ subscriber.Group, id aggregate.ID,
 
 func TestABaselineWhoseReplyWasLostIsStoredOnce(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 1)
-	write(t, earlier(t, j.Client()), "x", 0, 3)
-	config := quick(j)
-	config.Start = subscriber.Now()
-	config.Positions = &strict{positions: map[aggregate.ID]uint64{}, epochs: map[aggregate.ID]uint64{}}
-	sub, messages := subscribe(t, config)
-	eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
-	epoch := sub.Shards()[0].Epoch
-	write(t, j, "x", 3, 1)
-	assert.Equal(t, expect("x", 4, 4), receiveAll(t, messages, 1))
-	require.Equal(t, epoch, sub.Shards()[0].Epoch, "the member keeps its shard")
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		write(t, earlier(t, j.Client()), "x", 0, 3)
+		config := quick(j)
+		config.Start = subscriber.Now()
+		config.Positions = &strict{positions: map[aggregate.ID]uint64{}, epochs: map[aggregate.ID]uint64{}}
+		sub, messages := subscribe(t, config)
+		eventually(t, "it has the shard", func() bool { return len(sub.Shards()) == 1 })
+		epoch := sub.Shards()[0].Epoch
+		write(t, j, "x", 3, 1)
+		assert.Equal(t, expect("x", 4, 4), receiveAll(t, messages, 1))
+		require.Equal(t, epoch, sub.Shards()[0].Epoch, "the member keeps its shard")
+	})
 }
 
 // The clocks of two processes differ, although both are corrected. A reply to a request is not lost
@@ -74,17 +76,17 @@ func TestAGroupThatStartsNowGetsWhatASlowClockDatesEarlier(t *testing.T) {
 	for name, config := range map[string]func(*journal.Journal) subscriber.Config{"group": quick, "broadcast": broadcast} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := dynamotest.New(t)
-			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 4}))
-			c := config(open(t, db.Client()))
-			c.Start = subscriber.Now()
-			sub, messages := subscribe(t, c)
-			eventually(t, "it has the shards", func() bool { return len(sub.Shards()) == 4 })
+			eachLayout(t, 4, func(t *testing.T, client *dynamodb.Client) {
+				c := config(open(t, client))
+				c.Start = subscriber.Now()
+				sub, messages := subscribe(t, c)
+				eventually(t, "it has the shards", func() bool { return len(sub.Shards()) == 4 })
 
-			slow := at(t, db.Client(), func() time.Time { return time.Now().Add(-1500 * time.Millisecond) })
-			write(t, slow, "reply", 0, 1)
+				slow := at(t, client, func() time.Time { return time.Now().Add(-1500 * time.Millisecond) })
+				write(t, slow, "reply", 0, 1)
 
-			assert.Equal(t, expect("reply", 1, 1), receiveAll(t, messages, 1))
+				assert.Equal(t, expect("reply", 1, 1), receiveAll(t, messages, 1))
+			})
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -154,84 +155,87 @@ func record(t *testing.T, msg *message.Message) *journal.Record {
 // No cursor leads back to it, so whoever takes over has to sweep again.
 func TestASweepCountsOnceWhatItHasFoundIsHandled(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	config := eager(j)
-	config.BehindAfter, config.SweepInterval = time.Hour, 20*time.Millisecond
-	_, messages := subscribe(t, config)
-	ys := 0
-	xs := apart(messages)
-	busy(t, j, &ys, "a sweep is stored", func() bool { return !progress(t, j).Swept.IsZero() })
-	write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 0, 1)
-	msg := receive(t, xs)
-	handed := time.Now()
-	busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(handed.Add(100 * time.Millisecond)) })
-	assert.True(t, progress(t, j).Swept.Before(handed))
-	assert.False(t, isBehind(t, j), "it only waits for its handler")
-	msg.Ack()
-	busy(t, j, &ys, "a sweep is stored again", func() bool { return progress(t, j).Swept.After(handed) })
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		config := eager(j)
+		config.BehindAfter, config.SweepInterval = time.Hour, 20*time.Millisecond
+		_, messages := subscribe(t, config)
+		ys := 0
+		xs := apart(messages)
+		busy(t, j, &ys, "a sweep is stored", func() bool { return !progress(t, j).Swept.IsZero() })
+		write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 0, 1)
+		msg := receive(t, xs)
+		handed := time.Now()
+		busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(handed.Add(100 * time.Millisecond)) })
+		assert.True(t, progress(t, j).Swept.Before(handed))
+		assert.False(t, isBehind(t, j), "it only waits for its handler")
+		msg.Ack()
+		busy(t, j, &ys, "a sweep is stored again", func() bool { return progress(t, j).Swept.After(handed) })
+	})
 }
 
 // A former owner removes the entry of what it has handled. The request may arrive when only that
 // entry leads to later events.
 func TestALateRemovalDoesNotHideEventsThatOnlyTheListLedTo(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 1)
-	first, messages := subscribe(t, eager(j))
-	xs, ys := apart(messages), 0
-	receive(t, xs) // never answered
-	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
-	former := first.Shards()[0].Epoch
-	require.NoError(t, first.Close())
-	group, store := checkpoint.Group{Name: "group"}, checkpoint.New(j)
-	require.NoError(t, store.Advance(t.Context(), group, account("x"), former, 0, 1), "it was handled all the same")
-	write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 1, 1) // before the cursor
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		write(t, j, "x", 0, 1)
+		first, messages := subscribe(t, eager(j))
+		xs, ys := apart(messages), 0
+		receive(t, xs) // never answered
+		busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
+		former := first.Shards()[0].Epoch
+		require.NoError(t, first.Close())
+		group, store := checkpoint.Group{Name: "group"}, checkpoint.New(j)
+		require.NoError(t, store.Advance(t.Context(), group, account("x"), former, 0, 1), "it was handled all the same")
+		write(t, at(t, client, func() time.Time { return time.UnixMilli(1) }), "x", 1, 1) // before the cursor
 
-	second, messages := subscribe(t, eager(j))
-	assert.Equal(t, "x/2", string(receive(t, apart(messages)).Payload)) // never answered
-	eventually(t, "a late removal is refused", func() bool {
-		late := checkpoint.Revision{Epoch: former, Number: 1 << 60}
-		return errors.Is(store.UnlistBehind(t.Context(), group, account("x"), late), checkpoint.ErrFenced)
+		second, messages := subscribe(t, eager(j))
+		assert.Equal(t, "x/2", string(receive(t, apart(messages)).Payload)) // never answered
+		eventually(t, "a late removal is refused", func() bool {
+			late := checkpoint.Revision{Epoch: former, Number: 1 << 60}
+			return errors.Is(store.UnlistBehind(t.Context(), group, account("x"), late), checkpoint.ErrFenced)
+		})
+		assert.True(t, isBehind(t, j))
+		require.NoError(t, second.Close())
+
+		_, messages = subscribe(t, eager(j))
+		assert.Equal(t, "x/2", string(receive(t, apart(messages)).Payload))
 	})
-	assert.True(t, isBehind(t, j))
-	require.NoError(t, second.Close())
-
-	_, messages = subscribe(t, eager(j))
-	assert.Equal(t, "x/2", string(receive(t, apart(messages)).Payload))
 }
 
 // Else a second stream of the aggregate would list it while the first takes it off.
 func TestAnAggregateThatIsOnTheListIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
-	write(t, j, "x", 0, 1)
-	_, messages := subscribe(t, subscriber.WithIdleStreams(eager(open(t, faulty.Client(testdb.Once))), 1))
-	xs, ys := apart(messages), 0
-	first := receive(t, xs)
-	busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
-	refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("DeleteItem"), onRow("behind/x", ""))
-	first.Ack()
-	busy(t, j, &ys, "it cannot be taken off", func() bool { return refused.Fired() >= 3 })
-	write(t, j, "x", 1, 1)
-	receive(t, xs) // never answered
-	cursor := progress(t, j).Cursor
-	busy(t, j, &ys, "the attempt that was under way is over", func() bool { return progress(t, j).Cursor.After(cursor) })
-	var unlisted sync.Once
-	gone := make(chan struct{})
-	faulty.Inject(dynamotest.Pause(func(context.Context) { unlisted.Do(func() { close(gone) }) }), dynamotest.On("DeleteItem"), onRow("behind/x", ""))
-	refused.Remove()
-	cursor = progress(t, j).Cursor
-	busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(cursor.Add(100 * time.Millisecond)) })
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		faulty, j := dynamotest.NewProxy(t, client), open(t, client)
+		write(t, j, "x", 0, 1)
+		_, messages := subscribe(t, subscriber.WithIdleStreams(eager(open(t, faulty.Client(testdb.Once))), 1))
+		xs, ys := apart(messages), 0
+		first := receive(t, xs)
+		busy(t, j, &ys, "x is listed", func() bool { return isBehind(t, j) })
+		refused := faulty.Inject(dynamotest.CutConnection(), dynamotest.On("DeleteItem"), onRow("behind/x", ""))
+		first.Ack()
+		busy(t, j, &ys, "it cannot be taken off", func() bool { return refused.Fired() >= 3 })
+		write(t, j, "x", 1, 1)
+		receive(t, xs) // never answered
+		cursor := progress(t, j).Cursor
+		busy(t, j, &ys, "the attempt that was under way is over", func() bool { return progress(t, j).Cursor.After(cursor) })
+		var unlisted sync.Once
+		gone := make(chan struct{})
+		faulty.Inject(dynamotest.Pause(func(context.Context) { unlisted.Do(func() { close(gone) }) }), dynamotest.On("DeleteItem"), onRow("behind/x", ""))
+		refused.Remove()
+		cursor = progress(t, j).Cursor
+		busy(t, j, &ys, "the cursor goes on", func() bool { return progress(t, j).Cursor.After(cursor.Add(100 * time.Millisecond)) })
 
-	assert.True(t, isBehind(t, j), "x/2 is not handled")
-	select {
-	case <-gone:
-		assert.Fail(t, "x was taken off the list")
-	default:
-	}
+		assert.True(t, isBehind(t, j), "x/2 is not handled")
+		select {
+		case <-gone:
+			assert.Fail(t, "x was taken off the list")
+		default:
+		}
+	})
 }
 
 func TestAnAggregateIsNotForgottenBeforeItsPositionIsStored(t *testing.T) {

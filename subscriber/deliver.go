@@ -227,7 +227,7 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if err != nil {
 		return &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
 	}
-	if st.delivery.deliveries == 0 && r.Number <= d.sequencer.sweptOf(st) && d.now().Sub(r.OccurredAt) > d.config.TrailingDelay {
+	if st.delivery.deliveries == 0 && r.Number <= d.sequencer.sweptOf(st) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
 		d.stats.swept.Add(1)
 	}
 	return d.send(st, r, msg)

@@ -61,7 +61,7 @@ func (c *laggingClient) Query(ctx context.Context, in *dynamodb.QueryInput, opts
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		out.Items = slices.DeleteFunc(out.Items, func(it map[string]types.AttributeValue) bool {
-			return c.hide[it["skey"].(*types.AttributeValueMemberS).Value]
+			return c.hide[nameOf(it)]
 		})
 	}
 	return out, err
@@ -74,7 +74,7 @@ type stubbornClient struct {
 }
 
 func (c *stubbornClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if in.Key["skey"].(*types.AttributeValueMemberS).Value == c.sortKey {
+	if nameOf(in.Key) == c.sortKey {
 		return nil, errors.New("this row cannot be written now")
 	}
 	return c.Client.UpdateItem(ctx, in, opts...)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -18,14 +19,14 @@ func TestASubscriberKilledOrClosedAtRandomPointsLosesNothingAndKeepsTheOrder(t *
 	for _, seed := range []uint64{1, 2, 3, 4} {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			restarts(t, rand.New(rand.NewPCG(seed, 0)))
+			restarts(t, layouts[seed%2], rand.New(rand.NewPCG(seed, 0)))
 		})
 	}
 }
 
-func restarts(t *testing.T, random *rand.Rand) {
+func restarts(t *testing.T, layout journal.Layout, random *rand.Rand) {
 	const aggregates, rounds = 8, 8
-	client := create(t, 4)
+	client := createIn(t, layout, 4)
 	writer := open(t, client)
 	written := make([]int, aggregates)
 	d := &deliveries{last: map[string]uint64{}}

@@ -20,7 +20,7 @@ func testSequencer() *sequencer {
 
 func testRecord(id string, number uint64, at int64) *journal.Record {
 	return &journal.Record{
-		Aggregate: aggregate.ID{Type: "account", Value: id}, Number: number, OccurredAt: time.UnixMilli(at), Payload: make([]byte, 100),
+		Aggregate: aggregate.ID{Type: "account", Value: id}, Number: number, WrittenAt: time.UnixMilli(at), Payload: make([]byte, 100),
 	}
 }
 

@@ -3,6 +3,7 @@ package subscriber_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -35,9 +37,40 @@ func setup(t *testing.T, shards int) *journal.Journal {
 
 func create(t *testing.T, shards int) *dynamodb.Client {
 	t.Helper()
+	return createIn(t, journal.Classic, shards)
+}
+
+func createIn(t *testing.T, layout journal.Layout, shards int) *dynamodb.Client {
+	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards, Layout: layout}))
 	return client
+}
+
+// layouts are those that tests of every layout run on.
+var layouts = []journal.Layout{journal.Classic, journal.Packed}
+
+// eachLayout runs a test with tables of each layout.
+func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
+	t.Helper()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			test(t, createIn(t, layout, shards))
+		})
+	}
+}
+
+// nameOf names an item of the journal table by its aggregate and its number, in either layout.
+func nameOf(item map[string]types.AttributeValue) string {
+	switch sort := item["skey"].(type) {
+	case *types.AttributeValueMemberS:
+		return sort.Value
+	case *types.AttributeValueMemberN:
+		partition, _ := item["pkey"].(*types.AttributeValueMemberS)
+		return strings.Replace(partition.Value, "/", "-", 1) + "-" + sort.Value
+	}
+	return ""
 }
 
 func open(t *testing.T, client journal.Client) *journal.Journal {

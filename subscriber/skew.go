@@ -70,7 +70,7 @@ func (s *source) noteTimes(page eventlog.TailPage, now time.Time) {
 // did not show it.
 func (s *source) noteMissed(r *journal.Record) {
 	s.stats.late.Add(1)
-	at := r.OccurredAt.UnixMilli()
+	at := r.WrittenAt.UnixMilli()
 	for _, look := range s.looks {
 		if look.to > at {
 			s.noteLate(r, look.at)
@@ -80,7 +80,7 @@ func (s *source) noteMissed(r *journal.Record) {
 }
 
 func (s *source) noteLate(r *journal.Record, missedAt time.Time) {
-	late := missedAt.Sub(r.OccurredAt)
+	late := missedAt.Sub(r.WrittenAt)
 	if late > 0 && s.stats.skew.raise(&s.stats.skew.late, late, s.config.TrailingDelay/2) {
 		s.logger.Info("Events show in the tail long after their time: is a clock behind? What comes later than TrailingDelay waits "+
 			"for the sweep", watermill.LogFields{
@@ -90,7 +90,7 @@ func (s *source) noteLate(r *journal.Record, missedAt time.Time) {
 }
 
 func (s *source) noteAhead(r *journal.Record, now time.Time) {
-	ahead := r.OccurredAt.Sub(now)
+	ahead := r.WrittenAt.Sub(now)
 	if ahead > 0 && s.stats.skew.raise(&s.stats.skew.ahead, ahead, s.config.TrailingDelay/2) {
 		s.logger.Info("Events are dated ahead of this process's clock: is a clock wrong?", watermill.LogFields{
 			"aggregate_id": r.Aggregate.Value, "number": r.Number, "ahead": ahead, "trailing_delay": s.config.TrailingDelay,

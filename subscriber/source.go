@@ -128,7 +128,7 @@ func (s *source) report(corrupt []*journal.CorruptItemError) {
 			// Its time may be what is corrupt. That of what is final so far is early enough.
 			final := s.trail().OccurredAt
 			s.sequencer.hear([]*journal.Record{{
-				Aggregate: err.Aggregate, Number: err.Number, OccurredAt: time.UnixMilli(final),
+				Aggregate: err.Aggregate, Number: err.Number, WrittenAt: time.UnixMilli(final),
 			}}, byTail, final)
 		}
 	}

@@ -69,7 +69,7 @@ func (q *sequencer) status(fresh bool) ShardStatus {
 		// late rather than wrong.
 		at := st.hintAt
 		if len(st.buffer.records) > 0 {
-			at = st.buffer.records[0].OccurredAt.UnixMilli()
+			at = st.buffer.records[0].WrittenAt.UnixMilli()
 		}
 		if !st.drained() && st.hint > 0 && (oldest == 0 || at < oldest) {
 			oldest = at

@@ -69,7 +69,7 @@ func (s *stream) hear(number uint64) { s.head = max(s.head, number) }
 func (s *stream) show(r *journal.Record) {
 	s.hear(r.Number)
 	if r.Number > s.hint {
-		s.hint, s.hintAt = r.Number, r.OccurredAt.UnixMilli()
+		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
 	}
 }
 

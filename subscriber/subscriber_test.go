@@ -25,64 +25,71 @@ import (
 
 func TestANewGroupGetsAllOfHistoryInOrder(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 4)
-	for i := range 10 {
-		write(t, j, fmt.Sprint("a", i), 0, 150) // two transactions, with ties in time
-	}
-	_, messages := subscribe(t, quick(j))
+	eachLayout(t, 4, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		for i := range 10 {
+			write(t, j, fmt.Sprint("a", i), 0, 150) // two transactions, with ties in time
+		}
+		_, messages := subscribe(t, quick(j))
 
-	d := &deliveries{last: map[string]uint64{}}
-	for range 10 * 150 {
-		msg := receive(t, messages)
-		require.NoError(t, d.note(msg))
-		msg.Ack()
-	}
-	for i := range 10 {
-		assert.EqualValues(t, 150, d.has(fmt.Sprint("a", i)))
-	}
+		d := &deliveries{last: map[string]uint64{}}
+		for range 10 * 150 {
+			msg := receive(t, messages)
+			require.NoError(t, d.note(msg))
+			msg.Ack()
+		}
+		for i := range 10 {
+			assert.EqualValues(t, 150, d.has(fmt.Sprint("a", i)))
+		}
+	})
 }
 
 func TestEachGroupGetsEachEvent(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 2)
-	write(t, j, "x", 0, 5)
-	for _, group := range []string{"one", "two"} {
-		config := quick(j)
-		config.ConsumerGroup = group
-		_, messages := subscribe(t, config)
-		assert.Equal(t, expect("x", 1, 5), receiveAll(t, messages, 5), "group %s", group)
-	}
+	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		write(t, j, "x", 0, 5)
+		for _, group := range []string{"one", "two"} {
+			config := quick(j)
+			config.ConsumerGroup = group
+			_, messages := subscribe(t, config)
+			assert.Equal(t, expect("x", 1, 5), receiveAll(t, messages, 5), "group %s", group)
+		}
+	})
 }
 
 func TestEventsThatAreCommittedWhileItRunsComeToo(t *testing.T) {
 	t.Parallel()
-	client := create(t, 2)
-	here, elsewhere := open(t, client), open(t, client)
-	_, messages := subscribe(t, quick(here))
+	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		here, elsewhere := open(t, client), open(t, client)
+		_, messages := subscribe(t, quick(here))
 
-	write(t, here, "x", 0, 2)
-	assert.Equal(t, expect("x", 1, 2), receiveAll(t, messages, 2), "a commit of this process")
-	write(t, elsewhere, "x", 2, 3)
-	assert.Equal(t, expect("x", 3, 5), receiveAll(t, messages, 3), "a commit that only the tail shows")
+		write(t, here, "x", 0, 2)
+		assert.Equal(t, expect("x", 1, 2), receiveAll(t, messages, 2), "a commit of this process")
+		write(t, elsewhere, "x", 2, 3)
+		assert.Equal(t, expect("x", 3, 5), receiveAll(t, messages, 3), "a commit that only the tail shows")
+	})
 }
 
 func TestACommitWakesTheSubscriberWithoutAPoll(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 2)
-	config := quick(j)
-	config.PollInterval, config.MaxPollInterval = time.Hour, time.Hour
-	write(t, j, "known", 0, 1)
-	_, messages := subscribe(t, config)
-	receiveAll(t, messages, 1) // one shard at least has been read
+	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		config := quick(j)
+		config.PollInterval, config.MaxPollInterval = time.Hour, time.Hour
+		write(t, j, "known", 0, 1)
+		_, messages := subscribe(t, config)
+		receiveAll(t, messages, 1) // one shard at least has been read
 
-	eventually(t, "the commit of this process wakes the subscriber", func() bool {
-		write(t, j, fmt.Sprint("x", rand.Int()), 0, 1)
-		select {
-		case msg := <-messages:
-			return msg.Ack()
-		case <-time.After(100 * time.Millisecond):
-			return false
-		}
+		eventually(t, "the commit of this process wakes the subscriber", func() bool {
+			write(t, j, fmt.Sprint("x", rand.Int()), 0, 1)
+			select {
+			case msg := <-messages:
+				return msg.Ack()
+			case <-time.After(100 * time.Millisecond):
+				return false
+			}
+		})
 	})
 }
 
@@ -193,14 +200,16 @@ func TestNoMoreMessagesAreOutThanAllowed(t *testing.T) {
 
 func TestAnAggregateThatOutgrowsTheBufferIsReadFromTheJournal(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 1)
-	write(t, j, "big", 0, 1200)
-	config := quick(j)
-	config.BufferBytes = 64 << 10 // a stream may hold 16 KB: some dozens of the events
-	sub, messages := subscribe(t, config)
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		write(t, j, "big", 0, 1200)
+		config := quick(j)
+		config.BufferBytes = 64 << 10 // a stream may hold 16 KB: some dozens of the events
+		sub, messages := subscribe(t, config)
 
-	assert.True(t, slices.Equal(expect("big", 1, 1200), receiveAll(t, messages, 1200)), "all events in order")
-	assert.Positive(t, sub.Stats().Fetched)
+		assert.True(t, slices.Equal(expect("big", 1, 1200), receiveAll(t, messages, 1200)), "all events in order")
+		assert.Positive(t, sub.Stats().Fetched)
+	})
 }
 
 func TestAHistoryOfLargeAggregatesIsReadOnce(t *testing.T) {
@@ -265,86 +274,92 @@ func TestAnAggregateThatWasForgottenGoesOnWhereItWas(t *testing.T) {
 
 func TestPositionsOutliveASubscriber(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 4)
-	write(t, j, "x", 0, 10)
-	write(t, j, "y", 0, 10)
-	first, messages := subscribe(t, quick(j))
-	got := map[string]bool{}
-	for range 12 {
-		msg := receive(t, messages)
-		got[string(msg.Payload)] = true
-		msg.Ack()
-	}
-	require.NoError(t, first.Close())
+	eachLayout(t, 4, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		write(t, j, "x", 0, 10)
+		write(t, j, "y", 0, 10)
+		first, messages := subscribe(t, quick(j))
+		got := map[string]bool{}
+		for range 12 {
+			msg := receive(t, messages)
+			got[string(msg.Payload)] = true
+			msg.Ack()
+		}
+		require.NoError(t, first.Close())
 
-	_, messages = subscribe(t, quick(j))
-	for range 8 {
-		msg := receive(t, messages)
-		assert.False(t, got[string(msg.Payload)], "%s came again after its position was stored", msg.Payload)
-		got[string(msg.Payload)] = true
-		msg.Ack()
-	}
-	assert.Len(t, got, 20)
+		_, messages = subscribe(t, quick(j))
+		for range 8 {
+			msg := receive(t, messages)
+			assert.False(t, got[string(msg.Payload)], "%s came again after its position was stored", msg.Payload)
+			got[string(msg.Payload)] = true
+			msg.Ack()
+		}
+		assert.Len(t, got, 20)
+	})
 }
 
 func TestARestartDoesNotReadTheTailFromTheBeginning(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	config := quick(j)
-	config.TrailingDelay = time.Millisecond // all of history is settled
-	write(t, j, "old", 0, 300)
-	first, messages := subscribe(t, config)
-	receiveAll(t, messages, 300)
-	eventually(t, "the last event is older than the horizon", func() bool {
-		write(t, j, fmt.Sprint("new", rand.Int()), 0, 1)
-		receiveAll(t, messages, 1)
-		return true
-	})
-	require.NoError(t, first.Close())
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		config := quick(j)
+		config.TrailingDelay = time.Millisecond // all of history is settled
+		write(t, j, "old", 0, 300)
+		first, messages := subscribe(t, config)
+		receiveAll(t, messages, 300)
+		eventually(t, "the last event is older than the horizon", func() bool {
+			write(t, j, fmt.Sprint("new", rand.Int()), 0, 1)
+			receiveAll(t, messages, 1)
+			return true
+		})
+		require.NoError(t, first.Close())
 
-	counting := &countingClient{Client: client}
-	config.Journal = open(t, counting)
-	write(t, config.Journal, "later", 0, 1)
-	_, messages = subscribe(t, config)
-	assert.Equal(t, expect("later", 1, 1), receiveAll(t, messages, 1))
-	assert.Less(t, counting.items("journal-tail-index"), 110, "the tail is read from the cursor on")
+		counting := &countingClient{Client: client}
+		config.Journal = open(t, counting)
+		write(t, config.Journal, "later", 0, 1)
+		_, messages = subscribe(t, config)
+		assert.Equal(t, expect("later", 1, 1), receiveAll(t, messages, 1))
+		assert.Less(t, counting.items("journal-tail-index"), 110, "the tail is read from the cursor on")
+	})
 }
 
 func TestABlockedAggregateIsFoundAgainAfterTheCursorHasPassedIt(t *testing.T) {
 	t.Parallel()
-	j := setup(t, 1)
-	config := quick(j)
-	config.TrailingDelay, config.BehindAfter = time.Millisecond, time.Millisecond
-	write(t, j, "blocked", 0, 2)
-	first, messages := subscribe(t, config)
-	blocked := receive(t, messages)
-	require.Equal(t, "blocked/1", string(blocked.Payload))
-	write(t, j, "blocked", 2, 2) // after it was listed or before: the head tells
-	write(t, j, "other", 0, 5)
-	receiveAll(t, messages, 5)
-	require.NoError(t, first.Close()) // stores a cursor past all events, and the list
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		config := quick(j)
+		config.TrailingDelay, config.BehindAfter = time.Millisecond, time.Millisecond
+		write(t, j, "blocked", 0, 2)
+		first, messages := subscribe(t, config)
+		blocked := receive(t, messages)
+		require.Equal(t, "blocked/1", string(blocked.Payload))
+		write(t, j, "blocked", 2, 2) // after it was listed or before: the head tells
+		write(t, j, "other", 0, 5)
+		receiveAll(t, messages, 5)
+		require.NoError(t, first.Close()) // stores a cursor past all events, and the list
 
-	_, messages = subscribe(t, config)
-	assert.Equal(t, expect("blocked", 1, 4), receiveAll(t, messages, 4))
+		_, messages = subscribe(t, config)
+		assert.Equal(t, expect("blocked", 1, 4), receiveAll(t, messages, 4))
+	})
 }
 
 func TestEventsThatTheIndexShowsLateOrNeverAreNotLost(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	lagging := &laggingClient{Client: client, hide: map[string]bool{}}
-	writer, reader := open(t, client), open(t, lagging)
-	lagging.set("account-x-2", true) // never in the tail: a gap
-	lagging.set("account-late-1", true)
-	write(t, writer, "x", 0, 3)
-	write(t, writer, "late", 0, 1)
-	_, messages := subscribe(t, quick(reader))
-	assert.Equal(t, expect("x", 1, 3), receiveAll(t, messages, 3))
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		lagging := &laggingClient{Client: client, hide: map[string]bool{}}
+		writer, reader := open(t, client), open(t, lagging)
+		lagging.set("account-x-2", true) // never in the tail: a gap
+		lagging.set("account-late-1", true)
+		write(t, writer, "x", 0, 3)
+		write(t, writer, "late", 0, 1)
+		_, messages := subscribe(t, quick(reader))
+		assert.Equal(t, expect("x", 1, 3), receiveAll(t, messages, 3))
 
-	write(t, writer, "y", 0, 1)
-	receiveAll(t, messages, 1)           // the live read has passed the time of late/1
-	lagging.set("account-late-1", false) // and now it shows up
-	assert.Equal(t, expect("late", 1, 1), receiveAll(t, messages, 1), "a trailing read finds it")
+		write(t, writer, "y", 0, 1)
+		receiveAll(t, messages, 1)           // the live read has passed the time of late/1
+		lagging.set("account-late-1", false) // and now it shows up
+		assert.Equal(t, expect("late", 1, 1), receiveAll(t, messages, 1), "a trailing read finds it")
+	})
 }
 
 func TestAnEventFromTheFarFutureDoesNotHideTheRest(t *testing.T) {

@@ -96,7 +96,7 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 				s.checkBeyond(ctx, standing.Head.Aggregate, standing.Position)
 			}
 			if standing.Head.Version > standing.Position {
-				moved = append(moved, &journal.Record{Aggregate: standing.Head.Aggregate, Number: standing.Head.Version, OccurredAt: at})
+				moved = append(moved, &journal.Record{Aggregate: standing.Head.Aggregate, Number: standing.Head.Version, WrittenAt: at})
 			}
 		}
 		s.sequencer.hear(moved, bySweep, 0)

@@ -20,10 +20,10 @@ import (
 
 // withParked is a journal with one shard, of which former owners of a group have left parked
 // aggregates, each with one event.
-func withParked(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal) {
+func withParked(t *testing.T, layout journal.Layout, aggregates int) (*dynamotest.DB, *journal.Journal) {
 	t.Helper()
 	db := dynamotest.New(t)
-	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
 	j := open(t, db.Client())
 	store := checkpoint.New(j)
 	first, _ := subscribe(t, quick(j))
@@ -43,27 +43,32 @@ func withParked(t *testing.T, aggregates int) (*dynamotest.DB, *journal.Journal)
 func TestATakeoverGoesOnWhileTheTableIsThrottled(t *testing.T) {
 	t.Parallel()
 	const aggregates = 1_000
-	db, j := withParked(t, aggregates)
-	db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
-	recording := db.Record()
-	defer recording.Stop()
-	sub, messages := subscribe(t, quick(j))
-	write(t, j, "healthy", 0, 1)
-	assert.Equal(t, expect("healthy", 1, 1), receiveAll(t, messages, 1))
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			db, j := withParked(t, layout, aggregates)
+			db.Inject(dynamotest.Throttle(), dynamotest.Chance(0.2))
+			recording := db.Record()
+			defer recording.Stop()
+			sub, messages := subscribe(t, quick(j))
+			write(t, j, "healthy", 0, 1)
+			assert.Equal(t, expect("healthy", 1, 1), receiveAll(t, messages, 1))
 
-	eventually(t, "all parked aggregates are verified", func() bool {
-		verified := 0
-		for _, call := range recording.Calls("BatchGetItem") {
-			if call.Err == nil {
-				verified++
-			}
-		}
-		return verified >= aggregates/100
-	})
-	assert.Equal(t, aggregates, sub.Shards()[0].Parked)
-	writes := len(recording.Calls("UpdateItem", "DeleteItem", "TransactWriteItems"))
-	t.Logf("%d requests, %d of them writes", len(recording.Calls()), writes)
-	assert.Less(t, writes, aggregates/10, "a takeover rewrites nothing")
+			eventually(t, "all parked aggregates are verified", func() bool {
+				verified := 0
+				for _, call := range recording.Calls("BatchGetItem") {
+					if call.Err == nil {
+						verified++
+					}
+				}
+				return verified >= aggregates/100
+			})
+			assert.Equal(t, aggregates, sub.Shards()[0].Parked)
+			writes := len(recording.Calls("UpdateItem", "DeleteItem", "TransactWriteItems"))
+			t.Logf("%d requests, %d of them writes", len(recording.Calls()), writes)
+			assert.Less(t, writes, aggregates/10, "a takeover rewrites nothing")
+		})
+	}
 }
 
 // The list of a shard takes many pages, which are slow, and some are throttled. None is read twice.
@@ -71,7 +76,7 @@ func TestATakeoverReadsEachPageOfALongListOnce(t *testing.T) {
 	t.Parallel()
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		const aggregates = 4_000
-		db, j := withParked(t, 1)
+		db, j := withParked(t, journal.Classic, 1)
 		store := checkpoint.New(j)
 		for n := range aggregates {
 			require.NoError(t, store.ListBehind(t.Context(), checkpoint.Group{Name: "group"}, checkpoint.Revision{}, checkpoint.Behind{
@@ -100,7 +105,7 @@ func TestATakeoverReadsEachPageOfALongListOnce(t *testing.T) {
 func TestOneAggregateIsUnparkedAtTheCostOfOne(t *testing.T) {
 	t.Parallel()
 	const aggregates = 2_000
-	db, j := withParked(t, aggregates)
+	db, j := withParked(t, journal.Classic, aggregates)
 	_, messages := subscribe(t, quick(j))
 	write(t, j, "healthy", 0, 1)
 	receiveAll(t, messages, 1)

@@ -40,8 +40,9 @@ func (s *source) setCursors(at eventlog.Cursor) {
 }
 
 // advance notes a page of the live read, which was asked for after now. A trailing read that has
-// read all that was before the page goes along with what is older than its delay: history is read
-// once.
+// read all that was before the page goes along up to its horizon. What is dated before that was
+// older than the delay when the page was read, so it is not read again: history is read once. In a
+// unit longer than milliseconds, events of the horizon's own unit are read again.
 func (s *source) advance(page eventlog.TailPage, now time.Time) {
 	for i := range s.trailing {
 		r := &s.trailing[i]
@@ -53,11 +54,8 @@ func (s *source) advance(page eventlog.TailPage, now time.Time) {
 			r.at = page.Next
 			continue
 		}
-		for _, record := range page.Records {
-			if !record.OccurredAt.Before(horizon) {
-				break
-			}
-			r.at = eventlog.CursorAfter(record)
+		if horizon.UnixMilli() > r.at.OccurredAt {
+			r.at = eventlog.CursorAt(horizon)
 		}
 	}
 	s.live = page.Next

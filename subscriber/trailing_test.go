@@ -22,8 +22,7 @@ func late(t *testing.T, id string) (*journal.Journal, *dynamotest.DB, *atomic.Bo
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
 	shown := &atomic.Bool{}
 	db.Inject(dynamotest.Hide(func(item map[string]types.AttributeValue) bool {
-		sort, _ := item["skey"].(*types.AttributeValueMemberS)
-		return !shown.Load() && strings.HasPrefix(sort.Value, topic+"-"+id+"-")
+		return !shown.Load() && strings.HasPrefix(nameOf(item), topic+"-"+id+"-")
 	}), dynamotest.Index("journal-tail-index"))
 	return open(t, db.Client()), db, shown
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,12 +15,14 @@ import (
 )
 
 // truncated is a journal of one shard in which an aggregate has lost its events before a number.
-func truncated(t *testing.T, events int, before uint64) *journal.Journal {
+func truncated(t *testing.T, layout journal.Layout, events int, before uint64) *journal.Journal {
 	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout}))
 	j := open(t, client)
-	write(t, j, "x", 0, events-1)
+	for n := range events - 1 { // each in a commit, as the packed layout removes whole ones
+		write(t, j, "x", n, 1)
+	}
 	_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
 		Aggregate: account("x"), Expected: uint64(events - 1), Events: []eventlog.Event{{Payload: []byte(fmt.Sprintf("x/%d", events))}},
 		Snapshot: &journal.Snapshot{Number: uint64(events), Payload: []byte("state")},
@@ -31,47 +34,52 @@ func truncated(t *testing.T, events int, before uint64) *journal.Journal {
 
 func TestANewGroupPassesOverEventsThatWereRemoved(t *testing.T) {
 	t.Parallel()
-	for _, before := range []uint64{2, 5, 20, 30} { // read by key and from the index
-		j := truncated(t, 30, before)
-		log := &notes{}
-		sub, err := subscriber.NewSubscriber(quick(j), log)
-		require.NoError(t, err)
-		messages, err := sub.Subscribe(t.Context(), topic)
-		require.NoError(t, err)
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			for _, before := range []uint64{2, 5, 20, 30} { // read by key and from the index
+				j := truncated(t, layout, 30, before)
+				log := &notes{}
+				sub, err := subscriber.NewSubscriber(quick(j), log)
+				require.NoError(t, err)
+				messages, err := sub.Subscribe(t.Context(), topic)
+				require.NoError(t, err)
 
-		assert.Equal(t, expect("x", int(before), 30), receiveAll(t, messages, 30-int(before)+1))
+				assert.Equal(t, expect("x", int(before), 30), receiveAll(t, messages, 30-int(before)+1))
 
-		assert.Equal(t, before-1, sub.Stats().Truncated)
-		assert.Zero(t, sub.Stats().Failures, "they are not taken for a gap")
-		require.NoError(t, sub.Close())
-		sub, messages = subscribe(t, quick(j))
-		write(t, j, "x", 30, 1)
-		assert.Equal(t, expect("x", 31, 31), receiveAll(t, messages, 1))
-		assert.Zero(t, sub.Stats().Truncated)
+				assert.Equal(t, before-1, sub.Stats().Truncated)
+				assert.Zero(t, sub.Stats().Failures, "they are not taken for a gap")
+				require.NoError(t, sub.Close())
+				sub, messages = subscribe(t, quick(j))
+				write(t, j, "x", 30, 1)
+				assert.Equal(t, expect("x", 31, 31), receiveAll(t, messages, 1))
+				assert.Zero(t, sub.Stats().Truncated)
+			}
+		})
 	}
 }
 
 func TestAGroupThatLaggedBehindADeletionIsDoneWithTheAggregate(t *testing.T) {
 	t.Parallel()
-	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
-	j := open(t, client)
-	write(t, j, "x", 0, 12)
-	sub, messages := subscribe(t, quick(j))
-	first := receive(t, messages)
-	require.NoError(t, j.Delete(t.Context(), account("x"), 12, journal.Removal{}))
-	first.Ack()
-	write(t, j, "y", 0, 1)
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		write(t, j, "x", 0, 12)
+		sub, messages := subscribe(t, quick(j))
+		first := receive(t, messages)
+		require.NoError(t, j.Delete(t.Context(), account("x"), 12, journal.Removal{}))
+		first.Ack()
+		write(t, j, "y", 0, 1)
 
-	// What the group had read before may still come; nothing blocks.
-	eventually(t, "the group is through", func() bool {
-		select {
-		case msg := <-messages:
-			msg.Ack()
-		default:
-		}
-		stats := sub.Stats()
-		return stats.Acked+stats.Truncated == 13
+		// What the group had read before may still come; nothing blocks.
+		eventually(t, "the group is through", func() bool {
+			select {
+			case msg := <-messages:
+				msg.Ack()
+			default:
+			}
+			stats := sub.Stats()
+			return stats.Acked+stats.Truncated == 13
+		})
+		assert.Zero(t, sub.Stats().Failures)
 	})
-	assert.Zero(t, sub.Stats().Failures)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/examples/orderhistory/story"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 func main() {
@@ -58,6 +59,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		flags.StringVar(&o.address, "listen", "127.0.0.1:8080", "address of the page and the REST API")
 		flags.StringVar(&o.host, "host", "", "host name that a proxy in front is known by, if -listen is a loopback address")
 		flags.BoolVar(&o.sample, "sample", true, "add sample orders where there is none yet")
+		flags.StringVar(&o.layout, dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
 		database := flags.String(dynamo.Flag, "", dynamo.FlagUsage)
 		if err := parse(flags, args); err != nil {
 			return err
@@ -71,6 +73,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	case "story":
 		config := story.Config{Consumers: 8, Writers: 8, Out: out, Log: log}
 		flags.Uint64Var(&config.Seed, "seed", rand.Uint64N(1_000_000), "decides what happens")
+		flags.StringVar((*string)(&config.Layout), dynamo.LayoutFlag, string(journal.Classic), dynamo.LayoutUsage)
 		flags.IntVar(&config.Orders, "orders", 300, "how many orders are placed")
 		if err := parse(flags, args); err != nil {
 			return err

@@ -22,13 +22,23 @@ const patience = 5 * time.Minute
 
 func TestTheServerSaysWhereItIsServesAndStops(t *testing.T) {
 	t.Parallel()
+	for _, layout := range []string{"classic", "packed"} {
+		t.Run(layout, func(t *testing.T) {
+			t.Parallel()
+			servesAndStops(t, layout)
+		})
+	}
+}
+
+func servesAndStops(t *testing.T, layout string) {
+	t.Helper()
 	client := testdb.Client(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: anyAddress, sample: true}, &out, &log)
+		ended <- serve(ctx, &dynamo.Database{Client: client}, options{address: anyAddress, sample: true, layout: layout}, &out, &log)
 	}()
 
 	var base string
@@ -96,7 +106,7 @@ func TestHelpNamesEverythingThatConfiguresAServer(t *testing.T) {
 	t.Parallel()
 	var help apptest.Terminal
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard, &help), flag.ErrHelp)
-	for _, name := range []string{"serve ", "-listen", "-host", "-database", dynamo.EndpointEnv} {
+	for _, name := range []string{"serve ", "-listen", "-host", "-database", "-layout", dynamo.EndpointEnv} {
 		assert.Contains(t, help.String(), name)
 	}
 }

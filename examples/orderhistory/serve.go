@@ -22,6 +22,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
 	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 
@@ -54,6 +55,7 @@ type options struct {
 	address string // to listen on
 	host    string // name of a proxy in front
 	sample  bool
+	layout  string // of the tables
 }
 
 // serve runs the REST API, the consumer and the feed until the context ends.
@@ -95,7 +97,7 @@ func (s *server) wait(ctx context.Context, until <-chan struct{}) error {
 }
 
 func assemble(ctx context.Context, client *dynamodb.Client, o options, logger *slog.Logger) (*server, error) {
-	open, err := service.Open(ctx, client, service.Config{})
+	open, err := service.Open(ctx, client, service.Config{Layout: journal.Layout(o.layout)})
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // patience bounds a failing test and is no claim about speed.
@@ -26,13 +27,23 @@ const patience = 2 * time.Minute
 
 func TestTheServerSaysWhereItIsServesAndStopsWithItsStreams(t *testing.T) {
 	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			servesAndStops(t, layout)
+		})
+	}
+}
+
+func servesAndStops(t *testing.T, layout journal.Layout) {
+	t.Helper()
 	db := testdb.Client(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	var out, log apptest.Terminal
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serve(ctx, &dynamo.Database{Client: db}, service.ServerConfig{Address: "127.0.0.1:0"}, &out, &log)
+		ended <- serve(ctx, &dynamo.Database{Client: db}, service.ServerConfig{Address: "127.0.0.1:0", Config: service.Config{Layout: layout}}, &out, &log)
 	}()
 
 	var base string

@@ -73,7 +73,7 @@ func main() {
 	if *onAWS {
 		client = dynamodb.NewFromConfig(must(config.LoadDefaultConfig(ctx)))
 	}
-	check(journal.Create(ctx, client, journal.Config{Shards: 4})) // if it does not exist; shards never change
+	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4})) // if it does not exist; neither ever changes
 	check(projection.CreateTable(ctx, client, balances))
 	j := must(journal.Open(ctx, client, journal.Config{}))
 

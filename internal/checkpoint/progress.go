@@ -27,7 +27,7 @@ const (
 
 // Progress is what a member that takes over a shard has to know.
 type Progress struct {
-	// Cursor: every event that occurred before it is acked, or its aggregate is on the list of
+	// Cursor: every event that was written before it is acked, or its aggregate is on the list of
 	// those behind. Zero where there is none yet.
 	Cursor time.Time
 	// Swept is when heads and positions were compared last. Zero where they never were.

@@ -19,6 +19,10 @@ type (
 	Receipt = storage.Receipt
 	// Command is a stored command id with its commit.
 	Command = storage.Command
+	// Commands are the command ids that a load has found.
+	Commands = storage.Commands
+	// Loaded is what Load returns.
+	Loaded = storage.Loaded
 	// Cursor is a place in the tail of a shard.
 	Cursor = storage.Cursor
 	// TailQuery selects events of the tail of a shard.
@@ -46,7 +50,6 @@ const (
 var (
 	ErrNoRoom    = storage.ErrNoRoom
 	ErrOldSchema = storage.ErrOldSchema
-	ErrForeign   = storage.ErrForeign
 )
 
 // ShardKey is the partition key of a logical shard.
@@ -54,8 +57,3 @@ func ShardKey(aggregateType string, shard int) string { return storage.ShardKey(
 
 // CursorAt is before all events of the time's millisecond.
 func CursorAt(t time.Time) Cursor { return storage.CursorAt(t) }
-
-// CursorAfter is just after an event.
-func CursorAfter(r *journal.Record) Cursor {
-	return storage.CursorAfter(r.Aggregate, r.Number, r.OccurredAt)
-}

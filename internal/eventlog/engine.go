@@ -45,6 +45,30 @@ type Engine interface {
 	// ErrAccess or *CorruptItemError.
 	Restore(ctx context.Context, r Restoration) (Receipt, error)
 
+	// Load reads an aggregate as it is after its last event, strongly consistent. It calls begin
+	// with the head as far as it is known, and then apply with each later event, decoded, in order
+	// and without a gap. After an error, the state that
+	// begin and apply have made must not be used.
+	//
+	// The head has its snapshot decoded. If there is a snapshot that cannot be decoded, the head
+	// has none, and snapshotErr is an *EncodingError that says why, never an ErrKeyDestroyed. The
+	// version of the head is that of the aggregate in the classic layout; in the packed layout it
+	// is only known that the aggregate has at least that many events.
+	//
+	// Begin returns the number of the last event in the state from which it starts, 0 for none.
+	// Load calls it again when it has to start over, for example because events were truncated
+	// between its reads. Begin then resets the state.
+	//
+	// It costs one round trip for the head, as Journal.Head, and what Journal.Events costs for the
+	// events after the state.
+	//
+	// Errors: ErrNotFound, *DeletedError for a tombstone, an error of apply as it is, and those of
+	// Journal.Head and Journal.Events.
+	Load(
+		ctx context.Context, id aggregate.ID,
+		begin func(head journal.Head, snapshotErr error) (number uint64), apply func(*journal.Record) error,
+	) (Loaded, error)
+
 	// EventSize returns the most bytes that an event takes of [MaxItemBytes] and [MaxEventsBytes],
 	// wherever in the aggregate it will stand. For an event that Append would refuse it returns the
 	// error, so that a writer that fills transactions knows beforehand. It does not encode: the
@@ -53,6 +77,14 @@ type Engine interface {
 	//
 	// Errors: *TooLargeError, ErrInvalidCommit, *aggregate.InvalidIDError.
 	EventSize(id aggregate.ID, e Event) (int, error)
+
+	// GroupBytes is up to how many bytes of events, as EventSize counts them, belong into one
+	// commit that could as well be several.
+	GroupBytes() int
+
+	// StateAtFirst reports whether the first commit of an aggregate has to store a snapshot, since
+	// other programs that share the tables expect one.
+	StateAtFirst() bool
 
 	// Command reads the guard that a commit with a CommandID left, with one strongly consistent
 	// read of one unit. It returns false where the aggregate has no such command, or one that
@@ -92,8 +124,7 @@ type Engine interface {
 	// SnapshotBefore returns the latest redundant snapshot of an aggregate that is of event number
 	// or an earlier one, and nil if there is none. The head lists them. Where it lists none,
 	// SnapshotBefore asks the aggregate index of the snapshot table, for a foreign writer keeps no
-	// list; the lean layout has no such index. One read unit for each 4 KB of state, half of that
-	// from the index.
+	// list. One read unit for each 4 KB of state, half of that from the index.
 	//
 	// A foreign writer's has Number 0, as in a Head: its number stands in its payload, if anywhere.
 	//

@@ -16,9 +16,6 @@ var (
 	// ErrOldSchema: the snapshot would have replaced one of a later schema, which alone stands for
 	// truncated events.
 	ErrOldSchema = errors.New("snapshot of an earlier schema")
-	// ErrForeign: a foreign program wrote the snapshot that is to be restored, and programs of that
-	// family do not know the lean layout.
-	ErrForeign = errors.New("snapshot of a foreign program")
 )
 
 // Event is an event to be stored.
@@ -33,12 +30,21 @@ type Event struct {
 }
 
 // Commit is what one transaction writes to one aggregate. It has at most [MaxActions]: one for the
-// head, one for each event and each of Writes, one for a CommandID, one for a [Redundancy], and in
-// the lean layout one for the snapshot. Snapshot is journal.Snapshot; see the package comment.
+// head, one for each event and each of Writes, one for a CommandID and one for a [Redundancy].
+// Snapshot is journal.Snapshot; see the package comment.
 type Commit[Snapshot any] struct {
 	Aggregate aggregate.ID
 	// Expected is the version that the head must have, 0 for a new aggregate.
 	Expected uint64
+	// Proven: Expected is the number of the aggregate's last event as this process has read or
+	// written it: a Load, a Receipt, a conflict's Actual. A number that comes from anywhere else,
+	// such as the caller's, is not proven: the packed layout reads the last commit before it trusts
+	// it. 0 always is, since no event can be before the first one. The classic layout needs no
+	// proof.
+	Proven bool
+	// Commands, if not nil, are the aggregate's command ids at the version Expected, as a Load or a
+	// Receipt has them. The packed layout reads them where it needs them and they are not given.
+	Commands *Commands
 	// Events get the sequence numbers from Expected+1 on. 1 to [MaxEvents]; none only where there
 	// is a CommandID.
 	Events []Event
@@ -84,8 +90,10 @@ type Receipt struct {
 	CommitID   string
 	Version    uint64    // of the head now
 	OccurredAt time.Time // of the events, as it is stored: milliseconds, in UTC
+	// Commands are the aggregate's command ids now, in the packed layout and where they are known.
+	Commands *Commands
 	// SnapshotLeftOut: the snapshot was not stored. SnapshotError says why: a
-	// *journal.TooLargeError if it is over 400 KB, [ErrNoRoom], [ErrOldSchema], [ErrForeign] or a
+	// *journal.TooLargeError if it is over 400 KB, [ErrNoRoom], [ErrOldSchema] or a
 	// *journal.EncodingError. The events are written all the same; a load replays more of them.
 	SnapshotLeftOut bool
 	SnapshotError   error

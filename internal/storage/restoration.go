@@ -11,8 +11,8 @@ type Restoration[Head, Record any] struct {
 	// there keeps its own. Redundant never counts.
 	Head Head
 	// Records are the events from Expected+1 on, or those from Head.TruncatedBefore on where
-	// Expected is 0, without a gap: up to [MaxEvents], one less with a snapshot in the lean layout.
-	// An aggregate of which only the head is left has none.
+	// Expected is 0, without a gap: up to [MaxEvents]. An aggregate of which only the head is left
+	// has none.
 	Records []*Record
 }
 

@@ -20,7 +20,7 @@ func SortKey(id aggregate.ID, number uint64) string {
 // Cursor is a place in the tail of one logical shard: just after an event, or before all events of
 // a millisecond where SortKey is empty. The zero value is the beginning.
 type Cursor struct {
-	OccurredAt int64  // milliseconds since 1970
+	OccurredAt int64  // when that was written, in milliseconds since 1970
 	SortKey    string // of the event just before
 	// Exact is the time of that event as it is stored, where that is no whole number of
 	// milliseconds, which foreign writers may leave.
@@ -30,21 +30,19 @@ type Cursor struct {
 // CursorAt is before all events of the time's millisecond.
 func CursorAt(t time.Time) Cursor { return Cursor{OccurredAt: t.UnixMilli()} }
 
-// CursorAfter is just after the event of that number.
-func CursorAfter(id aggregate.ID, number uint64, occurredAt time.Time) Cursor {
-	return Cursor{OccurredAt: occurredAt.UnixMilli(), SortKey: SortKey(id, number)}
-}
-
 // TailQuery asks for a page of a shard's tail.
 type TailQuery struct {
 	AggregateType string
 	Shard         int
 	After         Cursor
-	// Until leaves out what occurred later. Zero for no limit.
+	// Until leaves out what was written later. Zero for no limit.
 	Until time.Time
-	// NumbersOnly asks for Aggregate, Number and OccurredAt alone, which makes the reply smaller
-	// but not cheaper.
+	// NumbersOnly asks for Aggregate, Number and WrittenAt alone, which makes the reply smaller but
+	// not cheaper. Other fields of the records may be empty or missing.
 	NumbersOnly bool
+	// Part asks for one of the partitions that the shard has in the tail, from 1 on. 0 for all. The
+	// pages of one are in the order of time.
+	Part int
 	// Limit ends the page after so many items, also those that cannot be read. 0 for as many as 1
 	// MB has.
 	Limit int
@@ -60,7 +58,7 @@ type HeadsOfShard struct {
 	Consistent bool
 }
 
-// TailPage is a page of a shard's tail, in the order of the events' time.
+// TailPage is a page of a shard's tail, in the order in which the events were written.
 type TailPage[Record, Corrupt any] struct {
 	// Records have payloads as they are stored; the journal's method Decode decodes those that are
 	// needed.

@@ -24,10 +24,10 @@
 // them after the import. Different aggregates are exported at different moments. Tombstones are
 // exported too.
 //
-// Not in an archive are redundant snapshots, which the new journal collects again; the guards of
-// commands, so a command that was executed before the export can be executed again after the
-// import; the positions of consumer groups; and attributes that foreign programs have added. A
-// payload that a foreign program has stored as text is imported as binary.
+// Not in an archive are redundant snapshots, which the new journal collects again; command ids, so
+// a command that was executed before the export can be executed again after the import; the
+// positions of consumer groups; and attributes that foreign programs have added. A payload that a
+// foreign program has stored as text is imported as binary.
 //
 // # Format
 //

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
@@ -17,6 +18,11 @@ import (
 type ExportOptions struct {
 	// Only restricts the export.
 	Only Selection
+	// Since, if not zero, leaves out aggregates of Only.AggregateType that have no events which
+	// were written since then, as the tail shows them. So an archive that was imported before can
+	// be followed by a small one. It needs Only.AggregateType, and such an export cannot be gone on
+	// with: begin it again. Aggregates that were deleted since are not in it.
+	Since time.Time
 	// From goes on with an archive that a run left unfinished; see [Resume].
 	From Position
 	// Concurrency is how many aggregates are read at once. Default: 8.
@@ -63,11 +69,14 @@ func Export(ctx context.Context, j *journal.Journal, w io.Writer, o ExportOption
 	if err := shared.check(j); err != nil {
 		return Progress{}, fmt.Errorf("export: %w", err)
 	}
+	if !o.Since.IsZero() && (o.Only.AggregateType == "" || from.Offset > 0) {
+		return Progress{}, fmt.Errorf("export: %w: Since needs Only.AggregateType, and no From", ErrInvalidOptions)
+	}
 	if from.Offset > 0 && from.Only != o.Only {
 		return Progress{}, fmt.Errorf("export: %w: Only is not what the archive was begun with", ErrInvalidOptions)
 	}
 	x := &exporter{
-		journal: eventlog.Of(j).Raw(), options: shared, after: from.After, out: bufio.NewWriterSize(w, 64<<10),
+		journal: eventlog.Of(j).Raw(), options: shared, after: from.After, since: o.Since, out: bufio.NewWriterSize(w, 64<<10),
 		done:     Progress{Aggregates: from.Aggregates, Events: from.Events, Bytes: from.Offset, LeftOut: from.LeftOut},
 		progress: o.Progress, unreadable: o.Unreadable,
 	}
@@ -88,6 +97,7 @@ type exporter struct {
 	options
 	journal    eventlog.Log
 	after      aggregate.ID
+	since      time.Time
 	out        *bufio.Writer
 	done       Progress
 	progress   func(Progress)
@@ -178,44 +188,6 @@ func (x *exporter) enqueue(ctx context.Context, queue chan<- chan exported, read
 				_ = emit(exported{last: true, err: err, id: id, begun: begun}) // who no longer listens has an error already
 			}
 		}()
-	}
-}
-
-func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error) bool) {
-	return func(yield func(aggregate.ID, error) bool) {
-		if x.only.isOne() {
-			if x.after != x.only.Aggregate {
-				yield(x.only.Aggregate, nil)
-			}
-			return
-		}
-		stopped := false
-		query := journal.HeadsQuery{AggregateType: x.only.AggregateType, After: x.after, Corrupt: func(head *journal.CorruptItemError) {
-			if met, err := x.meet(ctx, head); met && !stopped {
-				stopped = !yield(head.Aggregate, err)
-			}
-		}}
-		for head, err := range x.journal.Heads(ctx, query) {
-			if stopped || !yield(head.Aggregate, err) {
-				return
-			}
-		}
-	}
-}
-
-// meet reports whether a head that cannot be used stands for an aggregate, and why that cannot be
-// read.
-func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (met bool, err error) {
-	if !head.Misplaced {
-		return true, head
-	}
-	switch _, err := x.journal.Head(ctx, head.Aggregate); {
-	case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*aggregate.InvalidIDError)):
-		return true, head
-	case err == nil, errors.As(err, new(*journal.CorruptItemError)):
-		return false, nil // its aggregate is met at its own place, from which alone an export can go on
-	default:
-		return true, err
 	}
 }
 

@@ -21,31 +21,32 @@ import (
 
 func TestAnExportThatWasCutAtAnyByteGoesOn(t *testing.T) {
 	t.Parallel()
-	from, _ := pair(t)
-	from.write(t, account("1"), 1, 3, stateOf(2))
-	from.write(t, account("2"), 1, 1)
-	from.write(t, account("3"), 1, 100)
-	whole := from.export(t)
-	header := bytes.IndexByte(whole, '\n') + 1
-	for cut := 0; cut <= len(whole); cut++ {
-		if around := whole[max(0, cut-2):min(len(whole), cut+2)]; cut%307 != 0 && !bytes.Contains(around, []byte("}\n{")) && cut < len(whole)-2 {
-			continue // all places around the ends of lines, and some others
-		}
-		position, err := archive.Resume(bytes.NewReader(whole[:cut]))
-		require.NoError(t, err, "cut at %d", cut)
-		require.LessOrEqual(t, position.Offset, int64(cut))
-		if cut < header {
-			require.Zero(t, position)
-			continue
-		}
-		require.Equal(t, cut == len(whole), position.Complete)
+	each(t, func(t *testing.T, from store) {
+		from.write(t, account("1"), 1, 3, stateOf(2))
+		from.write(t, account("2"), 1, 1)
+		from.write(t, account("3"), 1, 100)
+		whole := from.export(t)
+		header := bytes.IndexByte(whole, '\n') + 1
+		for cut := 0; cut <= len(whole); cut++ {
+			if around := whole[max(0, cut-2):min(len(whole), cut+2)]; cut%307 != 0 && !bytes.Contains(around, []byte("}\n{")) && cut < len(whole)-2 {
+				continue // all places around the ends of lines, and some others
+			}
+			position, err := archive.Resume(bytes.NewReader(whole[:cut]))
+			require.NoError(t, err, "cut at %d", cut)
+			require.LessOrEqual(t, position.Offset, int64(cut))
+			if cut < header {
+				require.Zero(t, position)
+				continue
+			}
+			require.Equal(t, cut == len(whole), position.Complete)
 
-		out := bytes.NewBuffer(bytes.Clone(whole[:position.Offset]))
-		done, err := archive.Export(t.Context(), from.Journal, out, archive.ExportOptions{From: position})
-		require.NoError(t, err)
-		require.Equal(t, string(whole), out.String(), "cut at %d", cut)
-		require.EqualValues(t, len(whole), done.Bytes)
-	}
+			out := bytes.NewBuffer(bytes.Clone(whole[:position.Offset]))
+			done, err := archive.Export(t.Context(), from.Journal, out, archive.ExportOptions{From: position})
+			require.NoError(t, err)
+			require.Equal(t, string(whole), out.String(), "cut at %d", cut)
+			require.EqualValues(t, len(whole), done.Bytes)
+		}
+	})
 }
 
 func TestAnExportGoesOnAfterDamage(t *testing.T) {
@@ -132,87 +133,90 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 
 func TestAnExportEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	from, _ := pair(t)
-	from.fill(t, 5, 12)
-	_, err := archive.Export(cancelled(t), from.Journal, &bytes.Buffer{}, archive.ExportOptions{})
-	require.ErrorIs(t, err, context.Canceled)
+	each(t, func(t *testing.T, from store) {
+		from.fill(t, 5, 12)
+		_, err := archive.Export(cancelled(t), from.Journal, &bytes.Buffer{}, archive.ExportOptions{})
+		require.ErrorIs(t, err, context.Canceled)
 
-	for after := int64(0); after < 30; after += 7 {
-		ctx, cancel := context.WithCancel(t.Context())
-		var out bytes.Buffer
-		_, err = archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(p archive.Progress) {
-			if p.Aggregates > after {
-				cancel()
+		for after := int64(0); after < 30; after += 7 {
+			ctx, cancel := context.WithCancel(t.Context())
+			var out bytes.Buffer
+			_, err = archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(p archive.Progress) {
+				if p.Aggregates > after {
+					cancel()
+				}
+			}})
+			cancel()
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
 			}
-		}})
-		cancel()
-		if err != nil {
-			require.ErrorIs(t, err, context.Canceled)
+			report, err := archive.VerifyArchive(bytes.NewReader(out.Bytes()))
+			require.NoError(t, err)
+			for _, fault := range report.Faults {
+				require.ErrorIs(t, fault, archive.ErrTorn, "it is cut off, and sound before that")
+			}
 		}
-		report, err := archive.VerifyArchive(bytes.NewReader(out.Bytes()))
-		require.NoError(t, err)
-		for _, fault := range report.Faults {
-			require.ErrorIs(t, fault, archive.ErrTorn, "it is cut off, and sound before that")
-		}
-	}
+	})
 }
 
 func TestNothingFollowsAnAggregateThatWasCutOff(t *testing.T) {
 	t.Parallel()
-	from, _ := pair(t)
-	for i := range 8 {
-		from.write(t, account(fmt.Sprint(i)), 1, 200)
-	}
-	for range 20 {
-		ctx, cancel := context.WithCancel(t.Context())
-		var out bytes.Buffer
-		_, err := archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(archive.Progress) { cancel() }})
-		require.ErrorIs(t, err, context.Canceled)
-		report, err := archive.VerifyArchive(&out)
-		require.NoError(t, err)
-		require.Len(t, report.Faults, 1)
-		require.ErrorIs(t, report.Faults[0], archive.ErrTorn)
-	}
+	each(t, func(t *testing.T, from store) {
+		for i := range 8 {
+			from.write(t, account(fmt.Sprint(i)), 1, 200)
+		}
+		for range 20 {
+			ctx, cancel := context.WithCancel(t.Context())
+			var out bytes.Buffer
+			_, err := archive.Export(ctx, from.Journal, &out, archive.ExportOptions{Progress: func(archive.Progress) { cancel() }})
+			require.ErrorIs(t, err, context.Canceled)
+			report, err := archive.VerifyArchive(&out)
+			require.NoError(t, err)
+			require.Len(t, report.Faults, 1)
+			require.ErrorIs(t, report.Faults[0], archive.ErrTorn)
+		}
+	})
 }
 
 func TestAnExportGoesOnWhileOthersWrite(t *testing.T) {
 	t.Parallel()
-	from, to := pair(t)
-	ids := []aggregateID{account("1"), account("2"), account("3"), account("4")}
-	for _, id := range ids {
-		from.write(t, id, 1, 100)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	var writers sync.WaitGroup
-	for _, id := range ids {
-		writers.Add(1)
-		go func() {
-			defer writers.Done()
-			for version := uint64(100); ctx.Err() == nil && version < 5_000; version += 2 {
-				_, err := eventlog.Of(from.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{
-					Aggregate: id, Expected: version, Events: []eventlog.Event{{Type: "a"}, {Type: "b"}}, Snapshot: stateOf(int(version + 2)),
-				})
-				assert.NoError(t, err)
-			}
-		}()
-	}
-	var archives [][]byte
-	for range 4 {
-		archives = append(archives, from.export(t))
-	}
-	from.requireSound(t)
-	stop()
-	writers.Wait()
+	eachPair(t, func(t *testing.T, from, to store) {
+		ids := []aggregateID{account("1"), account("2"), account("3"), account("4")}
+		for _, id := range ids {
+			from.write(t, id, 1, 100)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var writers sync.WaitGroup
+		for _, id := range ids {
+			writers.Add(1)
+			go func() {
+				defer writers.Done()
+				for version := uint64(100); ctx.Err() == nil && version < 5_000; version += 2 {
+					_, err := eventlog.Of(from.Journal).Append(context.WithoutCancel(ctx), eventlog.Commit{
+						Aggregate: id, Expected: version, Events: []eventlog.Event{{Type: "a"}, {Type: "b"}}, Snapshot: stateOf(int(version + 2)),
+					})
+					assert.NoError(t, err)
+				}
+			}()
+		}
+		var archives [][]byte
+		for range 4 {
+			archives = append(archives, from.export(t))
+		}
+		from.requireSound(t)
+		stop()
+		writers.Wait()
 
-	for _, text := range archives { // each goes on where the one before ended
-		report, err := archive.VerifyArchive(bytes.NewReader(text))
-		require.NoError(t, err)
-		require.NoError(t, report.Err())
-		to.imports(t, text)
-		to.requireSound(t)
-	}
-	to.imports(t, from.export(t))
-	assert.Equal(t, from.contents(t), to.contents(t))
+		for _, text := range archives { // each goes on where the one before ended
+			report, err := archive.VerifyArchive(bytes.NewReader(text))
+			require.NoError(t, err)
+			require.NoError(t, report.Err())
+			to.imports(t, text)
+			to.requireSound(t)
+		}
+		to.imports(t, from.export(t))
+		assertSame(t, from.contents(t), to.contents(t))
+	})
 }
 
 func TestAnAggregateThatIsTruncatedWhileItIsReadBeginsAnew(t *testing.T) {
@@ -230,21 +234,22 @@ func TestAnAggregateThatIsTruncatedWhileItIsReadBeginsAnew(t *testing.T) {
 	to.imports(t, from.export(t))
 
 	assert.Len(t, to.contents(t)[account("1")].Events, 20)
-	assert.Equal(t, from.contents(t), to.contents(t))
+	assertSame(t, from.contents(t), to.contents(t))
 }
 
 func TestAnExportIsTheSameWithAnyConcurrency(t *testing.T) {
 	t.Parallel()
-	from, _ := pair(t)
-	from.fill(t, 9, 12)
-	var texts []string
-	for _, n := range []int{1, 2, 50} {
-		var out bytes.Buffer
-		_, err := archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{Concurrency: n})
-		require.NoError(t, err)
-		texts = append(texts, withoutHeader(out.Bytes()))
-	}
-	assert.Len(t, slices.Compact(texts), 1)
+	each(t, func(t *testing.T, from store) {
+		from.fill(t, 9, 12)
+		var texts []string
+		for _, n := range []int{1, 2, 50} {
+			var out bytes.Buffer
+			_, err := archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{Concurrency: n})
+			require.NoError(t, err)
+			texts = append(texts, withoutHeader(out.Bytes()))
+		}
+		assert.Len(t, slices.Compact(texts), 1)
+	})
 }
 
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,16 +33,19 @@ type ImportProgress struct {
 	Progress
 	// Present are those of the events that the journal had already.
 	Present int64
-	// SnapshotsLeftOut are those for which an item or a transaction had no room. A load replays
-	// more events then.
+	// SnapshotsLeftOut are those for which an item or a transaction had no room, or in the packed
+	// layout those that could not be written: another run tries them again. A load replays more
+	// events then.
 	SnapshotsLeftOut int64
 }
 
 // Import writes an archive into a journal, of any shard count, resolver, layout and attribute
 // names. Events keep their ids, numbers, types, metadata, payloads, times and commit ids. Each page
 // of the archive is one transaction with the head, so the journal is sound at every moment; no
-// event is written before a digest has vouched for its line. The snapshot comes with the last page
-// of its aggregate, so one whose early events are truncated cannot be loaded before that.
+// event is written before a digest has vouched for its line. In the packed layout, a page with the
+// last event of a later page's snapshot is two transactions. The snapshot comes with the last page
+// of its aggregate, so one whose early events are truncated cannot be loaded before that. The
+// packed layout has it in a request of its own, which is repeated by the next run if it failed.
 //
 // An import that was cut off is run again, from the beginning of the archive: what is there is not
 // written again. So is one of a later archive of the same journal. For each aggregate that the
@@ -199,9 +203,10 @@ func (im *importer) report(p page, present int64, leftOut bool) {
 
 // target is where an import goes on in an aggregate of the journal.
 type target struct {
-	version uint64 // of the head, 0 for none
-	compare uint64 // the event that has to be the same, 0 for none
-	done    bool   // nothing is to be written
+	version  uint64 // of the head, 0 for none
+	compare  uint64 // the event that has to be the same, 0 for none
+	done     bool   // no event is to be written
+	snapshot bool   // with done: the snapshot is to be written
 }
 
 // target looks at what the journal has of an aggregate.
@@ -217,6 +222,7 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 		return &HistoryError{Aggregate: here.Aggregate, Number: min(here.Version, archived.Version), Reason: reason}
 	}
 	t := &target{version: here.Version, done: archived.Version <= here.Version}
+	t.snapshot = im.lacksSnapshot(here, archived)
 	last := min(here.Version, archived.Version)
 	switch deleted := !here.DeletedAt.IsZero(); {
 	case deleted && archived.DeletedAt.IsZero():
@@ -240,6 +246,13 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 	return t, nil
 }
 
+// lacksSnapshot reports whether an import was cut off between events and snapshot. The packed
+// layout does not write them in one transaction.
+func (im *importer) lacksSnapshot(here, archived journal.Head) bool {
+	return im.journal.Config().Layout == journal.Packed && here.Version == archived.Version && first(here) <= first(archived) &&
+		archived.Snapshot != nil && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
+}
+
 // page writes what the journal does not have of a page.
 func (im *importer) page(ctx context.Context, t *target, p page) (present int64, leftOut bool, err error) {
 	records := p.records
@@ -252,8 +265,22 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 		records = records[1:]
 	}
 	present = int64(len(p.records) - len(records))
-	if t.done || len(records) == 0 && !p.last {
+	if t.done && t.snapshot && p.last {
+		// The events are there, so nothing but the snapshot is written.
+		records, t.version = p.records, p.head.Version-uint64(len(p.records))
+		if p.first {
+			t.version = 0
+		}
+	} else if t.done || len(records) == 0 && !p.last {
 		return present, false, nil
+	}
+	if before := untilSnapshot(p, records); before > 0 {
+		head := p.head
+		head.Version, head.Snapshot = records[before-1].Number, nil
+		if _, err := im.restore(ctx, eventlog.Restoration{Expected: t.version, Head: head, Records: records[:before]}); err != nil {
+			return present, false, err
+		}
+		t.version, records = head.Version, records[before:]
 	}
 	head := p.head
 	if !p.last {
@@ -265,6 +292,22 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	}
 	t.version = head.Version
 	return present, receipt.SnapshotLeftOut, nil
+}
+
+// untilSnapshot returns how many of a page's records are up to the snapshot of the aggregate, if
+// they are to be written before the others. The snapshot comes with a later page, and the packed
+// layout can use it only if an item ends with its last event. It returns 0 if there is nothing to
+// separate.
+func untilSnapshot(p page, records []*journal.Record) int {
+	if p.last || p.head.Snapshot == nil {
+		return 0
+	}
+	for i, record := range records[:len(records)-1] {
+		if record.Number == p.head.Snapshot.Number {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // same compares an event of the archive with that of the journal.
@@ -306,8 +349,9 @@ func difference(a, b *journal.Record) string {
 func (im *importer) restore(ctx context.Context, r eventlog.Restoration) (eventlog.Receipt, error) {
 	for attempt := 1; ; attempt++ {
 		receipt, err := im.journal.Restore(ctx, r)
-		again := errors.Is(err, journal.ErrThrottled) || errors.Is(err, journal.ErrContended) ||
-			errors.Is(err, journal.ErrUnavailable) || errors.Is(err, journal.ErrOutcomeUnknown)
+		reason := cmp.Or(err, receipt.SnapshotError)
+		again := errors.Is(reason, journal.ErrThrottled) || errors.Is(reason, journal.ErrContended) ||
+			errors.Is(reason, journal.ErrUnavailable) || errors.Is(reason, journal.ErrOutcomeUnknown)
 		if !again || attempt == 5 || ctx.Err() != nil {
 			return receipt, err
 		}

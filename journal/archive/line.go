@@ -19,8 +19,7 @@ const (
 	formatName    = "millrace-archive"
 	formatVersion = 1
 
-	// maxPageEvents leaves room in a transaction for the head, and for the snapshot in the lean
-	// layout.
+	// maxPageEvents leaves room in a transaction for the head, and for one more item.
 	maxPageEvents = eventlog.MaxActions - 2
 	// maxPageBytes is where a page ends. With one more event, and a snapshot, it is still far below
 	// 4 MB.

@@ -48,11 +48,16 @@ const (
 	// the [*LineError] of an archive.
 	Unreadable FaultKind = "unreadable"
 	// Stray says: nobody finds an item, because it is in the wrong shard, belongs to no aggregate,
-	// or its aggregate has no head; Err is the *journal.CorruptItemError.
+	// or its aggregate has no head or, in the packed layout, no event 1 or no entry in the index of
+	// aggregates; Err is the *journal.CorruptItemError.
 	Stray FaultKind = "stray"
 	// SnapshotAhead says: the latest snapshot is of an event beyond the head. It is not used, and
 	// replaced in time.
 	SnapshotAhead FaultKind = "snapshot ahead of the head"
+	// SnapshotMismatch says: the latest snapshot is of a commit that is not in the history, as
+	// after events were lost and others written in their place. It is not used, and replaced in
+	// time. Only the packed layout stores of which commit a snapshot is.
+	SnapshotMismatch FaultKind = "snapshot of another history"
 	// Uncovered says: events were truncated, and no snapshot stands for all of them.
 	Uncovered FaultKind = "truncated without a snapshot"
 	// Different says: an event is not that of the archive.

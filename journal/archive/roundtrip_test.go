@@ -3,6 +3,8 @@ package archive_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,33 +17,34 @@ import (
 
 func TestAnArchiveMakesTheSameJournalElsewhere(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
+	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			from, to := pair(t)
-			from.fill(t, seed, 12)
-			want := from.contents(t)
+			pairsOf(t, func(t *testing.T, from, to store) {
+				from.fill(t, seed, 12)
+				want := from.contents(t)
 
-			text := from.export(t)
-			done := to.imports(t, text)
+				text := from.export(t)
+				done := to.imports(t, text)
 
-			assert.Equal(t, want, to.contents(t))
-			assert.EqualValues(t, 12, done.Aggregates)
-			assert.Zero(t, done.Present)
-			assert.Zero(t, done.SnapshotsLeftOut)
-			from.requireSound(t)
-			to.requireSound(t)
+				assertSame(t, want, to.contents(t))
+				assert.EqualValues(t, 12, done.Aggregates)
+				assert.Zero(t, done.Present)
+				assert.Zero(t, done.SnapshotsLeftOut)
+				from.requireSound(t)
+				to.requireSound(t)
 
-			report, err := archive.VerifyArchive(bytes.NewReader(text))
-			require.NoError(t, err)
-			require.NoError(t, report.Err())
-			assert.Equal(t, done.Progress.Events, report.Events)
-			assert.EqualValues(t, len(text), report.Bytes)
+				report, err := archive.VerifyArchive(bytes.NewReader(text))
+				require.NoError(t, err)
+				require.NoError(t, report.Err())
+				assert.Equal(t, done.Progress.Events, report.Events)
+				assert.EqualValues(t, len(text), report.Bytes)
 
-			report, err = archive.Compare(t.Context(), to.Journal, bytes.NewReader(text), archive.VerifyOptions{})
-			require.NoError(t, err)
-			require.NoError(t, report.Err())
-			assert.Equal(t, done.Progress, report.Progress)
+				report, err = archive.Compare(t.Context(), to.Journal, bytes.NewReader(text), archive.VerifyOptions{})
+				require.NoError(t, err)
+				require.NoError(t, report.Err())
+				assert.Equal(t, done.Progress, report.Progress)
+			}, slices.Collect(maps.Keys(pairs))...)
 		})
 	}
 }
@@ -57,21 +60,22 @@ func TestAnArchiveOfForeignEventsDoesNotMakeThemOurs(t *testing.T) {
 	assert.NotContains(t, to.item(t, account("1"), 2), "event_id")
 	assert.NotContains(t, to.item(t, account("1"), 2), "commit_id")
 	assert.Contains(t, to.item(t, account("1"), 1), "event_id")
-	assert.Equal(t, from.contents(t), to.contents(t))
+	assertSame(t, from.contents(t), to.contents(t))
 }
 
 func TestAnImportedAggregateGoesOn(t *testing.T) {
 	t.Parallel()
-	from, to := pair(t)
-	from.write(t, account("1"), 1, 200, stateOf(200))
-	to.imports(t, from.export(t))
+	eachPair(t, func(t *testing.T, from, to store) {
+		from.write(t, account("1"), 1, 200, stateOf(200))
+		to.imports(t, from.export(t))
 
-	to.write(t, account("1"), 201, 3)
+		to.write(t, account("1"), 201, 3)
 
-	to.requireSound(t)
-	version, err := to.Version(t.Context(), account("1"))
-	require.NoError(t, err)
-	assert.EqualValues(t, 203, version)
+		to.requireSound(t)
+		version, err := to.Version(t.Context(), account("1"))
+		require.NoError(t, err)
+		assert.EqualValues(t, 203, version)
+	})
 }
 
 func TestOneAggregateOrTypeCanBeExportedAndImported(t *testing.T) {
@@ -97,12 +101,12 @@ func TestOneAggregateOrTypeCanBeExportedAndImported(t *testing.T) {
 			_, err := archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{Only: only})
 			require.NoError(t, err)
 			exported.imports(t, out.Bytes())
-			assert.Equal(t, want, exported.contents(t))
+			assertSame(t, want, exported.contents(t))
 
 			_, imported := pair(t)
 			_, err = archive.Import(t.Context(), imported.Journal, bytes.NewReader(everything), archive.ImportOptions{Only: only})
 			require.NoError(t, err)
-			assert.Equal(t, want, imported.contents(t))
+			assertSame(t, want, imported.contents(t))
 		})
 	}
 }
@@ -119,58 +123,61 @@ func TestAnEmptyJournalHasAnArchive(t *testing.T) {
 
 func TestProgressGrowsToTheWhole(t *testing.T) {
 	t.Parallel()
-	from, to := pair(t)
-	from.fill(t, 7, 10)
-	var out bytes.Buffer
-	var last archive.Progress
-	done, err := archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{Progress: func(p archive.Progress) {
-		assert.Greater(t, p.Bytes, last.Bytes)
-		last = p
-	}})
-	require.NoError(t, err)
-	assert.EqualValues(t, 10, last.Aggregates)
-	assert.Equal(t, last.Events, done.Events)
+	eachPair(t, func(t *testing.T, from, to store) {
+		from.fill(t, 7, 10)
+		var out bytes.Buffer
+		var last archive.Progress
+		done, err := archive.Export(t.Context(), from.Journal, &out, archive.ExportOptions{Progress: func(p archive.Progress) {
+			assert.Greater(t, p.Bytes, last.Bytes)
+			last = p
+		}})
+		require.NoError(t, err)
+		assert.EqualValues(t, 10, last.Aggregates)
+		assert.Equal(t, last.Events, done.Events)
 
-	var imported archive.ImportProgress
-	total, err := archive.Import(t.Context(), to.Journal, &out, archive.ImportOptions{Progress: func(p archive.ImportProgress) {
-		assert.Greater(t, p.Bytes, imported.Bytes)
-		imported = p
-	}})
-	require.NoError(t, err)
-	assert.Equal(t, total, imported)
-	assert.Equal(t, last.Events, imported.Events)
+		var imported archive.ImportProgress
+		total, err := archive.Import(t.Context(), to.Journal, &out, archive.ImportOptions{Progress: func(p archive.ImportProgress) {
+			assert.Greater(t, p.Bytes, imported.Bytes)
+			imported = p
+		}})
+		require.NoError(t, err)
+		assert.Equal(t, total, imported)
+		assert.Equal(t, last.Events, imported.Events)
+	})
 }
 
 func TestAnImportWakesThoseWhoWatch(t *testing.T) {
 	t.Parallel()
-	from, to := pair(t)
-	from.write(t, account("1"), 1, 120)
-	var seen []uint64
-	stop := eventlog.Of(to.Journal).Watch("account", func(_ aggregateID, version uint64) { seen = append(seen, version) })
-	to.imports(t, from.export(t))
-	stop()
-	assert.Equal(t, []uint64{98, 120}, seen)
+	eachPair(t, func(t *testing.T, from, to store) {
+		from.write(t, account("1"), 1, 120)
+		var seen []uint64
+		stop := eventlog.Of(to.Journal).Watch("account", func(_ aggregateID, version uint64) { seen = append(seen, version) })
+		to.imports(t, from.export(t))
+		stop()
+		assert.Equal(t, []uint64{98, 120}, seen)
+	})
 }
 
 func TestTheLargestItemsFit(t *testing.T) {
 	t.Parallel()
-	from, to := pair(t)
-	payload := bytes.Repeat([]byte{1}, eventlog.MaxItemBytes-1000)
-	for i := range 12 {
-		_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{
-			Aggregate: account("1"), Expected: uint64(i),
-			Events: []eventlog.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},
-		})
+	eachPair(t, func(t *testing.T, from, to store) {
+		payload := bytes.Repeat([]byte{1}, eventlog.MaxItemBytes-1000)
+		for i := range 12 {
+			_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{
+				Aggregate: account("1"), Expected: uint64(i),
+				Events: []eventlog.Event{{Payload: payload}}, Snapshot: &journal.Snapshot{Number: uint64(i + 1), Payload: payload[:380_000]},
+			})
+			require.NoError(t, err)
+		}
+		// Control characters are six bytes each in JSON.
+		_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("2"), Events: []eventlog.Event{{
+			Metadata: map[string]string{"m": string(payload)},
+		}}})
 		require.NoError(t, err)
-	}
-	// Control characters are six bytes each in JSON.
-	_, err := eventlog.Of(from.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("2"), Events: []eventlog.Event{{
-		Metadata: map[string]string{"m": string(payload)},
-	}}})
-	require.NoError(t, err)
 
-	done := to.imports(t, from.export(t))
+		done := to.imports(t, from.export(t))
 
-	assert.Zero(t, done.SnapshotsLeftOut)
-	assert.Equal(t, from.contents(t), to.contents(t))
+		assert.Zero(t, done.SnapshotsLeftOut)
+		assertSame(t, from.contents(t), to.contents(t))
+	})
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -26,13 +29,24 @@ type item = map[string]types.AttributeValue
 
 // elsewhere differs from the default in all that a journal can have of its own.
 var elsewhere = journal.Config{
-	Shards: 3, Layout: journal.Lean, Resolver: lastByte{},
+	Shards: 3, Layout: journal.Classic, Resolver: lastByte{},
 	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", SnapshotAggregate: "states-by-aggregate", JournalTail: "by-time"},
 	Attributes: journal.Attributes{
 		PartitionKey: "hash", SortKey: "range", AggregateID: "name", SequenceNumber: "ser_nr",
 		Payload: "data", OccurredAt: "timestamp", Version: "size", TTL: "ttl",
 	},
 }
+
+// packed and packedElsewhere are as a default journal and elsewhere are, in the packed layout,
+// which leaves less to choose.
+var (
+	packed          = journal.Config{Layout: journal.Packed}
+	packedElsewhere = journal.Config{
+		Shards: 3, Layout: journal.Packed,
+		Indexes:    journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
+		Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", TTL: "ttl"},
+	}
+)
 
 type lastByte struct{}
 
@@ -75,6 +89,50 @@ func pair(t *testing.T) (from, to store) {
 	client := testdb.Client(t)
 	return setup(t, client, journal.Config{}), setup(t, client, elsewhere)
 }
+
+// eachPair runs a test for archives from each layout to the other one. Those of a pair differ in
+// everything. Pairs of one layout have TestAnArchiveMakesTheSameJournalElsewhere.
+func eachPair(t *testing.T, test func(t *testing.T, from, to store)) {
+	t.Helper()
+	pairsOf(t, test, "classic to packed", "packed to classic")
+}
+
+func pairsOf(t *testing.T, test func(t *testing.T, from, to store), names ...string) {
+	t.Helper()
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, to := pairOf(t, name)
+			test(t, from, to)
+		})
+	}
+}
+
+func pairOf(t *testing.T, name string) (from, to store) {
+	t.Helper()
+	client := testdb.Client(t)
+	return setup(t, client, pairs[name][0]), setup(t, client, pairs[name][1])
+}
+
+var pairs = map[string][2]journal.Config{
+	"classic to classic": {{}, elsewhere},
+	"classic to packed":  {{}, packedElsewhere},
+	"packed to classic":  {packed, elsewhere},
+	"packed to packed":   {packed, packedElsewhere},
+}
+
+// each runs a test for archives from each layout.
+func each(t *testing.T, test func(t *testing.T, from store)) {
+	t.Helper()
+	for name, config := range map[string]journal.Config{"classic": {}, "packed": packed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, setup(t, testdb.Client(t), config))
+		})
+	}
+}
+
+func (s store) isPacked() bool { return s.Config().Layout == journal.Packed }
 
 func account(value string) aggregate.ID { return aggregate.ID{Type: "account", Value: value} }
 
@@ -124,12 +182,18 @@ func (s store) fill(t *testing.T, seed uint64, aggregates int) {
 			require.NoError(t, s.Delete(t.Context(), id, version, journal.Removal{}))
 		case 1:
 			before := 1 + r.Uint64N(version+1)
-			err := s.Truncate(t.Context(), id, before, journal.Removal{After: time.Duration(r.IntN(2)) * century})
+			after := time.Duration(r.IntN(2)) * century
+			if s.isPacked() {
+				after = 0
+			}
+			err := s.Truncate(t.Context(), id, before, journal.Removal{After: after})
 			if !errors.Is(err, journal.ErrNotCovered) {
 				require.NoError(t, err)
 			}
 		case 2:
-			s.changeEvent(t, id, 1+r.Uint64N(version), item{"event_id": nil, "event_type": nil, "commit_id": nil})
+			if number := 1 + r.Uint64N(version); !s.isPacked() {
+				s.changeEvent(t, id, number, item{"event_id": nil, "event_type": nil, "commit_id": nil})
+			}
 		}
 	}
 }
@@ -171,13 +235,31 @@ func (s store) contents(t *testing.T) map[aggregate.ID]content {
 		require.NoError(t, err)
 		c := content{Head: head}
 		c.Head.Redundant = nil
+		if c.Head.TruncatedBefore == 1 {
+			c.Head.TruncatedBefore = 0 // which means the same
+		}
 		for r, err := range s.Events(t.Context(), head.Aggregate, max(head.TruncatedBefore, 1), head.Version) {
 			require.NoError(t, err)
 			c.Events = append(c.Events, *r)
+			c.Events[len(c.Events)-1].WrittenAt = time.Time{} // which is the time of an import
 		}
 		all[head.Aggregate] = c
 	}
 	return all
+}
+
+// assertSame compares contents aggregate by aggregate, so that a failure shows little else.
+func assertSame(t *testing.T, want, got map[aggregate.ID]content) {
+	t.Helper()
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
+	for id, w := range want {
+		assert.Equal(t, w.Head, got[id].Head, "%s", id)
+		if assert.Len(t, got[id].Events, len(w.Events), "%s", id) {
+			for i, event := range w.Events {
+				assert.Equal(t, event, got[id].Events[i], "%s", id)
+			}
+		}
+	}
 }
 
 func (s store) export(t *testing.T) []byte {
@@ -205,7 +287,8 @@ func (s store) exportWithout(t *testing.T, ids ...aggregate.ID) (text []byte, wh
 	return out.Bytes(), why
 }
 
-// lose removes an event behind the journal's back.
+// lose removes an event behind the journal's back, in the packed layout with all of its commit that
+// begins with it.
 func (s store) lose(t *testing.T, id aggregate.ID, number uint64) {
 	t.Helper()
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(id, number))
@@ -230,7 +313,12 @@ func (s store) requireSound(t *testing.T) {
 	require.NoError(t, report.Err())
 }
 
+// eventKey is where an event is, in the packed layout if it is the first one of its commit.
 func (s store) eventKey(id aggregate.ID, number uint64) item {
+	if s.isPacked() {
+		a := s.Config().Attributes
+		return item{a.PartitionKey: text(id.Type + "/" + id.Value), a.SortKey: &types.AttributeValueMemberN{Value: fmt.Sprint(number)}}
+	}
 	return s.keyIn(eventlog.Of(s.Journal).Shard(id), id, fmt.Sprint(number))
 }
 
@@ -244,10 +332,10 @@ func (s store) changeEvent(t *testing.T, id aggregate.ID, number uint64, attribu
 	s.change(t, s.Config().Tables.Journal, s.eventKey(id, number), attributes)
 }
 
-// changeHead overwrites attributes of a head, or of the state in the lean layout.
-func (s store) changeHead(t *testing.T, id aggregate.ID, end string, attributes item) {
+// changeHead overwrites attributes of a head.
+func (s store) changeHead(t *testing.T, id aggregate.ID, attributes item) {
 	t.Helper()
-	s.change(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(id), id, end), attributes)
+	s.change(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(id), id, "0"), attributes)
 }
 
 // change overwrites attributes behind the journal's back; nil removes one.

@@ -26,9 +26,12 @@ type VerifyOptions struct {
 
 // Verify looks at each aggregate of a journal: its events are there from 1, or where it is
 // truncated, to the head's version without a gap; each can be read and lies where its keys say; no
-// event is beyond the head; the snapshot is not ahead of the head, and covers what is truncated.
-// Unless Only names one aggregate, it also looks for what nobody would find, such as events whose
-// head is lost.
+// event is beyond the head; the snapshot is not ahead of the head, is of the history that is there,
+// and covers what is truncated. Unless Only names one aggregate, it also looks for what nobody
+// would find, such as events whose head is lost.
+//
+// The packed layout has no heads: the last item of an aggregate tells its version. So a history
+// that has lost its last items looks like a shorter one. Only a snapshot of a lost item shows that.
 //
 // All faults are in the report; an error says that the verification did not come to its end.
 // Writers may go on meanwhile: what looks like a fault is looked at again, as a commit can show in
@@ -183,6 +186,8 @@ func (v *verifier) inspect(ctx context.Context, id aggregate.ID) (faults []Fault
 	missing(due, head.Version)
 	if found.SnapshotNumber > head.Version {
 		faults = append(faults, Fault{Kind: SnapshotAhead, Aggregate: id, From: found.SnapshotNumber, To: found.SnapshotNumber})
+	} else if n := found.SnapshotNumber; n > 0 && head.DeletedAt.IsZero() && (head.Snapshot == nil || head.Snapshot.Number != n) {
+		faults = append(faults, Fault{Kind: SnapshotMismatch, Aggregate: id, From: n, To: n})
 	}
 	// A foreign writer's snapshot has no number that could be compared.
 	if s := head.Snapshot; head.DeletedAt.IsZero() && head.TruncatedBefore > 1 && (s == nil || s.Number > 0 && s.Number+1 < head.TruncatedBefore) {

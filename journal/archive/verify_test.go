@@ -45,16 +45,16 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 		},
 		"the head was put forward": {
 			func(t *testing.T, s store) {
-				s.changeHead(t, x, "0", item{s.Config().Attributes.Version: number(1 << 60)})
+				s.changeHead(t, x, item{s.Config().Attributes.Version: number(1 << 60)})
 			},
 			[]archive.Fault{event(archive.Missing, 13, 1<<60)},
 		},
 		"the head was put back": {
-			func(t *testing.T, s store) { s.changeHead(t, x, "0", item{s.Config().Attributes.Version: number(9)}) },
+			func(t *testing.T, s store) { s.changeHead(t, x, item{s.Config().Attributes.Version: number(9)}) },
 			[]archive.Fault{event(archive.Beyond, 10, 12), event(archive.SnapshotAhead, 11, 11)},
 		},
 		"the head has no version": {
-			func(t *testing.T, s store) { s.changeHead(t, x, "0", item{s.Config().Attributes.Version: nil}) },
+			func(t *testing.T, s store) { s.changeHead(t, x, item{s.Config().Attributes.Version: nil}) },
 			[]archive.Fault{event(archive.Unreadable, 0, 0)},
 		},
 		"the head is lost": {
@@ -97,12 +97,12 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 			[]archive.Fault{event(archive.Unreadable, 0, 0)},
 		},
 		"the events were truncated beyond the snapshot": {
-			func(t *testing.T, s store) { s.changeHead(t, x, "0", item{"truncated_before": number(13)}) },
+			func(t *testing.T, s store) { s.changeHead(t, x, item{"truncated_before": number(13)}) },
 			[]archive.Fault{event(archive.Uncovered, 1, 12)},
 		},
 	} {
-		for layout, config := range map[string]journal.Config{"classic": {}, "lean": elsewhere} {
-			t.Run(name+", "+layout, func(t *testing.T) {
+		for where, config := range map[string]journal.Config{"here": {}, "elsewhere": elsewhere} {
+			t.Run(name+", "+where, func(t *testing.T) {
 				t.Parallel()
 				s := setup(t, testdb.Client(t), config)
 				s.write(t, x, 1, 12, stateOf(11))
@@ -112,15 +112,7 @@ func TestVerifyFindsEachKindOfDamage(t *testing.T) {
 
 				report, err := archive.Verify(t.Context(), s.Journal, archive.VerifyOptions{})
 				require.NoError(t, err)
-				var got []archive.Fault
-				for _, fault := range report.Faults {
-					if fault.Kind == archive.Unreadable || fault.Kind == archive.Stray {
-						assert.ErrorAs(t, fault, new(*journal.CorruptItemError))
-					}
-					fault.Err = nil
-					got = append(got, fault)
-				}
-				assert.Equal(t, c.want, got)
+				assert.Equal(t, c.want, faultsOf(t, report))
 				require.ErrorIs(t, report.Err(), archive.ErrFaults)
 				require.ErrorContains(t, report.Err(), "x: ")
 
@@ -144,13 +136,14 @@ func (s store) put(t *testing.T, table string, it item) {
 
 func TestVerifyFindsNothingInASoundJournalOfAllSorts(t *testing.T) {
 	t.Parallel()
-	from, to := pair(t)
-	for _, s := range []store{from, to} {
-		s.fill(t, 77, 15)
-		_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []eventlog.Event{{}}})
-		require.NoError(t, err)
-		s.requireSound(t)
-	}
+	eachPair(t, func(t *testing.T, from, to store) {
+		for _, s := range []store{from, to} {
+			s.fill(t, 77, 15)
+			_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{Aggregate: account("guarded"), CommandID: "c", Events: []eventlog.Event{{}}})
+			require.NoError(t, err)
+			s.requireSound(t)
+		}
+	})
 }
 
 func TestVerifyIsNotDeceivedByCommitsThatShowInPart(t *testing.T) {
@@ -212,9 +205,9 @@ func TestCompareFindsWhatVerifyCannot(t *testing.T) {
 	s.changeEvent(t, account("0"), 3, item{"payload": text("overwritten")})
 	s.changeEvent(t, account("0"), 110, item{"event_type": text("overwritten")})
 	s.remove(t, s.Config().Tables.Journal, s.eventKey(account("1"), 7))
-	s.changeHead(t, account("2"), "0", item{"version": number(100)})
+	s.changeHead(t, account("2"), item{"version": number(100)})
 	s.remove(t, s.Config().Tables.Snapshot, s.keyIn(eventlog.Of(s.Journal).Shard(account("3")), account("3"), "0"))
-	s.changeHead(t, account("4"), "0", item{"version": nil})
+	s.changeHead(t, account("4"), item{"version": nil})
 	s.write(t, account("5"), 121, 5)
 	require.NoError(t, s.Truncate(ctx, account("6"), 50, journal.Removal{}))
 	require.NoError(t, s.Delete(ctx, account("7"), 120, journal.Removal{}))
@@ -241,18 +234,19 @@ func TestCompareFindsWhatVerifyCannot(t *testing.T) {
 
 func TestCompareFindsThatAnImportIsNotComplete(t *testing.T) {
 	t.Parallel()
-	from, to := pair(t)
-	from.write(t, account("1"), 1, 3)
-	from.write(t, account("2"), 1, 3)
-	require.NoError(t, from.Delete(t.Context(), account("2"), 3, journal.Removal{}))
-	to.write(t, account("2"), 1, 3)
+	eachPair(t, func(t *testing.T, from, to store) {
+		from.write(t, account("1"), 1, 3)
+		from.write(t, account("2"), 1, 3)
+		require.NoError(t, from.Delete(t.Context(), account("2"), 3, journal.Removal{}))
+		to.write(t, account("2"), 1, 3)
 
-	report, err := archive.Compare(t.Context(), to.Journal, bytes.NewReader(from.export(t)), archive.VerifyOptions{})
+		report, err := archive.Compare(t.Context(), to.Journal, bytes.NewReader(from.export(t)), archive.VerifyOptions{})
 
-	require.NoError(t, err)
-	require.Len(t, report.Faults, 2)
-	assert.Equal(t, archive.Fault{Kind: archive.Missing, Aggregate: account("1"), From: 1, To: 3}, report.Faults[0])
-	assert.Equal(t, archive.Different, report.Faults[1].Kind)
+		require.NoError(t, err)
+		require.Len(t, report.Faults, 2)
+		assert.Equal(t, archive.Fault{Kind: archive.Missing, Aggregate: account("1"), From: 1, To: 3}, report.Faults[0])
+		assert.Equal(t, archive.Different, report.Faults[1].Kind)
+	})
 }
 
 func TestWhatATruncationHasNotRemovedYetIsNoFault(t *testing.T) {
@@ -292,4 +286,17 @@ func TestVerifyNamesAnAggregateWhoseIDIsTooLongAndGoesOn(t *testing.T) {
 	require.Len(t, report.Faults, 1)
 	assert.Equal(t, long, report.Faults[0].Aggregate)
 	assert.ErrorContains(t, report.Faults[0], "at most 1003")
+}
+
+// faultsOf returns the faults of a report without their errors, which name the items.
+func faultsOf(t *testing.T, report archive.Report) (faults []archive.Fault) {
+	t.Helper()
+	for _, fault := range report.Faults {
+		if fault.Kind == archive.Unreadable || fault.Kind == archive.Stray {
+			assert.ErrorAs(t, fault, new(*journal.CorruptItemError))
+		}
+		fault.Err = nil
+		faults = append(faults, fault)
+	}
+	return faults
 }

@@ -21,9 +21,12 @@ const estimateLimit = 100
 // aggregates, since the cursor stays some time behind (subscriber.Config.TrailingDelay).
 //
 // Where that is not all, the lag says AtLeast: the events are more, while the oldest one is what
-// was found. A group that is up to date has 0. Not seen are events that the tail shows before the
-// cursor, for their occurred_at is wrong or they were imported, until a sweep has found them; and
-// what was acked within subscriber.Config.CommitInterval counts still. [Groups.Lag] is exact.
+// was found. Oldest is when that event was written, unless its aggregate is on the list. A group
+// that is up to date has 0. Not seen are events that the tail shows before the cursor, for their
+// occurred_at is wrong or they were imported, until a sweep has found them; and what was acked
+// within subscriber.Config.CommitInterval counts still. [Groups.Lag] is exact.
+//
+// In the packed layout, it looks at a hundred commits, whatever they have of events.
 //
 // It costs for each shard up to a hundred events at half a read unit for each 4 KB together, half a
 // unit for each aggregate among them, and one and a half for each aggregate of the list, up to a
@@ -109,7 +112,7 @@ func lagInTail(records []*journal.Record, listed []checkpoint.Behind, positions 
 			continue
 		}
 		lag.Events++
-		lag.older(r.OccurredAt)
+		lag.older(r.WrittenAt) // a read of numbers alone may not return when it occurred
 		if !seen[r.Aggregate] {
 			seen[r.Aggregate] = true
 			lag.Aggregates++

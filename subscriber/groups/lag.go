@@ -108,9 +108,10 @@ func (o *LagOptions) setDefaults() {
 // It costs half a read unit for each 4 KB of the snapshot table's part of the topic, states
 // included, and as much for positions, some 40 to the unit; one read unit for each aggregate that
 // is behind, up to LagOptions.OldestOf for each shard; and for a group that began at a time, about
-// log2(n) for each aggregate that it has not looked at yet. Memory does not grow with the table. Of
-// a group with positions in a store of its own it looks there for each aggregate by itself
-// ([WithPositions]).
+// log2(n) for each aggregate that it has not looked at yet. In the packed layout, the heads cost
+// half a read unit or more for each aggregate, since its last item is read. Memory does not grow
+// with the table. Of a group with positions in a store of its own it looks there for each aggregate
+// by itself ([WithPositions]).
 //
 // Errors: [ErrNoGroup], [ErrElsewhere], [ErrCorrupt], those of the journal, the context's.
 func (g *Groups) Lag(ctx context.Context, group, topic string, options LagOptions) (GroupLag, error) {

@@ -46,7 +46,15 @@ func at(seconds int) time.Time { return midnight.Add(time.Duration(seconds) * ti
 // setupAt is setup with a clock that shows one second more with each look at it.
 func setupAt(t *testing.T, shards int) store {
 	t.Helper()
-	return open(t, create(t, shards), journal.Config{Now: (&clock{at: midnight}).now})
+	return openAt(t, create(t, shards))
+}
+
+func openAt(t *testing.T, client journal.Client) store {
+	t.Helper()
+	c := &clock{at: midnight}
+	s := open(t, client, journal.Config{Now: c.now})
+	c.at = midnight
+	return s
 }
 
 func (s store) lag(t *testing.T, options groups.LagOptions) groups.GroupLag {
@@ -65,119 +73,127 @@ func (s store) estimate(t *testing.T) groups.GroupLag {
 
 func TestTheLagIsWhatIsBetweenHeadsAndPositions(t *testing.T) {
 	t.Parallel()
-	s := setupAt(t, 4)
-	s.begin(t, time.Time{})
-	for n := range 3 { // a, b, c at seconds 1 to 3, 4 to 6, 7 to 9
-		for _, id := range []string{"a", "b", "c"} {
-			s.write(t, id, n, 1)
+	eachLayout(t, 4, func(t *testing.T, client *dynamodb.Client) {
+		s := openAt(t, client)
+		s.begin(t, time.Time{})
+		for n := range 3 { // a, b, c at seconds 1 to 3, 4 to 6, 7 to 9
+			for _, id := range []string{"a", "b", "c"} {
+				s.write(t, id, n, 1)
+			}
 		}
-	}
-	first := func(id string, n uint64) time.Time {
-		for r, err := range s.Events(t.Context(), account(id), n, n) {
-			require.NoError(t, err)
-			return r.OccurredAt
+		first := func(id string, n uint64) time.Time {
+			for r, err := range s.Events(t.Context(), account(id), n, n) {
+				require.NoError(t, err)
+				return r.OccurredAt
+			}
+			return time.Time{}
 		}
-		return time.Time{}
-	}
-	s.acked(t, "a", 1)
-	s.acked(t, "b", 3)
-	require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
-		Aggregate: account("a"), Head: 2, Parked: &checkpoint.Parked{Number: 2, At: midnight, Reason: "bad"},
-	}))
-	var behind []groups.Behind
-	var progress [][2]int
+		s.acked(t, "a", 1)
+		s.acked(t, "b", 3)
+		require.NoError(t, checkpoint.New(s.Journal).ListBehind(t.Context(), checkpoint.Group{Name: group}, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
+			Aggregate: account("a"), Head: 2, Parked: &checkpoint.Parked{Number: 2, At: midnight, Reason: "bad"},
+		}))
+		var behind []groups.Behind
+		var progress [][2]int
 
-	lag := s.lag(t, groups.LagOptions{
-		Behind:   func(b groups.Behind) { behind = append(behind, b) },
-		Progress: func(aggregates, shards int) { progress = append(progress, [2]int{aggregates, shards}) },
+		lag := s.lag(t, groups.LagOptions{
+			Behind:   func(b groups.Behind) { behind = append(behind, b) },
+			Progress: func(aggregates, shards int) { progress = append(progress, [2]int{aggregates, shards}) },
+		})
+
+		assert.Equal(t, groups.Lag{Events: 5, Aggregates: 2, Parked: 1, ParkedEvents: 2, Oldest: first("c", 1)}, lag.Lag)
+		assert.Equal(t, 7*time.Second, lag.Age(first("c", 1).Add(7*time.Second)))
+		assert.ElementsMatch(t, []groups.Behind{
+			{Aggregate: account("a"), Next: 2, Head: 3, Parked: &groups.Parked{Number: 2, At: midnight.Local(), Reason: "bad"}},
+			{Aggregate: account("c"), Next: 1, Head: 3},
+		}, behind)
+		require.Len(t, lag.Shards, 4)
+		for number, shard := range lag.Shards {
+			want := groups.ShardLag{Shard: number}
+			if number == eventlog.Of(s.Journal).Shard(account("a")) {
+				want.Events, want.Aggregates, want.Parked, want.ParkedEvents, want.Oldest = 2, 1, 1, 2, first("a", 2)
+			}
+			if number == eventlog.Of(s.Journal).Shard(account("c")) {
+				want.Events, want.Aggregates, want.Oldest = want.Events+3, want.Aggregates+1, first("c", 1)
+			}
+			assert.Equal(t, want, shard)
+		}
+		assert.Equal(t, [2]int{3, 4}, progress[len(progress)-1])
+
+		s.acked(t, "a", 3)
+		s.acked(t, "c", 3)
+		assert.Equal(t, groups.Lag{}, s.lag(t, groups.LagOptions{}).Lag)
+		assert.Zero(t, lag.Shards[0].Age(midnight))
 	})
-
-	assert.Equal(t, groups.Lag{Events: 5, Aggregates: 2, Parked: 1, ParkedEvents: 2, Oldest: first("c", 1)}, lag.Lag)
-	assert.Equal(t, 7*time.Second, lag.Age(first("c", 1).Add(7*time.Second)))
-	assert.ElementsMatch(t, []groups.Behind{
-		{Aggregate: account("a"), Next: 2, Head: 3, Parked: &groups.Parked{Number: 2, At: midnight.Local(), Reason: "bad"}},
-		{Aggregate: account("c"), Next: 1, Head: 3},
-	}, behind)
-	require.Len(t, lag.Shards, 4)
-	for number, shard := range lag.Shards {
-		want := groups.ShardLag{Shard: number}
-		if number == eventlog.Of(s.Journal).Shard(account("a")) {
-			want.Events, want.Aggregates, want.Parked, want.ParkedEvents, want.Oldest = 2, 1, 1, 2, first("a", 2)
-		}
-		if number == eventlog.Of(s.Journal).Shard(account("c")) {
-			want.Events, want.Aggregates, want.Oldest = want.Events+3, want.Aggregates+1, first("c", 1)
-		}
-		assert.Equal(t, want, shard)
-	}
-	assert.Equal(t, [2]int{3, 4}, progress[len(progress)-1])
-
-	s.acked(t, "a", 3)
-	s.acked(t, "c", 3)
-	assert.Equal(t, groups.Lag{}, s.lag(t, groups.LagOptions{}).Lag)
-	assert.Zero(t, lag.Shards[0].Age(midnight))
 }
 
 func TestEventsThatWereRemovedAreNoLag(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 1)
-	s.begin(t, time.Time{})
-	for _, id := range []string{"deleted", "truncated", "truncated below"} {
-		s.write(t, id, 0, 5)
-	}
-	for _, id := range []string{"truncated", "truncated below"} {
-		_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{
-			Aggregate: account(id), Expected: 5, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("{}")}},
-			Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("{}")},
-		})
-		require.NoError(t, err)
-		require.NoError(t, s.Truncate(t.Context(), account(id), 4, journal.Removal{}))
-	}
-	s.acked(t, "truncated below", 5)
-	require.NoError(t, s.Delete(t.Context(), account("deleted"), 5, journal.Removal{}))
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		s := open(t, client, journal.Config{})
+		s.begin(t, time.Time{})
+		for _, id := range []string{"deleted", "truncated", "truncated below"} {
+			s.write(t, id, 0, 5)
+		}
+		for _, id := range []string{"truncated", "truncated below"} {
+			_, err := eventlog.Of(s.Journal).Append(t.Context(), eventlog.Commit{
+				Aggregate: account(id), Expected: 5, Events: []eventlog.Event{{Type: "deposited", Payload: []byte("{}")}},
+				Snapshot: &journal.Snapshot{Number: 6, Payload: []byte("{}")},
+			})
+			require.NoError(t, err)
+			require.NoError(t, s.Truncate(t.Context(), account(id), 4, journal.Removal{}))
+		}
+		s.acked(t, "truncated below", 5)
+		require.NoError(t, s.Delete(t.Context(), account("deleted"), 5, journal.Removal{}))
 
-	lag := s.lag(t, groups.LagOptions{})
+		lag := s.lag(t, groups.LagOptions{})
 
-	assert.EqualValues(t, 3+1, lag.Events)
-	assert.Equal(t, 2, lag.Aggregates)
-	assert.False(t, lag.Oldest.IsZero())
+		assert.EqualValues(t, 3+1, lag.Events)
+		assert.Equal(t, 2, lag.Aggregates)
+		assert.False(t, lag.Oldest.IsZero())
+	})
 }
 
 func TestEventsBeforeTheStartOfAGroupAreNoLag(t *testing.T) {
 	t.Parallel()
-	s := setupAt(t, 1)
-	s.write(t, "before", 0, 3)
-	s.write(t, "both", 0, 3)
-	start := s.Config().Now()
-	s.begin(t, start)
-	assert.Zero(t, s.lag(t, groups.LagOptions{}).Events)
-	assert.Zero(t, s.estimate(t).Events)
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		s := openAt(t, client)
+		s.write(t, "before", 0, 3)
+		s.write(t, "both", 0, 3)
+		start := s.Config().Now()
+		s.begin(t, start)
+		assert.Zero(t, s.lag(t, groups.LagOptions{}).Events)
+		assert.Zero(t, s.estimate(t).Events)
 
-	s.write(t, "both", 3, 2)
-	s.write(t, "new", 0, 1)
+		s.write(t, "both", 3, 2)
+		s.write(t, "new", 0, 1)
 
-	for _, lag := range []groups.GroupLag{s.lag(t, groups.LagOptions{}), s.estimate(t)} {
-		assert.EqualValues(t, 3, lag.Events)
-		assert.Equal(t, 2, lag.Aggregates)
-		assert.True(t, lag.Oldest.After(start))
-		assert.False(t, lag.AtLeast)
-	}
+		for _, lag := range []groups.GroupLag{s.lag(t, groups.LagOptions{}), s.estimate(t)} {
+			assert.EqualValues(t, 3, lag.Events)
+			assert.Equal(t, 2, lag.Aggregates)
+			assert.True(t, lag.Oldest.After(start))
+			assert.False(t, lag.AtLeast)
+		}
+	})
 }
 
 func TestTheAgeOfALagCanBeLimited(t *testing.T) {
 	t.Parallel()
-	s := setupAt(t, 1)
-	s.begin(t, time.Time{})
-	for _, id := range []string{"a", "b", "c"} {
-		s.write(t, id, 0, 1)
-	}
-	lag := s.lag(t, groups.LagOptions{OldestOf: 2})
-	assert.EqualValues(t, 3, lag.Events)
-	assert.True(t, lag.AtLeast)
-	assert.False(t, lag.Oldest.IsZero())
-	lag = s.lag(t, groups.LagOptions{OldestOf: -1})
-	assert.True(t, lag.AtLeast)
-	assert.Zero(t, lag.Oldest)
-	assert.False(t, s.lag(t, groups.LagOptions{OldestOf: 3}).AtLeast)
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		s := openAt(t, client)
+		s.begin(t, time.Time{})
+		for _, id := range []string{"a", "b", "c"} {
+			s.write(t, id, 0, 1)
+		}
+		lag := s.lag(t, groups.LagOptions{OldestOf: 2})
+		assert.EqualValues(t, 3, lag.Events)
+		assert.True(t, lag.AtLeast)
+		assert.False(t, lag.Oldest.IsZero())
+		lag = s.lag(t, groups.LagOptions{OldestOf: -1})
+		assert.True(t, lag.AtLeast)
+		assert.Zero(t, lag.Oldest)
+		assert.False(t, s.lag(t, groups.LagOptions{OldestOf: 3}).AtLeast)
+	})
 }
 
 func TestAnEventThatCannotBeReadIsALagOfUnknownAge(t *testing.T) {
@@ -230,29 +246,31 @@ func TestAnAggregateOfAForeignProgramWhoseIDIsTooLongDoesNotHideTheLagOfTheRest(
 
 func TestAnEstimateComparesWhatIsBehindTheCursorWithThePositions(t *testing.T) {
 	t.Parallel()
-	s := setupAt(t, 1)
-	s.begin(t, time.Time{})
-	for n := range 4 {
-		s.write(t, "a", n, 1) // at seconds 1 to 4
-	}
-	s.write(t, "b", 0, 1)
-	store, g := checkpoint.New(s.Journal), checkpoint.Group{Name: group}
-	lag := s.estimate(t)
-	assert.Equal(t, groups.Lag{Events: 5, Aggregates: 2, Oldest: at(1)}, lag.Lag)
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		s := openAt(t, client)
+		s.begin(t, time.Time{})
+		for n := range 4 {
+			s.write(t, "a", n, 1) // at seconds 1 to 4
+		}
+		s.write(t, "b", 0, 1)
+		store, g := checkpoint.New(s.Journal), checkpoint.Group{Name: group}
+		lag := s.estimate(t)
+		assert.Equal(t, groups.Lag{Events: 5, Aggregates: 2, Oldest: at(1)}, lag.Lag)
 
-	s.acked(t, "a", 2)
-	assert.Equal(t, groups.Lag{Events: 3, Aggregates: 2, Oldest: at(3)}, s.estimate(t).Lag)
+		s.acked(t, "a", 2)
+		assert.Equal(t, groups.Lag{Events: 3, Aggregates: 2, Oldest: at(3)}, s.estimate(t).Lag)
 
-	s.acked(t, "b", 1)
-	require.NoError(t, store.ListBehind(t.Context(), g, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
-		Aggregate: account("a"), Head: 3, Parked: &checkpoint.Parked{Number: 3, At: midnight},
-	}))
-	shard := checkpoint.Shard{Group: g, Topic: topic}
-	require.NoError(t, store.SaveCursor(t.Context(), shard, 1, at(4), midnight))
-	assert.Equal(t, groups.Lag{Events: 2, Aggregates: 1, Parked: 1, ParkedEvents: 2, Oldest: at(3)}, s.estimate(t).Lag)
+		s.acked(t, "b", 1)
+		require.NoError(t, store.ListBehind(t.Context(), g, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{
+			Aggregate: account("a"), Head: 3, Parked: &checkpoint.Parked{Number: 3, At: midnight},
+		}))
+		shard := checkpoint.Shard{Group: g, Topic: topic}
+		require.NoError(t, store.SaveCursor(t.Context(), shard, 1, at(4), midnight))
+		assert.Equal(t, groups.Lag{Events: 2, Aggregates: 1, Parked: 1, ParkedEvents: 2, Oldest: at(3)}, s.estimate(t).Lag)
 
-	s.acked(t, "a", 4)
-	assert.Equal(t, groups.Lag{Parked: 1}, s.estimate(t).Lag)
+		s.acked(t, "a", 4)
+		assert.Equal(t, groups.Lag{Parked: 1}, s.estimate(t).Lag)
+	})
 }
 
 func TestAnEstimateSaysWhenThereIsMore(t *testing.T) {
@@ -273,16 +291,18 @@ func TestAnEstimateSaysWhenThereIsMore(t *testing.T) {
 
 func TestAGroupThatIsUpToDateHasNoLagEitherWay(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 4)
-	var got handled
-	got.consume(t, s.quick(), nil)
-	got.consume(t, s.quick(), nil)
-	for n := range 20 {
-		for _, id := range []string{"x", "x-", "x-05", "x!", "y"} {
-			s.write(t, id, n, 1)
+	eachLayout(t, 4, func(t *testing.T, client *dynamodb.Client) {
+		s := open(t, client, journal.Config{})
+		var got handled
+		got.consume(t, s.quick(), nil)
+		got.consume(t, s.quick(), nil)
+		for n := range 20 {
+			for _, id := range []string{"x", "x-", "x-05", "x!", "y"} {
+				s.write(t, id, n, 1)
+			}
 		}
-	}
-	eventually(t, "all were handled", func() bool { return got.count() == 100 })
-	s.caughtUp(t)
-	eventually(t, "the estimate says so too", func() bool { return s.estimate(t).Lag == groups.Lag{} })
+		eventually(t, "all were handled", func() bool { return got.count() == 100 })
+		s.caughtUp(t)
+		eventually(t, "the estimate says so too", func() bool { return s.estimate(t).Lag == groups.Lag{} })
+	})
 }

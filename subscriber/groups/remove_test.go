@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -60,19 +61,21 @@ func TestAGroupWithMembersIsNotRemoved(t *testing.T) {
 
 func TestAForcedRemovalHasLiveMembersBeginAnew(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 2)
-	var got handled
-	got.consume(t, s.quick(), nil)
-	got.consume(t, s.quick(), nil)
-	s.write(t, "x", 0, 3)
-	eventually(t, "all were handled", func() bool { return got.count() == 3 })
-	s.caughtUp(t)
+	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		s := open(t, client, journal.Config{})
+		var got handled
+		got.consume(t, s.quick(), nil)
+		got.consume(t, s.quick(), nil)
+		s.write(t, "x", 0, 3)
+		eventually(t, "all were handled", func() bool { return got.count() == 3 })
+		s.caughtUp(t)
 
-	require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
+		require.NoError(t, s.Remove(t.Context(), group, topic, groups.Removal{Force: true}))
 
-	eventually(t, "they come again", func() bool { return got.count() == 6 })
-	s.caughtUp(t)
-	assert.Equal(t, append(expect("x", 1, 3), expect("x", 1, 3)...), got.of("x"))
+		eventually(t, "they come again", func() bool { return got.count() == 6 })
+		s.caughtUp(t)
+		assert.Equal(t, append(expect("x", 1, 3), expect("x", 1, 3)...), got.of("x"))
+	})
 }
 
 func TestARemovalThatEndsEarlyIsTakenUpAgain(t *testing.T) {

@@ -42,9 +42,25 @@ func setup(t *testing.T, shards int) store {
 
 func create(t *testing.T, shards int) *dynamodb.Client {
 	t.Helper()
+	return createIn(t, journal.Classic, shards)
+}
+
+func createIn(t *testing.T, layout journal.Layout, shards int) *dynamodb.Client {
+	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards, Layout: layout}))
 	return client
+}
+
+// eachLayout runs a test with tables of each layout.
+func eachLayout(t *testing.T, shards int, test func(t *testing.T, client *dynamodb.Client)) {
+	t.Helper()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			test(t, createIn(t, layout, shards))
+		})
+	}
 }
 
 func open(t *testing.T, client journal.Client, config journal.Config) store {

@@ -96,7 +96,7 @@ func (w world) repository(config repository.Config) *repository.Repository[Docum
 // follow it.
 func (w world) with(state, n, size int) world {
 	w.t.Helper()
-	r := w.repository(repository.Config{Snapshots: repository.Never})
+	r := w.repository(repository.Config{Snapshots: repository.Every(1)})
 	_, err := r.Execute(w.t.Context(), id, always(written(200, state)))
 	require.NoError(w.t, err)
 	if n == 0 {
@@ -146,25 +146,34 @@ func (w world) bill(do func(context.Context) error) bill {
 	return b
 }
 
+// layouts are those that the page has columns for.
+var layouts = []journal.Layout{journal.Classic, journal.Packed}
+
+// header returns the first lines of a table: some columns, and then others for each layout.
+func header(columns []string, ofLayout ...string) string {
+	for _, layout := range layouts {
+		for _, column := range ofLayout {
+			if len(layouts) > 1 {
+				column += ", " + string(layout)
+			}
+			columns = append(columns, column)
+		}
+	}
+	return "| " + strings.Join(columns, " | ") + " |\n" + strings.Repeat("|---", len(columns)) + "|\n"
+}
+
 // kb is a size in KB, which are 1,000 bytes here: DynamoDB's are 1,024, and an item has keys and
 // names beside its payload.
 func kb(bytes int) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", float64(bytes)/1000), ".0") }
 
-func commits(t *testing.T, layout journal.Layout) string {
+func classicCommits(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("| event KB | state KB | journal | journal-aid-index | journal-tail-index | snapshot | snapshot-aid-index | in all | with a snapshot |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, event := range eventSizes {
 		for _, state := range stateSizes {
 			save := func(policy repository.SnapshotPolicy) bill {
-				w := newWorld(t, layout).with(state, 0, 0)
-				r := w.repository(repository.Config{Snapshots: policy})
-				a, err := r.Load(t.Context(), id)
-				require.NoError(t, err)
-				return w.bill(func(ctx context.Context) error {
-					_, err := r.Save(ctx, a, aggregate.Events[Document]{written(event, state)})
-					return err
-				})
+				return newWorld(t, journal.Classic).with(state, 0, 0).saved(1, event, state, policy)
 			}
 			without, with := save(repository.Never), save(repository.Every(1))
 			assert.Equal(t, 1, without.trips)
@@ -177,25 +186,77 @@ func commits(t *testing.T, layout journal.Layout) string {
 	return b.String()
 }
 
+// saved is what it costs to save events of an aggregate that has been loaded.
+func (w world) saved(n, event, state int, policy repository.SnapshotPolicy) bill {
+	w.t.Helper()
+	r := w.repository(repository.Config{Snapshots: policy})
+	a, err := r.Load(w.t.Context(), id)
+	require.NoError(w.t, err)
+	return w.bill(func(ctx context.Context) error {
+		_, err := r.Save(ctx, a, several(n, event, state))
+		return err
+	})
+}
+
+func several(n, event, state int) aggregate.Events[Document] {
+	events := make(aggregate.Events[Document], n)
+	for i := range events {
+		events[i] = written(event, state)
+	}
+	return events
+}
+
+func packedCommits(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| events | of KB | journal | journal-tail-index | in all | the first of an aggregate |")
+	for _, state := range stateSizes {
+		fmt.Fprintf(&b, " with a snapshot of %s KB |", kb(state))
+	}
+	b.WriteString("\n" + strings.Repeat("|---", 6+len(stateSizes)) + "|\n")
+	for _, event := range eventSizes {
+		for _, n := range []int{1, 10} {
+			w := newWorld(t, journal.Packed)
+			first := w.bill(func(ctx context.Context) error {
+				_, err := w.repository(repository.Config{}).Save(ctx, repository.Aggregate[Document]{ID: document}, several(n, event, 0))
+				return err
+			})
+			next := w.saved(n, event, 0, repository.Never)
+			assert.Equal(t, 1, first.trips)
+			assert.Equal(t, 1, next.trips)
+			fmt.Fprintf(&b, "| %d | %s | %g | %g | **%g** | **%g** |",
+				n, kb(event), next.writes["journal"], next.writes["journal-tail-index"], next.write, first.write)
+			for _, state := range stateSizes {
+				with := newWorld(t, journal.Packed).with(state, 0, 0).saved(n, event, state, repository.Every(1))
+				assert.Equal(t, 2, with.trips)
+				fmt.Fprintf(&b, " %g |", with.write)
+			}
+			b.WriteString("\n")
+		}
+	}
+	return b.String()
+}
+
 func loads(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("| state KB | events since its snapshot | of KB | round trips | read units, classic | round trips | read units, lean |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString(header([]string{"state KB", "events since its snapshot", "of KB"}, "round trips", "read units"))
 	row := func(state, n, event int) {
-		var bills []bill
-		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
-			w := newWorld(t, layout).with(state, n, event)
-			r := w.repository(repository.Config{})
-			bills = append(bills, w.bill(func(ctx context.Context) error {
-				_, err := r.Load(ctx, id)
-				return err
-			}))
-		}
 		size := ""
 		if n > 0 {
 			size = kb(event)
 		}
-		fmt.Fprintf(&b, "| %s | %d | %s | %d | %g | %d | %g |\n", kb(state), n, size, bills[0].trips, bills[0].read, bills[1].trips, bills[1].read)
+		fmt.Fprintf(&b, "| %s | %d | %s |", kb(state), n, size)
+		for _, layout := range layouts {
+			w := newWorld(t, layout).with(state, n, event)
+			r := w.repository(repository.Config{})
+			bill := w.bill(func(ctx context.Context) error {
+				_, err := r.Load(ctx, id)
+				return err
+			})
+			fmt.Fprintf(&b, " %d | %g |", bill.trips, bill.read)
+		}
+		b.WriteString("\n")
 	}
 	for _, state := range stateSizes {
 		row(state, 0, 1_000)
@@ -217,12 +278,8 @@ func others(t *testing.T) string {
 			r := w.repository(config)
 			a, err := r.Load(w.t.Context(), id)
 			require.NoError(t, err)
-			events := make(aggregate.Events[Document], n)
-			for i := range events {
-				events[i] = written(event, state)
-			}
 			return w.bill(func(ctx context.Context) error {
-				_, err := r.Save(ctx, a, events, options...)
+				_, err := r.Save(ctx, a, several(n, event, state), options...)
 				return err
 			})
 		}
@@ -245,8 +302,24 @@ func others(t *testing.T) string {
 	never := repository.Config{Snapshots: repository.Never}
 	every := repository.Config{Snapshots: repository.Every(1)}
 	kept := repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{}}
+	// filled makes an aggregate of 51 events: one, then 49 in commits of n, then one with a
+	// snapshot.
+	filled := func(w world, n int) {
+		for range 49 / n {
+			saved(n, never)(w)
+		}
+		saved(1, every)(w)
+	}
+	truncated := func(w world, n int) bill {
+		filled(w, n)
+		return w.bill(func(ctx context.Context) error { return w.j.Truncate(ctx, document, 51, journal.Removal{}) })
+	}
+	deleted := func(w world, n int) bill {
+		filled(w, n)
+		return w.bill(func(ctx context.Context) error { return w.j.Delete(ctx, document, 51, journal.Removal{}) })
+	}
 	var b strings.Builder
-	b.WriteString("| operation | round trips | read units | write units | round trips, lean | read units, lean | write units, lean |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString(header([]string{"operation"}, "round trips", "read units", "write units"))
 	for _, o := range []struct {
 		name string
 		do   func(w world) bill
@@ -311,40 +384,46 @@ func others(t *testing.T) string {
 				return err
 			})
 		}},
-		{"Truncate of 49 events", func(w world) bill {
-			saved(49, every)(w)
-			return w.bill(func(ctx context.Context) error { return w.j.Truncate(ctx, document, 50, journal.Removal{}) })
-		}},
-		{"Delete with 50 events", func(w world) bill {
-			saved(49, every)(w)
-			return w.bill(func(ctx context.Context) error { return w.j.Delete(ctx, document, 50, journal.Removal{}) })
-		}},
+		{"Truncate of 50 events, in 50 commits", func(w world) bill { return truncated(w, 1) }},
+		{"the same, in 2 commits", func(w world) bill { return truncated(w, 49) }},
+		{"Delete with 51 events, in 51 commits", func(w world) bill { return deleted(w, 1) }},
+		{"the same, in 3 commits", func(w world) bill { return deleted(w, 49) }},
 		{"Journal.Version", func(w world) bill {
 			return w.bill(func(ctx context.Context) error {
 				_, err := w.j.Version(ctx, document)
 				return err
 			})
 		}},
-		{"Publish of 1 message, its stream known", func(w world) bill {
-			p, err := publisher.NewPublisher(publisher.Config{Journal: w.j}, nil)
-			require.NoError(t, err)
-			publish := func() error {
-				return p.Publish("document", message.NewMessage(id, make([]byte, event)))
-			}
-			require.NoError(t, publish())
-			b := w.bill(func(context.Context) error { return publish() })
-			require.NoError(t, p.Close())
-			return b
-		}},
+		{"Publish of 1 message, its stream known", published(1, event)},
+		{"the same, 50 messages of 0.2 KB", published(50, 200)},
 	} {
-		var bills []bill
-		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
-			bills = append(bills, o.do(newWorld(t, layout).with(state, 0, 0)))
+		fmt.Fprintf(&b, "| %s |", o.name)
+		for _, layout := range layouts {
+			bill := o.do(newWorld(t, layout).with(state, 0, 0))
+			fmt.Fprintf(&b, " %d | %g | %g |", bill.trips, bill.read, bill.write)
 		}
-		fmt.Fprintf(&b, "| %s | %d | %g | %g | %d | %g | %g |\n", o.name,
-			bills[0].trips, bills[0].read, bills[0].write, bills[1].trips, bills[1].read, bills[1].write)
+		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// published is what it costs to publish messages to a stream that the Publisher knows.
+func published(n, size int) func(w world) bill {
+	return func(w world) bill {
+		p, err := publisher.NewPublisher(publisher.Config{Journal: w.j}, nil)
+		require.NoError(w.t, err)
+		publish := func(n int) error {
+			messages := make([]*message.Message, n)
+			for i := range messages {
+				messages[i] = message.NewMessage(fmt.Sprintf("%s%02d", id[:len(id)-2], i), make([]byte, size))
+			}
+			return p.Publish("document", messages...)
+		}
+		require.NoError(w.t, publish(1))
+		b := w.bill(func(context.Context) error { return publish(n) })
+		require.NoError(w.t, p.Close())
+		return b
+	}
 }
 
 func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
@@ -352,15 +431,15 @@ func TestThePageOfCostsSaysWhatDynamoDBBills(t *testing.T) {
 	stored, err := os.ReadFile(page)
 	require.NoError(t, err)
 	text := string(stored)
-	for name, table := range map[string]string{
-		"commit-classic": commits(t, journal.Classic),
-		"commit-lean":    commits(t, journal.Lean),
-		"load":           loads(t),
-		"other":          others(t),
-		"handling":       handlings(t),
-		"membership":     membership(t),
-		"sweep":          sweeps(t),
-	} {
+	tables := map[string]string{
+		"commit-classic": classicCommits(t), "commit-packed": packedCommits(t),
+		"load":       loads(t),
+		"other":      others(t),
+		"handling":   handlings(t),
+		"membership": membership(t),
+		"sweep":      sweeps(t),
+	}
+	for name, table := range tables {
 		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
 		before, rest, found := strings.Cut(text, begin)
 		require.True(t, found, "docs/cost.md has %q", begin)

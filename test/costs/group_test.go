@@ -68,10 +68,10 @@ func sweeps(t *testing.T) string {
 	t.Helper()
 	const aggregates = 1_000
 	var b strings.Builder
-	b.WriteString("| state KB | round trips | read units, classic | round trips | read units, lean |\n|---|---|---|---|---|\n")
+	b.WriteString(header([]string{"state KB"}, "round trips", "read units"))
 	for _, state := range stateSizes[:2] {
 		fmt.Fprintf(&b, "| %s |", kb(state))
-		for _, layout := range []journal.Layout{journal.Classic, journal.Lean} {
+		for _, layout := range layouts {
 			db := dynamotest.New(t)
 			require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1, Layout: layout}))
 			j, err := journal.Open(t.Context(), db.Client(), journal.Config{Layout: layout})

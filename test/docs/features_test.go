@@ -55,7 +55,6 @@ func _(
 	_ = projection.Config{Definitions: []aggregate.AnyDefinition{definition}}
 	_ = journal.Config{Encodings: []journal.Encoding{gzip, secret}}
 	_ = journal.Config{Shards: 16, RequiredEncodings: []string{secret.Name()}}
-	_ = journal.Config{Layout: journal.Lean}
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}

@@ -62,6 +62,8 @@ func TestARequestIsKnownByItsKind(t *testing.T) {
 		{&dynamodb.QueryInput{TableName: aws.String("journal"), IndexName: aws.String(tailIndex)}, tailQueries},
 		{&dynamodb.GetItemInput{TableName: aws.String(snapshotTable), Key: row("a-0")}, headReads},
 		{query(snapshotTable, ""), headReads},
+		{&dynamodb.QueryInput{TableName: aws.String(journalTable), ScanIndexForward: aws.Bool(false)}, headReads},
+		{&dynamodb.PutItemInput{TableName: aws.String(journalTable)}, transactions},
 		{query(checkpointTable, "position/a-0"), positionReading},
 		{query(checkpointTable, "behind/"), listRequests},
 		{batch, positionReading},

@@ -6,18 +6,18 @@
 //	make soak                                      # ten million deliveries
 //	go run ./test/cmd/sim -seed 7 -world 42    # one world of it alone
 //
-// A run is made of worlds ([World]), each drawn from its seed and number (plan.go): how many
-// shards, topics, groups and members there are and how they are configured, who writes, which
-// faults happen. A world is a database of package dynamotest and processes around it (process.go)
-// that have nothing in common but that database: each reaches it over a wire of its own (wire.go),
-// on which requests are slow, lost, cut and late. Processes crash, stall, close and come back
-// (trouble.go) while writers commit (writer.go), handlers are slow, fail and hang (handler.go), and
-// groups are paused, after which nothing may go out (operator.go). Some events are poisoned:
-// handlers fail on them until they are mended, and groups skip them, park their aggregates or are
-// stopped, each by its policy (failures.go), until an operator has them go on. In each third world
-// few events come, and groups project each in a transaction or have process managers (saga.go),
-// which crash amid a step (manager.go). Then all is calm, a member of each group crashes and must
-// be replaced in time, and everything must arrive (settle.go).
+// A run is made of worlds ([World]), each drawn from its seed and number (plan.go): the layout of
+// the journal, how many shards, topics, groups and members there are and how they are configured,
+// who writes, which faults happen. A world is a database of package dynamotest and processes around
+// it (process.go) that have nothing in common but that database: each reaches it over a wire of its
+// own (wire.go), on which requests are slow, lost, cut and late. Processes crash, stall, close and
+// come back (trouble.go) while writers commit (writer.go), handlers are slow, fail and hang
+// (handler.go), and groups are paused, after which nothing may go out (operator.go). Some events
+// are poisoned: handlers fail on them until they are mended, and groups skip them, park their
+// aggregates or are stopped, each by its policy (failures.go), until an operator has them go on. In
+// each third world few events come, and groups project each in a transaction or have process
+// managers (saga.go), which crash amid a step (manager.go). Then all is calm, a member of each
+// group crashes and must be replaced in time, and everything must arrive (settle.go).
 //
 // Each world also has one or more disruptions (disruption.go): requests of one kind are throttled
 // for minutes (throttle.go), owners are suspended in the middle of what they write

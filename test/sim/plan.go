@@ -5,12 +5,14 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
 // plan is what a world is like, drawn from its seed and number.
 type plan struct {
+	layout             journal.Layout
 	shards, aggregates int // aggregates of each topic
 	topics             []string
 	groups             []groupPlan
@@ -87,6 +89,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 		operators:   r.IntN(3) == 0,
 		sabotage:    w.Sabotage,
 	}
+	p.layout = newLayout(w)
 	if w.Small {
 		p.commits, p.duration, p.shards = p.commits/12, p.duration/2, min(p.shards, 8)
 	}
@@ -121,6 +124,19 @@ func newPlan(r *rand.Rand, w World) *plan {
 		p.troubles.every, p.quality.network.Late = 4*time.Second, 0.1
 	}
 	return p
+}
+
+// newLayout draws the layout of the journal, from a source of its own. What is broken on purpose is
+// broken in the classic one.
+func newLayout(w World) journal.Layout {
+	switch {
+	case w.Layout != "":
+		return w.Layout
+	case w.Sabotage != "":
+		return journal.Classic
+	}
+	r := rand.New(rand.NewPCG(^w.Seed, w.Number)) //nolint:gosec // not for secrets
+	return draw.Pick(r, journal.Classic, journal.Packed)
 }
 
 func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
@@ -208,8 +224,8 @@ func (p *plan) longestLease() (longest time.Duration) {
 }
 
 func (p *plan) String() string {
-	s := fmt.Sprintf("shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, faults %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v\ndisruptions %+v",
-		p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas, p.disruption)
+	s := fmt.Sprintf("%s, shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, faults %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v\ndisruptions %+v",
+		p.layout, p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas, p.disruption)
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",

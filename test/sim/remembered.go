@@ -175,8 +175,7 @@ func (c *course) wake(r *journal.Record) {
 		c.find("wakes up after %s for the time %d, having woken %d times, with the timeout %q set", c.at.Last, e.Times, c.at.Woke, c.set)
 		return
 	}
-	// Decisions and timeouts have the clock of the same process, but for how far that of its timeouts
-	// has wandered.
+	// A decision and its timeout go by clocks of one process, which differ by at most wander.
 	if slept, least := e.Decided.Sub(c.since), c.plan.sagas.nap-2*c.plan.sagas.wander; slept < least {
 		c.find("wakes up %v after %s, less than %v", slept, c.at.Last, least)
 	}

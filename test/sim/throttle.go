@@ -30,6 +30,7 @@ const (
 var requests = []request{tailQueries, headReads, positionReading, positionWriting, rosterRequests, listRequests, transactions}
 
 const (
+	journalTable  = "journal"
 	snapshotTable = "snapshot"
 	tailIndex     = "journal-tail-index"
 	behindPrefix  = "behind/"
@@ -40,6 +41,10 @@ func requestOf(in any) request {
 	switch in := in.(type) {
 	case *dynamodb.TransactWriteItemsInput:
 		return transactions
+	case *dynamodb.PutItemInput:
+		if aws.ToString(in.TableName) == journalTable {
+			return transactions // a commit in the packed layout
+		}
 	case *dynamodb.QueryInput:
 		return queryOf(in)
 	case *dynamodb.GetItemInput:
@@ -70,8 +75,13 @@ func queryOf(in *dynamodb.QueryInput) request {
 			}
 		}
 	}
-	if aws.ToString(in.IndexName) == tailIndex {
+	switch aws.ToString(in.IndexName) {
+	case tailIndex:
 		return tailQueries
+	case "": // backwards, for the last item of an aggregate in the packed layout
+		if aws.ToString(in.TableName) == journalTable && !aws.ToBool(in.ScanIndexForward) && in.ScanIndexForward != nil {
+			return headReads
+		}
 	}
 	return ""
 }

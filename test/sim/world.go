@@ -32,6 +32,8 @@ type World struct {
 	// Disrupt names the disruptions that the world has, separated by commas, or "none". If it is
 	// empty they are drawn, unless there is a sabotage.
 	Disrupt string
+	// Layout is that of the journal. If it is empty it is drawn, unless there is a sabotage.
+	Layout journal.Layout
 	// Trace gets a line for each thing that happens.
 	Trace io.Writer
 }
@@ -119,7 +121,7 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 }
 
 func (w *world) create(ctx context.Context) error {
-	if err := journal.Create(ctx, w.clean, journal.Config{Shards: w.plan.shards}); err != nil {
+	if err := journal.Create(ctx, w.clean, journal.Config{Shards: w.plan.shards, Layout: w.plan.layout}); err != nil {
 		return err
 	}
 	if err := pm.CreateTable(ctx, w.clean, pm.DefaultTable); err != nil {
@@ -205,7 +207,7 @@ func (w *world) storm(ctx context.Context, operator *operator, random *rand.Rand
 }
 
 func (w *world) writer(n int, random *rand.Rand) *writer {
-	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: draw.Derive(random), commits: w.plan.commits / w.plan.writers}
+	wr := &writer{world: w, name: fmt.Sprint("w", n+1), random: draw.Derive(random), commits: w.plan.commits / w.plan.writers, proves: n%2 == 0}
 	wrong := w.plan.wrongClocks && (n == 0 || random.IntN(2) == 0)
 	if !wrong && random.IntN(3) == 0 { // in a process that subscribes
 		p := draw.Pick(random, w.processes...)

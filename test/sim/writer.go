@@ -24,6 +24,7 @@ type writer struct {
 	commits int                     // to write
 	version map[aggregate.ID]uint64 // as far as it knows
 	ids     int                     // of events
+	proves  bool                    // it says that it knows the last version, where it does
 }
 
 func (w *writer) run(ctx context.Context) {
@@ -59,7 +60,7 @@ func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.
 		commit.Events = append(commit.Events, eventlog.Event{ID: w.id(), Payload: []byte(`{}`)})
 	}
 	for range 5 {
-		commit.Expected = w.version[id]
+		commit.Expected, commit.Proven = w.version[id], w.proves
 		for i := range commit.Events {
 			commit.Events[i].Type = eventType(commit.Expected + 1 + uint64(i))
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +23,7 @@ import (
 // them is what is judged.
 type row struct {
 	number   uint64
+	last     uint64 // of the events that are in the same item
 	commitID string
 	token    token
 	event    aggregate.Event[state]
@@ -32,7 +32,7 @@ type row struct {
 // inspect compares what is in the tables, and what the library makes of it, with what writers were
 // told.
 func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error) {
-	j, err := journal.Open(ctx, w.Client, journal.Config{Layout: w.layout, Encodings: w.encodings})
+	j, err := journal.Open(ctx, w.Client, journal.Config{Layout: w.Layout, Encodings: w.encodings})
 	if err != nil {
 		return Report{}, err
 	}
@@ -145,7 +145,8 @@ func (w *running) checkCommand(ctx context.Context, j *journal.Journal, command 
 	}
 	// Deciding again makes another commit; the one that is unknown is the last. One without events
 	// is a guard alone.
-	hidden := !done && len(rows) > 0 && rows[0].number < h.truncatedBefore && o.unknown.CommandID == "" // as Resolve says
+	hidden := w.Layout == journal.Classic && // as Resolve says
+		!done && len(rows) > 0 && rows[0].number < h.truncatedBefore && o.unknown.CommandID == ""
 	if done != (len(rows) > 0) && o.maybe > 0 && !hidden {
 		w.truth.report(Wrong, "%s: it is resolved as written: %v, and %d events are there", name, done, len(rows))
 	}
@@ -199,8 +200,20 @@ func (w *running) checkStates(
 // histories are all events, or those of one thing, in the order of their numbers.
 func (w *running) histories(ctx context.Context, only string) (map[string][]row, error) {
 	all := map[string][]row{}
-	err := w.scan(ctx, "journal", only, func(id string, number uint64, it map[string]types.AttributeValue) {
-		r := row{number: number}
+	read := w.classicRows
+	if w.Layout == journal.Packed {
+		read = w.packedRows
+	}
+	err := read(ctx, only, func(id string, r row) { all[id] = append(all[id], r) })
+	for _, rows := range all {
+		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.number, b.number) })
+	}
+	return all, err
+}
+
+func (w *running) classicRows(ctx context.Context, only string, see func(id string, r row)) error {
+	return w.scan(ctx, "journal", only, func(id string, number uint64, it map[string]types.AttributeValue) {
+		r := row{number: number, last: number}
 		if commit, ok := it["commit_id"].(*types.AttributeValueMemberS); ok {
 			r.commitID = commit.Value
 		}
@@ -210,27 +223,31 @@ func (w *running) histories(ctx context.Context, only string) (map[string][]row,
 		if encoding == nil {
 			encoding = new(types.AttributeValueMemberS)
 		}
-		var err error
 		if eventType == nil || payload == nil {
-			err = errors.New("it has no type or payload")
-		} else if r.event, err = decode(nameOf(id), number, eventType.Value, encoding.Value, payload.Value); err == nil {
-			switch e := r.event.(type) {
-			case happened:
-				r.token = e.Token
-			case loaded:
-				r.token = e.Token
-			}
-		}
-		if err != nil {
-			w.truth.report(Lost, "event %d of thing %s cannot be read: %v", number, id, err)
+			w.truth.report(Lost, "event %d of thing %s has no type or payload", number, id)
 			return
 		}
-		all[id] = append(all[id], r)
+		if w.read(&r, id, eventType.Value, encoding.Value, payload.Value) {
+			see(id, r)
+		}
 	})
-	for _, rows := range all {
-		slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.number, b.number) })
+}
+
+// read sets what a row says by its event. It reports one that cannot be read.
+func (w *running) read(r *row, id, eventType, encoding string, stored []byte) bool {
+	event, err := decode(nameOf(id), r.number, eventType, encoding, stored)
+	if err != nil {
+		w.truth.report(Lost, "event %d of thing %s cannot be read: %v", r.number, id, err)
+		return false
 	}
-	return all, err
+	switch e := event.(type) {
+	case happened:
+		r.token = e.Token
+	case loaded:
+		r.token = e.Token
+	}
+	r.event = event
+	return true
 }
 
 // decode returns the event of bytes in the table.
@@ -251,14 +268,14 @@ type head struct {
 
 // heads are all heads.
 func (w *running) heads(ctx context.Context) (map[string]head, error) {
+	if w.Layout == journal.Packed {
+		return w.packedHeads(ctx)
+	}
 	all, states := map[string]head{}, map[string]int{}
 	listed, redundant := map[string][]uint64{}, map[string][]uint64{}
 	err := w.scan(ctx, "snapshot", "", func(id string, number uint64, it map[string]types.AttributeValue) {
 		if it["payload"] != nil {
 			states[id]++
-		}
-		if number == stateRow {
-			return
 		}
 		if number > 0 {
 			redundant[id] = append(redundant[id], number)
@@ -288,9 +305,6 @@ func (w *running) heads(ctx context.Context) (map[string]head, error) {
 	return all, err
 }
 
-// stateRow is the number that scan uses for the state in the lean layout, which has none.
-const stateRow = math.MaxUint64
-
 // scan returns the items of the things in a table, or of one of them. An item is named by its keys;
 // what it says of itself must fit.
 func (w *running) scan(
@@ -317,10 +331,6 @@ func (w *running) scan(
 			id, ok := strings.CutPrefix(key.Value, things.Type()+"-")
 			id, number, more := strings.Cut(id, "-")
 			if !ok || !more { // the descriptor
-				continue
-			}
-			if number == "state" {
-				see(id, stateRow, it)
 				continue
 			}
 			if strings.HasSuffix(number, "~") { // the guard of a command

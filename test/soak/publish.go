@@ -84,7 +84,7 @@ func (w *writer) publishError(err error, expected bool) {
 	case errors.Is(err, journal.ErrOutcomeUnknown):
 		w.truth.see("outcome of a publish unknown")
 	case errors.As(err, new(*journal.DeletedError)): // see mortal
-	case readFailed(err), errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
+	case readFailed(err, "PutItem"), errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
 		w.truth.see("publish failed")
 	default:
 		w.truth.report(Wrong, "publish: an error that is not documented: %v", err)

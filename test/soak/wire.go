@@ -19,6 +19,7 @@ type wire struct {
 	proxy  dynamodb.HTTPClient
 	turns  *turns
 	faults draw.FaultMix
+	alone  sync.Mutex // in turns, requests that are sent side by side go one after the other
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -40,6 +41,8 @@ func (w *wire) connect(client *dynamodb.Client, network draw.Network) *dynamodb.
 func (w *wire) Do(request *http.Request) (*http.Response, error) {
 	if !w.turns.free {
 		request = request.WithContext(unhurried(request.Context()))
+		w.alone.Lock()
+		defer w.alone.Unlock()
 	}
 	w.point()
 	response, err := w.proxy.Do(request)

@@ -24,6 +24,8 @@ type World struct {
 	Client *dynamodb.Client
 	// Commands is how many each writer executes. Default: 250.
 	Commands int
+	// Layout is drawn if it is empty.
+	Layout journal.Layout
 
 	tamper   func(context.Context, *dynamodb.Client) error // before it is judged
 	patience time.Duration                                 // see stuckAfter
@@ -31,6 +33,9 @@ type World struct {
 
 // freeEvery is how many worlds there are for each one whose writers run freely.
 const freeEvery = 8
+
+// layouts are those that runs draw from.
+var layouts = []journal.Layout{journal.Classic, journal.Packed}
 
 // stuckAfter is for how long no command has to begin in a world until it is given up. A command
 // takes milliseconds, or seconds where many worlds share two processors.
@@ -55,7 +60,6 @@ type running struct {
 	span    int // commands until the window moves on by one, and so the length of a history
 	heavy   bool
 	network draw.Network
-	layout  journal.Layout
 	orders  orders
 
 	encodings []journal.Encoding
@@ -103,14 +107,16 @@ func (w World) Run(ctx context.Context) (Report, error) {
 		run.network.Cut = draw.Pick(random, 0, 0.005, 0.025)
 		run.network.Lost = run.network.Cut
 	}
-	run.network.Late, run.network.LateOperations = draw.Pick(random, 0, 0.01, 0.05), []string{"TransactWriteItems"}
-	run.layout = draw.Pick(random, journal.Classic, journal.Lean)
+	run.network.Late, run.network.LateOperations = draw.Pick(random, 0, 0.01, 0.05), []string{"TransactWriteItems", "PutItem", "UpdateItem"}
+	if layout := draw.Pick(random, layouts...); run.Layout == "" {
+		run.Layout = layout
+	}
 	run.removes = random.IntN(3) == 0
 	var err error
 	if run.encodings, err = drawEncodings(random); err != nil {
 		return Report{}, err
 	}
-	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4, Layout: run.layout}); err != nil {
+	if err := journal.Create(ctx, run.Client, journal.Config{Shards: 4, Layout: run.Layout}); err != nil {
 		return Report{}, fmt.Errorf("create the tables: %w", err)
 	}
 	if err := createOutbox(ctx, run.Client); err != nil {

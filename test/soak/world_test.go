@@ -9,11 +9,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/fxamacker/cbor/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // setup returns a small world, on DynamoDB Local where the environment names one.
@@ -53,7 +55,7 @@ func TestAWorldThatMakesNoProgressIsGivenUpAndReported(t *testing.T) {
 	db := dynamotest.Open()
 	t.Cleanup(db.Close)
 	db.Inject(dynamotest.Pause(func(context.Context) { select {} }), dynamotest.On("TransactWriteItems"), dynamotest.After(30))
-	report, err := World{Seed: 1, Number: 7, Client: db.Client(), patience: 100 * time.Millisecond}.Run(t.Context())
+	report, err := World{Seed: 1, Number: 7, Layout: journal.Classic, Client: db.Client(), patience: 100 * time.Millisecond}.Run(t.Context())
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Findings)
 	last := report.Findings[len(report.Findings)-1]
@@ -62,22 +64,26 @@ func TestAWorldThatMakesNoProgressIsGivenUpAndReported(t *testing.T) {
 
 func TestASeedGivesTheSameWorldEachTime(t *testing.T) {
 	t.Parallel()
-	w := World{Seed: 7, Number: 3, Commands: 60}
-	first, err := w.Run(t.Context())
-	require.NoError(t, err)
-	again, err := w.Run(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, first, again)
+	for _, layout := range layouts {
+		w := World{Seed: 7, Number: 3, Commands: 60, Layout: layout}
+		first, err := w.Run(t.Context())
+		require.NoError(t, err)
+		again, err := w.Run(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, first, again)
+	}
 }
 
 func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	for number := range uint64(7) {
-		report, err := World{Seed: 5, Number: number, Commands: 80}.Run(t.Context())
-		require.NoError(t, err)
-		for what, n := range report.Seen {
-			seen[what] += n
+	for _, layout := range layouts {
+		for number := range uint64(7) {
+			report, err := World{Seed: 5, Number: number, Commands: 80, Layout: layout}.Run(t.Context())
+			require.NoError(t, err)
+			for what, n := range report.Seen {
+				seen[what] += n
+			}
 		}
 	}
 	for _, c := range commands {
@@ -120,6 +126,7 @@ func TestWhatIsWrongWithTheTablesIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1, 1)
+			w.Layout = journal.Classic
 			w.tamper = func(ctx context.Context, client *dynamodb.Client) error {
 				page, err := client.Query(ctx, &dynamodb.QueryInput{
 					TableName: aws.String("journal"), IndexName: aws.String("journal-aid-index"),
@@ -131,6 +138,54 @@ func TestWhatIsWrongWithTheTablesIsFound(t *testing.T) {
 				}
 				return test.tamper(ctx, client, page.Items[0])
 			}
+			report, err := w.Run(t.Context())
+			require.NoError(t, err)
+			found := map[Kind]bool{}
+			for _, f := range report.Findings {
+				found[f.Kind] = true
+			}
+			assert.True(t, found[test.kind], "findings: %v", report.Findings)
+		})
+	}
+}
+
+func TestWhatIsWrongWithPackedTablesIsFound(t *testing.T) {
+	t.Parallel()
+	key := map[string]types.AttributeValue{
+		"pkey": &types.AttributeValueMemberS{Value: "thing/0"}, "skey": &types.AttributeValueMemberN{Value: "1"},
+	}
+	change := func(name string, value types.AttributeValue) func(context.Context, *dynamodb.Client) error {
+		return func(ctx context.Context, client *dynamodb.Client) error {
+			_, err := client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName: aws.String("journal"), Key: key, UpdateExpression: aws.String("SET #name = :value"),
+				ExpressionAttributeNames:  map[string]string{"#name": name},
+				ExpressionAttributeValues: map[string]types.AttributeValue{":value": value},
+			})
+			return err
+		}
+	}
+	// An array of one event of no known command: happened{Token: 1}.
+	another, err := cbor.Marshal([]packedEvent{{Type: happened{}.EventType(), Payload: []byte(`{"Token":1,"Size":0,"Text":""}`)}})
+	require.NoError(t, err)
+	for name, test := range map[string]struct {
+		kind   Kind
+		tamper func(context.Context, *dynamodb.Client) error
+	}{
+		"a commit is lost": {Lost, func(ctx context.Context, client *dynamodb.Client) error {
+			_, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("journal"), Key: key})
+			return err
+		}},
+		"a number is missing": {Gap, func(ctx context.Context, client *dynamodb.Client) error {
+			_, err := client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String("journal"), Key: key})
+			return err
+		}},
+		"an event is another":     {Wrong, change("e", &types.AttributeValueMemberB{Value: another})},
+		"an event cannot be read": {Lost, change("e", &types.AttributeValueMemberB{Value: []byte("{")})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1, 1)
+			w.Layout, w.tamper = journal.Packed, test.tamper
 			report, err := w.Run(t.Context())
 			require.NoError(t, err)
 			found := map[Kind]bool{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -87,7 +88,7 @@ func (w *writer) live(ctx context.Context) (err error) {
 	// Random ids would make requests differ from run to run.
 	var made atomic.Uint64
 	config := drawJournal(w.random)
-	config.Now, config.Layout, config.Encodings = w.now, w.layout, w.encodings
+	config.Now, config.Layout, config.Encodings = w.now, w.Layout, w.encodings
 	config.NewID = func() string { return fmt.Sprintf("w%d.%d-%d", w.index, w.life, made.Add(1)) }
 	if w.journal, err = w.open(ctx, config); err != nil {
 		return err
@@ -164,7 +165,7 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 		w.truth.see("refused")
 	case w.crashed(err):
 		w.truth.see("crashed, nothing written")
-	case readFailed(err):
+	case readFailed(err, "PutItem"):
 		w.truth.see("read failed")
 	default:
 		w.truth.report(Wrong, "%s: an error that is not documented: %v", how, err)
@@ -177,10 +178,11 @@ func (w *writer) crashed(err error) bool {
 	return w.alive.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// readFailed reports that a read failed as reads do when the SDK gives up.
-func readFailed(err error) bool {
+// readFailed reports that a read failed as reads do when the SDK gives up. It can be a write that may
+// be repeated, other than those named.
+func readFailed(err error, commits ...string) bool {
 	var operation *smithy.OperationError
-	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" {
+	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" || slices.Contains(commits, operation.OperationName) {
 		return false
 	}
 	var internal *types.InternalServerError

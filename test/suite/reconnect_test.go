@@ -13,6 +13,8 @@ import (
 	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // The database is killed when a third and when a half of ten thousand messages are published. Not
@@ -25,8 +27,13 @@ func TestPubSubReconnectsToADatabaseThatWasKilled(t *testing.T) {
 		t.Skip("Watermill's TestReconnect has a data race of its own: it reads the list of published messages while another " +
 			"goroutine appends to it. `make test` has that package compiled without the detector.")
 	}
+	inLayouts(t, reconnects)
+}
+
+func reconnects(t *testing.T, layout journal.Layout) {
+	t.Helper()
 	db := startKillable(t)
-	s := storeIn(t, db.client)
+	s := storeIn(t, db.client, layout)
 	stopRestarts := db.restartOnSignal(t)
 
 	tests.TestReconnect(t,

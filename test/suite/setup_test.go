@@ -25,14 +25,30 @@ const patience = 2 * time.Minute
 // processes of an application would.
 type store struct{ client journal.Client }
 
+// newStore has the classic layout.
 func newStore(t *testing.T) store {
 	t.Helper()
-	return storeIn(t, testdb.Client(t))
+	return storeIn(t, testdb.Client(t), journal.Classic)
 }
 
-func storeIn(t *testing.T, client journal.Client) store {
+// layouts are all layouts.
+var layouts = []journal.Layout{journal.Classic, journal.Packed}
+
+// inLayouts runs a test in each layout, one after the other. On DynamoDB Local, where it takes
+// minutes, it runs in the packed one: the tests for one layout run in the classic one there.
+func inLayouts(t *testing.T, test func(t *testing.T, layout journal.Layout)) {
 	t.Helper()
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4}))
+	for _, layout := range layouts {
+		if testdb.IsLocal() && layout != journal.Packed {
+			continue
+		}
+		t.Run(string(layout), func(t *testing.T) { test(t, layout) })
+	}
+}
+
+func storeIn(t *testing.T, client journal.Client, layout journal.Layout) store {
+	t.Helper()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 4, Layout: layout}))
 	return store{client}
 }
 

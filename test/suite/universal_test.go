@@ -5,6 +5,9 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/ThreeDotsLabs/watermill/pubsub/tests"
+
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // shape is a way to run the universal suite.
@@ -37,14 +40,17 @@ func (s store) inNewGroups() shape {
 	}
 }
 
-func TestPubSubIsOrderedWithDefaultSettings(t *testing.T) { runShape(t, newStore(t).inOrder()) }
+func TestPubSubIsOrderedWithDefaultSettings(t *testing.T) { runShape(t, store.inOrder) }
 
-func TestPubSubWithAnAggregateForEachMessage(t *testing.T) { runShape(t, newStore(t).inAnyOrder()) }
+func TestPubSubWithAnAggregateForEachMessage(t *testing.T) { runShape(t, store.inAnyOrder) }
 
-func TestPubSubGivesOldMessagesToNewGroups(t *testing.T) { runShape(t, newStore(t).inNewGroups()) }
+func TestPubSubGivesOldMessagesToNewGroups(t *testing.T) { runShape(t, store.inNewGroups) }
 
-func runShape(t *testing.T, s shape) {
+func runShape(t *testing.T, shapeOf func(store) shape) {
 	t.Helper()
 	t.Parallel()
-	tests.TestPubSub(t, s.features, s.pubSub, s.inGroup)
+	inLayouts(t, func(t *testing.T, layout journal.Layout) {
+		s := shapeOf(storeIn(t, testdb.Client(t), layout))
+		tests.TestPubSub(t, s.features, s.pubSub, s.inGroup)
+	})
 }

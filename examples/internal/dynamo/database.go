@@ -23,6 +23,13 @@ const (
 	FlagUsage = "loopback address where the database of this process is served to other programs, such as " + suggested + " (default not at all)"
 )
 
+// LayoutFlag is the flag that an application has for the layout of its journal, and LayoutUsage
+// describes it.
+const (
+	LayoutFlag  = "layout"
+	LayoutUsage = "how events are stored, classic or packed; it never changes once the tables exist"
+)
+
 // suggested is an address to serve the database at.
 const suggested = "127.0.0.1:8000"
 

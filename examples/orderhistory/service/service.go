@@ -26,7 +26,8 @@ const DefaultPrefix = "ftgo-"
 
 // Config configures a [Service].
 type Config struct {
-	Prefix string // of table names; default: DefaultPrefix
+	Prefix string         // of table names; default: DefaultPrefix
+	Layout journal.Layout // of the tables of events; default: journal.Classic
 }
 
 // Service is one process's part of the application. In production each of the three would be a
@@ -51,6 +52,7 @@ func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service
 			Journal: config.Prefix + "journal", Snapshot: config.Prefix + "snapshot", Checkpoint: config.Prefix + "checkpoint",
 		},
 		Shards: 4, // of about 1,000 write units a second each; fixed once the tables are made
+		Layout: config.Layout,
 	}
 	view := history.Config{Table: config.Prefix + "order-history"}
 	s := &Service{

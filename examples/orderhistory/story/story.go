@@ -23,6 +23,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // ErrWrong says that the history differs from the truth. The report says where.
@@ -36,12 +37,13 @@ const minOrders = 20
 
 // Config configures a story.
 type Config struct {
-	Seed      uint64    // decides who orders what, and what happens to it
-	Orders    int       // at least 20
-	Consumers int       // who place them
-	Writers   int       // at a time
-	Out       io.Writer // for the report
-	Log       io.Writer // for errors on the way
+	Seed      uint64         // decides who orders what, and what happens to it
+	Orders    int            // at least 20
+	Consumers int            // who place them
+	Writers   int            // at a time
+	Layout    journal.Layout // of the tables of events; default: journal.Classic
+	Out       io.Writer      // for the report
+	Log       io.Writer      // for errors on the way
 }
 
 // Run tells the story on tables of its own, which it deletes in the end, and prints the report.
@@ -54,7 +56,7 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 	fmt.Fprintln(config.Log, "Faults are injected on purpose: requests are throttled, connections break, a consumer crashes. "+
 		"Errors that are logged come of them.")
 	began := time.Now()
-	names := service.Config{Prefix: "ftgo-story-" + uuid.NewString()[:8] + "-"}
+	names := service.Config{Prefix: "ftgo-story-" + uuid.NewString()[:8] + "-", Layout: config.Layout}
 	s, err := service.Open(ctx, client, names)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/examples/planningpoker/service"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // patience bounds how long the pages have to show the last commands, and the removal of the tables.
@@ -24,10 +25,11 @@ const patience = 2 * time.Minute
 
 // Config says how much load. All but Logger is required.
 type Config struct {
-	Rooms, Users int           // users are those of each room
-	Duration     time.Duration // of the measurement, behind the opening and joining
-	Think        time.Duration // how long a user takes from a new round to a pick, on average; 0 for no time at all
-	Logger       *slog.Logger  // of the servers; default: slog.Default()
+	Rooms, Users int            // users are those of each room
+	Duration     time.Duration  // of the measurement, behind the opening and joining
+	Think        time.Duration  // how long a user takes from a new round to a pick, on average; 0 for no time at all
+	Layout       journal.Layout // of the tables of events; default: journal.Classic
+	Logger       *slog.Logger   // of the servers; default: slog.Default()
 }
 
 // Report is what was measured.
@@ -43,7 +45,7 @@ type Report struct {
 
 // Run plays on tables of its own, which it deletes in the end.
 func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *Report, err error) {
-	shared := service.Config{Prefix: "load-" + uuid.NewString()[:8] + "-"}
+	shared := service.Config{Prefix: "load-" + uuid.NewString()[:8] + "-", Layout: config.Layout}
 	var servers [2]*service.Server
 	defer func() { // after the servers are closed
 		if servers[0] != nil {

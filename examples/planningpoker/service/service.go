@@ -29,6 +29,7 @@ const cached = 10_000
 // Config configures a [Service].
 type Config struct {
 	Prefix string           // of the names of tables; default: none
+	Layout journal.Layout   // of the tables of events; default: journal.Classic
 	Now    func() time.Time // default: time.Now
 }
 
@@ -54,6 +55,7 @@ func Open(ctx context.Context, client journal.Client, config Config) (*Service, 
 			Journal: config.Prefix + "Operation", Snapshot: config.Prefix + "OperationSnapshot", Checkpoint: config.Prefix + "OperationCheckpoint",
 		},
 		Shards:      4, // of about 1,000 write units a second each; fixed once the tables are made
+		Layout:      config.Layout,
 		RetryBudget: trailingDelay / 2,
 	}
 	rooms := config.Prefix + "Room"

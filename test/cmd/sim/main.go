@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/sim"
 	"github.com/millrace-dev/millrace/test/sim/machine"
 )
@@ -41,6 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	verbose := flags.Bool("v", false, "tell of each world")
 	sabotage := flags.String("sabotage", "", fmt.Sprintf("break something on purpose: one of %v", sim.Sabotages))
 	disrupt := flags.String("disrupt", "", fmt.Sprintf("disruptions that all worlds have, separated by commas: of %v, or none; drawn if empty", sim.Disruptions))
+	layout := flags.String("layout", "", "the layout of the journal in all worlds; drawn if empty")
 	cache := flags.String("cache", "", "directory for what takes long to prepare, so that the next run has it; none if empty")
 	parallel := flags.Int("parallel", runtime.GOMAXPROCS(0), "how many worlds to run at a time")
 	if err := flags.Parse(args); err != nil {
@@ -52,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	defer func() { _ = m.Close(ctx) }()
-	s := newSum(m, sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage), Disrupt: *disrupt}, stderr)
+	s := newSum(m, sim.World{Seed: *seed, Small: *small, Sabotage: sim.Sabotage(*sabotage), Disrupt: *disrupt, Layout: journal.Layout(*layout)}, stderr)
 	s.verbose = *verbose
 	if *world >= 0 {
 		s.trace = *trace

@@ -70,5 +70,8 @@ func arguments(w sim.World) []string {
 	if w.Disrupt != "" {
 		args = append(args, "-disrupt", w.Disrupt)
 	}
+	if w.Layout != "" {
+		args = append(args, "-layout", string(w.Layout))
+	}
 	return args
 }

@@ -19,6 +19,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/campaign"
 	"github.com/millrace-dev/millrace/test/soak"
 )
@@ -36,6 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	commits := flags.Int("commits", 1_000_000, "how many commits to make, at least")
 	seed := flags.Uint64("seed", 1, "what all worlds are drawn from")
 	world := flags.Int64("world", -1, "the only world to run; all if negative")
+	layout := flags.String("layout", "", "the layout of all worlds; drawn if empty")
 	// Far more than there are processors: pauses between attempts take real time.
 	parallel := flags.Int("parallel", 16*runtime.GOMAXPROCS(0), "how many worlds to run at a time")
 	if err := flags.Parse(args); err != nil {
@@ -44,7 +46,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Worlds are full of pointers; collecting them seldom saves a quarter of the time.
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(1 << 30)
-	s := &sum{stderr: stderr, seed: *seed, kinds: map[soak.Kind]int{}, seen: map[string]int{}, start: time.Now()}
+	s := &sum{stderr: stderr, seed: *seed, layout: journal.Layout(*layout), kinds: map[soak.Kind]int{}, seen: map[string]int{}, start: time.Now()}
 	if *world >= 0 {
 		s.world(ctx, uint64(*world))
 	} else {
@@ -65,6 +67,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type sum struct {
 	stderr io.Writer
 	seed   uint64
+	layout journal.Layout
 	start  time.Time
 
 	mu                           sync.Mutex
@@ -85,7 +88,7 @@ func (s *sum) enough(commits int) bool {
 const mostShown = 20
 
 func (s *sum) world(ctx context.Context, number uint64) {
-	report, err := soak.World{Seed: s.seed, Number: number}.Run(ctx)
+	report, err := soak.World{Seed: s.seed, Number: number, Layout: s.layout}.Run(ctx)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err != nil {
@@ -96,8 +99,8 @@ func (s *sum) world(ctx context.Context, number uint64) {
 		return
 	}
 	if len(report.Findings) > 0 {
-		_, _ = fmt.Fprintf(s.stderr, "soak: after %d commits; again: go run ./test/cmd/soak -seed %d -world %d\n",
-			s.commits+report.Commits, s.seed, number)
+		_, _ = fmt.Fprintf(s.stderr, "soak: after %d commits; again: go run ./test/cmd/soak -seed %d -world %d%s\n",
+			s.commits+report.Commits, s.seed, number, s.again())
 	}
 	s.commits, s.events, s.done = s.commits+report.Commits, s.events+report.Events, s.done+1
 	for _, f := range report.Findings {
@@ -109,6 +112,14 @@ func (s *sum) world(ctx context.Context, number uint64) {
 	for what, n := range report.Seen {
 		s.seen[what] += n
 	}
+}
+
+// again is the flag of the layout, where there is one.
+func (s *sum) again() string {
+	if s.layout == "" {
+		return ""
+	}
+	return " -layout " + string(s.layout)
 }
 
 func (s *sum) findings() (n int) {

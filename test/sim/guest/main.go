@@ -13,6 +13,7 @@ import (
 	"os"
 	"runtime/debug"
 
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/sim"
 )
 
@@ -26,6 +27,10 @@ func main() {
 		return nil
 	})
 	flag.StringVar(&w.Disrupt, "disrupt", "", "which disruptions to have, none, or drawn if empty")
+	flag.Func("layout", "that of the journal, drawn if empty", func(name string) error {
+		w.Layout = journal.Layout(name)
+		return nil
+	})
 	flag.Parse()
 	// Worlds are full of pointers: to collect them seldom saves a quarter of the time.
 	debug.SetGCPercent(-1)

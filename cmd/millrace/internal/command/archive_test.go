@@ -40,7 +40,7 @@ func TestWhatIsExportedIsImportedElsewhere(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "it is as confidential as the journal")
 
 	other := setup(t)
-	other.ok(t, "create", "--shards", "7", "--layout", "lean")
+	other.ok(t, "create", "--shards", "7", "--layout", "classic")
 	assert.Regexp(t, `^imported 5 aggregates, 45 events, [0-9.]+ KiB\n$`, other.ok(t, "import", file))
 	assert.Contains(t, other.ok(t, "import", file), "45 events there already")
 	assert.Equal(t, "5 aggregates, 45 events: sound\n", other.ok(t, "verify", "--against", file))

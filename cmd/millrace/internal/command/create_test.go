@@ -34,14 +34,14 @@ func TestCreateChoosesSixteenShards(t *testing.T) {
 func TestCreateAgainTakesWhatIsStoredAndMakesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.ok(t, "create", "--shards", "3", "--layout", "lean")
+	s.ok(t, "create", "--shards", "3", "--layout", "classic")
 	_, err := s.client.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: aws.String("checkpoint")})
 	require.NoError(t, err)
 	assert.Regexp(t, `(?m)^checkpoint +checkpoint +MISSING `, s.ok(t, "describe"))
 
 	out := s.ok(t, "create")
 	assert.Regexp(t, `(?m)^shards +3$`, out)
-	assert.Regexp(t, `(?m)^layout +lean$`, out)
+	assert.Regexp(t, `(?m)^layout +classic$`, out)
 	assert.Regexp(t, `(?m)^checkpoint +checkpoint +ACTIVE `, out)
 }
 

@@ -55,6 +55,7 @@ func (a *app) printArchive(to io.Writer, l archiveLine) error {
 type exportOptions struct {
 	only           selection
 	resume         bool
+	since          time.Duration
 	skipUnreadable bool
 }
 
@@ -75,6 +76,7 @@ and all events once costs, events at half a read unit for each 4 KB.`,
 	}
 	o.only.register(cmd)
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with an archive that was cut off, with the --type and --id that it was begun with; begin it if there is no file")
+	cmd.Flags().DurationVar(&o.since, "since", 0, "only aggregates of --type with events of the last `duration`, to follow an archive that was imported before")
 	cmd.Flags().BoolVar(&o.skipUnreadable, "skip-unreadable", false,
 		"leave out aggregates that cannot be read; the archive names them, and the exit code is 1")
 	return cmd
@@ -85,6 +87,8 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	switch {
 	case err != nil:
 		return err
+	case o.since != 0 && (o.since < 0 || only.AggregateType == "" || o.resume):
+		return wrongUsage("--since is a duration such as 1h, and needs --type and no --resume")
 	case o.resume && path == "-":
 		return wrongUsage("--resume needs a file: standard output has nothing to go on with")
 	}
@@ -96,6 +100,9 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 		return err // before a file is made
 	}
 	with := archive.ExportOptions{Only: only}
+	if o.since > 0 {
+		with.Since = a.env.Now().Add(-o.since)
+	}
 	result, archiveTo := a.env.Err, a.env.Out
 	if path != "-" {
 		file, position, err := openArchive(path, o.resume, only)

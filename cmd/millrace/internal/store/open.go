@@ -99,6 +99,10 @@ func takeNames(ctx context.Context, client journal.Client, config *journal.Confi
 	}
 	partition, sort := keysOf(out.Table.KeySchema)
 	config.Attributes.PartitionKey, config.Attributes.SortKey = partition, sort
+	if isNumber(out.Table, sort) { // the packed layout's
+		takePackedIndexes(out.Table, config)
+		return nil
+	}
 	if tail := indexOf(out.Table, "journal-tail-index", true); tail != nil {
 		config.Indexes.JournalTail = aws.ToString(tail.IndexName)
 	}
@@ -108,6 +112,25 @@ func takeNames(ctx context.Context, client journal.Client, config *journal.Confi
 	return nil
 }
 
+// takePackedIndexes takes the names of the two indexes of the packed layout. The index of the tail
+// is the one with a number as its sort key. The other one is sorted by the table's partition key.
+func takePackedIndexes(table *types.TableDescription, config *journal.Config) {
+	for _, index := range table.GlobalSecondaryIndexes {
+		switch _, sort := keysOf(index.KeySchema); {
+		case isNumber(table, sort):
+			config.Indexes.JournalTail = aws.ToString(index.IndexName)
+		case sort == config.Attributes.PartitionKey:
+			config.Indexes.JournalAggregate = aws.ToString(index.IndexName)
+		}
+	}
+}
+
+func isNumber(table *types.TableDescription, attribute string) bool {
+	return slices.ContainsFunc(table.AttributeDefinitions, func(a types.AttributeDefinition) bool {
+		return aws.ToString(a.AttributeName) == attribute && a.AttributeType == types.ScalarAttributeTypeN
+	})
+}
+
 // indexOf returns the index with the partition key of the table (or with another one) and a number
 // as its sort key. It prefers the one with the given name. It returns nil if there is none.
 func indexOf(table *types.TableDescription, preferred string, byPartition bool) (found *types.GlobalSecondaryIndexDescription) {
@@ -115,10 +138,7 @@ func indexOf(table *types.TableDescription, preferred string, byPartition bool) 
 	for i := range table.GlobalSecondaryIndexes {
 		index := &table.GlobalSecondaryIndexes[i]
 		hash, sort := keysOf(index.KeySchema)
-		numbered := slices.ContainsFunc(table.AttributeDefinitions, func(a types.AttributeDefinition) bool {
-			return aws.ToString(a.AttributeName) == sort && a.AttributeType == types.ScalarAttributeTypeN
-		})
-		if numbered && (hash == partition) == byPartition && (found == nil || aws.ToString(index.IndexName) == preferred) {
+		if isNumber(table, sort) && (hash == partition) == byPartition && (found == nil || aws.ToString(index.IndexName) == preferred) {
 			found = index
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // elsewhere differs from the default in all that a journal can have of its own.
 var elsewhere = journal.Config{
-	Shards: 3, Layout: journal.Lean, Resolver: resolver.JavaHash,
+	Shards: 3, Layout: journal.Classic, Resolver: resolver.JavaHash,
 	Tables:  journal.Tables{Journal: "orders", Snapshot: "order-heads"},
 	Indexes: journal.Indexes{JournalAggregate: "by-aggregate", JournalTail: "by-time"},
 	Attributes: journal.Attributes{
@@ -27,11 +27,28 @@ var elsewhere = journal.Config{
 	},
 }
 
+// packedElsewhere differs from the default in all that a journal of the packed layout can have of
+// its own.
+var packedElsewhere = journal.Config{
+	Shards: 3, Layout: journal.Packed, Tables: elsewhere.Tables, Indexes: elsewhere.Indexes,
+	Attributes: journal.Attributes{PartitionKey: "hash", SortKey: "range", TTL: "expires"},
+}
+
 func TestAJournalIsOpenedByItsTableAlone(t *testing.T) {
 	t.Parallel()
+	for _, config := range []journal.Config{elsewhere, packedElsewhere} {
+		t.Run(string(config.Layout), func(t *testing.T) {
+			t.Parallel()
+			openedByItsTable(t, config)
+		})
+	}
+}
+
+func openedByItsTable(t *testing.T, config journal.Config) {
+	t.Helper()
 	client := testdb.Client(t)
-	require.NoError(t, journal.Create(t.Context(), client, elsewhere))
-	j, err := journal.Open(t.Context(), client, elsewhere)
+	require.NoError(t, journal.Create(t.Context(), client, config))
+	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
 	id := aggregate.ID{Type: "order", Value: "1"}
 	_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: id, Events: []eventlog.Event{{ID: "a", Type: "placed"}}})
@@ -54,6 +71,7 @@ func TestAJournalIsOpenedByItsTableAlone(t *testing.T) {
 	}
 	assert.Equal(t, 1, many)
 	assert.Equal(t, "by-aggregate", opened.Config().Indexes.JournalAggregate)
+	assert.Equal(t, config.Layout, opened.Config().Layout)
 }
 
 func TestWhatIsGivenMustBeSo(t *testing.T) {
@@ -61,7 +79,6 @@ func TestWhatIsGivenMustBeSo(t *testing.T) {
 	client := testdb.Client(t)
 	require.NoError(t, journal.Create(t.Context(), client, elsewhere))
 	for field, given := range map[string]journal.Config{
-		"layout":         {Layout: journal.Classic},
 		"key resolver":   {Resolver: resolver.FNV1a},
 		"shard count":    {Shards: 4},
 		"snapshot table": {Tables: journal.Tables{Snapshot: "snapshot"}},

@@ -133,7 +133,7 @@ func (t *topic) merge() (batch []*journal.Record, more bool) {
 		if !s.more {
 			continue
 		}
-		if last := s.ahead[len(s.ahead)-1].OccurredAt; !more || last.Before(limit) {
+		if last := s.ahead[len(s.ahead)-1].WrittenAt; !more || last.Before(limit) {
 			limit = last
 		}
 		more = true
@@ -142,7 +142,7 @@ func (t *topic) merge() (batch []*journal.Record, more bool) {
 		n := len(s.ahead)
 		if more {
 			n, _ = slices.BinarySearchFunc(s.ahead, limit, func(r *journal.Record, limit time.Time) int {
-				if r.OccurredAt.After(limit) {
+				if r.WrittenAt.After(limit) {
 					return 1
 				}
 				return -1
@@ -164,12 +164,12 @@ func (t *topic) give(batch []*journal.Record, each func([]*journal.Record) error
 		return nil
 	}
 	slices.SortFunc(batch, func(a, b *journal.Record) int {
-		return cmp.Or(a.OccurredAt.Compare(b.OccurredAt), strings.Compare(a.Aggregate.Value, b.Aggregate.Value), cmp.Compare(a.Number, b.Number))
+		return cmp.Or(a.WrittenAt.Compare(b.WrittenAt), strings.Compare(a.Aggregate.Value, b.Aggregate.Value), cmp.Compare(a.Number, b.Number))
 	})
 	if t.config.Follow {
 		for _, r := range batch {
-			if !r.OccurredAt.Before(t.settled) {
-				t.given[placeOf(r)] = r.OccurredAt
+			if !r.WrittenAt.Before(t.settled) {
+				t.given[placeOf(r)] = r.WrittenAt
 			}
 		}
 	}

@@ -20,12 +20,12 @@ import (
 // Events were truncated under a snapshot of a later schema, which alone stands for them. This
 // program, which is older, would replace it by one that the newer ones refuse. So the commit leaves
 // its own out.
-func (j *engine) refit(t *transaction, stored item) bool {
+func (l *classic) refit(t *transaction, stored item) bool {
 	c := t.commit
 	if t.refitted || len(c.Events) == 0 || c.Expected == 0 || stored == nil {
 		return false
 	}
-	head, err := j.headOf(c.Aggregate, stored)
+	head, err := l.headOf(c.Aggregate, stored)
 	if err != nil || head.Version != c.Expected || !head.DeletedAt.IsZero() {
 		return false
 	}
@@ -35,52 +35,52 @@ func (j *engine) refit(t *transaction, stored item) bool {
 	t.refitted = true
 	switch {
 	case ahead:
-		t.input.TransactItems[0] = j.replaceHead(t, stored, head)
+		t.input.TransactItems[0] = l.replaceHead(t, stored, head)
 	case c.Snapshot != nil && head.TruncatedBefore > 0 && schema > c.Snapshot.Schema:
-		j.dropSnapshot(t)
-		t.input.TransactItems[0] = j.writeHead(c, t.head)
+		l.dropSnapshot(t)
+		t.input.TransactItems[0] = l.writeHead(c, t.head)
 	default:
 		return false
 	}
 	// DynamoDB may remember the token with what was sent under it.
-	token := j.config.NewID()
+	token := l.config.NewID()
 	t.input.ClientRequestToken = &token
 	return true
 }
 
 // replaceHead moves a head whose snapshot is ahead of it. A payload that a foreign writer has put
 // in the snapshot's place stays.
-func (j *engine) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
+func (l *classic) replaceHead(t *transaction, stored item, head Head) types.TransactWriteItem {
 	c := t.commit
-	condition, names, values := j.versionCondition(c)
+	condition, names, values := l.versionCondition(c)
 	var remove []string
 	if c.Snapshot == nil {
 		names["#n"], names["#g"], names["#s"] = attrSnapshotNumber, attrSnapshotDigest, attrSnapshotSchema
 		remove = append(remove, "#n", "#g", "#s")
-		payload, _ := bytesOf(stored[j.config.Attributes.Payload])
+		payload, _ := bytesOf(stored[l.config.Attributes.Payload])
 		mark, _ := bytesOf(stored[attrSnapshotDigest])
 		if payload != nil && bytes.Equal(mark, digest(payload)) {
-			names["#p"], names["#e"] = j.config.Attributes.Payload, attrEncoding
+			names["#p"], names["#e"] = l.config.Attributes.Payload, attrEncoding
 			remove = append(remove, "#p", "#e")
 		}
 	}
 	listed := head.Redundant
 	switch _, added := t.head[attrRedundant]; {
 	case added && c.Redundancy.Listed != nil:
-		return j.updateOfHead(c, t.head, condition, names, values, remove...) // the list was read without what is ahead
+		return l.updateOfHead(c, t.head, condition, names, values, remove...) // the list was read without what is ahead
 	case added:
 		listed = append(listed, c.Snapshot.Number)
 	case len(listed) == 0:
 		names["#r"] = attrRedundant
 		remove = append(remove, "#r")
-		return j.updateOfHead(c, t.head, condition, names, values, remove...)
+		return l.updateOfHead(c, t.head, condition, names, values, remove...)
 	}
 	t.head[attrRedundant], c.Redundancy = listValue(listed), &storage.Redundancy{Listed: listed}
-	return j.updateOfHead(c, t.head, condition, names, values, remove...)
+	return l.updateOfHead(c, t.head, condition, names, values, remove...)
 }
 
 // dropSnapshot takes all that is there for the snapshot out of the transaction.
-func (j *engine) dropSnapshot(t *transaction) {
+func (l *classic) dropSnapshot(t *transaction) {
 	t.input.TransactItems = append(t.input.TransactItems[:t.states:t.states], t.commit.Writes...)
 	t.writes = t.states
 	t.leaveOut(storage.ErrOldSchema)
@@ -88,5 +88,5 @@ func (j *engine) dropSnapshot(t *transaction) {
 	if r := t.commit.Redundancy; r != nil {
 		t.receipt.Redundant = r.Listed
 	}
-	t.head = j.headItem(t.commit)
+	t.head = l.headItem(t.commit)
 }

@@ -81,7 +81,7 @@ func TestACommitThatRemovesASnapshotIsWrittenOnceThoughRepliesAreLost(t *testing
 			},
 		} {
 			t.Run(fmt.Sprint(name, ", with a snapshot: ", snapshot != nil), func(t *testing.T) {
-				eachLayout(t, func(t *testing.T, s store) {
+				onClassic(t, func(t *testing.T, s store) {
 					putBack(t, s)
 					j, tokens := s.transacting(t, func(call int, in *dynamodb.TransactWriteItemsInput, send func() error) error {
 						return handle(t, s, call, in, send)
@@ -102,7 +102,7 @@ func TestACommitThatRemovesASnapshotIsWrittenOnceThoughRepliesAreLost(t *testing
 }
 
 func TestACommitThatIsSentAgainForASnapshotAheadMeetsARival(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		putBack(t, s)
 		j, tokens := s.transacting(t, func(call int, _ *dynamodb.TransactWriteItemsInput, send func() error) error {
 			if call == 2 {
@@ -123,7 +123,7 @@ func TestACommitThatIsSentAgainForASnapshotAheadMeetsARival(t *testing.T) {
 }
 
 func TestAConflictWithACommitThatStoredASnapshotIsSentOnce(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		s.covered(t, user("1"), 4)
 		j, tokens := s.transacting(t, func(_ int, _ *dynamodb.TransactWriteItemsInput, send func() error) error { return send() })
 
@@ -135,7 +135,7 @@ func TestAConflictWithACommitThatStoredASnapshotIsSentOnce(t *testing.T) {
 }
 
 func TestACommitIsSentAgainOnceForASnapshotAheadAndEndsIfThatDoesNotHelp(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		putBack(t, s)
 		before := s.get(t, s.Config().Tables.Snapshot, s.keyOf(user("1"), 0))
 		j, tokens := s.transacting(t, func(call int, in *dynamodb.TransactWriteItemsInput, send func() error) error {
@@ -155,7 +155,7 @@ func TestACommitIsSentAgainOnceForASnapshotAheadAndEndsIfThatDoesNotHelp(t *test
 }
 
 func TestACommitWhoseSnapshotIsTakenOutKeepsItsCommandAndWrites(t *testing.T) {
-	eachLayout(t, func(t *testing.T, s store) {
+	onClassic(t, func(t *testing.T, s store) {
 		c := s.callersTable(t)
 		taken := item{"id": text("taken")}
 		s.put(t, c.name, taken)

@@ -26,15 +26,15 @@ type numberedItem struct {
 // Rows of other aggregates lie among them, as the key of order 42-1's event 7 begins like that of
 // order 42. A Query reads what it leaves out, too. So it reads only keys that go on with a digit,
 // and where a page ends among the rows of others, it goes on behind them.
-func (j *engine) numbered(ctx context.Context, table string, id aggregate.ID, attributes []string, do func([]numberedItem) error) error {
-	a, prefix := j.config.Attributes, id.String()+"-"
+func (l *classic) numbered(ctx context.Context, table string, id aggregate.ID, attributes []string, do func([]numberedItem) error) error {
+	a, prefix := l.config.Attributes, id.String()+"-"
 	query := &dynamodb.QueryInput{
 		TableName:                &table,
 		ConsistentRead:           aws.Bool(true),
 		KeyConditionExpression:   aws.String("#pk = :pk AND #sk BETWEEN :first AND :last"),
 		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey),
 		ExpressionAttributeValues: item{
-			":pk": stringValue(j.partitionKey(id)), ":first": stringValue(prefix + "0"), ":last": stringValue(prefix + afterDigits),
+			":pk": stringValue(l.partitionKey(id)), ":first": stringValue(prefix + "0"), ":last": stringValue(prefix + afterDigits),
 		},
 	}
 	var projection []string
@@ -47,14 +47,14 @@ func (j *engine) numbered(ctx context.Context, table string, id aggregate.ID, at
 		query.ProjectionExpression = aws.String(strings.Join(projection, ", "))
 	}
 	for {
-		page, err := j.client.Query(ctx, query)
+		page, err := l.client.Query(ctx, query)
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
 		var own []numberedItem
 		for _, it := range page.Items {
 			// The key has the number also of an item whose attribute is damaged.
-			_, sort := j.keysOf(it)
+			_, sort := l.keysOf(it)
 			if n, err := strconv.ParseUint(strings.TrimPrefix(sort, prefix), 10, 64); err == nil && sort == storage.SortKey(id, n) {
 				own = append(own, numberedItem{n, it})
 			}
@@ -66,7 +66,7 @@ func (j *engine) numbered(ctx context.Context, table string, id aggregate.ID, at
 			return nil
 		}
 		query.ExclusiveStartKey = page.LastEvaluatedKey
-		if _, sort := j.keysOf(page.LastEvaluatedKey); strings.HasPrefix(sort, prefix) {
+		if _, sort := l.keysOf(page.LastEvaluatedKey); strings.HasPrefix(sort, prefix) {
 			query.ExclusiveStartKey[a.SortKey] = stringValue(prefix + behindOthers(sort[len(prefix):]))
 		}
 	}

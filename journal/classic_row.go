@@ -22,26 +22,26 @@ func (c *Config) rowNames() *rows.Names {
 
 // dropPayload makes the payload empty where it was not asked for, as a record without one is
 // corrupt.
-func (j *engine) dropPayload(r *rows.Row) {
+func (l *classic) dropPayload(r *rows.Row) {
 	r.HasPayload, r.Payload = true, []byte{}
 	if r.Other != nil {
-		r.Other[j.rowNames.Payload] = binaryValue(nil)
+		r.Other[l.rowNames.Payload] = binaryValue(nil)
 	}
 }
 
 // recordOfRow is recordOf, faster for a row that is as this package writes them. What is wrong with
 // the others is for recordOf to say.
-func (j *engine) recordOfRow(r *rows.Row) (*Record, error) {
+func (l *classic) recordOfRow(r *rows.Row) (*Record, error) {
 	if r.EventID != "" && r.HasPayload {
-		if record, ok := j.recordOfOwn(r); ok {
+		if record, ok := l.recordOfOwn(r); ok {
 			return record, nil
 		}
 	}
-	return j.recordOf(j.rowNames.Item(r))
+	return l.recordOf(l.rowNames.Item(r))
 }
 
 // recordOfOwn reads a row that this package wrote. It returns false for any other row.
-func (j *engine) recordOfOwn(r *rows.Row) (*Record, bool) {
+func (l *classic) recordOfOwn(r *rows.Row) (*Record, bool) {
 	aggregateType, ok := typeOfShardKey(r.Partition)
 	if !ok || r.Other != nil {
 		return nil, false
@@ -68,9 +68,10 @@ func (j *engine) recordOfOwn(r *rows.Row) (*Record, bool) {
 			return nil, false
 		}
 	}
+	at := time.UnixMilli(l.config.millisOf(stored)).UTC()
 	return &Record{
 		Metadata: texts, Aggregate: aggregate.ID{Type: aggregateType, Value: value[1:]}, Number: number,
 		EventID: r.EventID, EventType: r.EventType, Payload: r.Payload, Encoding: r.Encoding,
-		OccurredAt: time.UnixMilli(j.config.millisOf(stored)).UTC(), CommitID: r.CommitID,
+		OccurredAt: at, WrittenAt: at, CommitID: r.CommitID,
 	}, true
 }

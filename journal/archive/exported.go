@@ -1,0 +1,83 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// ids yields the aggregates that an export has, in an order that stays the same.
+func (x *exporter) ids(ctx context.Context) func(yield func(aggregate.ID, error) bool) {
+	return func(yield func(aggregate.ID, error) bool) {
+		if x.only.isOne() {
+			if x.after != x.only.Aggregate {
+				yield(x.only.Aggregate, nil)
+			}
+			return
+		}
+		if !x.since.IsZero() {
+			x.yieldWritten(ctx, yield)
+			return
+		}
+		stopped := false
+		query := journal.HeadsQuery{AggregateType: x.only.AggregateType, After: x.after, Corrupt: func(head *journal.CorruptItemError) {
+			if met, err := x.meet(ctx, head); met && !stopped {
+				stopped = !yield(head.Aggregate, err)
+			}
+		}}
+		for head, err := range x.journal.Heads(ctx, query) {
+			if stopped || !yield(head.Aggregate, err) {
+				return
+			}
+		}
+	}
+}
+
+// yieldWritten yields the aggregates that have events since a time.
+func (x *exporter) yieldWritten(ctx context.Context, yield func(aggregate.ID, error) bool) {
+	for shard := range x.journal.Shards() {
+		written := map[aggregate.ID]bool{}
+		query := eventlog.TailQuery{AggregateType: x.only.AggregateType, Shard: shard, After: eventlog.CursorAt(x.since), NumbersOnly: true}
+		for more := true; more; {
+			page, err := x.journal.TailShard(ctx, query)
+			if err == nil && len(page.Corrupt) > 0 {
+				err = page.Corrupt[0]
+			}
+			if err != nil {
+				yield(aggregate.ID{}, err)
+				return
+			}
+			for _, r := range page.Records {
+				written[r.Aggregate] = true
+			}
+			query.After, more = page.Next, page.More
+		}
+		for _, id := range slices.SortedFunc(maps.Keys(written), func(a, b aggregate.ID) int { return strings.Compare(a.Value, b.Value) }) {
+			if !yield(id, nil) {
+				return
+			}
+		}
+	}
+}
+
+// meet reports whether a head that cannot be used stands for an aggregate, and why that cannot be
+// read.
+func (x *exporter) meet(ctx context.Context, head *journal.CorruptItemError) (met bool, err error) {
+	if !head.Misplaced {
+		return true, head
+	}
+	switch _, err := x.journal.Head(ctx, head.Aggregate); {
+	case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*aggregate.InvalidIDError)):
+		return true, head
+	case err == nil, errors.As(err, new(*journal.CorruptItemError)):
+		return false, nil // its aggregate is met at its own place, from which alone an export can go on
+	default:
+		return true, err
+	}
+}

@@ -1,0 +1,39 @@
+package journal
+
+import (
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/rows"
+)
+
+// classic is the layout [Classic].
+type classic struct {
+	*store
+	rowNames *rows.Names
+}
+
+func newClassic(s *store) layout { return &classic{s, s.config.rowNames()} }
+
+func (l *classic) tables() []*dynamodb.CreateTableInput {
+	a, x, t := l.config.Attributes, l.config.Indexes, l.config.Tables
+	keys := []types.AttributeDefinition{textKey(a.PartitionKey), textKey(a.SortKey)}
+	byAggregate := []types.AttributeDefinition{textKey(a.AggregateID), numberKey(a.SequenceNumber)}
+	byTime := []types.AttributeDefinition{numberKey(a.OccurredAt)}
+	return []*dynamodb.CreateTableInput{
+		l.table(t.Journal, slices.Concat(byTime, keys, byAggregate),
+			l.index(x.JournalAggregate, a.AggregateID, a.SequenceNumber),
+			l.index(x.JournalTail, a.PartitionKey, a.OccurredAt)),
+		l.table(t.Snapshot, slices.Concat(keys, byAggregate),
+			l.index(x.SnapshotAggregate, a.AggregateID, a.SequenceNumber)),
+	}
+}
+
+func (l *classic) descriptorKey() item {
+	return item{
+		l.config.Attributes.PartitionKey: stringValue(descriptorPartition),
+		l.config.Attributes.SortKey:      stringValue(descriptorSort),
+	}
+}

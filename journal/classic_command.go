@@ -1,0 +1,74 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (l *classic) command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
+	it, err := l.getItem(ctx, l.config.Tables.Journal, l.guardKey(id, commandID))
+	if it == nil || err != nil {
+		return storage.Command{}, false, err
+	}
+	c, err := l.commandOf(it)
+	return c, err == nil, err
+}
+
+// guardKey is in the partition of the aggregate's events. A digest of fixed length keeps two ids
+// apart whose texts run into each other, and is not longer than the number in an event's key; the
+// last character is no digit, so it is never the key of an event.
+func (l *classic) guardKey(id aggregate.ID, commandID string) item {
+	sum := sha256.Sum256([]byte(commandID))
+	digest := base64.RawURLEncoding.EncodeToString(sum[:])[:19] // 114 bits
+	return item{
+		l.config.Attributes.PartitionKey: stringValue(l.partitionKey(id)),
+		l.config.Attributes.SortKey:      stringValue(id.Type + "-" + id.Value + "-" + digest + "~"),
+	}
+}
+
+// guardItem has neither an aid nor a time, so no index lists it.
+func (l *classic) guardItem(t *transaction) item {
+	it := l.guardKey(t.commit.Aggregate, t.commit.CommandID)
+	it[attrCommandID] = stringValue(t.commit.CommandID)
+	it[attrCommitID] = stringValue(t.receipt.CommitID)
+	it[attrCommitFirst] = numberValue(t.commit.Expected + 1)
+	it[attrCommitVersion] = numberValue(t.receipt.Version)
+	if keep := l.config.CommandRetention; keep > 0 {
+		it[l.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(keep).Unix() + 1) // whole seconds, and not too early
+	}
+	return it
+}
+
+func (l *classic) commandOf(it item) (c storage.Command, err error) {
+	var idOK, commitOK, firstOK, versionOK bool
+	c.ID, idOK = stringOf(it[attrCommandID])
+	c.CommitID, commitOK = stringOf(it[attrCommitID])
+	c.First, firstOK = uintOf(it[attrCommitFirst])
+	c.Version, versionOK = uintOf(it[attrCommitVersion])
+	if !idOK || !commitOK || !firstOK || !versionOK {
+		partition, sort := l.keysOf(it)
+		return storage.Command{}, &CorruptItemError{
+			Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort, Reason: "is not the guard of a command",
+		}
+	}
+	return c, nil
+}
+
+// checkVersion is the head's part of a commit without events: it has to be where it was when the
+// command was decided.
+func (l *classic) checkVersion(c *commit) types.TransactWriteItem {
+	check := &types.ConditionCheck{
+		TableName:                           &l.config.Tables.Snapshot,
+		Key:                                 l.key(c.Aggregate, 0),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	condition, names, values := l.versionCondition(c)
+	check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = &condition, names, values
+	return types.TransactWriteItem{ConditionCheck: check}
+}

@@ -1,0 +1,109 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// foreignHeadBytes is left free beside a snapshot for attributes that a foreign writer put on the
+// head.
+const foreignHeadBytes = 1 << 10
+
+// transaction is a commit as it is sent. Its id never changes. Date and ClientRequestToken change
+// as long as no attempt can have been written, see redate.
+type transaction struct {
+	draft
+	layout *classic
+	input  *dynamodb.TransactWriteItemsInput
+	dated  bool // by this process, and not where its events come from
+	size   int  // in bytes, as DynamoDB counts them
+	guard  int  // the action that puts the command's guard, 0 for none
+	states int  // the first action for a snapshot
+	writes int  // the first of the caller's own actions
+
+	head     item // as writeHead makes it
+	refitted bool // see refit
+}
+
+func (l *classic) append(ctx context.Context, d draft) (storage.Receipt, error) {
+	t, err := l.build(d)
+	if err != nil {
+		return storage.Receipt{}, err
+	}
+	if err := l.send(ctx, t); err != nil {
+		return storage.Receipt{}, err
+	}
+	return t.receipt, nil
+}
+
+func (l *classic) build(d draft) (*transaction, error) {
+	c := d.commit
+	t := &transaction{draft: d, layout: l, dated: true}
+	t.input = &dynamodb.TransactWriteItemsInput{
+		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(c.Events)+len(c.Writes)),
+		ClientRequestToken: &t.receipt.CommitID,
+	}
+	for i, e := range d.events {
+		it := l.itemOf(&Record{
+			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
+			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata, Encoding: e.Encoding,
+			OccurredAt: t.receipt.OccurredAt, CommitID: t.receipt.CommitID,
+		})
+		bytes := itemSize(it)
+		if bytes > storage.MaxItemBytes {
+			return nil, &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
+		}
+		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
+	}
+	if c.CommandID != "" {
+		it := l.guardItem(t)
+		t.guard = len(t.input.TransactItems)
+		t.add(l.putNew(l.config.Tables.Journal, it), itemSize(it))
+	}
+	for _, w := range c.Writes {
+		t.size += writeSize(w)
+	}
+	head := l.headItem(c)
+	t.size += itemSize(head)
+	if t.size > storage.MaxCommitBytes {
+		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	}
+	t.head, t.states = head, len(t.input.TransactItems)
+	l.addSnapshot(t, head)
+	t.input.TransactItems[0] = l.writeHead(c, head)
+	t.writes = len(t.input.TransactItems)
+	t.input.TransactItems = append(t.input.TransactItems, c.Writes...)
+	return t, nil
+}
+
+func (t *transaction) add(action types.TransactWriteItem, bytes int) {
+	t.input.TransactItems = append(t.input.TransactItems, action)
+	t.size += bytes
+}
+
+// hasRoom is for what a commit can do without.
+func (t *transaction) hasRoom(actions, bytes int) bool {
+	return len(t.input.TransactItems)+len(t.commit.Writes)+actions <= storage.MaxActions && t.size+bytes <= storage.MaxCommitBytes
+}
+
+func (l *classic) isOwn(c *commit, table string, key item) bool {
+	partition, sort := l.keysOf(key)
+	number, ok := strings.CutPrefix(sort, c.Aggregate.String()+"-")
+	if !ok || partition != l.partitionKey(c.Aggregate) {
+		return false
+	}
+	if table == l.config.Tables.Snapshot {
+		redundant := c.Redundancy != nil && c.Snapshot != nil && sort == storage.SortKey(c.Aggregate, c.Snapshot.Number)
+		return sort == storage.SortKey(c.Aggregate, 0) || redundant
+	}
+	_, guard := l.keysOf(l.guardKey(c.Aggregate, c.CommandID))
+	n, err := strconv.ParseUint(number, 10, 64)
+	return c.CommandID != "" && sort == guard || err == nil && n > c.Expected && n <= c.Version()
+}

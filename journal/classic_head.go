@@ -1,0 +1,165 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// Attributes of ours on the head of an aggregate that was truncated or deleted.
+const (
+	attrTruncatedBefore = "truncated_before"
+	attrDeletedAt       = "deleted_at"
+)
+
+// noSnapshot is the snapshot's number on a tombstone: beyond all versions.
+const noSnapshot = math.MaxUint64
+
+func (l *classic) head(ctx context.Context, id aggregate.ID) (Head, error) {
+	it, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
+	if err != nil {
+		return Head{}, err
+	}
+	return l.headOf(id, it)
+}
+
+func (l *classic) version(ctx context.Context, id aggregate.ID) (uint64, error) {
+	a := l.config.Attributes
+	out, err := l.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:                &l.config.Tables.Snapshot,
+		Key:                      l.key(id, 0),
+		ConsistentRead:           aws.Bool(true),
+		ProjectionExpression:     aws.String("#pk, #sk, #v, #d"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#v", a.Version, "#d", attrDeletedAt),
+	})
+	if err != nil {
+		return 0, dynamo.Explain(err, l.config.Tables.Snapshot)
+	}
+	head, err := l.headOf(id, out.Item)
+	if err == nil && !head.DeletedAt.IsZero() {
+		err = head.deleted()
+	}
+	if err != nil {
+		return 0, err
+	}
+	return head.Version, nil
+}
+
+// headOf reads the head's own row, which is nil where there is none.
+func (l *classic) headOf(id aggregate.ID, it item) (Head, error) {
+	if it == nil {
+		return Head{}, fmt.Errorf("%w: %q of type %q has no events", ErrNotFound, id.Value, id.Type)
+	}
+	version, ok := uintOf(it[l.config.Attributes.Version])
+	if !ok || version == 0 {
+		partition, sort := l.keysOf(it)
+		return Head{}, &CorruptItemError{
+			Aggregate: id, Table: l.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort,
+			Reason: "has no version from 1 on in " + l.config.Attributes.Version,
+		}
+	}
+	head := Head{Aggregate: id, Version: version, Redundant: numbersOf(it[attrRedundant])}
+	head.TruncatedBefore, _ = uintOf(it[attrTruncatedBefore])
+	if millis, ok := intOf(it[attrDeletedAt]); ok {
+		head.DeletedAt = time.UnixMilli(millis).UTC()
+	}
+	head.Redundant = slices.DeleteFunc(head.Redundant, func(n uint64) bool { return n > version }) // also of such a history
+	head.setSnapshot(l.snapshotOf(it))
+	return head, nil
+}
+
+// headItem is the head as a commit leaves it, without a snapshot and without what foreign writers
+// may have added.
+func (l *classic) headItem(c *commit) item {
+	a := l.config.Attributes
+	it := l.key(c.Aggregate, 0)
+	it[a.AggregateID] = stringValue(c.Aggregate.String())
+	it[a.SequenceNumber] = numberValue(0)
+	it[a.Version] = numberValue(c.Version())
+	it[a.TTL] = numberValue(0)
+	return it
+}
+
+// writeHead is the head's part of a commit: it moves the version under the
+// condition that it is the expected one, and stores what addSnapshot has put there.
+func (l *classic) writeHead(c *commit, head item) types.TransactWriteItem {
+	if len(c.Events) == 0 {
+		return l.checkVersion(c)
+	}
+	if c.Expected == 0 {
+		return l.putNew(l.config.Tables.Snapshot, head)
+	}
+	// A head that was put back may have a snapshot that is ahead of it; see refit. The condition is
+	// true where there is no snapshot, and false of a tombstone, which has the number of none; so
+	// it need not say more, and each word costs.
+	condition := "#v = :expected AND NOT #n > :expected"
+	names := attributeNames("#v", l.config.Attributes.Version, "#n", attrSnapshotNumber)
+	values := item{":expected": numberValue(c.Expected)}
+	if c.Snapshot != nil {
+		condition += " AND (attribute_not_exists(#t) OR NOT #s > :s)"
+		names["#t"] = attrTruncatedBefore
+	}
+	return l.updateOfHead(c, head, condition, names, values)
+}
+
+func (l *classic) updateOfHead(c *commit, head item, condition string, names map[string]string, values item, remove ...string) types.TransactWriteItem {
+	a := l.config.Attributes
+	sets := []string{"#v = :next"}
+	values[":next"] = head[a.Version]
+	if c.Snapshot != nil {
+		sets = append(sets, "#n = :n", "#g = :g", "#s = :s")
+		names["#n"], names["#g"], names["#s"] = attrSnapshotNumber, attrSnapshotDigest, attrSnapshotSchema
+		values[":n"], values[":g"], values[":s"] = head[attrSnapshotNumber], head[attrSnapshotDigest], head[attrSnapshotSchema]
+		sets = append(sets, "#p = :p")
+		names["#p"], values[":p"] = a.Payload, head[a.Payload]
+		names["#e"] = attrEncoding
+		if encoding, ok := head[attrEncoding]; ok {
+			sets, values[":e"] = append(sets, "#e = :e"), encoding
+		} else {
+			remove = append(remove, "#e") // that of the snapshot before
+		}
+	}
+	if list, ok := head[attrRedundant]; ok {
+		names["#r"], values[":r"] = attrRedundant, list
+		if c.Redundancy.Listed == nil {
+			sets = append(sets, "#r = list_append(if_not_exists(#r, :none), :r)")
+			values[":none"] = listValue(nil)
+		} else {
+			sets = append(sets, "#r = :r")
+		}
+	}
+	update := "SET " + strings.Join(sets, ", ")
+	if len(remove) > 0 {
+		update += " REMOVE " + strings.Join(remove, ", ")
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName:                           &l.config.Tables.Snapshot,
+		Key:                                 l.key(c.Aggregate, 0),
+		UpdateExpression:                    &update,
+		ConditionExpression:                 &condition,
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// versionCondition is that the head has the expected version and is no tombstone, or for version 0
+// that there is none.
+func (l *classic) versionCondition(c *commit) (condition string, names map[string]string, values item) {
+	if c.Expected == 0 {
+		return "attribute_not_exists(#pk)", attributeNames("#pk", l.config.Attributes.PartitionKey), nil
+	}
+	return "#v = :expected AND attribute_not_exists(#d)",
+		attributeNames("#v", l.config.Attributes.Version, "#d", attrDeletedAt),
+		item{":expected": numberValue(c.Expected)}
+}

@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (l *classic) heads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+	if q.AggregateType == "" {
+		return l.scanHeads(ctx, q, yield)
+	}
+	return l.queryHeads(ctx, q, yield)
+}
+
+func (l *classic) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
+	var start item
+	if q.After != (aggregate.ID{}) {
+		start = l.key(q.After, 0)
+	}
+	_, err := l.queryShard(ctx, q.AggregateType, q.Shard, start, q.Consistent, func(items []item) (bool, error) {
+		var heads []Head
+		_, err := l.yieldHeads(items, corrupt, func(h Head) bool {
+			heads = append(heads, h)
+			return true
+		})
+		return err == nil && yield(heads), err
+	})
+	return err
+}
+
+// headProjection is what a Head without its snapshot needs.
+func (l *classic) headProjection() (expression *string, names map[string]string) {
+	a := l.config.Attributes
+	return aws.String("#pk, #sk, #aid, #n, #v, #r, #t, #d"), attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey,
+		"#aid", a.AggregateID, "#n", a.SequenceNumber, "#v", a.Version, "#r", attrRedundant, "#t", attrTruncatedBefore, "#d", attrDeletedAt)
+}
+
+func (l *classic) scanHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+	projection, names := l.headProjection()
+	input := &dynamodb.ScanInput{
+		TableName:                 &l.config.Tables.Snapshot,
+		ConsistentRead:            aws.Bool(true),
+		ProjectionExpression:      projection,
+		FilterExpression:          aws.String("#n = :zero"),
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: item{":zero": numberValue(0)},
+	}
+	if q.After != (aggregate.ID{}) {
+		input.ExclusiveStartKey = l.key(q.After, 0)
+	}
+	for {
+		page, err := l.client.Scan(ctx, input)
+		if err != nil {
+			return dynamo.Explain(err, l.config.Tables.Snapshot)
+		}
+		if more, err := l.yieldHeads(page.Items, q.Corrupt, yield); !more || err != nil {
+			return err
+		}
+		if input.ExclusiveStartKey = page.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return nil
+		}
+	}
+}
+
+func (l *classic) queryHeads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+	shard := 0
+	var start item
+	if q.After != (aggregate.ID{}) {
+		shard, start = l.Shard(q.After), l.key(q.After, 0)
+	}
+	for ; shard < l.config.Shards; shard++ {
+		more, err := l.queryShard(ctx, q.AggregateType, shard, start, true, func(items []item) (bool, error) {
+			return l.yieldHeads(items, q.Corrupt, yield)
+		})
+		if !more || err != nil {
+			return err
+		}
+		start = nil
+	}
+	return nil
+}
+
+// queryShard returns the pages of a shard's heads, until page says that no more are wanted.
+func (l *classic) queryShard(
+	ctx context.Context, aggregateType string, shard int, start item, consistent bool, page func([]item) (more bool, err error),
+) (more bool, err error) {
+	projection, names := l.headProjection()
+	input := &dynamodb.QueryInput{
+		TableName:              &l.config.Tables.Snapshot,
+		ConsistentRead:         &consistent,
+		KeyConditionExpression: aws.String("#pk = :pk"),
+		ProjectionExpression:   projection,
+		FilterExpression:       aws.String("#n = :zero"), ExpressionAttributeNames: names,
+		ExpressionAttributeValues: item{":zero": numberValue(0), ":pk": stringValue(storage.ShardKey(aggregateType, shard))},
+		ExclusiveStartKey:         start,
+	}
+	for {
+		out, err := l.client.Query(ctx, input)
+		if err != nil {
+			return false, dynamo.Explain(err, l.config.Tables.Snapshot)
+		}
+		if more, err := page(out.Items); !more || err != nil {
+			return false, err
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return true, nil
+		}
+	}
+}
+
+func (l *classic) yieldHeads(items []item, corrupt func(*CorruptItemError), yield func(Head) bool) (more bool, err error) {
+	for _, it := range items {
+		head, err := l.listedHead(it, corrupt != nil)
+		var unreadable *CorruptItemError
+		if corrupt != nil && errors.As(err, &unreadable) {
+			corrupt(unreadable)
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if !yield(head) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func (l *classic) listedHead(it item, verifyPlace bool) (Head, error) {
+	partition, sort := l.keysOf(it)
+	corrupt := &CorruptItemError{Table: l.config.Tables.Snapshot, PartitionKey: partition, SortKey: sort}
+	id, ok := l.aggregateOf(it)
+	if !ok {
+		corrupt.Reason = "has no " + l.config.Attributes.AggregateID + " that fits its partition"
+		return Head{}, corrupt
+	}
+	if want := l.partitionKey(id); verifyPlace && (partition != want || sort != storage.SortKey(id, 0)) {
+		corrupt.Aggregate, corrupt.Misplaced = id, true
+		corrupt.Reason = fmt.Sprintf("is not where the head of its aggregate has to be, %q / %q", want, storage.SortKey(id, 0))
+		return Head{}, corrupt
+	}
+	if reason := tooLong(id); reason != "" {
+		corrupt.Aggregate, corrupt.Reason = id, reason
+		return Head{}, corrupt
+	}
+	head, err := l.headOf(id, it)
+	if errors.As(err, &corrupt) {
+		corrupt.Aggregate = id
+	}
+	return head, err
+}

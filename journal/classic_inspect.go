@@ -1,0 +1,184 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (l *classic) inspect(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
+	if err := l.inspectHead(ctx, id, found); err != nil {
+		return err
+	}
+	return l.inspectEvents(ctx, id, found, each)
+}
+
+func (l *classic) inspectHead(ctx context.Context, id aggregate.ID, found *inspection) error {
+	row, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
+	if err != nil {
+		return err
+	}
+	head, err := l.headOf(id, row)
+	var corrupt *CorruptItemError
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil
+	case errors.As(err, &corrupt):
+		found.Corrupt = append(found.Corrupt, corrupt)
+		return nil
+	case err != nil:
+		return err
+	}
+	found.Head = &head
+	if snapshot := l.snapshotOf(row); snapshot != nil {
+		found.SnapshotNumber = snapshot.Number
+	}
+	return nil
+}
+
+func (l *classic) inspectEvents(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
+	return l.numbered(ctx, l.config.Tables.Journal, id, nil, func(items []numberedItem) error {
+		for _, it := range items {
+			r, err := l.recordOf(it.item)
+			var corrupt *CorruptItemError
+			switch {
+			case errors.As(err, &corrupt):
+				corrupt.Aggregate, corrupt.Number = id, it.number
+				found.Corrupt = append(found.Corrupt, corrupt)
+			case err != nil:
+				return err
+			default:
+				each(r)
+			}
+		}
+		return nil
+	})
+}
+
+func (l *classic) strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error {
+	return l.journalPages(ctx, aggregateType, func(items []item) error {
+		strays, err := l.straysOf(ctx, items)
+		if err != nil {
+			return err
+		}
+		for _, stray := range strays {
+			if !yield(stray) {
+				return errStop
+			}
+		}
+		return nil
+	})
+}
+
+// journalPages returns the journal table with the attributes that straysOf needs.
+func (l *classic) journalPages(ctx context.Context, aggregateType string, do func([]item) error) error {
+	a, table := l.config.Attributes, l.config.Tables.Journal
+	projection := aws.String("#pk, #sk, #aid, #n, #command, #format")
+	names := attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#aid", a.AggregateID, "#n", a.SequenceNumber,
+		"#command", attrCommandID, "#format", attrFormat)
+	if aggregateType == "" {
+		pages := dynamodb.NewScanPaginator(l.client, &dynamodb.ScanInput{
+			TableName: &table, ProjectionExpression: projection, ExpressionAttributeNames: names,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return dynamo.Explain(err, table)
+			}
+			if err := do(page.Items); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for shard := range l.config.Shards {
+		pages := dynamodb.NewQueryPaginator(l.client, &dynamodb.QueryInput{
+			TableName: &table, ProjectionExpression: projection, ExpressionAttributeNames: names,
+			KeyConditionExpression:    aws.String("#pk = :pk"),
+			ExpressionAttributeValues: item{":pk": stringValue(storage.ShardKey(aggregateType, shard))},
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return dynamo.Explain(err, table)
+			}
+			if err := do(page.Items); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *classic) straysOf(ctx context.Context, items []item) (strays []*CorruptItemError, err error) {
+	sound := map[aggregate.ID]*CorruptItemError{} // an event of each aggregate, as it is reported if there is no head
+	for _, it := range items {
+		if it[attrCommandID] != nil || it[attrFormat] != nil {
+			continue // the guard of a command, the descriptor
+		}
+		partition, sort := l.keysOf(it)
+		stray := &CorruptItemError{Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort}
+		id, ok := l.aggregateOf(it)
+		number, numbered := uintOf(it[l.config.Attributes.SequenceNumber])
+		switch {
+		case !ok:
+			stray.Reason = "has no " + l.config.Attributes.AggregateID + " that fits its partition"
+		case !numbered || number == 0 || sort != storage.SortKey(id, number):
+			stray.Reason = "has a sort key that does not fit its aggregate and sequence number"
+		case partition != l.partitionKey(id):
+			stray.Aggregate, stray.Number, stray.Reason = id, number, "is not in the shard of its aggregate, "+l.partitionKey(id)
+		default:
+			stray.Aggregate, stray.Number, stray.Reason = id, number, "is an event of an aggregate that has no head"
+			sound[id] = stray
+			continue
+		}
+		strays = append(strays, stray)
+	}
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(sound)), maxKeys) {
+		headless, err := l.withoutHead(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range headless {
+			strays = append(strays, sound[id])
+		}
+	}
+	return strays, nil
+}
+
+// withoutHead looks several times, for an event can show before its head does.
+func (l *classic) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
+	wait := backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+	for {
+		keys := make([]item, len(ids))
+		for i, id := range ids {
+			keys[i] = l.key(id, 0)
+		}
+		items, err := l.batchGetKeys(ctx, l.config.Tables.Snapshot, keys, true)
+		if err != nil {
+			return nil, err
+		}
+		here := map[[2]string]bool{}
+		for _, it := range items {
+			partition, sort := l.keysOf(it)
+			here[[2]string{partition, sort}] = true
+		}
+		ids = slices.DeleteFunc(ids, func(id aggregate.ID) bool {
+			return here[[2]string{l.partitionKey(id), storage.SortKey(id, 0)}]
+		})
+		if len(ids) == 0 || !sleep(ctx, wait.NextBackOff()) {
+			return ids, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package journal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (l *classic) partitionKey(id aggregate.ID) string {
+	return storage.ShardKey(id.Type, l.Shard(id))
+}
+
+func (l *classic) key(id aggregate.ID, number uint64) item {
+	return item{
+		l.config.Attributes.PartitionKey: stringValue(l.partitionKey(id)),
+		l.config.Attributes.SortKey:      stringValue(storage.SortKey(id, number)),
+	}
+}
+
+func (l *classic) keys(id aggregate.ID, numbers []uint64) []item {
+	keys := make([]item, len(numbers))
+	for i, n := range numbers {
+		keys[i] = l.key(id, n)
+	}
+	return keys
+}
+
+// typeOfShardKey undoes ShardKey; types may contain hyphens, shards do not.
+func typeOfShardKey(key string) (string, bool) {
+	i := strings.LastIndexByte(key, '-')
+	if i <= 0 {
+		return "", false
+	}
+	return key[:i], true
+}
+
+// aggregateOf reports which aggregate an item belongs to. The text of aid alone does
+// not: "user" + "account-x" and "user-account" + "x" read the same, and only
+// the partition key tells them apart.
+func (l *classic) aggregateOf(it item) (aggregate.ID, bool) {
+	aid, ok := stringOf(it[l.config.Attributes.AggregateID])
+	if !ok {
+		return aggregate.ID{}, false
+	}
+	partition, _ := l.keysOf(it)
+	aggregateType, ok := typeOfShardKey(partition)
+	if !ok {
+		return aggregate.ID{}, false
+	}
+	value, ok := strings.CutPrefix(aid, aggregateType+"-")
+	if !ok || value == "" {
+		return aggregate.ID{}, false
+	}
+	return aggregate.ID{Type: aggregateType, Value: value}, true
+}
+
+// tooLong says why an aggregate of a foreign program cannot be used, empty if it can. The program
+// itself needs no room for a number of twenty digits.
+func tooLong(id aggregate.ID) string {
+	n := len(id.Type) + len("-") + len(id.Value)
+	if n <= aggregate.MaxIDBytes {
+		return ""
+	}
+	return fmt.Sprintf("belongs to an aggregate whose id has %d bytes: at most %d leave room for all keys", n, aggregate.MaxIDBytes)
+}

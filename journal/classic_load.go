@@ -1,0 +1,45 @@
+package journal
+
+import (
+	"context"
+	"errors"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// load reads head and events one after the other. If events were truncated in between, or the
+// aggregate was deleted, it starts over with the head that shows it.
+func (l *classic) load(
+	ctx context.Context, id aggregate.ID, begin func(Head) (uint64, error), apply func(*Record) error,
+) (storage.Loaded, error) {
+	before := uint64(0) // the furthest truncation that is known
+	for {
+		head, err := l.head(ctx, id)
+		if err != nil {
+			return storage.Loaded{}, err
+		}
+		if !head.DeletedAt.IsZero() {
+			return storage.Loaded{}, head.deleted()
+		}
+		before = max(before, head.TruncatedBefore)
+		number, err := begin(head)
+		if err != nil {
+			return storage.Loaded{}, err
+		}
+		var refused error
+		err = l.events(ctx, id, number+1, head.Version, func(r *Record) bool {
+			refused = apply(r)
+			return refused == nil
+		})
+		var truncated *TruncatedError
+		switch {
+		case refused != nil:
+			return storage.Loaded{}, refused
+		case errors.As(err, &truncated) && truncated.Before > before:
+			before = truncated.Before
+		default:
+			return storage.Loaded{Version: head.Version}, err
+		}
+	}
+}

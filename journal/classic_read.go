@@ -1,0 +1,203 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+const (
+	// byKeyUpTo is how many events are read by key, strongly consistent, one read unit for each
+	// of up to 4 KB. Beyond it the index is cheaper: half a unit for 4 KB of events together.
+	byKeyUpTo = 8
+	// transactKeys keeps a TransactGetItems under its 4 MB, whatever the items weigh.
+	transactKeys = 10
+)
+
+func (l *classic) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
+	next := max(from, 1)
+	// fill reads by key what is left out before the event of that number.
+	fill := func(number uint64) error {
+		for next < number {
+			last := next + min(number-next, maxKeys) - 1
+			records, err := l.byKey(ctx, id, next, last)
+			if err != nil {
+				return err
+			}
+			for _, record := range records {
+				if !yield(record) {
+					return errStop
+				}
+			}
+			next = last + 1
+		}
+		return nil
+	}
+	if to == math.MaxUint64 {
+		to-- // so that there is a number after it; no event has either
+		next = min(next, to)
+	}
+	if next > to || to-next < byKeyUpTo {
+		return fill(to + 1)
+	}
+	a := l.config.Attributes
+	query := &dynamodb.QueryInput{
+		TableName:                &l.config.Tables.Journal,
+		IndexName:                &l.config.Indexes.JournalAggregate,
+		KeyConditionExpression:   aws.String("#aid = :aid AND #n BETWEEN :from AND :to"),
+		ExpressionAttributeNames: attributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
+		ExpressionAttributeValues: item{
+			":aid": stringValue(id.String()), ":from": numberValue(next), ":to": numberValue(to),
+		},
+	}
+	partition := l.partitionKey(id)
+	for {
+		page, err := l.client.Query(ctx, query)
+		if err != nil {
+			return dynamo.Explain(err, l.config.Tables.Journal)
+		}
+		for _, it := range page.Items {
+			if p, _ := l.keysOf(it); p != partition {
+				continue // another type's aggregate with the same aid
+			}
+			r, err := l.recordOf(it)
+			if err != nil {
+				return err
+			}
+			if r.Number < next {
+				continue
+			}
+			if err := fill(r.Number); err != nil {
+				return err
+			}
+			if next++; !yield(r) {
+				return errStop
+			}
+		}
+		if page.LastEvaluatedKey == nil {
+			break
+		}
+		query.ExclusiveStartKey = page.LastEvaluatedKey
+	}
+	return fill(to + 1)
+}
+
+// byKey reads the events from..to, at most maxKeys, strongly consistent.
+func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) ([]*Record, error) {
+	records := make([]*Record, to-from+1)
+	missing := func() (numbers []uint64) {
+		for i, r := range records {
+			if r == nil {
+				numbers = append(numbers, from+uint64(i))
+			}
+		}
+		return numbers
+	}
+	keep := func(items []item) error {
+		for _, it := range items {
+			r, err := l.recordOf(it)
+			if err != nil {
+				return err
+			}
+			if r.Number >= from && r.Number <= to {
+				records[r.Number-from] = r
+			}
+		}
+		return nil
+	}
+	wait := backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+	for {
+		items, err := l.batchGet(ctx, id, missing())
+		if err != nil {
+			return nil, err
+		}
+		if err := keep(items); err != nil {
+			return nil, err
+		}
+		numbers := missing()
+		if len(numbers) == 0 {
+			return records, nil
+		}
+		if err := l.truncated(ctx, id, numbers[0]); err != nil {
+			return nil, err
+		}
+		if !sleep(ctx, wait.NextBackOff()) {
+			break
+		}
+	}
+	for numbers := missing(); len(numbers) > 0 && ctx.Err() == nil; {
+		some := numbers[:min(len(numbers), transactKeys)]
+		numbers = numbers[len(some):]
+		items, err := l.transactGet(ctx, l.config.Tables.Journal, l.keys(id, some))
+		if err != nil {
+			return nil, err
+		}
+		if err := keep(items); err != nil {
+			return nil, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if numbers := missing(); len(numbers) > 0 {
+		return nil, &CorruptItemError{
+			Aggregate: id, Number: numbers[0], Table: l.config.Tables.Journal, PartitionKey: l.partitionKey(id), SortKey: storage.SortKey(id, numbers[0]),
+			Reason: fmt.Sprintf("is missing, though later events or the head say that it was written (%d missing in all)", len(numbers)),
+		}
+	}
+	return records, nil
+}
+
+// truncated reports whether an event that is absent has been removed on purpose.
+func (l *classic) truncated(ctx context.Context, id aggregate.ID, number uint64) error {
+	head, err := l.head(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound), errors.As(err, new(*CorruptItemError)):
+		return nil // what that means for the events is the caller's question
+	case err != nil:
+		return err
+	case number < head.TruncatedBefore:
+		return &TruncatedError{ID: id, Before: head.TruncatedBefore}
+	}
+	return nil
+}
+
+// batchGet reads what is there of the given events, and all that DynamoDB leaves unprocessed.
+func (l *classic) batchGet(ctx context.Context, id aggregate.ID, numbers []uint64) (items []item, err error) {
+	table := l.config.Tables.Journal
+	if len(numbers) == 1 {
+		it, err := l.getItem(ctx, table, l.key(id, numbers[0]))
+		if it != nil {
+			items = append(items, it)
+		}
+		return items, err
+	}
+	return l.batchGetKeys(ctx, table, l.keys(id, numbers), true)
+}
+
+func (l *classic) encodingAt(ctx context.Context, id aggregate.ID, number uint64) (names string, err error) {
+	it, err := l.getItem(ctx, l.config.Tables.Journal, l.key(id, number))
+	if err != nil {
+		return "", err
+	}
+	if it != nil {
+		names, _ = encodingOf(it)
+		return names, nil
+	}
+	head, err := l.head(ctx, id)
+	if err != nil || head.Snapshot == nil {
+		return "", err
+	}
+	return head.Snapshot.Encoding, nil
+}

@@ -1,0 +1,113 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (l *classic) restore(ctx context.Context, r *restoration) (storage.Receipt, error) {
+	t, err := l.buildRestoration(r)
+	if err != nil {
+		return storage.Receipt{}, err
+	}
+	if err := l.send(ctx, t); err != nil && !l.isRestored(ctx, r, err) {
+		return storage.Receipt{}, err
+	}
+	return t.receipt, nil
+}
+
+// buildRestoration gives the transaction an id that is on no row, for the token alone: a commit may
+// be restored in parts, and DynamoDB may remember the token of the original.
+func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
+	id := r.Head.Aggregate
+	c := &commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}
+	t := &transaction{layout: l, draft: draft{
+		commit: c, begun: time.Now(), receipt: storage.Receipt{CommitID: l.config.NewID(), Version: r.Head.Version},
+	}}
+	t.input = &dynamodb.TransactWriteItemsInput{
+		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(r.Records)),
+		ClientRequestToken: &t.receipt.CommitID,
+	}
+	for _, record := range r.Records {
+		it := l.restoredItem(record)
+		bytes := itemSize(it)
+		if bytes > storage.MaxItemBytes {
+			return nil, &TooLargeError{ID: id, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
+		}
+		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
+	}
+	head := l.headItem(c)
+	head[l.config.Attributes.Version] = numberValue(r.Head.Version) // also where events before the first are truncated
+	if r.Expected == 0 && r.Head.TruncatedBefore > 0 {
+		head[attrTruncatedBefore] = numberValue(r.Head.TruncatedBefore)
+	}
+	if !r.Head.DeletedAt.IsZero() {
+		head[attrDeletedAt] = numberValue(r.Head.DeletedAt.UnixMilli())
+		head[attrSnapshotNumber] = numberValue(uint64(noSnapshot))
+	}
+	t.size += itemSize(head)
+	if t.size > storage.MaxCommitBytes {
+		return nil, &TooLargeError{ID: id, What: "the restoration", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	}
+	t.head, t.states = head, len(t.input.TransactItems)
+	if c.Snapshot != nil {
+		if err := l.addLatest(t, head); err != nil {
+			if r.Head.TruncatedBefore > 1 {
+				return nil, &TooLargeError{ID: id, What: "the snapshot that stands for truncated events", Size: len(c.Snapshot.Payload), Limit: storage.MaxItemBytes, Unit: unitBytes}
+			}
+			t.leaveOut(err)
+		}
+	}
+	if r.Expected == 0 {
+		t.input.TransactItems[0] = l.putNew(l.config.Tables.Snapshot, head)
+	} else {
+		t.input.TransactItems[0] = l.writeHead(c, head)
+	}
+	t.writes = len(t.input.TransactItems)
+	return t, nil
+}
+
+// restoredItem leaves out what recordOf has put where the item had nothing.
+func (l *classic) restoredItem(r *Record) item {
+	it := l.itemOf(r)
+	if r.EventID == derivedEventID(r.Aggregate, r.Number) {
+		delete(it, attrEventID)
+	}
+	if r.CommitID == "" {
+		delete(it, attrCommitID)
+	}
+	return it
+}
+
+// isRestored reports whether a transaction that was refused, or whose outcome is unknown, has
+// nothing left to do: an attempt whose reply was lost has written it, or somebody else restores the
+// same.
+func (l *classic) isRestored(ctx context.Context, r *restoration, err error) bool {
+	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) && !errors.As(err, new(*CorruptItemError)) {
+		return false
+	}
+	head, err := l.head(ctx, r.Head.Aggregate)
+	if err != nil || head.Version < r.Head.Version {
+		return false
+	}
+	if len(r.Records) == 0 {
+		return head.Version == r.Head.Version && head.TruncatedBefore == r.Head.TruncatedBefore && head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli()
+	}
+	stored, err := l.byKey(ctx, r.Head.Aggregate, firstOf(r), r.Head.Version)
+	if err != nil {
+		return false
+	}
+	for i, record := range stored {
+		if !record.Equal(r.Records[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,226 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+func (t *transaction) attempt(ctx context.Context) error {
+	_, err := t.layout.client.TransactWriteItems(ctx, t.input, once)
+	return err
+}
+
+func (t *transaction) isWritten(ctx context.Context) (bool, error) {
+	written, _, err := t.layout.lookFor(ctx, t.unknown(nil))
+	return written, err
+}
+
+// showsWritten goes by the old items of the first event and of the command's guard: where one of
+// them carries the commit's id, the commit was written. Never by the head, for a later commit may
+// have moved it.
+func (t *transaction) showsWritten(reasons []types.CancellationReason) bool {
+	return len(t.commit.Events) > 0 && isOf(reasons[1].Item, t.receipt.CommitID) ||
+		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
+}
+
+// tablesOf returns the tables of the transaction that an error may be about: of one for which
+// DynamoDB named the actions, those of these alone.
+func (t *transaction) tablesOf(err error) (names []string) {
+	add := func(name string) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, i := range dynamo.PassingActions(err) {
+		if i < len(t.input.TransactItems) {
+			target, _ := targetOf(t.input.TransactItems[i])
+			add(target.table)
+		}
+	}
+	if len(names) > 0 {
+		return names
+	}
+	add(t.layout.config.Tables.Journal)
+	add(t.layout.config.Tables.Snapshot)
+	for _, w := range t.commit.Writes {
+		target, _ := targetOf(w)
+		add(target.table)
+	}
+	return names
+}
+
+func (t *transaction) explain(err error) error {
+	creator := "journal.Create"
+	if len(t.commit.Writes) > 0 {
+		creator = "journal.Create, or the package that has the other table,"
+	}
+	return dynamo.ExplainAny(err, t.tablesOf(err), creator)
+}
+
+// redate keeps the id. Groups look for events by their dates, and wait long for those that show
+// long after.
+func (t *transaction) redate() {
+	l := t.layout
+	now := l.now()
+	if !t.dated || now.Sub(t.receipt.OccurredAt) < dateAge {
+		return
+	}
+	t.receipt.OccurredAt = now
+	for _, action := range t.input.TransactItems[1 : 1+len(t.commit.Events)] {
+		action.Put.Item[l.config.Attributes.OccurredAt] = numberValue(l.config.storedTime(now.UnixMilli()))
+	}
+	if t.guard > 0 {
+		t.input.TransactItems[t.guard].Put.Item = l.guardItem(t) // which is kept from then on
+	}
+	// DynamoDB may remember the token with what was sent under it.
+	token := l.config.NewID()
+	t.input.ClientRequestToken = &token
+}
+
+// refusal explains why a transaction cannot be written, unless it turns out that an
+// attempt whose reply was lost did write it; see showsWritten.
+func (t *transaction) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+	l := t.layout
+	var reasons []types.CancellationReason
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) && len(canceled.CancellationReasons) == len(t.input.TransactItems) {
+		reasons = canceled.CancellationReasons
+		if t.showsWritten(reasons) {
+			return nil
+		}
+	}
+	if ambiguous {
+		// DynamoDB does not promise to evaluate all conditions once one has failed. And a
+		// refusal that is not a failed condition says nothing of the attempts before.
+		unknown := t.unknown(err)
+		if done, readErr := isWrittenWithin(ctx, t, left); done {
+			return nil
+		} else if readErr != nil || !slices.ContainsFunc(reasons, conditionFailed) {
+			return unknown
+		}
+		if reasons != nil && t.guard == 0 && l.mayBeRemoved(t, reasons[0].Item) {
+			return unknown
+		}
+	}
+	if t.guard > 0 && reasons != nil && conditionFailed(reasons[t.guard]) {
+		return l.duplicate(t.commit, reasons[t.guard].Item)
+	}
+	for i, reason := range reasons {
+		switch {
+		case !isFinal(reason):
+		case i >= t.writes && ambiguous:
+			// The caller's condition may come true again while an earlier attempt is still on its
+			// way.
+			return t.unknown(err)
+		case i >= t.writes:
+			return t.writeRefused(i-t.writes, reason)
+		case !conditionFailed(reason):
+		case i == 0 && l.refit(t, reason.Item):
+			return errRefit
+		case i == 0:
+			refused := l.conflict(t.commit, reason.Item)
+			var conflict *ConflictError
+			if ambiguous && errors.As(refused, &conflict) && conflict.Actual < conflict.Expected {
+				// The head may yet come to where an attempt on its way expects it.
+				return t.unknown(err)
+			}
+			return refused
+		default:
+			return l.taken(ctx, t, i, ambiguous, left)
+		}
+	}
+	return fmt.Errorf("append to %s, nothing written: %w", t.Aggregate, t.explain(err))
+}
+
+// taken explains why the place of an event is taken though the head's condition was not found
+// false. Either it was not evaluated, and there is a conflict, or the head is where it should be:
+// it was restored from a backup, or an event was written without it.
+func (l *classic) taken(ctx context.Context, t *transaction, action int, ambiguous bool, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
+	id := t.commit.Aggregate
+	row, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(id, 0))
+	if err != nil && ambiguous {
+		return t.unknown(err)
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s, nothing written: %w", id, err)
+	}
+	version, _ := uintOf(row[l.config.Attributes.Version])
+	if version > t.commit.Expected || row[attrDeletedAt] != nil {
+		return l.conflict(t.commit, row)
+	}
+	item := t.input.TransactItems[action].Put.Item
+	partition, sort := l.keysOf(item)
+	number, _ := uintOf(item[l.config.Attributes.SequenceNumber])
+	return &CorruptItemError{
+		Aggregate: id, Number: number, Table: l.config.Tables.Journal, PartitionKey: partition, SortKey: sort,
+		Reason: fmt.Sprintf("exists although the head of its aggregate is at version %d", version),
+	}
+}
+
+// mayBeRemoved reports that the head no longer vouches for the commit's first event, which would
+// tell whose it is.
+func (l *classic) mayBeRemoved(t *transaction, head item) bool {
+	before, _ := uintOf(head[attrTruncatedBefore])
+	return before > t.commit.Expected+1
+}
+
+func (l *classic) conflict(c *commit, head item) error {
+	conflict := &ConflictError{ID: c.Aggregate, Expected: c.Expected}
+	if head == nil {
+		return conflict
+	}
+	h, err := l.headOf(c.Aggregate, head)
+	if err == nil && !h.DeletedAt.IsZero() {
+		err = h.deleted()
+	}
+	if err != nil {
+		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+	}
+	conflict.Actual = h.Version
+	return conflict
+}
+
+func (l *classic) duplicate(c *commit, guard item) error {
+	command, err := l.commandOf(guard)
+	if err != nil {
+		return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+	}
+	return &DuplicateCommandError{
+		ID: c.Aggregate, CommandID: command.ID, CommitID: command.CommitID, First: command.First, Version: command.Version,
+	}
+}
+
+// lookFor reads the commit's first event, and the guard of its command.
+func (l *classic) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
+	keys := []item{l.key(unknown.ID, unknown.First)}
+	if unknown.CommandID != "" {
+		// The guard may have expired and the event may have been removed; both together are rare.
+		keys = append(keys, l.guardKey(unknown.ID, unknown.CommandID))
+	}
+	for i, key := range keys {
+		it, err := l.getItem(ctx, l.config.Tables.Journal, key)
+		if err != nil {
+			return false, false, err
+		}
+		if isOf(it, unknown.CommitID) {
+			return true, true, nil
+		}
+		executed = i > 0 && it != nil
+	}
+	return false, executed, nil
+}
+
+// isOf reports whether a commit wrote the item, which may be nil.
+func isOf(it item, commitID string) bool {
+	stored, ok := stringOf(it[attrCommitID])
+	return ok && stored == commitID
+}

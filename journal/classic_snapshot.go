@@ -1,0 +1,235 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// Attributes of ours on what holds a snapshot, and on the head the list of the redundant ones.
+const (
+	attrSnapshotNumber = "snapshot_seq_nr"
+	attrSnapshotDigest = "snapshot_digest"
+	attrSnapshotSchema = "snapshot_schema"
+	attrRedundant      = "snapshot_redundant"
+)
+
+// deletesAtOnce bounds the rows that one commit deletes for others.
+const deletesAtOnce = 25
+
+// addSnapshot puts into the transaction what it has room for, the more important first.
+func (l *classic) addSnapshot(t *transaction, head item) {
+	c := t.commit
+	if c.Redundancy != nil {
+		t.receipt.Redundant = slices.Clone(c.Redundancy.Listed) // unless there is one more
+	}
+	if c.Snapshot == nil {
+		return
+	}
+	if len(c.Events) == 0 {
+		t.leaveOut(storage.ErrNoRoom) // the head is only looked at
+		return
+	}
+	if err := l.addLatest(t, head); err != nil {
+		t.leaveOut(err)
+		return
+	}
+	if r := c.Redundancy; r != nil {
+		l.addRedundant(t, head, r)
+	}
+}
+
+// addLatest puts the snapshot into the head, where loads look for it.
+func (l *classic) addLatest(t *transaction, head item) error {
+	with := item{}
+	l.setSnapshot(with, t.commit.Snapshot)
+	bytes := itemSize(with)
+	spare := foreignHeadBytes
+	if r := t.commit.Redundancy; r != nil {
+		spare += listBytes * (len(r.Listed) + 1)
+	}
+	if err := t.room(itemSize(head)+bytes+spare, bytes+spare); err != nil {
+		return err
+	}
+	maps.Copy(head, with)
+	t.size += bytes
+	return nil
+}
+
+// room says why there is none for a snapshot's item of that size, and for that many more bytes in
+// all.
+func (t *transaction) room(itemBytes, bytes int) error {
+	switch {
+	case itemBytes > storage.MaxItemBytes:
+		return &TooLargeError{ID: t.commit.Aggregate, What: "the snapshot", Size: itemBytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
+	case !t.hasRoom(0, bytes):
+		return storage.ErrNoRoom
+	}
+	return nil
+}
+
+// addRedundant puts the row under the snapshot's own number, and what the head lists then.
+func (l *classic) addRedundant(t *transaction, head item, r *storage.Redundancy) {
+	c := t.commit
+	row := l.key(c.Aggregate, c.Snapshot.Number)
+	row[l.config.Attributes.AggregateID] = stringValue(c.Aggregate.String())
+	row[l.config.Attributes.SequenceNumber] = numberValue(c.Snapshot.Number)
+	row[l.config.Attributes.Version] = numberValue(c.Version())
+	row[l.config.Attributes.TTL] = numberValue(0)
+	if r.TTL > 0 {
+		row[l.config.Attributes.TTL] = numberValue(t.receipt.OccurredAt.Add(r.TTL).Unix())
+	}
+	l.setSnapshot(row, c.Snapshot)
+	bytes := itemSize(row) + listBytes*(len(r.Listed)+1)
+	if !t.hasRoom(1, bytes) {
+		return
+	}
+	t.add(types.TransactWriteItem{Put: &types.Put{TableName: &l.config.Tables.Snapshot, Item: row}}, bytes)
+
+	if r.Listed == nil {
+		head[attrRedundant] = listValue([]uint64{c.Snapshot.Number}) // writeHead appends it
+		return
+	}
+	listed := append(slices.Clone(r.Listed), c.Snapshot.Number)
+	if r.TTL > 0 {
+		// Those that are forgotten expire.
+		listed = listed[max(0, len(listed)-r.Keep):]
+		t.receipt.Redundant = listed
+		head[attrRedundant] = listValue(listed)
+		return
+	}
+	// What was surplus before this commit should be gone, but its writer may have failed to remove
+	// it. Deleting it and forgetting it are one.
+	for left := min(len(r.Listed)-r.Keep, deletesAtOnce); left > 0 && t.hasRoom(1, 0); left-- {
+		t.add(types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &l.config.Tables.Snapshot, Key: l.key(c.Aggregate, listed[0]),
+		}}, 0)
+		listed = listed[1:]
+	}
+	t.receipt.Redundant = listed
+	t.receipt.Surplus = listed[:max(0, len(listed)-r.Keep)]
+	head[attrRedundant] = listValue(listed)
+}
+
+// setSnapshot sets the attributes of a snapshot on the head or on a row of its own.
+func (l *classic) setSnapshot(it item, s *Snapshot) {
+	it[l.config.Attributes.Payload] = binaryValue(s.Payload)
+	setEncoding(it, s.Encoding)
+	it[attrSnapshotNumber] = numberValue(s.Number)
+	it[attrSnapshotDigest] = binaryValue(digest(s.Payload))
+	it[attrSnapshotSchema] = numberValue(s.Schema)
+}
+
+// snapshotOf reads what setSnapshot has set, or what a foreign writer has put in its place; nil for
+// no state.
+func (l *classic) snapshotOf(it item) *Snapshot {
+	payload, ok := bytesOf(it[l.config.Attributes.Payload])
+	if !ok {
+		return nil
+	}
+	s := &Snapshot{Payload: payload}
+	number, numberOK := uintOf(it[attrSnapshotNumber])
+	stored, digestOK := bytesOf(it[attrSnapshotDigest])
+	if numberOK && digestOK && bytes.Equal(stored, digest(payload)) {
+		s.Number = number
+		s.Schema, _ = uintOf(it[attrSnapshotSchema])
+		s.Encoding, _ = encodingOf(it)
+	}
+	return s
+}
+
+// digest distinguishes our own snapshot from one that a foreign writer put in its place:
+// its update sets the payload and leaves our attributes as they were.
+func digest(payload []byte) []byte {
+	sum := sha256.Sum256(payload)
+	return sum[:16]
+}
+
+func (l *classic) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+	if number == 0 {
+		return nil, nil // and DynamoDB refuses an empty range
+	}
+	for _, listed := range slices.Backward(head.Redundant) {
+		if listed > number {
+			continue
+		}
+		it, err := l.getItem(ctx, l.config.Tables.Snapshot, l.key(head.Aggregate, listed))
+		if err != nil {
+			return nil, err
+		}
+		if s := l.snapshotOf(it); s != nil {
+			return s, nil
+		}
+	}
+	if len(head.Redundant) > 0 {
+		return nil, nil
+	}
+	a := l.config.Attributes
+	pages := dynamodb.NewQueryPaginator(l.client, &dynamodb.QueryInput{
+		TableName:                &l.config.Tables.Snapshot,
+		IndexName:                &l.config.Indexes.SnapshotAggregate,
+		KeyConditionExpression:   aws.String("#aid = :aid AND #n BETWEEN :one AND :n"),
+		ExpressionAttributeNames: attributeNames("#aid", a.AggregateID, "#n", a.SequenceNumber),
+		ExpressionAttributeValues: item{
+			":aid": stringValue(head.Aggregate.String()), ":one": numberValue(1), ":n": numberValue(number),
+		},
+		ScanIndexForward: aws.Bool(false),
+		Limit:            aws.Int32(1),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, dynamo.Explain(err, l.config.Tables.Snapshot)
+		}
+		for _, it := range page.Items {
+			if p, _ := l.keysOf(it); p != l.partitionKey(head.Aggregate) {
+				continue // another type's aggregate with the same aid
+			}
+			// One of ours that the head does not list is of a history that was abandoned.
+			if s := l.snapshotOf(it); s != nil && s.Number == 0 {
+				return s, nil
+			}
+		}
+	}
+	return nil, nil
+}
+
+func (l *classic) removeSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+	return l.deleteAll(ctx, l.config.Tables.Snapshot, l.keys(id, numbers))
+}
+
+// listBytes is the most that a number in a list takes.
+const listBytes = 22
+
+func listValue(numbers []uint64) types.AttributeValue {
+	values := make([]types.AttributeValue, len(numbers))
+	for i, n := range numbers {
+		values[i] = numberValue(n)
+	}
+	return &types.AttributeValueMemberL{Value: values}
+}
+
+// numbersOf returns the numbers of a list in ascending order.
+func numbersOf(v types.AttributeValue) (numbers []uint64) {
+	list, _ := v.(*types.AttributeValueMemberL)
+	if list == nil {
+		return nil
+	}
+	for _, value := range list.Value {
+		if n, ok := uintOf(value); ok && n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}

@@ -1,0 +1,116 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (l *classic) tail(ctx context.Context, q storage.TailQuery) (tailPage, error) {
+	a := l.config.Attributes
+	shard := storage.ShardKey(q.AggregateType, q.Shard)
+	from := q.After.OccurredAt
+	if q.After == (storage.Cursor{}) {
+		from = math.MinInt64 // also what is dated before 1970
+	}
+	input := &dynamodb.QueryInput{
+		TableName:                &l.config.Tables.Journal,
+		IndexName:                &l.config.Indexes.JournalTail,
+		KeyConditionExpression:   aws.String("#pk = :shard AND #at >= :from"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#at", a.OccurredAt),
+		ExpressionAttributeValues: item{
+			":shard": stringValue(shard), ":from": numberValue(l.config.storedTime(from)),
+		},
+	}
+	if !q.Until.IsZero() {
+		input.KeyConditionExpression = aws.String("#pk = :shard AND #at BETWEEN :from AND :until")
+		input.ExpressionAttributeValues[":until"] = numberValue(l.config.lastStoredTime(q.Until.UnixMilli()))
+		if q.Until.UnixMilli() < from {
+			return tailPage{Next: q.After}, nil // DynamoDB refuses an empty range
+		}
+	}
+	if q.NumbersOnly {
+		input.ProjectionExpression = aws.String("#pk, #sk, #at, #aid, #n")
+		input.ExpressionAttributeNames["#sk"] = a.SortKey
+		input.ExpressionAttributeNames["#aid"] = a.AggregateID
+		input.ExpressionAttributeNames["#n"] = a.SequenceNumber
+	}
+	if q.Limit > 0 {
+		input.Limit = aws.Int32(int32(min(q.Limit, math.MaxInt32)))
+	}
+	if q.After.SortKey != "" {
+		input.ExclusiveStartKey = item{
+			a.PartitionKey: stringValue(shard),
+			a.SortKey:      stringValue(q.After.SortKey),
+			a.OccurredAt:   numberValue(l.config.storedTime(q.After.OccurredAt)),
+		}
+		if q.After.Exact != "" {
+			input.ExclusiveStartKey[a.OccurredAt] = &types.AttributeValueMemberN{Value: q.After.Exact}
+		}
+	}
+	var page tailPage
+	reader := rows.Reader{
+		Names: l.rowNames,
+		Begin: func() { page = tailPage{Records: []*Record{}} },
+		Take:  func(row *rows.Row) { l.addTo(&page, row, q.NumbersOnly) },
+	}
+	last, err := reader.Query(ctx, l.client, input)
+	if err != nil {
+		return tailPage{}, dynamo.Explain(err, l.config.Tables.Journal)
+	}
+	page.More = last != nil
+	if last == nil && len(page.Records)+len(page.Corrupt) > 0 {
+		last = reader.Last()
+	}
+	page.Next = l.cursorOf(last, q.After)
+	return page, nil
+}
+
+func (l *classic) addTo(page *tailPage, row *rows.Row, numbersOnly bool) {
+	if numbersOnly {
+		l.dropPayload(row)
+	}
+	r, err := l.recordOfRow(row)
+	if err != nil {
+		var corrupt *CorruptItemError
+		if errors.As(err, &corrupt) {
+			page.Corrupt = append(page.Corrupt, corrupt)
+		}
+		return
+	}
+	if numbersOnly {
+		r.EventID = "" // a derived one may not be the true one
+	}
+	page.Records = append(page.Records, r)
+}
+
+func (l *classic) cursorOf(it map[string]types.AttributeValue, otherwise storage.Cursor) storage.Cursor {
+	value := it[l.config.Attributes.OccurredAt]
+	_, sort := l.keysOf(it)
+	if at, ok := intOf(value); ok && sort != "" {
+		cursor := storage.Cursor{OccurredAt: l.config.millisOf(at), SortKey: sort}
+		if l.config.storedTime(cursor.OccurredAt) != at {
+			cursor.Exact = strconv.FormatInt(at, 10)
+		}
+		return cursor
+	}
+	n, ok := value.(*types.AttributeValueMemberN)
+	if !ok || sort == "" {
+		return otherwise
+	}
+	at, err := strconv.ParseFloat(n.Value, 64) // a foreign writer's
+	if err != nil {
+		return otherwise
+	}
+	floor := int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
+	return storage.Cursor{OccurredAt: l.config.millisOf(floor), SortKey: sort, Exact: n.Value}
+}

@@ -1,0 +1,163 @@
+package journal
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal/resolver"
+)
+
+// packed is the layout with one item for each commit. All items of an aggregate are in a partition
+// of their own, under numbers:
+//
+//	1 or more a commit, under the number of its first event; the tombstone is under the number
+//	          after the last event
+//	negative  a command whose id has been dropped from commits and snapshots
+//
+// The items of commits are never removed, so the item under the number after the last event is the
+// place for which all writers compete. A writer that knows the number of the last event needs no
+// other condition than that there is no such item. Commands without events are in a placeholder
+// there, which the next commit replaces: it takes them over, so whoever writes learns of them.
+//
+// In the snapshot table, the same partition has the latest snapshot under 0, the one that stands
+// for truncated events under -1, and redundant ones under their numbers.
+type packed struct {
+	*store
+	tailing partitions
+}
+
+func newPacked(s *store) layout { return &packed{store: s} }
+
+// Attributes of the packed layout. Their names count in each item, so they are short.
+const (
+	attrCommit  = "c" // the commit's id: binary for a UUID
+	attrCount   = "n" // the number of events; on a snapshot, the number of the last event in it
+	attrTime    = "t" // when it was written, in milliseconds
+	attrTail    = "p" // the tail partition; absent once the events are removed
+	attrSmall   = "e" // the events, where the item has up to projectedBytes
+	attrLarge   = "E" // the events otherwise; not in the tail index
+	attrSize    = "z" // beside attrLarge: the size of the item, in KB
+	attrID      = "k" // the command id; on a snapshot, all that it keeps
+	attrListed  = "a" // on the item of event 1: where the index of aggregates lists it
+	attrFirst   = "f" // the first event of a commit that has several items, or of the one that a snapshot ends with
+	attrLast    = "l" // its last event
+	attrBefore  = "b" // on the item of event 1 and on snapshot -1: events before that are removed
+	attrDeleted = "d" // on a tombstone: since when, in milliseconds
+	attrState   = "s" // of a snapshot
+	attrSchema  = "v"
+	attrApplied = "x" // the encodings of a snapshot
+	attrKept    = "r" // on the latest snapshot: the numbers of the redundant ones
+	attrNoted   = "o" // commands without events that came just before, on a placeholder or a commit
+	attrGuards  = "g" // on the latest snapshot, or beside attrNoted: some command ids are in guards
+)
+
+// projectedBytes is how large an item may be that the tail index has whole: an entry costs one
+// write unit for each KB.
+const projectedBytes = 1 << 10
+
+// Numbers of snapshots that stand for the latest one and for truncated events.
+const (
+	latestSnapshot = 0
+	baseSnapshot   = -1
+)
+
+// typeKey is an aggregate's type in keys. A type has no control characters, so what it makes of a
+// slash is not found in any other, and the first slash of a key is the one behind the type.
+func typeKey(aggregateType string) string { return strings.ReplaceAll(aggregateType, "/", "\x1f") }
+
+func partitionOf(id aggregate.ID) string { return typeKey(id.Type) + "/" + id.Value }
+
+func partKey(aggregateType string, part int) string {
+	return typeKey(aggregateType) + "/" + strconv.Itoa(part)
+}
+
+// idOf undoes partitionOf.
+func idOf(partition string) (aggregate.ID, bool) {
+	kind, value, ok := strings.Cut(partition, "/")
+	id := aggregate.ID{Type: strings.ReplaceAll(kind, "\x1f", "/"), Value: value}
+	return id, ok && id.Validate() == nil
+}
+
+func (p *packed) keyIn(partition, number string) item {
+	return item{
+		p.config.Attributes.PartitionKey: stringValue(partition),
+		p.config.Attributes.SortKey:      &types.AttributeValueMemberN{Value: number},
+	}
+}
+
+func (p *packed) key(id aggregate.ID, number uint64) item {
+	return p.keyIn(partitionOf(id), strconv.FormatUint(number, 10))
+}
+
+func (p *packed) snapshotKey(id aggregate.ID, which int) item {
+	return p.keyIn(partitionOf(id), strconv.Itoa(which))
+}
+
+func (p *packed) descriptorKey() item { return p.keyIn(descriptorPartition, "0") }
+
+// commandDigest is what stands for a command id in keys.
+func commandDigest(commandID string) [32]byte { return sha256.Sum256([]byte(commandID)) }
+
+func (p *packed) guardKey(id aggregate.ID, commandID string) item {
+	sum := commandDigest(commandID)
+	number := new(big.Int).SetBytes(sum[:15]) // 120 bits are at most 37 digits, of DynamoDB's 38
+	return p.keyIn(partitionOf(id), "-"+number.Add(number, big.NewInt(1)).String())
+}
+
+// placeOf names an item in an error, whatever is wrong with the item.
+func (p *packed) placeOf(it item) (partition, number string) {
+	partition, _ = stringOf(it[p.config.Attributes.PartitionKey])
+	if n, ok := it[p.config.Attributes.SortKey].(*types.AttributeValueMemberN); ok {
+		number = n.Value
+	}
+	return partition, number
+}
+
+func (p *packed) corrupt(table string, it item, reason string) *CorruptItemError {
+	partition, number := p.placeOf(it)
+	return &CorruptItemError{Table: table, PartitionKey: partition, SortKey: number, Reason: reason}
+}
+
+func (p *packed) tables() []*dynamodb.CreateTableInput {
+	a, x, t := p.config.Attributes, p.config.Indexes, p.config.Tables
+	keys := []types.AttributeDefinition{textKey(a.PartitionKey), numberKey(a.SortKey)}
+	tail, listed := p.index(x.JournalTail, attrTail, attrTime), p.index(x.JournalAggregate, attrListed, a.PartitionKey)
+	tail.Projection = including(attrCommit, attrCount, attrSmall, attrSize)
+	listed.Projection = including(attrBefore)
+	return []*dynamodb.CreateTableInput{
+		p.table(t.Journal, slices.Concat(keys, []types.AttributeDefinition{textKey(attrTail), numberKey(attrTime), textKey(attrListed)}), tail, listed),
+		p.table(t.Snapshot, keys),
+	}
+}
+
+func including(attributes ...string) *types.Projection {
+	return &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: attributes}
+}
+
+// checkPacked refuses what serves to share tables with other programs.
+func checkPacked(c Config) error {
+	if name := c.Resolver.Name(); name != resolver.FNV1a.Name() {
+		return &ConfigError{Field: "Resolver", Reason: fmt.Sprintf("is %s: the packed layout has resolver.FNV1a, which is the default", name)}
+	}
+	if c.OccurredAtUnit != time.Millisecond {
+		return &ConfigError{Field: "OccurredAtUnit", Reason: "is not time.Millisecond, which the packed layout has"}
+	}
+	names := []named{
+		{"Attributes.PartitionKey", c.Attributes.PartitionKey}, {"Attributes.SortKey", c.Attributes.SortKey}, {"Attributes.TTL", c.Attributes.TTL},
+	}
+	for _, n := range names {
+		if len(n.name) == 1 {
+			return &ConfigError{Field: n.field, Reason: fmt.Sprintf("is %q: the packed layout has attributes of one letter of its own", n.name)}
+		}
+	}
+	return nil
+}

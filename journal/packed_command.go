@@ -1,0 +1,231 @@
+package journal
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/fxamacker/cbor/v2"
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// A snapshot keeps up to mostCommands command ids. When there are more, it keeps fewerCommands, and
+// the others become guards.
+const (
+	mostCommands  = 128
+	fewerCommands = 64
+)
+
+func unmarshalCommands(encoded []byte, into *[]keptCommand) error {
+	return cbor.Unmarshal(encoded, into)
+}
+
+func (k *keptCommand) dated() storage.DatedCommand {
+	c := storage.DatedCommand{Command: storage.Command{ID: k.ID, First: k.First, Version: k.Version}, At: time.UnixMilli(k.Millis).UTC()}
+	switch id := k.Commit.(type) {
+	case string:
+		c.CommitID = id
+	case []byte:
+		if parsed, err := uuid.FromBytes(id); err == nil {
+			c.CommitID = parsed.String()
+		}
+	}
+	return c
+}
+
+// commandsOf are those that a snapshot keeps.
+func (row *snapshotRow) commandsOf() *storage.Commands {
+	c := &storage.Commands{}
+	if row == nil {
+		return c
+	}
+	c.Guards = row.guards
+	for i := range row.commands {
+		c.Dated = append(c.Dated, row.commands[i].dated())
+	}
+	return c
+}
+
+// commands are those of an item: those without events that came before, and its own.
+func (it *packedItem) commands() (commands []storage.DatedCommand) {
+	for i := range it.noted {
+		commands = append(commands, it.noted[i].dated())
+	}
+	if it.command == "" {
+		return commands
+	}
+	c := storage.DatedCommand{
+		Command: storage.Command{ID: it.command, CommitID: it.commitID, First: it.first, Version: it.last()},
+		At:      time.UnixMilli(it.millis).UTC(),
+	}
+	if it.partOf.last > 0 {
+		c.First, c.Version = it.partOf.first, it.partOf.last
+	}
+	return append(commands, c)
+}
+
+// addTo adds the commands of an item to those that are known before it.
+func (it *packedItem) addTo(known *storage.Commands) {
+	for _, c := range it.commands() {
+		if _, there := known.Find(c.ID); !there {
+			known.Dated = append(known.Dated, c)
+		}
+	}
+	known.Guards = known.Guards || it.guards
+	known.Version = it.last()
+}
+
+// isOf reports whether a commit wrote the item, or noted its command there.
+func (it *packedItem) isOf(commitID string) bool {
+	return it.commitID == commitID || slices.ContainsFunc(it.noted, func(k keptCommand) bool { return k.dated().CommitID == commitID })
+}
+
+// isKept reports whether Config.CommandRetention has not passed.
+func (p *packed) isKept(c storage.DatedCommand) bool {
+	keep := p.config.CommandRetention
+	return keep == 0 || c.At.Add(keep).After(p.config.Now())
+}
+
+// commands reads the command ids of an aggregate: those of its latest snapshot, and those of the
+// commits since, without their events.
+func (p *packed) commands(ctx context.Context, id aggregate.ID) (*storage.Commands, error) {
+	row, err := p.latest(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	from := uint64(1)
+	if row != nil && row.snapshot != nil {
+		sound, err := p.isSound(ctx, id, row)
+		if err != nil {
+			return nil, err
+		}
+		if sound {
+			from = row.from
+		} else {
+			row = nil
+		}
+	}
+	found := row.commandsOf()
+	err = p.query(ctx, id, strconv.FormatUint(from, 10), endOfNumbers, p.withoutEvents, func(raw item) error {
+		it, err := p.parse(raw)
+		if err != nil {
+			return err
+		}
+		it.addTo(found)
+		return nil
+	})
+	return found, err
+}
+
+func (p *packed) command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
+	commands, err := p.commands(ctx, id)
+	if err != nil {
+		return storage.Command{}, false, err
+	}
+	return p.executed(ctx, id, commands, commandID)
+}
+
+// executed looks for a command id among those of an aggregate, and in its guards if it has any.
+func (p *packed) executed(ctx context.Context, id aggregate.ID, commands *storage.Commands, commandID string) (storage.Command, bool, error) {
+	if c, known := commands.Find(commandID); known || !commands.Guards {
+		return c, known, nil
+	}
+	it, err := p.getItem(ctx, p.config.Tables.Journal, p.guardKey(id, commandID))
+	if err != nil || it == nil {
+		return storage.Command{}, false, err
+	}
+	stored, ok := stringOf(it[attrID])
+	c := storage.Command{ID: stored}
+	var firstOK, versionOK, commitOK bool
+	_, c.CommitID, commitOK = commitOf(it[attrCommit])
+	c.First, firstOK = uintOf(it[attrFirst])
+	c.Version, versionOK = uintOf(it[attrLast])
+	if !ok || !firstOK || !versionOK || !commitOK {
+		return storage.Command{}, false, p.corrupt(p.config.Tables.Journal, it, "is not the guard of a command")
+	}
+	return c, stored == commandID, nil
+}
+
+// keepCommands puts the command ids into a snapshot's row that it is to keep. Those for which it
+// has no room become guards, before it is stored. The receipt has what is left.
+func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) error {
+	commands := c.commands
+	if commands == nil || commands.Version != c.receipt.Version {
+		var err error
+		if commands, err = p.commands(ctx, c.Aggregate); err != nil {
+			return err
+		}
+	}
+	var kept []storage.DatedCommand
+	for _, d := range commands.Dated {
+		if p.isKept(d) && d.Version <= c.receipt.Version {
+			kept = append(kept, d)
+		}
+	}
+	guards := commands.Guards
+	if len(kept) > mostCommands {
+		dropped := kept[:len(kept)-fewerCommands]
+		if err := p.guard(ctx, c.Aggregate, dropped); err != nil {
+			return err
+		}
+		kept, guards = kept[len(dropped):], true
+	}
+	c.receipt.Commands = &storage.Commands{Version: c.receipt.Version, Dated: kept, Guards: guards}
+	if guards {
+		row[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	var err error
+	row[attrID], err = commandsValue(kept)
+	return err
+}
+
+func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error) {
+	stored := make([]keptCommand, len(commands))
+	for i, d := range commands {
+		stored[i] = keptCommand{ID: d.ID, Commit: packID(d.CommitID), First: d.First, Version: d.Version, Millis: d.At.UnixMilli()}
+	}
+	encoded, err := cbor.Marshal(stored)
+	return binaryValue(encoded), err
+}
+
+// guardsAtOnce bounds the requests that write guards.
+const guardsAtOnce = 16
+
+// guard stores each command in an item of its own.
+func (p *packed) guard(ctx context.Context, id aggregate.ID, commands []storage.DatedCommand) error {
+	table := p.config.Tables.Journal
+	writes, ctx := errgroup.WithContext(ctx)
+	writes.SetLimit(guardsAtOnce)
+	for _, d := range commands {
+		writes.Go(func() error {
+			it := p.guardKey(id, d.ID)
+			it[attrID] = stringValue(d.ID)
+			it[attrCommit] = commitValue(d.CommitID)
+			it[attrFirst] = numberValue(d.First)
+			it[attrLast] = numberValue(d.Version)
+			p.expire(it, d.At)
+			_, err := p.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: it})
+			return dynamo.Explain(err, table)
+		})
+	}
+	return writes.Wait()
+}
+
+// expire lets DynamoDB remove a row for a command when Config.CommandRetention has passed. It does
+// not go by the rows of commits, which stay.
+func (p *packed) expire(it item, at time.Time) {
+	if keep := p.config.CommandRetention; keep > 0 {
+		it[p.config.Attributes.TTL] = numberValue(at.Add(keep).Unix() + 1)
+	}
+}

@@ -1,0 +1,276 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// packedCommit is a commit as it is sent: one PutItem, or a transaction if it has several items or
+// writes of the caller's.
+type packedCommit struct {
+	p *packed
+	draft
+
+	items       []item // of the commit, in order; one of a command without events
+	put         *dynamodb.PutItemInput
+	transaction *dynamodb.TransactWriteItemsInput // nil where put is sent
+	writes      int                               // the first of the caller's own actions
+	noted       []storage.DatedCommand            // of a placeholder that the commit replaces
+	guards      bool                              // and it says that there are guards
+	replaced    int                               // how often it has found another placeholder
+	commands    *storage.Commands                 // of the aggregate before the commit, then after it; nil where they are not known
+}
+
+func (p *packed) append(ctx context.Context, d draft) (storage.Receipt, error) {
+	_ = p.check(ctx, d.receipt.OccurredAt) // what a writer knew before is still right
+	if p.tailing.isStale() {
+		return storage.Receipt{}, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
+	}
+	c := &packedCommit{p: p, draft: d}
+	if err := c.prove(ctx); err != nil {
+		return storage.Receipt{}, err
+	}
+	if err := c.build(); err != nil {
+		return storage.Receipt{}, err
+	}
+	if err := p.send(ctx, c); err != nil {
+		return storage.Receipt{}, err
+	}
+	c.remember()
+	p.storeSnapshot(ctx, c)
+	return c.receipt, nil
+}
+
+// prove makes sure that the expected version is that of the aggregate or was it, since the place of
+// the next item says nothing of what is before it. And it looks for the command.
+func (c *packedCommit) prove(ctx context.Context) error {
+	nothing := func(err error) error { return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err) }
+	if c.CommandID != "" {
+		known := c.Commands
+		if known == nil || known.Version != c.Expected {
+			var err error
+			if known, err = c.p.commands(ctx, c.Aggregate); err != nil {
+				return nothing(err)
+			}
+		}
+		earlier, executed, err := c.p.executed(ctx, c.Aggregate, known, c.CommandID)
+		if err != nil {
+			return nothing(err)
+		}
+		if executed {
+			return c.duplicate(earlier)
+		}
+		c.commands = known
+	}
+	if c.Expected > 0 && !c.Proven {
+		actual, err := c.p.version(ctx, c.Aggregate)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return &ConflictError{ID: c.Aggregate, Expected: c.Expected}
+		case err != nil:
+			return nothing(err)
+		case actual != c.Expected:
+			return &ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: actual}
+		}
+	}
+	if known := c.Commands; c.commands == nil && known != nil && known.Version == c.Expected {
+		c.commands = known
+	}
+	return nil
+}
+
+// remember adds the command of the commit, which is written, to those that are known.
+func (c *packedCommit) remember() {
+	switch {
+	case c.commands == nil:
+		return
+	case c.CommandID == "":
+		c.commands = c.commands.With(c.receipt.Version, c.noted...)
+	default:
+		c.commands = c.commands.With(c.receipt.Version, append(slices.Clip(c.noted), c.dated())...)
+	}
+	c.commands.Guards = c.commands.Guards || c.guards // which are this copy's
+	c.receipt.Commands = c.commands
+}
+
+func (c *packedCommit) dated() storage.DatedCommand {
+	return storage.DatedCommand{
+		Command: storage.Command{ID: c.CommandID, CommitID: c.receipt.CommitID, First: c.Expected + 1, Version: c.receipt.Version},
+		At:      c.receipt.OccurredAt,
+	}
+}
+
+func (c *packedCommit) duplicate(earlier storage.Command) error {
+	return &DuplicateCommandError{
+		ID: c.Aggregate, CommandID: earlier.ID, CommitID: earlier.CommitID, First: earlier.First, Version: earlier.Version,
+	}
+}
+
+// build makes the items and the request.
+func (c *packedCommit) build() error {
+	if len(c.Events) == 0 {
+		placeholder := c.p.key(c.Aggregate, c.Expected+1)
+		placeholder[attrCommit], placeholder[attrCount] = commitValue(c.receipt.CommitID), numberValue(0)
+		noted, err := commandsValue([]storage.DatedCommand{c.dated()})
+		if err != nil {
+			return fmt.Errorf("append to %s: %w: %w", c.Aggregate, ErrInvalidCommit, err)
+		}
+		placeholder[attrNoted] = noted
+		c.items = []item{placeholder}
+	} else if err := c.pack(); err != nil {
+		return err
+	}
+	size := 0
+	for _, it := range c.items {
+		size += itemSize(it)
+	}
+	for _, w := range c.Writes {
+		size += writeSize(w)
+	}
+	if size > storage.MaxCommitBytes {
+		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	}
+	if len(c.items) == 1 && len(c.Writes) == 0 {
+		put := c.p.putNew(c.p.config.Tables.Journal, c.items[0]).Put
+		c.put = &dynamodb.PutItemInput{
+			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+			ExpressionAttributeNames: put.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+		}
+		return nil
+	}
+	c.transaction = &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(c.receipt.CommitID)}
+	for _, it := range c.items {
+		c.transaction.TransactItems = append(c.transaction.TransactItems, c.p.putNew(c.p.config.Tables.Journal, it))
+	}
+	c.writes = len(c.transaction.TransactItems)
+	c.transaction.TransactItems = append(c.transaction.TransactItems, c.Writes...)
+	return nil
+}
+
+// pack makes one item of the events, or as few as they fit into.
+func (c *packedCommit) pack() error {
+	events := make([][]byte, len(c.events))
+	for i := range c.events {
+		var err error
+		if events[i], err = packEvent(&c.events[i], nil); err != nil {
+			return fmt.Errorf("append to %s: %w: event %d of the commit: %w", c.Aggregate, ErrInvalidCommit, i+1, err)
+		}
+	}
+	items, large, err := c.p.itemsOf(c.Aggregate, c.Expected+1, commitValue(c.receipt.CommitID), c.receipt.OccurredAt, events, c.CommandID)
+	if err != nil {
+		return err
+	}
+	if large > 0 {
+		return &TooLargeError{
+			ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", large, c.events[large-1].Type),
+			Size: len(events[large-1]), Limit: storage.MaxItemBytes, Unit: unitBytes,
+		}
+	}
+	c.items = items
+	return nil
+}
+
+// itemsOf makes the items of a commit. Large is the event that is too large, if there is one, from
+// 1 on.
+func (p *packed) itemsOf(
+	id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, events [][]byte, commandID string,
+) (items []item, large int, err error) {
+	bare := p.commitItem(id, first, commit, at, commandID)
+	room := storage.MaxItemBytes - itemSize(bare) - itemSpare
+	for from := 0; from < len(events); {
+		to, size := from, 0
+		for to < len(events) && size+len(events[to]) <= room {
+			size += len(events[to])
+			to++
+		}
+		if to == from {
+			return nil, to + 1, nil
+		}
+		joined, err := joinEvents(events[from:to])
+		if err != nil {
+			return nil, 0, err
+		}
+		it := p.commitItem(id, first+uint64(from), commit, at, commandID)
+		it[attrCount] = numberValue(to - from)
+		if to-from < len(events) {
+			it[attrFirst], it[attrLast] = numberValue(first), numberValue(first+uint64(len(events))-1)
+		}
+		p.setEvents(it, joined)
+		items = append(items, it)
+		from = to
+	}
+	return items, 0, nil
+}
+
+// itemSpare is room for the attributes that only some items have, and for the framing of events.
+const itemSpare = 128
+
+// setEvents stores the events where the tail index has them if the whole item is small.
+func (p *packed) setEvents(it item, joined []byte) {
+	it[attrSmall] = binaryValue(joined)
+	if itemSize(it) > projectedBytes {
+		delete(it, attrSmall)
+		it[attrLarge] = binaryValue(joined)
+		it[attrSize] = numberValue(itemSize(it)>>10 + 1)
+	}
+}
+
+// commitItem is an item without events.
+func (p *packed) commitItem(id aggregate.ID, first uint64, commit types.AttributeValue, at time.Time, commandID string) item {
+	it := p.key(id, first)
+	it[attrCommit] = commit
+	it[attrCount] = numberValue(0)
+	it[attrTime] = numberValue(at.UnixMilli())
+	it[attrTail] = stringValue(partKey(id.Type, p.tailPart(id, at)))
+	if commandID != "" {
+		it[attrID] = stringValue(commandID)
+	}
+	if first == 1 {
+		it[attrListed] = stringValue(partKey(id.Type, p.Shard(id)))
+	}
+	return it
+}
+
+func (p *packed) lookFor(ctx context.Context, unknown *OutcomeUnknownError) (written, executed bool, err error) {
+	written, err = p.isAt(ctx, unknown.ID, unknown.First, unknown.CommitID)
+	if written {
+		return true, true, nil
+	}
+	if err == nil && unknown.CommandID != "" {
+		var c storage.Command
+		c, executed, err = p.command(ctx, unknown.ID, unknown.CommandID)
+		written = executed && c.CommitID == unknown.CommitID
+	}
+	return written, executed, err
+}
+
+func (p *packed) isOwn(c *commit, table string, key item) bool {
+	partition, number := p.placeOf(key)
+	if partition != partitionOf(c.Aggregate) || table != p.config.Tables.Journal {
+		return false
+	}
+	n, err := strconv.ParseUint(number, 10, 64)
+	return err == nil && n > c.Expected && n <= max(c.Version(), c.Expected+1)
+}
+
+func (p *packed) eventSize(id aggregate.ID, e storage.Event, overhead int) int {
+	packed, err := packEvent(&e, nil)
+	if err != nil {
+		return storage.MaxItemBytes + 1
+	}
+	return len(packed) + overhead + itemSize(p.commitItem(id, 1, commitValue(longestCommitID), time.UnixMilli(0), "")) + itemSpare
+}
+
+// longestCommitID has as many characters as DynamoDB allows for a ClientRequestToken.
+const longestCommitID = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"

@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/google/uuid"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// packedEvent is an event within a commit's item: an array in CBOR (RFC 8949).
+type packedEvent struct {
+	_        struct{} `cbor:",toarray"`
+	Type     string
+	Payload  []byte
+	Metadata [][]byte // keys and values in turn, by key; binary, so that nothing has to be UTF-8
+	ID       any      // 16 bytes for a UUID, text for another id, nil for one that is derived
+	Millis   *int64   // when it occurred, if that is not when it was written
+	Encoding string
+}
+
+func packEvent(e *storage.Event, millis *int64) ([]byte, error) {
+	packed := packedEvent{Type: e.Type, Payload: e.Payload, Metadata: packMetadata(e.Metadata), Millis: millis, Encoding: e.Encoding}
+	if packed.Payload == nil {
+		packed.Payload = []byte{}
+	}
+	if e.ID != "" {
+		packed.ID = packID(e.ID)
+	}
+	return cbor.Marshal(&packed)
+}
+
+// packID returns the 16 bytes of a UUID in its usual form, and any other id as text.
+func packID(id string) any {
+	if parsed, err := uuid.Parse(id); err == nil && parsed.String() == id {
+		return parsed[:]
+	}
+	return id
+}
+
+func packMetadata(m aggregate.Metadata) [][]byte {
+	if len(m) == 0 {
+		return nil
+	}
+	flat := make([][]byte, 0, 2*len(m))
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		flat = append(flat, []byte(key), []byte(m[key]))
+	}
+	return flat
+}
+
+// joinEvents makes what an item stores of its events.
+func joinEvents(packed [][]byte) ([]byte, error) {
+	raw := make([]cbor.RawMessage, len(packed))
+	for i, event := range packed {
+		raw[i] = event
+	}
+	return cbor.Marshal(raw)
+}
+
+// recordsOf reads the events of an item. It is nil for a tombstone, and for an item whose events
+// are removed.
+func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
+	if it.count == 0 || it.isBlank() {
+		return nil, nil
+	}
+	var events []packedEvent
+	if err := cbor.Unmarshal(it.events, &events); err != nil {
+		return nil, it.corrupt(fmt.Sprintf("has events that cannot be read: %v", err))
+	}
+	if uint64(len(events)) != it.count {
+		return nil, it.corrupt(fmt.Sprintf("has %d events, and says that it has %d", len(events), it.count))
+	}
+	records := make([]*Record, len(events))
+	space := make([]Record, len(events))
+	written := time.UnixMilli(it.millis).UTC()
+	for i := range events {
+		e, r := &events[i], &space[i]
+		*r = Record{
+			Aggregate: it.id, Number: it.first + uint64(i), EventType: e.Type, Payload: e.Payload, Encoding: e.Encoding,
+			CommitID: it.commitID, OccurredAt: written, WrittenAt: written,
+		}
+		if e.Millis != nil {
+			r.OccurredAt = time.UnixMilli(*e.Millis).UTC()
+		}
+		switch id := e.ID.(type) {
+		case string:
+			r.EventID = id
+		case []byte:
+			parsed, err := uuid.FromBytes(id)
+			if err != nil {
+				return nil, it.corrupt("has an event whose id is no UUID")
+			}
+			r.EventID = parsed.String()
+		default:
+			r.EventID = eventIDIn(it.commit, r.Number)
+		}
+		if len(e.Metadata)%2 != 0 {
+			return nil, it.corrupt("has an event whose metadata is no list of pairs")
+		}
+		if len(e.Metadata) > 0 {
+			r.Metadata = make(aggregate.Metadata, len(e.Metadata)/2)
+			for k := 0; k < len(e.Metadata); k += 2 {
+				r.Metadata[string(e.Metadata[k])] = string(e.Metadata[k+1])
+			}
+		}
+		records[i] = r
+	}
+	return records, nil
+}
+
+// eventIDIn is the id of an event that has none of its own.
+func eventIDIn(commit string, number uint64) string {
+	return uuid.NewSHA1(eventIDs, []byte(commit+"\x00"+strconv.FormatUint(number, 10))).String()
+}

@@ -1,0 +1,235 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// The tail index has a partition for each shard at first, and can grow: to twice as many, four
+// times as many and so on. A shard then has several, those whose remainder by the number of shards
+// is the shard. Events stay where they are. Writers use new partitions from a time on that the
+// descriptor has, growthGrace after it was changed. Readers have to read a partition from the first
+// event in it on. So they read the descriptor again every minute, and read no tail with knowledge
+// that is older than mostUnchecked: then no event can be in a partition that they do not know.
+const (
+	growthGrace   = 10 * time.Minute
+	mostUnchecked = 5 * time.Minute
+	checkEvery    = time.Minute
+	checkTimeout  = 2 * time.Second
+)
+
+// growth is from when on, in milliseconds, writers use how many partitions.
+type growth struct {
+	parts int
+	since int64
+}
+
+// partitions is what a process knows of the tail's partitions.
+type partitions struct {
+	checking sync.Mutex // held while the descriptor is read
+
+	mu      sync.Mutex
+	growths []growth
+	asOf    moment
+	// restored is what the descriptor says of restores, as it was when the journal was opened.
+	restored string
+	stale    bool // the tables were restored since
+}
+
+// moment is a time by two clocks: one stands still while the machine is suspended, the other one
+// may be set.
+type moment struct{ machine, config time.Time }
+
+func (p *packed) opened(d descriptor, asOf time.Time) {
+	p.tailing.restored = d.Restored
+	p.tailing.learn(d.Growths, d.Restored, moment{asOf, p.config.Now().Add(-time.Since(asOf))})
+}
+
+func (t *partitions) learn(growths []growth, restored string, asOf moment) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.growths, t.asOf = growths, asOf
+	t.stale = t.stale || restored != t.restored
+}
+
+// isStale reports that the tables were restored since the journal was opened.
+func (t *partitions) isStale() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stale
+}
+
+func (t *partitions) all() []growth {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.growths
+}
+
+// known returns what is known, and how old that is at a time of Config.Now.
+func (p *packed) known(now time.Time) ([]growth, time.Duration) {
+	t := &p.tailing
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.growths, max(time.Since(t.asOf.machine), now.Sub(t.asOf.config))
+}
+
+// check reads the descriptor again if it is time to. While one does, others go by what is known.
+func (p *packed) check(ctx context.Context, now time.Time) error {
+	_, age := p.known(now)
+	if age < checkEvery {
+		return nil
+	}
+	if age < mostUnchecked {
+		if !p.tailing.checking.TryLock() {
+			return nil
+		}
+	} else {
+		p.tailing.checking.Lock()
+	}
+	defer p.tailing.checking.Unlock()
+	if _, age = p.known(now); age < checkEvery {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	asOf := moment{time.Now(), now}
+	it, err := p.getItem(ctx, p.config.Tables.Journal, p.descriptorKey())
+	if err != nil {
+		return err
+	}
+	growths, ok := growthsOf(it)
+	if !ok {
+		return p.corrupt(p.config.Tables.Journal, it, "does not say how the tail has grown")
+	}
+	restored, _ := stringOf(it[attrRestored])
+	p.tailing.learn(growths, restored, asOf)
+	return nil
+}
+
+// tailPart is the partition in the tail for what an aggregate stores at a time.
+func (p *packed) tailPart(id aggregate.ID, at time.Time) int {
+	growths, _ := p.known(at)
+	return p.config.Resolver.Shard(id, p.partsAt(growths, at.UnixMilli()))
+}
+
+// partsAt is how many partitions writers use at a time.
+func (p *packed) partsAt(growths []growth, millis int64) int {
+	parts := p.config.Shards
+	for _, g := range growths {
+		if g.since <= millis {
+			parts = g.parts
+		}
+	}
+	return parts
+}
+
+// tailParts are the partitions of a shard, also those that writers do not use yet.
+func (p *packed) tailParts(shard int) []int {
+	growths := p.tailing.all()
+	var parts []int
+	for part := shard; part < p.partsAt(growths, math.MaxInt64); part += p.config.Shards {
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+func (p *packed) tailFactor() int { return len(p.tailParts(0)) }
+
+func (p *packed) grow(ctx context.Context, to int) (since time.Time, err error) {
+	table := p.config.Tables.Journal
+	it, err := p.getItem(ctx, table, p.descriptorKey())
+	if err != nil {
+		return since, err
+	}
+	growths, ok := growthsOf(it)
+	if !ok {
+		return since, p.corrupt(table, it, "does not say how the tail has grown")
+	}
+	now := p.config.Now()
+	if err := p.mayGrow(growths, to, now); err != nil {
+		return since, err
+	}
+	since = now.Add(growthGrace).Truncate(time.Millisecond)
+	update := &dynamodb.UpdateItemInput{
+		TableName: &table, Key: p.descriptorKey(),
+		UpdateExpression:         aws.String("SET #g = :new"),
+		ConditionExpression:      aws.String("attribute_exists(#pk) AND attribute_not_exists(#g)"),
+		ExpressionAttributeNames: attributeNames("#g", attrGrowths, "#pk", p.config.Attributes.PartitionKey),
+		ExpressionAttributeValues: item{
+			":new": growthsValue(append(growths[:len(growths):len(growths)], growth{to, since.UnixMilli()})),
+		},
+	}
+	if len(growths) > 0 {
+		update.ConditionExpression = aws.String("attribute_exists(#pk) AND #g = :old")
+		update.ExpressionAttributeValues[":old"] = it[attrGrowths]
+	}
+	err = p.updateItem(ctx, update)
+	if errors.As(err, new(*types.ConditionalCheckFailedException)) {
+		return since, &ConfigError{Field: "partitions", Reason: "were changed by somebody else at the same time: look at the journal again"}
+	}
+	return since, dynamo.Explain(err, table)
+}
+
+// mayGrow refuses a number of partitions that is none, and a growth before the last one has taken
+// effect.
+func (p *packed) mayGrow(growths []growth, to int, now time.Time) error {
+	from := p.partsAt(growths, math.MaxInt64)
+	refuse := func(format string, args ...any) error {
+		return &ConfigError{Field: "partitions", Reason: fmt.Sprintf(format, args...)}
+	}
+	factor := to / p.config.Shards
+	switch {
+	case to <= from:
+		return refuse("are %d already, and cannot become %d: the tail only grows", from, to)
+	case to%p.config.Shards != 0 || factor&(factor-1) != 0:
+		return refuse("cannot become %d: their number is %d, the number of shards, times a power of two", to, p.config.Shards)
+	case to > maxShards:
+		return refuse("cannot become %d: there are at most %d", to, maxShards)
+	}
+	if n := len(growths); n > 0 {
+		if since := time.UnixMilli(growths[n-1].since); now.Before(since.Add(growthGrace)) {
+			return refuse("become %d at %s: let them grow again after %s", growths[n-1].parts, since.UTC().Format(time.RFC3339), since.Add(growthGrace).UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+func growthsValue(growths []growth) types.AttributeValue {
+	texts := make([]string, len(growths))
+	for i, g := range growths {
+		texts[i] = strconv.Itoa(g.parts) + "@" + strconv.FormatInt(g.since, 10)
+	}
+	return stringValue(strings.Join(texts, " "))
+}
+
+// growthsOf reads the descriptor's item; false for one that cannot be read.
+func growthsOf(it item) ([]growth, bool) {
+	text, there := stringOf(it[attrGrowths])
+	if !there {
+		return nil, it[attrGrowths] == nil && it != nil
+	}
+	var growths []growth
+	for _, field := range strings.Fields(text) {
+		parts, since, _ := strings.Cut(field, "@")
+		n, err := strconv.Atoi(parts)
+		at, err2 := strconv.ParseInt(since, 10, 64)
+		if err != nil || err2 != nil || n < 1 || n > maxShards {
+			return nil, false
+		}
+		growths = append(growths, growth{n, at})
+	}
+	return growths, true
+}

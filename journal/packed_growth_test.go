@@ -1,0 +1,156 @@
+package journal_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Writers and readers learn of new partitions at different times, readers crash and go on at the
+// time up to which they have read, and no event is missed.
+func TestPackedNoEventIsMissedWhileTheTailGrows(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
+		open := func() eventlog.Log {
+			return s.through(t, s.client)
+		}
+		writers, readers := []eventlog.Log{open(), open(), open()}, []eventlog.Log{open(), open()}
+		versions := map[aggregate.ID]uint64{}
+		cursors := make([]eventlog.Cursor, 2)
+		seen := map[string]bool{}
+		read := func() {
+			for shard := range cursors {
+				reader := readers[shard]
+				for more := true; more; {
+					page, err := reader.TailShard(t.Context(), eventlog.TailQuery{AggregateType: "user-account", Shard: shard, After: cursors[shard], Limit: 1 + r.IntN(20)})
+					require.NoError(t, err)
+					for _, record := range page.Records {
+						seen[fmt.Sprint(record.Aggregate.Value, "/", record.Number)] = true
+					}
+					cursors[shard], more = page.Next, page.More
+				}
+			}
+		}
+		grown := 2
+		for range 300 {
+			switch r.IntN(10) {
+			case 0:
+				if _, err := writers[r.IntN(len(writers))].GrowTail(t.Context(), grown*2); err == nil {
+					grown *= 2
+				} else {
+					require.ErrorAs(t, err, new(*journal.ConfigError))
+				}
+			case 1:
+				shard := r.IntN(2) // a reader crashes; another one goes on at the time that it has stored
+				readers[shard] = open()
+				cursors[shard] = eventlog.Cursor{OccurredAt: cursors[shard].OccurredAt}
+			case 2:
+				writers[r.IntN(len(writers))] = open()
+			case 3:
+				db.Clock().Advance(time.Duration(r.IntN(240)) * time.Second)
+			case 4, 5:
+				db.Clock().Advance(time.Duration(r.IntN(2000)) * time.Millisecond)
+				read()
+			default:
+				id := user(fmt.Sprint(r.IntN(40)))
+				receipt, err := writers[r.IntN(len(writers))].Append(t.Context(), eventlog.Commit{
+					Aggregate: id, Expected: versions[id], Proven: true, Events: events(int(versions[id])+1, 1+r.IntN(2)),
+				})
+				require.NoError(t, err)
+				versions[id] = receipt.Version
+			}
+		}
+		read()
+		for id, version := range versions {
+			for n := uint64(1); n <= version; n++ {
+				require.True(t, seen[fmt.Sprint(id.Value, "/", n)], "seed %d: event %d of %s, %d partitions", seed, n, id, grown)
+			}
+		}
+		var all int
+		for record, err := range open().Tail(t.Context(), "user-account", time.Time{}) {
+			require.NoError(t, err)
+			require.NotNil(t, record)
+			all++
+		}
+		require.Len(t, seen, all)
+	}
+}
+
+func TestPackedAReaderThatCannotLearnOfNewPartitionsReadsNoTail(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 2})
+	s.write(t, user("1"), 1, 1)
+	query := eventlog.TailQuery{AggregateType: user("1").Type, Shard: s.Shard(user("1"))}
+	calm := db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
+	db.Clock().Advance(4 * time.Minute)
+	_, err := s.TailShard(t.Context(), query)
+	require.NoError(t, err, "nothing can be in a new partition yet")
+	db.Clock().Advance(2 * time.Minute)
+	_, err = s.TailShard(t.Context(), query)
+	require.ErrorIs(t, err, journal.ErrThrottled)
+	_ = calm
+}
+
+func TestPackedTheTailGrowsToPowersOfTwoOnceAtATime(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 3})
+	for _, partitions := range []int{-1, 0, 2, 3, 4, 9, 3 << 20} {
+		_, err := s.GrowTail(t.Context(), partitions)
+		require.ErrorAs(t, err, new(*journal.ConfigError), partitions)
+	}
+	since, err := s.GrowTail(t.Context(), 12)
+	require.NoError(t, err)
+	assert.Equal(t, db.Clock().Now().Add(10*time.Minute).UnixMilli(), since.UnixMilli())
+	_, err = s.GrowTail(t.Context(), 24)
+	require.ErrorContains(t, err, "let them grow again after")
+	db.Clock().Advance(20 * time.Minute)
+	_, err = s.GrowTail(t.Context(), 24)
+	require.NoError(t, err)
+	assert.Equal(t, 24, s.through(t, s.client).TailPartitions())
+
+	classic, _ := inMemory(t, journal.Config{})
+	_, err = classic.GrowTail(t.Context(), 14)
+	require.ErrorAs(t, err, new(*journal.ConfigError))
+}
+
+func TestPackedAProcessOfBeforeARestoreWritesNothing(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
+	s.write(t, user("1"), 1, 1)
+	require.NoError(t, s.MarkRestored(t.Context()))
+	db.Clock().Advance(2 * time.Minute)
+
+	_, err := s.proven(t, user("1"), 1, 1)
+	require.ErrorIs(t, err, journal.ErrRestored)
+	_, err = s.proven(t, user("2"), 0, 1)
+	require.ErrorIs(t, err, journal.ErrRestored)
+	s.Log = s.through(t, s.client)
+	_, err = s.proven(t, user("1"), 1, 1)
+	require.NoError(t, err)
+}
+
+func TestPackedWritersLearnOfNewPartitions(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 1})
+	_, err := s.through(t, s.client).GrowTail(t.Context(), 8)
+	require.NoError(t, err)
+	db.Clock().Advance(11 * time.Minute)
+	used := map[string]bool{}
+	for n := range 40 {
+		s.write(t, user(fmt.Sprint(n)), 1, 1)
+		it := s.get(t, s.Config().Tables.Journal, s.packedKey(user(fmt.Sprint(n)), "1"))
+		used[fmt.Sprint(it["p"])] = true
+	}
+	assert.Greater(t, len(used), 4)
+}

@@ -1,0 +1,299 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// endsAtOnce is how many aggregates are asked for their last items at a time.
+const endsAtOnce = 16
+
+// listedPage is how many aggregates of the index are looked at together.
+const listedPage = 200
+
+func (p *packed) heads(ctx context.Context, q HeadsQuery, yield func(Head) bool) error {
+	var start item
+	shard := 0
+	if q.After != (aggregate.ID{}) {
+		start, shard = p.listedKey(q.After), p.Shard(q.After)
+	}
+	if q.AggregateType == "" {
+		return p.scanAggregates(ctx, start, func(items []item) error { return p.yieldHeads(ctx, items, true, q.Corrupt, yield) })
+	}
+	for ; shard < p.config.Shards; shard++ {
+		err := p.queryAggregates(ctx, q.AggregateType, shard, start, func(items []item) error {
+			return p.yieldHeads(ctx, items, true, q.Corrupt, yield)
+		})
+		if err != nil {
+			if errors.Is(err, errStop) {
+				return nil
+			}
+			return err
+		}
+		start = nil
+	}
+	return nil
+}
+
+func (p *packed) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
+	var start item
+	if q.After != (aggregate.ID{}) {
+		start = p.listedKey(q.After)
+	}
+	err := p.queryAggregates(ctx, q.AggregateType, q.Shard, start, func(items []item) error {
+		var heads []Head
+		err := p.yieldHeads(ctx, items, q.Consistent, corrupt, func(h Head) bool {
+			heads = append(heads, h)
+			return true
+		})
+		if err == nil && !yield(heads) {
+			err = errStop
+		}
+		return err
+	})
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+// listedKey is that of an aggregate in the index of aggregates.
+func (p *packed) listedKey(id aggregate.ID) item {
+	key := p.key(id, 1)
+	key[attrListed] = stringValue(partKey(id.Type, p.Shard(id)))
+	return key
+}
+
+func (p *packed) queryAggregates(ctx context.Context, aggregateType string, shard int, start item, do func([]item) error) error {
+	input := &dynamodb.QueryInput{
+		TableName:                 &p.config.Tables.Journal,
+		IndexName:                 &p.config.Indexes.JournalAggregate,
+		KeyConditionExpression:    aws.String("#a = :a"),
+		ExpressionAttributeNames:  attributeNames("#a", attrListed),
+		ExpressionAttributeValues: item{":a": stringValue(partKey(aggregateType, shard))},
+		ExclusiveStartKey:         start,
+		Limit:                     aws.Int32(listedPage),
+	}
+	for {
+		out, err := p.client.Query(ctx, input)
+		if err != nil {
+			return dynamo.Explain(err, p.config.Tables.Journal)
+		}
+		if err := do(out.Items); err != nil {
+			return err
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return nil
+		}
+	}
+}
+
+func (p *packed) scanAggregates(ctx context.Context, start item, do func([]item) error) error {
+	input := &dynamodb.ScanInput{
+		TableName: &p.config.Tables.Journal, IndexName: &p.config.Indexes.JournalAggregate, ExclusiveStartKey: start, Limit: aws.Int32(listedPage),
+	}
+	for {
+		out, err := p.client.Scan(ctx, input)
+		if err != nil {
+			return dynamo.Explain(err, p.config.Tables.Journal)
+		}
+		if err := do(out.Items); err != nil {
+			if errors.Is(err, errStop) {
+				return nil
+			}
+			return err
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return nil
+		}
+	}
+}
+
+// yieldHeads reads the last item of each aggregate that the index lists, since the index does not
+// tell where the aggregate is.
+func (p *packed) yieldHeads(ctx context.Context, items []item, consistent bool, corrupt func(*CorruptItemError), yield func(Head) bool) error {
+	heads, errs := make([]Head, len(items)), make([]error, len(items))
+	reads, reading := errgroup.WithContext(ctx)
+	reads.SetLimit(endsAtOnce)
+	for i, it := range items {
+		reads.Go(func() error {
+			heads[i], errs[i] = p.listedHead(reading, it, consistent)
+			if errors.As(errs[i], new(*CorruptItemError)) || errors.Is(errs[i], ErrNotFound) {
+				return nil
+			}
+			return errs[i]
+		})
+	}
+	if err := reads.Wait(); err != nil {
+		return err
+	}
+	for i, err := range errs {
+		var unreadable *CorruptItemError
+		switch {
+		case errors.As(err, &unreadable) && corrupt != nil:
+			corrupt(unreadable)
+		case errors.Is(err, ErrNotFound):
+			// An eventually consistent read does not show it yet.
+		case err != nil:
+			return err
+		case !yield(heads[i]):
+			return errStop
+		}
+	}
+	return nil
+}
+
+func (p *packed) listedHead(ctx context.Context, listed item, consistent bool) (Head, error) {
+	partition, _ := p.placeOf(listed)
+	id, ok := idOf(partition)
+	if !ok {
+		return Head{}, p.corrupt(p.config.Tables.Journal, listed, "has a partition key that names no aggregate")
+	}
+	last, err := p.endBy(ctx, id, consistent)
+	if err != nil {
+		var corrupt *CorruptItemError
+		if errors.As(err, &corrupt) {
+			corrupt.Aggregate = id
+		}
+		return Head{}, err
+	}
+	head := Head{Aggregate: id, Version: last.last(), DeletedAt: last.deleted}
+	head.TruncatedBefore, _ = uintOf(listed[attrBefore])
+	return head, nil
+}
+
+func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
+	var corrupt *CorruptItemError
+	head, err := p.head(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+	case errors.As(err, &corrupt):
+		found.Corrupt = append(found.Corrupt, corrupt)
+	case err != nil:
+		return err
+	default:
+		found.Head = &head
+	}
+	row, err := p.latest(ctx, id)
+	switch {
+	case errors.As(err, &corrupt):
+		found.Corrupt = append(found.Corrupt, corrupt)
+	case err != nil:
+		return err
+	case row != nil && row.snapshot != nil:
+		found.SnapshotNumber = row.snapshot.Number
+	}
+	next := uint64(1)
+	return p.query(ctx, id, "1", endOfNumbers, nil, func(raw item) error {
+		it, err := p.parse(raw)
+		if err != nil {
+			found.Corrupt = append(found.Corrupt, asCorrupt(err))
+			return nil
+		}
+		if it.first != next {
+			found.Corrupt = append(found.Corrupt, it.corrupt(fmt.Sprintf("begins with event %d where event %d has to be", it.first, next)))
+		}
+		next = it.first + it.count
+		records, err := p.recordsOf(it)
+		if err != nil {
+			found.Corrupt = append(found.Corrupt, asCorrupt(err))
+		}
+		for _, r := range records {
+			each(r)
+		}
+		return nil
+	})
+}
+
+func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error {
+	a, table := p.config.Attributes, p.config.Tables.Journal
+	input := &dynamodb.ScanInput{
+		TableName:                &table,
+		ProjectionExpression:     aws.String("#pk, #sk, #a, #p, #n, #b, #format"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#a", attrListed, "#p", attrTail, "#n", attrCount, "#b", attrBefore, "#format", attrFormat),
+	}
+	if aggregateType != "" {
+		input.FilterExpression = aws.String("begins_with(#pk, :type)")
+		input.ExpressionAttributeValues = item{":type": stringValue(typeKey(aggregateType) + "/")}
+	}
+	begun := map[string]bool{} // partitions that have an event 1, of those seen last
+	for {
+		out, err := p.client.Scan(ctx, input)
+		if err != nil {
+			return dynamo.Explain(err, table)
+		}
+		for _, it := range out.Items {
+			stray, err := p.stray(ctx, it, begun)
+			if err != nil {
+				return err
+			}
+			if stray != nil && !yield(stray) {
+				return nil
+			}
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return nil
+		}
+	}
+}
+
+// stray says what keeps readers from finding an item of the journal table, nil if nothing does.
+func (p *packed) stray(ctx context.Context, it item, begun map[string]bool) (*CorruptItemError, error) {
+	if it[attrFormat] != nil {
+		return nil, nil // the descriptor
+	}
+	partition, number := p.placeOf(it)
+	stray := p.corrupt(p.config.Tables.Journal, it, "")
+	id, ok := idOf(partition)
+	if !ok {
+		stray.Reason = "has a partition key that names no aggregate"
+		return stray, nil
+	}
+	if strings.HasPrefix(number, "-") {
+		return nil, nil // a command's
+	}
+	first, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || first == 0 {
+		stray.Reason = "has a sort key that is not the number of an event"
+		return stray, nil
+	}
+	stray.Aggregate, stray.Number = id, first
+	if first == 1 {
+		clear(begun) // items of an aggregate come one after the other
+		begun[partition] = true
+		count, _ := uintOf(it[attrCount])
+		if listed, _ := stringOf(it[attrListed]); count > 0 && listed != partKey(id.Type, p.Shard(id)) {
+			stray.Reason = fmt.Sprintf("is listed under %q in the index of aggregates, which has to be %q", listed, partKey(id.Type, p.Shard(id)))
+			return stray, nil
+		}
+	}
+	if part, ok := stringOf(it[attrTail]); ok && !slices.ContainsFunc(p.tailParts(p.Shard(id)), func(n int) bool { return part == partKey(id.Type, n) }) {
+		stray.Reason = fmt.Sprintf("is in the tail's partition %q, which its shard does not have", part)
+		return stray, nil
+	}
+	if !begun[partition] {
+		one, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, 1))
+		if err != nil {
+			return nil, err
+		}
+		if one == nil {
+			stray.Reason = "is an event of an aggregate that has no event 1"
+			return stray, nil
+		}
+		clear(begun) // items of an aggregate come one after the other
+		begun[partition] = true
+	}
+	return nil, nil
+}

@@ -1,0 +1,103 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+const (
+	// mostNoted is how many commands without events a placeholder has. When there are more, and on
+	// a commit beyond mostNotedBytes, they become guards.
+	mostNoted      = 32
+	mostNotedBytes = 4 << 10
+	// mostReplaced is how many other placeholders a commit may find in its place.
+	mostReplaced = 10
+)
+
+// replace takes over what a placeholder in the commit's place has noted, and has the commit replace
+// it. It returns errRefit, or that the command is among them.
+func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, stored item) error {
+	nothing := func(err error) error { return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err) }
+	if c.replaced++; c.replaced > mostReplaced {
+		return nothing(ErrContended)
+	}
+	c.noted, c.guards = nil, placeholder.guards
+	for _, d := range placeholder.commands() {
+		if d.ID == c.CommandID {
+			return c.duplicate(d.Command)
+		}
+		if c.p.isKept(d) {
+			c.noted = append(c.noted, d)
+		}
+	}
+	if c.CommandID != "" && c.guards {
+		// It may have been in a placeholder before this one.
+		earlier, executed, err := c.p.executed(ctx, c.Aggregate, &storage.Commands{Guards: true}, c.CommandID)
+		switch {
+		case err != nil:
+			return nothing(err)
+		case executed && earlier.CommitID == c.receipt.CommitID:
+			return nil
+		case executed:
+			return c.duplicate(earlier)
+		}
+	}
+	if err := c.note(ctx); err != nil {
+		return nothing(err)
+	}
+	condition, names := aws.String("#c = :c"), attributeNames("#c", attrCommit)
+	values := item{":c": stored[attrCommit]}
+	if c.transaction == nil {
+		c.put.ConditionExpression, c.put.ExpressionAttributeNames, c.put.ExpressionAttributeValues = condition, names, values
+		return errRefit
+	}
+	first := c.transaction.TransactItems[0].Put
+	first.ConditionExpression, first.ExpressionAttributeNames, first.ExpressionAttributeValues = condition, names, values
+	c.transaction.ClientRequestToken = aws.String(c.p.config.NewID()) // DynamoDB may remember the other one
+	return errRefit
+}
+
+// note puts the commands into the commit's first item, or gives them guards where they are many.
+func (c *packedCommit) note(ctx context.Context) error {
+	all, first := c.noted, c.items[0]
+	if len(c.Events) == 0 {
+		all = append(all[:len(all):len(all)], c.dated())
+	}
+	value, err := commandsValue(all)
+	if err != nil {
+		return err
+	}
+	delete(first, attrNoted)
+	size := valueSize(value)
+	if len(all) > mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes {
+		if err := c.p.guard(ctx, c.Aggregate, c.noted); err != nil {
+			return err
+		}
+		c.guards = true
+		all = all[len(c.noted):]
+		if value, err = commandsValue(all); err != nil {
+			return err
+		}
+	}
+	if len(all) > 0 {
+		first[attrNoted] = value
+	}
+	if c.guards {
+		first[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
+	}
+	return nil
+}
+
+// takeOver has a tombstone keep what a placeholder has noted.
+func takeOver(tombstone, placeholder item) {
+	for _, name := range []string{attrNoted, attrGuards} {
+		if value, there := placeholder[name]; there {
+			tombstone[name] = value
+		}
+	}
+}

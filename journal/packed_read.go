@@ -1,0 +1,284 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// endOfNumbers is beyond the number of any event. A sort key has 38 digits.
+const endOfNumbers = "99999999999999999999"
+
+// query reads the items of an aggregate with numbers from..to, strongly consistent, page by page,
+// until do returns errStop or another error.
+func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(item) error) error {
+	table := p.config.Tables.Journal
+	input := &dynamodb.QueryInput{
+		TableName:                &table,
+		ConsistentRead:           aws.Bool(true),
+		KeyConditionExpression:   aws.String("#pk = :pk AND #sk BETWEEN :from AND :to"),
+		ExpressionAttributeNames: attributeNames("#pk", p.config.Attributes.PartitionKey, "#sk", p.config.Attributes.SortKey),
+		ExpressionAttributeValues: item{
+			":pk": stringValue(partitionOf(id)), ":from": &types.AttributeValueMemberN{Value: from}, ":to": &types.AttributeValueMemberN{Value: to},
+		},
+	}
+	if options != nil {
+		options(input)
+	}
+	for {
+		page, err := p.client.Query(ctx, input)
+		if err != nil {
+			return dynamo.Explain(err, table)
+		}
+		for _, it := range page.Items {
+			if err := do(it); err != nil {
+				return err
+			}
+		}
+		if page.LastEvaluatedKey == nil {
+			return nil
+		}
+		input.ExclusiveStartKey = page.LastEvaluatedKey
+	}
+}
+
+// withoutEvents leaves the events out of the reply, which DynamoDB bills all the same.
+func (p *packed) withoutEvents(in *dynamodb.QueryInput) {
+	in.ProjectionExpression = aws.String("#pk, #sk, #c, #n, #t, #k, #f, #l, #b, #d, #o, #g")
+	for name, attribute := range map[string]string{
+		"#c": attrCommit, "#n": attrCount, "#t": attrTime, "#k": attrID, "#f": attrFirst, "#l": attrLast, "#b": attrBefore, "#d": attrDeleted,
+		"#o": attrNoted, "#g": attrGuards,
+	} {
+		in.ExpressionAttributeNames[name] = attribute
+	}
+}
+
+// end reads an aggregate's last item, without its events. It waits for the rest of a commit that
+// shows in part.
+func (p *packed) end(ctx context.Context, id aggregate.ID) (*packedItem, error) {
+	return p.endBy(ctx, id, true)
+}
+
+func (p *packed) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*packedItem, error) {
+	wait := untilShown()
+	for {
+		last, err := p.lastUpTo(ctx, id, endOfNumbers, func(in *dynamodb.QueryInput) {
+			in.ConsistentRead = &consistent
+			p.withoutEvents(in)
+		}, true)
+		if err == nil && last.last() == 0 {
+			err = notFound(id) // there are only commands without events
+		}
+		if err != nil || !last.isTorn() {
+			return last, err
+		}
+		if err := p.awaitItem(ctx, id, last.last()+1, wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// untilShown paces reads of an item that has to be there.
+func untilShown() backoff.BackOff {
+	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+}
+
+// awaitItem waits before an item is read again that a Query has not shown, though later items or
+// the caller say that it was written: a Query may see a transaction in part. A read in a
+// transaction has the last word.
+func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, wait backoff.BackOff) error {
+	if sleep(ctx, wait.NextBackOff()) {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	key := p.key(id, number)
+	items, err := p.transactGet(ctx, p.config.Tables.Journal, []item{key})
+	if err != nil {
+		return err
+	}
+	if len(items) > 0 {
+		wait.Reset()
+		return nil
+	}
+	missing := p.corrupt(p.config.Tables.Journal, key, "is missing, though later events or the caller say that it was written")
+	missing.Aggregate, missing.Number = id, number
+	return missing
+}
+
+// commitAt returns the commit with an event, or the last one before it if there is none.
+func (p *packed) commitAt(ctx context.Context, id aggregate.ID, number uint64) (*packedItem, error) {
+	return p.lastUpTo(ctx, id, strconv.FormatUint(number, 10), func(*dynamodb.QueryInput) {}, false)
+}
+
+// lastUpTo returns the last item up to a number. A placeholder counts only if that is asked for.
+func (p *packed) lastUpTo(
+	ctx context.Context, id aggregate.ID, number string, options func(*dynamodb.QueryInput), placeholder bool,
+) (found *packedItem, err error) {
+	err = p.query(ctx, id, "1", number, func(in *dynamodb.QueryInput) {
+		in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(1)
+		options(in)
+	}, func(raw item) error {
+		it, err := p.parse(raw)
+		if err != nil || it.isPlaceholder() && !placeholder {
+			return err
+		}
+		found = it
+		return errStop
+	})
+	switch {
+	case found != nil:
+		return found, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, notFound(id)
+}
+
+func notFound(id aggregate.ID) error {
+	return fmt.Errorf("%w: %q of type %q has no events", ErrNotFound, id.Value, id.Type)
+}
+
+func (p *packed) version(ctx context.Context, id aggregate.ID) (uint64, error) {
+	last, err := p.end(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if last.isTombstone() {
+		return 0, last.deletedError()
+	}
+	return last.last(), nil
+}
+
+func (p *packed) events(ctx context.Context, id aggregate.ID, from, to uint64, yield func(*Record) bool) error {
+	if from > to {
+		return nil
+	}
+	next := min(max(from, 1), math.MaxInt64) // no event has a greater number
+	to = min(to, math.MaxInt64)
+	wait := untilShown()
+	for next <= to {
+		begun := next
+		err := p.eventsOnce(ctx, id, &next, to, yield)
+		switch {
+		case err != nil && !errors.Is(err, errAgain):
+			return err
+		case next > to:
+			return nil
+		case next > begun:
+			wait.Reset()
+			continue
+		}
+		// The caller knows that there are more.
+		if err := p.awaitItem(ctx, id, next, wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventsOnce reads on until the events end, or until one is missing, with errAgain. The commit with
+// the first event may begin before it.
+func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, to uint64, yield func(*Record) bool) error {
+	take := func(it *packedItem) error {
+		if it.isBlank() {
+			return p.truncated(ctx, id, it)
+		}
+		records, err := p.recordsOf(it)
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if r.Number < *next || r.Number > to {
+				continue
+			}
+			if *next++; !yield(r) {
+				return errStop
+			}
+		}
+		return nil
+	}
+	// align reads the commit that begins before the first event and has it.
+	align := func() error {
+		earlier, err := p.commitAt(ctx, id, *next)
+		if errors.Is(err, ErrNotFound) {
+			return nil
+		}
+		if err != nil || earlier.last() < *next {
+			return err
+		}
+		return take(earlier)
+	}
+	aligned := *next == 1
+	err := p.query(ctx, id, strconv.FormatUint(*next, 10), strconv.FormatUint(to, 10), nil, func(raw item) error {
+		it, err := p.parse(raw)
+		if err != nil {
+			return err
+		}
+		if it.isPlaceholder() {
+			return nil
+		}
+		if !aligned && it.first > *next {
+			if err := align(); err != nil {
+				return err
+			}
+		}
+		aligned = true
+		if it.first > *next {
+			return errAgain
+		}
+		if it.first < *next {
+			return it.corrupt(fmt.Sprintf("is not where event %d has to be", *next))
+		}
+		return take(it)
+	})
+	if err == nil && !aligned {
+		return align()
+	}
+	return err
+}
+
+// truncated says from where on there are events, given an item that has lost its own.
+func (p *packed) truncated(ctx context.Context, id aggregate.ID, blank *packedItem) error {
+	it, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, 1))
+	if err != nil {
+		return err
+	}
+	before, _ := uintOf(it[attrBefore])
+	if before <= blank.last() { // which is written before an item loses its events
+		return blank.corrupt("has no events, though the first item does not say that they were removed")
+	}
+	return &TruncatedError{ID: id, Before: before}
+}
+
+func (p *packed) encodingAt(ctx context.Context, id aggregate.ID, number uint64) (string, error) {
+	it, err := p.commitAt(ctx, id, number)
+	if err != nil {
+		return "", err
+	}
+	if it.isBlank() {
+		row, err := p.latest(ctx, id)
+		if err != nil || row == nil || row.snapshot == nil {
+			return "", err
+		}
+		return row.snapshot.Encoding, nil
+	}
+	records, err := p.recordsOf(it)
+	if err != nil || number < it.first || number > it.last() {
+		return "", err
+	}
+	return records[number-it.first].Encoding, nil
+}

@@ -1,0 +1,281 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// Items of commits stay when their events are removed: their places tell stale writers, and those
+// whose replies were lost, what has become of their commits.
+
+// blanksAtOnce is how many items lose their events at a time.
+const blanksAtOnce = 16
+
+// errNoExpiry refuses to leave commits to a time to live.
+func errNoExpiry() error {
+	return &ConfigError{Field: "Removal.After", Reason: "is set, and in the packed layout commits have no time to live: " +
+		"leave it 0, and remove the events when all groups have read them"}
+}
+
+func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+	if removal.After > 0 {
+		return errNoExpiry()
+	}
+	end, err := p.end(ctx, id)
+	if err != nil {
+		return err
+	}
+	if end.isTombstone() {
+		return end.deletedError()
+	}
+	if before <= 1 {
+		return nil // there are none before the first
+	}
+	latest, base, err := p.snapshots(ctx, id)
+	if err != nil {
+		return err
+	}
+	if latest != nil && !latest.deleted.IsZero() {
+		return p.deletedSince(ctx, id)
+	}
+	if base == nil || base.before < before {
+		if err := p.pin(ctx, id, before, latest, base); err != nil {
+			return err
+		}
+	} else {
+		before = base.before // it may have ended early; what is left below is removed again
+	}
+	return p.blank(ctx, id, before, removal)
+}
+
+// pin keeps the snapshot that stands for the events that are to be removed, with its command ids,
+// in a row that only a later truncation replaces.
+func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows ...*snapshotRow) error {
+	for _, row := range rows {
+		if row == nil || row.snapshot == nil || row.snapshot.Number+1 < before {
+			continue
+		}
+		sound, err := p.isSound(ctx, id, row)
+		if err != nil {
+			return err
+		}
+		if !sound {
+			continue
+		}
+		it := p.rowOf(p.snapshotKey(id, baseSnapshot), row.snapshot, row.from, row.commit)
+		it[attrBefore] = numberValue(before)
+		if row.encoded != nil {
+			it[attrID] = row.encoded
+		}
+		if row.guards {
+			it[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
+		}
+		return p.putBase(ctx, id, it)
+	}
+	return notCovered(before)
+}
+
+// putBase stores the snapshot that stands for truncated events, unless a later truncation has one
+// that also covers these. Of an aggregate that was deleted nothing may come back.
+func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
+	err := p.transact(ctx, types.TransactWriteItem{Put: &types.Put{
+		TableName:                 &p.config.Tables.Snapshot,
+		Item:                      it,
+		ConditionExpression:       aws.String("attribute_not_exists(#b) OR #b < :b"),
+		ExpressionAttributeNames:  attributeNames("#b", attrBefore),
+		ExpressionAttributeValues: item{":b": it[attrBefore]},
+	}}, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName:                &p.config.Tables.Snapshot,
+		Key:                      p.snapshotKey(id, latestSnapshot),
+		ConditionExpression:      aws.String("attribute_not_exists(#d)"),
+		ExpressionAttributeNames: attributeNames("#d", attrDeleted),
+	}})
+	if _, deleted := refusedItem(err, 1); deleted {
+		return p.deletedSince(ctx, id)
+	}
+	if _, later := refusedItem(err, 0); later {
+		return nil
+	}
+	return dynamo.Explain(err, p.config.Tables.Snapshot)
+}
+
+// blank takes the events out of the items that end before a number, and says so on the first.
+func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
+	table := p.config.Tables.Journal
+	err := p.updateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &table,
+		Key:                       p.key(id, 1),
+		UpdateExpression:          aws.String("SET #b = :b"),
+		ConditionExpression:       aws.String("attribute_exists(#pk) AND (attribute_not_exists(#b) OR #b < :b)"),
+		ExpressionAttributeNames:  attributeNames("#b", attrBefore, "#pk", p.config.Attributes.PartitionKey),
+		ExpressionAttributeValues: item{":b": numberValue(before)},
+	})
+	if err != nil && !errors.As(err, new(*types.ConditionalCheckFailedException)) {
+		return dynamo.Explain(err, table)
+	}
+	removed, reported := 0, 0
+	var due []*packedItem
+	flush := func() error {
+		if err := p.blankAll(ctx, due); err != nil {
+			return err
+		}
+		for _, it := range due {
+			removed += int(it.count) //nolint:gosec // an item has few
+		}
+		due = due[:0]
+		if removed > reported && removal.Progress != nil {
+			removal.Progress(removed)
+			reported = removed
+		}
+		return nil
+	}
+	pending := uint64(0)
+	err = p.query(ctx, id, "1", strconv.FormatUint(before-1, 10), func(in *dynamodb.QueryInput) {
+		p.withoutEvents(in)
+		in.ProjectionExpression = aws.String(*in.ProjectionExpression + ", #p")
+		in.ExpressionAttributeNames["#p"] = attrTail
+	}, func(raw item) error {
+		it, err := p.parse(raw)
+		if err != nil {
+			return err
+		}
+		if it.last() >= before || raw[attrTail] == nil {
+			return nil // blank already
+		}
+		due = append(due, it)
+		if pending += it.count; pending < removesBetweenReports {
+			return nil
+		}
+		pending = 0
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+func (p *packed) blankAll(ctx context.Context, items []*packedItem) error {
+	updates, ctx := errgroup.WithContext(ctx)
+	updates.SetLimit(blanksAtOnce)
+	for _, it := range items {
+		updates.Go(func() error {
+			err := p.updateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName:                &p.config.Tables.Journal,
+				Key:                      p.keyIn(it.partition, it.number),
+				UpdateExpression:         aws.String("REMOVE #e, #E, #p, #z"),
+				ConditionExpression:      aws.String("attribute_exists(#pk)"),
+				ExpressionAttributeNames: attributeNames("#e", attrSmall, "#E", attrLarge, "#p", attrTail, "#z", attrSize, "#pk", p.config.Attributes.PartitionKey),
+			})
+			if errors.As(err, new(*types.ConditionalCheckFailedException)) {
+				return nil
+			}
+			return dynamo.Explain(err, p.config.Tables.Journal)
+		})
+	}
+	return updates.Wait()
+}
+
+func (p *packed) delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
+	if removal.After > 0 {
+		return errNoExpiry()
+	}
+	end, err := p.end(ctx, id)
+	if err != nil {
+		return err
+	}
+	if end.last() != expected {
+		return &ConflictError{ID: id, Expected: expected, Actual: end.last()}
+	}
+	if !end.isTombstone() {
+		if err := p.bury(ctx, id, expected); err != nil {
+			return err
+		}
+	}
+	if err := p.buryStates(ctx, id); err != nil {
+		return err
+	}
+	return p.blank(ctx, id, expected+1, removal)
+}
+
+// bury puts the tombstone where the next commit would be.
+func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) error {
+	stone := p.key(id, version+1)
+	stone[attrCommit] = commitValue(p.config.NewID())
+	stone[attrCount] = numberValue(0)
+	stone[attrDeleted] = numberValue(p.config.Now().UnixMilli())
+	put := p.putNew(p.config.Tables.Journal, stone).Put
+	in := &dynamodb.PutItemInput{
+		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+		ExpressionAttributeNames: put.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+	}
+	for range mostReplaced {
+		err := p.putItem(ctx, in)
+		var failed *types.ConditionalCheckFailedException
+		if !errors.As(err, &failed) {
+			return dynamo.Explain(err, p.config.Tables.Journal)
+		}
+		there, err := p.parse(failed.Item)
+		switch {
+		case err != nil:
+			return err
+		case there.isTombstone():
+			return nil // an attempt of ours, whose reply was lost, or somebody else's
+		case !there.isPlaceholder():
+			return &ConflictError{ID: id, Expected: version, Actual: there.last()}
+		}
+		takeOver(stone, failed.Item)
+		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
+		in.ExpressionAttributeValues = item{":c": failed.Item[attrCommit]}
+	}
+	return ErrContended
+}
+
+// buryStates removes all snapshots and leaves a tombstone, which no late snapshot replaces. It
+// keeps the command ids.
+func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
+	table := p.config.Tables.Snapshot
+	err := p.updateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:        &table,
+		Key:              p.snapshotKey(id, latestSnapshot),
+		UpdateExpression: aws.String("SET #n = :most, #d = :now REMOVE #s, #v, #x, #r"),
+		ExpressionAttributeNames: attributeNames("#n", attrCount, "#d", attrDeleted, "#s", attrState, "#v", attrSchema,
+			"#x", attrApplied, "#r", attrKept),
+		ExpressionAttributeValues: item{":most": numberValue(uint64(noMoreSnapshots)), ":now": numberValue(p.config.Now().UnixMilli())},
+	})
+	if err != nil {
+		return dynamo.Explain(err, table)
+	}
+	pages := dynamodb.NewQueryPaginator(p.client, &dynamodb.QueryInput{
+		TableName: &table, ConsistentRead: aws.Bool(true),
+		KeyConditionExpression:    aws.String("#pk = :pk"),
+		ProjectionExpression:      aws.String("#pk, #sk"),
+		ExpressionAttributeNames:  attributeNames("#pk", p.config.Attributes.PartitionKey, "#sk", p.config.Attributes.SortKey),
+		ExpressionAttributeValues: item{":pk": stringValue(partitionOf(id))},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return dynamo.Explain(err, table)
+		}
+		var keys []item
+		for _, key := range page.Items {
+			if _, number := p.placeOf(key); number != strconv.Itoa(latestSnapshot) {
+				keys = append(keys, key)
+			}
+		}
+		if err := p.deleteAll(ctx, table, keys); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,286 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// restoredTogether is how large an item may become of events that are of no commit.
+const restoredTogether = 32 << 10
+
+func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, error) {
+	id := r.Head.Aggregate
+	r2 := &packedRestoration{packed: p, restoration: r, begun: time.Now(), token: p.config.NewID(), at: p.now()}
+	if err := r2.build(); err != nil {
+		return storage.Receipt{}, err
+	}
+	if s := r.Head.Snapshot; s != nil && r.Head.TruncatedBefore > 1 { // a load needs it
+		base := p.rowOf(p.snapshotKey(id, baseSnapshot), s, s.Number, commitValue(longestCommitID))
+		base[attrBefore] = numberValue(r.Head.TruncatedBefore)
+		if size := itemSize(base); size > storage.MaxItemBytes {
+			return storage.Receipt{}, &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
+		}
+	}
+	if r.Expected > 0 {
+		actual, err := p.version(ctx, id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			return storage.Receipt{}, &ConflictError{ID: id, Expected: r.Expected}
+		case err != nil:
+			return storage.Receipt{}, fmt.Errorf("restore %s, nothing written: %w", id, err)
+		case actual != r.Expected && !r2.isThere(ctx):
+			return storage.Receipt{}, &ConflictError{ID: id, Expected: r.Expected, Actual: actual}
+		}
+	}
+	if err := p.send(ctx, r2); err != nil && !r2.mayBeThere(err) || err != nil && !r2.isThere(ctx) {
+		return storage.Receipt{}, err
+	}
+	receipt := storage.Receipt{Version: r.Head.Version}
+	if err := r2.restoreSnapshot(ctx); err != nil {
+		if r.Head.TruncatedBefore > 1 {
+			return storage.Receipt{}, fmt.Errorf("restore the snapshot of %s: %w", id, err)
+		}
+		receipt.SnapshotLeftOut, receipt.SnapshotError = true, err
+	}
+	return receipt, nil
+}
+
+// packedRestoration is a restoration as it is sent.
+type packedRestoration struct {
+	*packed
+	*restoration
+	begun time.Time
+	token string
+	at    time.Time
+	input *dynamodb.TransactWriteItemsInput
+	items []item
+}
+
+// build makes one item of each commit, as it was, or of a part of it. A snapshot's last event ends
+// an item, so that the snapshot can begin a load.
+func (r *packedRestoration) build() error {
+	id, next := r.Head.Aggregate, firstOf(r.restoration)
+	if r.Expected == 0 && next > 1 {
+		r.items = append(r.items, r.blankItem(id, next))
+	}
+	for from := 0; from < len(r.Records); {
+		to, err := r.add(from)
+		if err != nil {
+			return err
+		}
+		from = to
+	}
+	if !r.Head.DeletedAt.IsZero() {
+		if len(r.items) == 0 {
+			r.items = append(r.items, r.blankItem(id, r.Head.Version+1))
+		}
+		stone := r.key(id, r.Head.Version+1)
+		stone[attrCommit], stone[attrCount] = commitValue(""), numberValue(0)
+		stone[attrDeleted] = numberValue(r.Head.DeletedAt.UnixMilli())
+		r.items = append(r.items, stone)
+	}
+	size := 0
+	r.input = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &r.token}
+	for _, it := range r.items {
+		size += itemSize(it)
+		r.input.TransactItems = append(r.input.TransactItems, r.putNew(r.config.Tables.Journal, it))
+	}
+	if size > storage.MaxCommitBytes {
+		return &TooLargeError{ID: id, What: "the restoration", Size: size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	}
+	return nil
+}
+
+// blankItem stands for the events before a number, which are removed.
+func (r *packedRestoration) blankItem(id aggregate.ID, before uint64) item {
+	it := r.commitItem(id, 1, commitValue(""), r.at, "")
+	it[attrCount], it[attrBefore] = numberValue(before-1), numberValue(before)
+	delete(it, attrTail)
+	return it
+}
+
+// add makes an item of the records from one on that are of one commit, and returns the next.
+func (r *packedRestoration) add(from int) (int, error) {
+	first := r.Records[from]
+	stored := commitValue(first.CommitID)
+	commit, _, _ := commitOf(stored)
+	bare := r.commitItem(first.Aggregate, first.Number, stored, r.at, "")
+	room := storage.MaxItemBytes - itemSize(bare) - itemSpare
+	if first.CommitID == "" {
+		room = min(room, restoredTogether)
+	}
+	var events [][]byte
+	size, to := 0, from
+	for ; to < len(r.Records) && r.Records[to].CommitID == first.CommitID; to++ {
+		record := r.Records[to]
+		event, err := r.packRecord(record, commit)
+		if err != nil {
+			return 0, fmt.Errorf("restore %s: %w: event %d: %w", record.Aggregate, ErrInvalidCommit, record.Number, err)
+		}
+		if size += len(event); size > room && len(events) > 0 {
+			break
+		}
+		if size > storage.MaxItemBytes-itemSize(bare)-itemSpare {
+			return 0, &TooLargeError{
+				ID: record.Aggregate, What: fmt.Sprintf("event %d, %q,", record.Number, record.EventType), Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes,
+			}
+		}
+		events = append(events, event)
+		if s := r.Head.Snapshot; s != nil && s.Number == record.Number {
+			to++
+			break
+		}
+	}
+	joined, err := joinEvents(events)
+	if err != nil {
+		return 0, err
+	}
+	bare[attrCount] = numberValue(len(events))
+	r.setEvents(bare, joined)
+	r.items = append(r.items, bare)
+	return to, nil
+}
+
+func (r *packedRestoration) packRecord(record *Record, commit string) ([]byte, error) {
+	event := storage.Event{
+		ID: record.EventID, Type: record.EventType, Payload: record.Payload, Metadata: record.Metadata, Encoding: record.Encoding,
+	}
+	if event.ID == eventIDIn(commit, record.Number) {
+		event.ID = ""
+	}
+	var millis *int64
+	if at := record.OccurredAt.UnixMilli(); at != r.at.UnixMilli() {
+		millis = &at
+	}
+	return packEvent(&event, millis)
+}
+
+// restoreSnapshot comes last, so that a load never begins with events that are not there yet.
+func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
+	id, s := r.Head.Aggregate, r.Head.Snapshot
+	if s == nil {
+		return nil
+	}
+	if s.Number == 0 {
+		return errForeignSnapshot
+	}
+	end, err := r.commitAt(ctx, id, s.Number)
+	if err != nil {
+		return err
+	}
+	if end.last() != s.Number {
+		return fmt.Errorf("it is of event %d, inside a commit", s.Number)
+	}
+	it, err := r.getItem(ctx, r.config.Tables.Journal, r.key(id, end.first))
+	if err != nil {
+		return err
+	}
+	row := r.rowOf(r.snapshotKey(id, latestSnapshot), s, end.first, it[attrCommit])
+	if size := itemSize(row); size > storage.MaxItemBytes {
+		return &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
+	}
+	if err := r.pinRestored(ctx, s, end.first, it[attrCommit]); err != nil {
+		return err
+	}
+	_, err = r.putSnapshot(ctx, id, row)
+	return err
+}
+
+// pinRestored makes the snapshot the one that stands for truncated events, if those are missing
+// here too. It comes before the latest snapshot, so that a restoration that was cut off is
+// repeated.
+func (r *packedRestoration) pinRestored(ctx context.Context, s *Snapshot, from uint64, commit types.AttributeValue) error {
+	id, before := r.Head.Aggregate, r.Head.TruncatedBefore
+	if before <= 1 {
+		return nil
+	}
+	first, err := r.getItem(ctx, r.config.Tables.Journal, r.key(id, 1))
+	if err != nil {
+		return err
+	}
+	if here, _ := uintOf(first[attrBefore]); here != before {
+		return nil // the events are there
+	}
+	base := r.rowOf(r.snapshotKey(id, baseSnapshot), s, from, commit)
+	base[attrBefore] = numberValue(before)
+	return r.putBase(ctx, id, base)
+}
+
+var errForeignSnapshot = errors.New("another program wrote the snapshot, so it is not known of which event it is")
+
+// mayBeThere reports whether an error leaves it open that all is written, by an attempt whose reply
+// was lost or by somebody who restores the same.
+func (r *packedRestoration) mayBeThere(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.As(err, new(*DeletedError)) || errors.Is(err, ErrOutcomeUnknown)
+}
+
+func (r *packedRestoration) isThere(ctx context.Context) bool {
+	head, err := r.head(ctx, r.Head.Aggregate)
+	if err != nil || head.Version < r.Head.Version {
+		return false
+	}
+	if len(r.Records) == 0 {
+		return head.Version == r.Head.Version && head.TruncatedBefore == r.Head.TruncatedBefore &&
+			head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli()
+	}
+	i, same := 0, true
+	err = r.events(ctx, r.Head.Aggregate, firstOf(r.restoration), r.Head.Version, func(record *Record) bool {
+		same = record.Equal(r.Records[i])
+		i++
+		return same
+	})
+	return err == nil && same && i == len(r.Records)
+}
+
+// What follows makes packedRestoration a sending.
+
+func (r *packedRestoration) target() aggregate.ID { return r.Head.Aggregate }
+func (r *packedRestoration) begunAt() time.Time   { return r.begun }
+func (r *packedRestoration) redate()              {} // the events have dates of their own
+
+func (r *packedRestoration) attempt(ctx context.Context) error {
+	_, err := r.client.TransactWriteItems(ctx, r.input, once)
+	return err
+}
+
+func (r *packedRestoration) explain(err error) error {
+	return dynamo.Explain(err, r.config.Tables.Journal)
+}
+
+func (r *packedRestoration) unknown(err error) *OutcomeUnknownError {
+	return &OutcomeUnknownError{ID: r.Head.Aggregate, First: r.Head.Version - uint64(len(r.Records)) + 1, CommitID: r.token, Err: err}
+}
+
+func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { return r.isThere(ctx), nil }
+
+func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, _ time.Duration) error {
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) {
+		for _, reason := range canceled.CancellationReasons {
+			if !conditionFailed(reason) {
+				continue
+			}
+			there, err := r.end(ctx, r.Head.Aggregate)
+			switch {
+			case err != nil:
+				return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
+			case there.isTombstone():
+				return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, there.deletedError())
+			}
+			return &ConflictError{ID: r.Head.Aggregate, Expected: r.Expected, Actual: there.last()}
+		}
+	}
+	if ambiguous {
+		return r.unknown(err)
+	}
+	return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, r.explain(err))
+}

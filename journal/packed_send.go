@@ -1,0 +1,181 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// What follows makes packedCommit a sending.
+
+func (c *packedCommit) target() aggregate.ID { return c.Aggregate }
+func (c *packedCommit) begunAt() time.Time   { return c.begun }
+
+func (c *packedCommit) attempt(ctx context.Context) (err error) {
+	if c.transaction == nil {
+		_, err = c.p.client.PutItem(ctx, c.put, once)
+		return err
+	}
+	_, err = c.p.client.TransactWriteItems(ctx, c.transaction, once)
+	return err
+}
+
+func (c *packedCommit) redate() {
+	now := c.p.now()
+	if now.Sub(c.receipt.OccurredAt) < dateAge {
+		return
+	}
+	c.receipt.OccurredAt = now
+	for _, it := range c.items {
+		if len(c.Events) > 0 {
+			it[attrTime] = numberValue(now.UnixMilli())
+		} else if noted, err := commandsValue(append(slices.Clip(c.noted), c.dated())); err == nil && len(c.noted) < mostNoted {
+			it[attrNoted] = noted
+		}
+	}
+	if c.transaction != nil {
+		c.transaction.ClientRequestToken = aws.String(c.p.config.NewID())
+	}
+}
+
+func (c *packedCommit) explain(err error) error {
+	tables := []string{c.p.config.Tables.Journal}
+	creator := "journal.Create"
+	if len(c.Writes) > 0 {
+		creator = "journal.Create, or the package that has the other table,"
+		for _, w := range c.Writes {
+			if t, _ := targetOf(w); !slices.Contains(tables, t.table) {
+				tables = append(tables, t.table)
+			}
+		}
+	}
+	return dynamo.ExplainAny(err, tables, creator)
+}
+
+func (c *packedCommit) unknown(err error) *OutcomeUnknownError {
+	return &OutcomeUnknownError{ID: c.Aggregate, First: c.Expected + 1, CommitID: c.receipt.CommitID, CommandID: c.CommandID, Err: err}
+}
+
+func (c *packedCommit) isWritten(ctx context.Context) (bool, error) {
+	return c.p.isAt(ctx, c.Aggregate, c.Expected+1, c.receipt.CommitID)
+}
+
+// isAt reports whether a commit wrote the item under a number, or noted its command there.
+func (p *packed) isAt(ctx context.Context, id aggregate.ID, number uint64, commitID string) (bool, error) {
+	raw, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, number))
+	if err != nil || raw == nil {
+		return false, err
+	}
+	it, err := p.parse(raw)
+	return err == nil && it.isOf(commitID), err
+}
+
+// refusal goes by the items that are where this commit's would be. They never disappear, so they
+// tell for good whose the place is.
+func (c *packedCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
+	taken, refused := c.taken(err)
+	if taken != nil {
+		it, err := c.p.parse(taken)
+		switch {
+		case err != nil:
+			return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
+		case it.isOf(c.receipt.CommitID):
+			return nil
+		case it.isPlaceholder() && it.first == c.Expected+1:
+			return c.replace(ctx, it, taken)
+		}
+		return c.conflict(ctx, it)
+	}
+	if ambiguous {
+		written, readErr := c.isWritten(ctx)
+		if written {
+			return nil
+		}
+		_ = readErr // an attempt may still be on its way, in any case
+		return c.unknown(err)
+	}
+	if refused != nil {
+		return refused
+	}
+	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, c.explain(err))
+}
+
+// taken returns the item that is in the place of one of the commit's own, or else which of the
+// caller's writes was refused.
+func (c *packedCommit) taken(err error) (item, error) {
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return failed.Item, nil
+	}
+	var canceled *types.TransactionCanceledException
+	if !errors.As(err, &canceled) || len(canceled.CancellationReasons) != len(c.transaction.TransactItems) {
+		return nil, nil
+	}
+	for _, reason := range canceled.CancellationReasons[:c.writes] {
+		if conditionFailed(reason) {
+			return reason.Item, nil
+		}
+	}
+	for i, reason := range canceled.CancellationReasons[c.writes:] {
+		if isFinal(reason) {
+			w, _ := targetOf(c.Writes[i])
+			return nil, &WriteRefusedError{
+				ID: c.Aggregate, Index: i, Table: w.table,
+				Code: aws.ToString(reason.Code), Message: aws.ToString(reason.Message), Item: reason.Item,
+			}
+		}
+	}
+	return nil, nil
+}
+
+// conflict says what is in the commit's place: the command itself, or other events. DynamoDB does
+// not promise to evaluate all conditions, so the command may also be this commit's, and its own
+// item was not in the reply.
+func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
+	nothing := func(err error) error { return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err) }
+	if c.CommandID != "" {
+		var earlier *storage.DatedCommand
+		err := c.p.query(ctx, c.Aggregate, strconv.FormatUint(c.Expected+1, 10), endOfNumbers, c.p.withoutEvents, func(raw item) error {
+			it, err := c.p.parse(raw)
+			if err != nil {
+				return err
+			}
+			commands := it.commands()
+			if i := slices.IndexFunc(commands, func(d storage.DatedCommand) bool { return d.ID == c.CommandID }); i >= 0 {
+				earlier = &commands[i]
+				return errStop
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, errStop) {
+			return nothing(err)
+		}
+		switch {
+		case earlier == nil:
+		case earlier.CommitID == c.receipt.CommitID:
+			return nil
+		default:
+			return c.duplicate(earlier.Command)
+		}
+	}
+	end, err := c.p.end(ctx, c.Aggregate)
+	if err != nil {
+		end = taken // it is not known how much further the aggregate is
+	}
+	if end.isTombstone() {
+		return nothing(end.deletedError())
+	}
+	return &ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: end.last()}
+}

@@ -1,0 +1,389 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// snapshotRow is a row of the snapshot table.
+type snapshotRow struct {
+	snapshot *Snapshot
+	// from and commit name the item with the last event in the state. A snapshot counts only while
+	// that item is there: otherwise it is of a history that is no more.
+	from     uint64
+	commit   types.AttributeValue
+	before   uint64 // of a base: events before that are removed
+	kept     []uint64
+	commands []keptCommand
+	encoded  types.AttributeValue // the commands as they are stored, nil if there are none
+	guards   bool
+	deleted  time.Time
+}
+
+// keptCommand is a command id that a snapshot keeps.
+type keptCommand struct {
+	_       struct{} `cbor:",toarray"`
+	ID      string
+	Commit  any // 16 bytes or text
+	First   uint64
+	Version uint64
+	Millis  int64
+}
+
+// latest returns the latest snapshot's row, nil if there is none.
+func (p *packed) latest(ctx context.Context, id aggregate.ID) (*snapshotRow, error) {
+	return p.snapshotAt(ctx, id, strconv.Itoa(latestSnapshot))
+}
+
+func (p *packed) snapshotAt(ctx context.Context, id aggregate.ID, number string) (*snapshotRow, error) {
+	it, err := p.getItem(ctx, p.config.Tables.Snapshot, p.keyIn(partitionOf(id), number))
+	if err != nil || it == nil {
+		return nil, err
+	}
+	return p.snapshotOf(it)
+}
+
+func (p *packed) snapshotOf(it item) (*snapshotRow, error) {
+	row := &snapshotRow{commit: it[attrCommit], kept: numbersOf(it[attrKept]), guards: it[attrGuards] != nil}
+	row.before, _ = uintOf(it[attrBefore])
+	row.from, _ = uintOf(it[attrFirst])
+	if millis, ok := intOf(it[attrDeleted]); ok {
+		row.deleted = time.UnixMilli(millis).UTC()
+	}
+	if b, ok := it[attrID].(*types.AttributeValueMemberB); ok {
+		if err := unmarshalCommands(b.Value, &row.commands); err != nil {
+			return nil, p.corrupt(p.config.Tables.Snapshot, it, fmt.Sprintf("has command ids that cannot be read: %v", err))
+		}
+		row.encoded = b
+	}
+	payload, ok := it[attrState].(*types.AttributeValueMemberB)
+	if !ok {
+		return row, nil // a tombstone's
+	}
+	s := &Snapshot{Payload: payload.Value}
+	var numbered bool
+	s.Number, numbered = uintOf(it[attrCount])
+	s.Schema, _ = uintOf(it[attrSchema])
+	s.Encoding, _ = stringOf(it[attrApplied])
+	if !numbered || s.Number == 0 || row.from == 0 || row.commit == nil {
+		return nil, p.corrupt(p.config.Tables.Snapshot, it, "is a snapshot that does not say which commit it ends with")
+	}
+	row.snapshot = s
+	return row, nil
+}
+
+// isOf reports whether an item is the one that a snapshot ends with.
+func (row *snapshotRow) isOf(it *packedItem) bool {
+	commit, _, ok := commitOf(row.commit)
+	return ok && it != nil && it.count > 0 && it.first == row.from && it.commit == commit && it.last() == row.snapshot.Number
+}
+
+// isSound reads the item that a snapshot ends with.
+func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow) (bool, error) {
+	it, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, row.from))
+	if err != nil || it == nil {
+		return false, err
+	}
+	end, err := p.parse(it)
+	return err == nil && row.isOf(end), nil
+}
+
+func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
+	last, err := p.end(ctx, id)
+	if err != nil {
+		return Head{}, err
+	}
+	head := Head{Aggregate: id, Version: last.last()}
+	if last.isTombstone() {
+		head.DeletedAt, head.TruncatedBefore = last.deleted, head.Version+1
+		return head, nil
+	}
+	row, base, err := p.snapshots(ctx, id)
+	if err != nil {
+		return Head{}, err
+	}
+	if base != nil {
+		head.TruncatedBefore = base.before
+	}
+	for _, row := range []*snapshotRow{row, base} {
+		if row == nil || row.snapshot == nil || row.snapshot.Number > head.Version || head.Snapshot != nil {
+			continue
+		}
+		sound, err := p.isSound(ctx, id, row)
+		if err != nil {
+			return Head{}, err
+		}
+		if sound {
+			head.Snapshot = row.snapshot
+		}
+	}
+	if base == nil && head.Snapshot == nil {
+		if head.TruncatedBefore, err = p.truncatedBefore(ctx, last); err != nil {
+			return Head{}, err
+		}
+	}
+	if row != nil {
+		head.Redundant = slices.DeleteFunc(row.kept, func(n uint64) bool { return n > head.Version })
+	}
+	return head, nil
+}
+
+// truncatedBefore reads from the first item of an aggregate which events are removed. A restoration
+// that was cut off has no snapshot that says so.
+func (p *packed) truncatedBefore(ctx context.Context, last *packedItem) (uint64, error) {
+	if last.first == 1 {
+		return last.before, nil
+	}
+	first, err := p.getItem(ctx, p.config.Tables.Journal, p.key(last.id, 1))
+	before, _ := uintOf(first[attrBefore])
+	return before, err
+}
+
+// snapshots returns the latest snapshot and the one that stands for truncated events.
+func (p *packed) snapshots(ctx context.Context, id aggregate.ID) (latest, base *snapshotRow, err error) {
+	items, err := p.batchGetKeys(ctx, p.config.Tables.Snapshot, []item{p.snapshotKey(id, latestSnapshot), p.snapshotKey(id, baseSnapshot)}, true)
+	for _, it := range items {
+		row, err := p.snapshotOf(it)
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, number := p.placeOf(it); number == strconv.Itoa(latestSnapshot) {
+			latest = row
+		} else {
+			base = row
+		}
+	}
+	return latest, base, err
+}
+
+func (p *packed) snapshotBefore(ctx context.Context, head Head, number uint64) (*Snapshot, error) {
+	for _, listed := range slices.Backward(head.Redundant) {
+		if listed > number {
+			continue
+		}
+		row, err := p.snapshotAt(ctx, head.Aggregate, strconv.FormatUint(listed, 10))
+		if err != nil {
+			return nil, err
+		}
+		if row == nil || row.snapshot == nil {
+			continue
+		}
+		if sound, err := p.isSound(ctx, head.Aggregate, row); sound || err != nil {
+			return row.snapshot, err
+		}
+	}
+	base, err := p.snapshotAt(ctx, head.Aggregate, strconv.Itoa(baseSnapshot))
+	if err != nil || base == nil || base.snapshot == nil || base.snapshot.Number > number {
+		return nil, err
+	}
+	sound, err := p.isSound(ctx, head.Aggregate, base)
+	if !sound || err != nil {
+		return nil, err
+	}
+	return base.snapshot, nil
+}
+
+func (p *packed) removeSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error {
+	keys := make([]item, len(numbers))
+	for i, n := range numbers {
+		keys[i] = p.key(id, n)
+	}
+	return p.deleteAll(ctx, p.config.Tables.Snapshot, keys)
+}
+
+// rowOf is the row of a snapshot. From and commit name the item with its last event.
+func (p *packed) rowOf(key item, s *Snapshot, from uint64, commit types.AttributeValue) item {
+	key[attrState] = binaryValue(s.Payload)
+	key[attrCount] = numberValue(s.Number)
+	key[attrFirst] = numberValue(from)
+	key[attrCommit] = commit
+	if s.Schema != 0 {
+		key[attrSchema] = numberValue(s.Schema)
+	}
+	if s.Encoding != "" {
+		key[attrApplied] = stringValue(s.Encoding)
+	}
+	return key
+}
+
+// storeSnapshot writes the snapshot of a commit that was written, and says in the receipt what has
+// come of it. A load without it replays more events; nothing else depends on it.
+func (p *packed) storeSnapshot(ctx context.Context, c *packedCommit) {
+	if c.Redundancy != nil {
+		c.listRedundant(c.Redundancy.Listed)
+	}
+	if c.Snapshot == nil {
+		return
+	}
+	if len(c.Events) == 0 {
+		c.leaveOut(storage.ErrNoRoom) // there is no item of the commit to begin a load with
+		return
+	}
+	if c.Snapshot.Number != c.receipt.Version {
+		c.leaveOut(fmt.Errorf("it is of event %d, inside the history: %w", c.Snapshot.Number, storage.ErrNoRoom))
+		return
+	}
+	if err := p.tryToStore(ctx, c); err != nil {
+		c.leaveOut(err)
+	}
+}
+
+func (p *packed) tryToStore(ctx context.Context, c *packedCommit) error {
+	end := c.items[len(c.items)-1]
+	from, _ := uintOf(end[p.config.Attributes.SortKey])
+	row := p.rowOf(p.snapshotKey(c.Aggregate, latestSnapshot), c.Snapshot, from, end[attrCommit])
+	if err := p.keepCommands(ctx, c, row); err != nil {
+		return err
+	}
+	kept, due, err := p.keepRedundant(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := p.removeSnapshots(ctx, c.Aggregate, due); err != nil {
+		kept = append(slices.Clone(due), kept...) // a later commit removes them
+	}
+	if kept != nil {
+		row[attrKept] = listValue(kept)
+	}
+	if size := itemSize(row); size > storage.MaxItemBytes {
+		return &TooLargeError{ID: c.Aggregate, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
+	}
+	var redundant []types.TransactWriteItem
+	if c.Redundancy != nil {
+		redundant = append(redundant, p.putRedundant(c, from, end[attrCommit]))
+	}
+	stored, err := p.putSnapshot(ctx, c.Aggregate, row, redundant...)
+	if stored {
+		c.listRedundant(kept)
+	}
+	return err
+}
+
+// listRedundant puts the list of redundant snapshots into the receipt, where it is known.
+func (c *packedCommit) listRedundant(listed []uint64) {
+	if r := c.Redundancy; r != nil && r.Listed != nil {
+		c.receipt.Redundant, c.receipt.Surplus = listed, nil
+		if surplus := len(listed) - r.Keep; surplus > 0 && r.TTL == 0 {
+			c.receipt.Surplus = listed[:surplus]
+		}
+	}
+}
+
+// keepRedundant returns the list of the redundant snapshots after this commit, nil where the commit
+// adds none. Due are those that were surplus before it and are no longer in the list: the caller
+// may have failed to remove them.
+func (p *packed) keepRedundant(ctx context.Context, c *packedCommit) (kept, due []uint64, err error) {
+	r := c.Redundancy
+	switch {
+	case r == nil:
+		return nil, nil, nil
+	case r.Listed == nil:
+		row, err := p.latest(ctx, c.Aggregate)
+		if err != nil {
+			return nil, nil, err
+		}
+		if row != nil {
+			kept = slices.DeleteFunc(row.kept, func(n uint64) bool { return n > c.Expected })
+		}
+		return append(kept, c.Snapshot.Number), nil, nil
+	case r.TTL > 0: // those that are forgotten expire
+		kept = append(slices.Clone(r.Listed), c.Snapshot.Number)
+		return kept[max(0, len(kept)-r.Keep):], nil, nil
+	}
+	surplus := max(0, len(r.Listed)-r.Keep)
+	return append(slices.Clone(r.Listed[surplus:]), c.Snapshot.Number), r.Listed[:surplus], nil
+}
+
+// putRedundant stores a snapshot under its own number.
+func (p *packed) putRedundant(c *packedCommit, from uint64, commit types.AttributeValue) types.TransactWriteItem {
+	row := p.rowOf(p.key(c.Aggregate, c.Snapshot.Number), c.Snapshot, from, commit)
+	if ttl := c.Redundancy.TTL; ttl > 0 {
+		row[p.config.Attributes.TTL] = numberValue(c.receipt.OccurredAt.Add(ttl).Unix())
+	}
+	return types.TransactWriteItem{Put: &types.Put{TableName: &p.config.Tables.Snapshot, Item: row}}
+}
+
+// putSnapshot replaces an earlier snapshot, and reports whether it did. One of a later event stays,
+// unless it is of a history that is no more; a tombstone is of the last event that there can be. It
+// leaves the list of redundant snapshots as it is where the row has none. What is to be stored
+// beside it comes into one transaction with it: it could come late, after a deletion.
+func (p *packed) putSnapshot(ctx context.Context, id aggregate.ID, row item, beside ...types.TransactWriteItem) (stored bool, err error) {
+	a, table := p.config.Attributes, p.config.Tables.Snapshot
+	var sets, removes []string
+	names, values := map[string]string{}, item{}
+	for _, name := range []string{attrState, attrCount, attrFirst, attrCommit, attrSchema, attrApplied, attrID, attrGuards, attrKept, attrBefore} {
+		alias := "#" + name
+		value, given := row[name]
+		switch {
+		case given:
+			sets, values[":"+name] = append(sets, alias+" = :"+name), value
+		case name == attrKept || name == attrGuards || name == attrBefore:
+			continue
+		default:
+			removes = append(removes, alias)
+		}
+		names[alias] = name
+	}
+	expression := "SET " + strings.Join(sets, ", ")
+	if len(removes) > 0 {
+		expression += " REMOVE " + strings.Join(removes, ", ")
+	}
+	update := &types.Update{
+		TableName:                           &table,
+		Key:                                 item{a.PartitionKey: row[a.PartitionKey], a.SortKey: row[a.SortKey]},
+		UpdateExpression:                    &expression,
+		ConditionExpression:                 aws.String("attribute_not_exists(#n) OR #n < :n"),
+		ExpressionAttributeNames:            names,
+		ExpressionAttributeValues:           values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	for again := range 2 {
+		err := p.update(ctx, update, beside)
+		there, refused := refusedItem(err, 0)
+		if !refused {
+			return err == nil, dynamo.Explain(err, table)
+		}
+		old, err := p.snapshotOf(there)
+		if err == nil && old.snapshot != nil {
+			var sound bool
+			if sound, err = p.isSound(ctx, id, old); sound {
+				number, _ := uintOf(row[attrCount])
+				return old.snapshot.Number == number, nil // it is this one, and a reply was lost
+			}
+		}
+		if err != nil || old.snapshot == nil || again > 0 {
+			return false, err
+		}
+		update.ConditionExpression = aws.String("#n = :old AND #c = :lost")
+		values[":old"], values[":lost"] = there[attrCount], there[attrCommit]
+	}
+	return false, nil
+}
+
+// update needs no transaction where there is nothing beside it.
+func (p *packed) update(ctx context.Context, u *types.Update, beside []types.TransactWriteItem) error {
+	if len(beside) > 0 {
+		return p.transact(ctx, append([]types.TransactWriteItem{{Update: u}}, beside...)...)
+	}
+	return p.updateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: u.TableName, Key: u.Key, UpdateExpression: u.UpdateExpression, ConditionExpression: u.ConditionExpression,
+		ExpressionAttributeNames: u.ExpressionAttributeNames, ExpressionAttributeValues: u.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: u.ReturnValuesOnConditionCheckFailure,
+	})
+}
+
+// noMoreSnapshots is the number of a tombstone in the snapshot table: no snapshot is later.
+const noMoreSnapshots = math.MaxUint64

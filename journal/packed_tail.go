@@ -1,0 +1,374 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// The tail index has an entry for each item of a commit. Each shard has one or several partitions
+// in it. A page of the shard's tail is a page of each.
+
+// largePage bounds what a page has of items that the index has without their events, in KB: a page
+// of the index can have thousands of them. After a page that was cut by it, the next one asks for
+// fewEntries.
+const (
+	largePage  = 1 << 10
+	fewEntries = 500
+)
+
+// partCursor is a place in one partition of the tail.
+type partCursor struct {
+	millis                  int64
+	partition, number, time string // of the item just before, as they are stored; empty for the beginning of the millisecond
+	more, few               bool   // there is more after it; ask for few entries, since their items are large
+}
+
+func (p *packed) tail(ctx context.Context, q storage.TailQuery) (tailPage, error) {
+	if err := p.check(ctx, p.config.Now()); err != nil {
+		if _, age := p.known(p.config.Now()); age >= mostUnchecked {
+			return tailPage{}, fmt.Errorf("learn of new partitions of the tail: %w", err)
+		}
+	}
+	parts := p.tailParts(q.Shard)
+	if q.Part > 0 {
+		parts = parts[q.Part-1 : q.Part]
+	}
+	cursors := p.cursorsOf(q.After, parts)
+	pages, err := p.partPages(ctx, q, parts, cursors)
+	if err != nil {
+		return tailPage{}, dynamo.Explain(err, p.config.Tables.Journal)
+	}
+	if _, age := p.known(p.config.Now()); age >= mostUnchecked {
+		return tailPage{}, fmt.Errorf("%w: a page of the tail took %s", ErrUnavailable, age)
+	}
+	return p.joinPages(ctx, q, parts, cursors, pages)
+}
+
+// partPage is a page of one partition: entries of the index.
+type partPage struct {
+	entries []tailEntry
+	more    bool
+}
+
+// tailEntry is an entry of the index, or why it cannot be read.
+type tailEntry struct {
+	part    int // of the shard's
+	item    *packedItem
+	corrupt *CorruptItemError
+	at      partCursor
+}
+
+// partPages reads a page of each partition. Where some are behind the others, it reads these first,
+// and the others no further: what they have beyond would be read again.
+func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor) ([]partPage, error) {
+	pages := make([]partPage, len(parts))
+	order := make([]int, len(parts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(cursors[a].millis, cursors[b].millis) })
+	if !slices.ContainsFunc(cursors, func(c partCursor) bool { return c.more }) {
+		reads, ctx := errgroup.WithContext(ctx)
+		for _, i := range order {
+			reads.Go(func() (err error) {
+				pages[i], err = p.partPage(ctx, q, parts[i], cursors[i])
+				return err
+			})
+		}
+		return pages, reads.Wait()
+	}
+	for _, i := range order {
+		var err error
+		if pages[i], err = p.partPage(ctx, q, parts[i], cursors[i]); err != nil {
+			return nil, err
+		}
+		if n := len(pages[i].entries); pages[i].more && n > 0 {
+			q.Until = time.UnixMilli(pages[i].entries[n-1].at.millis)
+		}
+	}
+	return pages, nil
+}
+
+func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part int, after partCursor) (page partPage, err error) {
+	input, some := p.tailQuery(q, part, after)
+	if !some {
+		return page, nil
+	}
+	out, err := p.client.Query(ctx, input)
+	if err != nil {
+		return page, err
+	}
+	page.more = out.LastEvaluatedKey != nil
+	page.entries = make([]tailEntry, len(out.Items))
+	for i, raw := range out.Items {
+		e := &page.entries[i]
+		var err error
+		if e.item, err = p.parse(raw); err != nil {
+			e.corrupt = asCorrupt(err)
+		}
+		e.at.millis, e.at.time = millisOfKey(raw[attrTime])
+		e.at.partition, e.at.number = p.placeOf(raw)
+	}
+	return page, nil
+}
+
+// joinPages makes one page of those of the partitions, up to where all of them were read, or less
+// where the events are many.
+func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int, cursors []partCursor, pages []partPage) (tailPage, error) {
+	frontier, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for i, page := range pages {
+		last = max(last, cursors[i].millis)
+		if n := len(page.entries); page.more && n > 0 {
+			frontier = min(frontier, page.entries[n-1].at.millis)
+		}
+	}
+	var all []tailEntry
+	for i, page := range pages {
+		cursors[i].more = page.more
+		for _, e := range page.entries {
+			e.part = i
+			all = append(all, e)
+		}
+	}
+	if len(parts) > 1 {
+		slices.SortStableFunc(all, func(a, b tailEntry) int { return cmp.Compare(a.at.millis, b.at.millis) })
+	}
+	joined, large := tailPage{Records: []*Record{}}, 0
+	kept := all
+	for i, e := range all {
+		large += e.largeKB(q)
+		if e.at.millis > frontier || i > 0 && large > largePage {
+			frontier = min(frontier, all[i-1].at.millis)
+			kept = all[:i]
+			break
+		}
+	}
+	few := len(kept) < len(all) && large > largePage
+	for _, e := range all[len(kept):] {
+		cursors[e.part].more = true
+	}
+	for i := range cursors {
+		cursors[i].few = few || cursors[i].few && large > 0
+	}
+	var entries []*packedItem
+	for _, e := range kept {
+		if e.corrupt != nil {
+			joined.Corrupt = append(joined.Corrupt, e.corrupt)
+		} else {
+			entries = append(entries, e.item)
+		}
+		e.at.more, e.at.few = cursors[e.part].more, cursors[e.part].few
+		cursors[e.part] = e.at
+		last = max(last, e.at.millis)
+	}
+	joined.More = slices.ContainsFunc(cursors, func(c partCursor) bool { return c.more })
+	joined.Next = q.After
+	if len(kept) > 0 || joined.More {
+		joined.Next = joinCursors(min(frontier, last), parts, cursors)
+	}
+	if q.NumbersOnly {
+		for _, it := range entries {
+			if it.count > storage.MaxItemBytes {
+				joined.Corrupt = append(joined.Corrupt, it.corrupt(fmt.Sprintf("says that it has %d events", it.count)))
+				continue
+			}
+			joined.Records = append(joined.Records, numbersOnly(it)...)
+		}
+		return joined, nil
+	}
+	return joined, dynamo.Explain(p.addEvents(ctx, &joined, entries), p.config.Tables.Journal)
+}
+
+// largeKB is how much has to be read from the table for an entry.
+func (e *tailEntry) largeKB(q storage.TailQuery) int {
+	if q.NumbersOnly || e.item == nil || !e.item.isBlank() {
+		return 0
+	}
+	return max(1, e.item.size)
+}
+
+func (p *packed) tailQuery(q storage.TailQuery, part int, after partCursor) (input *dynamodb.QueryInput, some bool) {
+	a := p.config.Attributes
+	partition := partKey(q.AggregateType, part)
+	input = &dynamodb.QueryInput{
+		TableName:                &p.config.Tables.Journal,
+		IndexName:                &p.config.Indexes.JournalTail,
+		KeyConditionExpression:   aws.String("#p = :p AND #t >= :from"),
+		ExpressionAttributeNames: attributeNames("#p", attrTail, "#t", attrTime),
+		ExpressionAttributeValues: item{
+			":p": stringValue(partition), ":from": numberValue(after.millis),
+		},
+	}
+	if !q.Until.IsZero() {
+		until := q.Until.UnixMilli()
+		if until < after.millis {
+			return nil, false // DynamoDB refuses an empty range
+		}
+		input.KeyConditionExpression = aws.String("#p = :p AND #t BETWEEN :from AND :until")
+		input.ExpressionAttributeValues[":until"] = numberValue(until)
+	}
+	if q.NumbersOnly {
+		input.ProjectionExpression = aws.String("#pk, #sk, #t, #c, #n")
+		for alias, name := range map[string]string{"#pk": a.PartitionKey, "#sk": a.SortKey, "#c": attrCommit, "#n": attrCount} {
+			input.ExpressionAttributeNames[alias] = name
+		}
+	}
+	limit := q.Limit
+	if after.few && !q.NumbersOnly && (limit == 0 || limit > fewEntries) {
+		limit = fewEntries
+	}
+	if limit > 0 {
+		input.Limit = aws.Int32(int32(min(limit, math.MaxInt32)))
+	}
+	if after.partition != "" {
+		input.ExclusiveStartKey = p.keyIn(after.partition, after.number)
+		input.ExclusiveStartKey[attrTail] = stringValue(partition)
+		input.ExclusiveStartKey[attrTime] = &types.AttributeValueMemberN{Value: after.time}
+	}
+	return input, true
+}
+
+// millisOfKey also reads a number that is not whole, which only somebody else can have written.
+func millisOfKey(v types.AttributeValue) (millis int64, stored string) {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, ""
+	}
+	if millis, ok = intOf(v); !ok {
+		at, _ := strconv.ParseFloat(n.Value, 64)
+		millis = int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
+	}
+	return millis, n.Value
+}
+
+// asCorrupt returns the error of parse and recordsOf as what it always is.
+func asCorrupt(err error) *CorruptItemError {
+	var corrupt *CorruptItemError
+	errors.As(err, &corrupt)
+	return corrupt
+}
+
+func numbersOnly(it *packedItem) []*Record {
+	records := make([]*Record, it.count)
+	at := time.UnixMilli(it.millis).UTC()
+	for i := range records {
+		records[i] = &Record{Aggregate: it.id, Number: it.first + uint64(i), OccurredAt: at, WrittenAt: at, CommitID: it.commitID}
+	}
+	return records
+}
+
+// addEvents reads the events that the index does not have, from the table, and puts all into the
+// page in order. An item that an eventually consistent read does not show is read again; one
+// without events has lost them since.
+func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packedItem) error {
+	var keys []item
+	for _, it := range entries {
+		if it.isBlank() {
+			keys = append(keys, p.keyIn(it.partition, it.number))
+		}
+	}
+	whole := map[[2]string]*packedItem{}
+	for some := range slices.Chunk(keys, maxKeys) {
+		for _, consistent := range []bool{false, true} {
+			missing := slices.DeleteFunc(some, func(key item) bool {
+				partition, number := p.placeOf(key)
+				return whole[[2]string{partition, number}] != nil
+			})
+			if len(missing) == 0 {
+				break
+			}
+			items, err := p.batchGetKeys(ctx, p.config.Tables.Journal, missing, consistent)
+			if err != nil {
+				return err
+			}
+			for _, raw := range items {
+				it, err := p.parse(raw)
+				if err != nil {
+					page.Corrupt = append(page.Corrupt, asCorrupt(err))
+					continue
+				}
+				whole[[2]string{it.partition, it.number}] = it
+			}
+		}
+	}
+	for _, it := range entries {
+		if it.isBlank() {
+			if it = whole[[2]string{it.partition, it.number}]; it == nil {
+				continue
+			}
+		}
+		records, err := p.recordsOf(it)
+		if err != nil {
+			page.Corrupt = append(page.Corrupt, asCorrupt(err))
+			continue
+		}
+		page.Records = append(page.Records, records...)
+	}
+	return nil
+}
+
+// cursorSeparator is in no key's type, number or digits; an id may have it, and is last.
+const cursorSeparator = "\x1e"
+
+// joinCursors makes the cursor of a shard. Its text tells where each partition is.
+func joinCursors(at int64, parts []int, cursors []partCursor) storage.Cursor {
+	joined := storage.Cursor{OccurredAt: at}
+	texts := make([]string, len(parts))
+	for i, c := range cursors {
+		flags := ""
+		if c.more {
+			flags += "m"
+		}
+		if c.few {
+			flags += "f"
+		}
+		texts[i] = strings.Join([]string{
+			strconv.Itoa(parts[i]), strconv.FormatInt(c.millis, 10), flags, c.time, c.number, strconv.Quote(c.partition),
+		}, cursorSeparator)
+	}
+	joined.SortKey = strings.Join(texts, "\n")
+	return joined
+}
+
+// cursorsOf undoes joinCursors. A cursor without text is at a time, in all partitions.
+func (p *packed) cursorsOf(after storage.Cursor, parts []int) []partCursor {
+	known := map[int]partCursor{}
+	for _, text := range strings.Split(after.SortKey, "\n") {
+		f := strings.SplitN(text, cursorSeparator, 6)
+		if len(f) != 6 {
+			continue
+		}
+		part, _ := strconv.Atoi(f[0])
+		c := partCursor{more: strings.Contains(f[2], "m"), few: strings.Contains(f[2], "f"), time: f[3], number: f[4]}
+		c.millis, _ = strconv.ParseInt(f[1], 10, 64)
+		c.partition, _ = strconv.Unquote(f[5])
+		known[part] = c
+	}
+	cursors := make([]partCursor, len(parts))
+	for i, part := range parts {
+		c, ok := known[part]
+		if !ok {
+			c.millis = after.OccurredAt
+			if after == (storage.Cursor{}) {
+				c.millis = math.MinInt64
+			}
+		}
+		cursors[i] = c
+	}
+	return cursors
+}

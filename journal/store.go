@@ -1,0 +1,159 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+// maxKeys is DynamoDB's limit for one BatchGetItem.
+const maxKeys = 100
+
+// store is what the engine and its layout share: the settings, and requests that suit any table.
+type store struct {
+	client Client
+	config Config
+}
+
+// now is the time as it is stored, so that writer and readers see the same.
+func (s *store) now() time.Time {
+	return time.UnixMilli(s.config.millisOf(s.config.storedTime(s.config.Now().UnixMilli()))).UTC()
+}
+
+func (s *store) getItem(ctx context.Context, table string, key item) (item, error) {
+	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:      &table,
+		Key:            key,
+		ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, dynamo.Explain(err, table)
+	}
+	return out.Item, nil
+}
+
+// batchGetKeys reads what is there of at most maxKeys items, in any order.
+func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, consistent bool) (items []item, err error) {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(s.config.RetryBudget))
+	for len(keys) > 0 {
+		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: &consistent}},
+		})
+		if err != nil {
+			return nil, dynamo.Explain(err, table)
+		}
+		items = append(items, out.Responses[table]...)
+		keys = out.UnprocessedKeys[table].Keys
+		if len(out.Responses[table]) > 0 {
+			wait.Reset() // a full reply of 16 MB is progress, not throttling
+			continue
+		}
+		if len(keys) > 0 && !sleep(ctx, wait.NextBackOff()) {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: table %q left %d keys unprocessed for %s", ErrThrottled, table, len(keys), s.config.RetryBudget)
+		}
+	}
+	return items, nil
+}
+
+// transactGet sees either all or nothing of any commit. It leaves out items that are not there.
+func (s *store) transactGet(ctx context.Context, table string, keys []item) (items []item, err error) {
+	input := &dynamodb.TransactGetItemsInput{}
+	for _, key := range keys {
+		input.TransactItems = append(input.TransactItems, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
+	}
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(s.config.RetryBudget))
+	for {
+		out, err := s.client.TransactGetItems(ctx, input)
+		if err == nil {
+			for _, r := range out.Responses {
+				if r.Item != nil {
+					items = append(items, r.Item)
+				}
+			}
+			return items, nil
+		}
+		var canceled *types.TransactionCanceledException
+		if !errors.As(err, &canceled) || !sleep(ctx, wait.NextBackOff()) {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			return nil, dynamo.Explain(err, table)
+		}
+	}
+}
+
+// putNew never overwrites an item, as a stale writer of the event-store-adapter family may.
+func (s *store) putNew(table string, it item) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName:                           &table,
+		Item:                                it,
+		ConditionExpression:                 aws.String("attribute_not_exists(#pk)"),
+		ExpressionAttributeNames:            attributeNames("#pk", s.config.Attributes.PartitionKey),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// putItem is sent again while a transaction is under way on the item, which the SDK does not do.
+func (s *store) putItem(ctx context.Context, in *dynamodb.PutItemInput) error {
+	return s.whileUnderWay(ctx, func() error {
+		_, err := s.client.PutItem(ctx, in)
+		return err
+	})
+}
+
+// updateItem is sent again as putItem is.
+func (s *store) updateItem(ctx context.Context, in *dynamodb.UpdateItemInput) error {
+	return s.whileUnderWay(ctx, func() error {
+		_, err := s.client.UpdateItem(ctx, in)
+		return err
+	})
+}
+
+// transact is sent again as putItem is.
+func (s *store) transact(ctx context.Context, actions ...types.TransactWriteItem) error {
+	return s.whileUnderWay(ctx, func() error {
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: actions})
+		return err
+	})
+}
+
+// refusedItem returns the item for which the condition of an action was false: that of a request
+// with a single one, or of one in a transaction.
+func refusedItem(err error, action int) (it item, refused bool) {
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) && action == 0 {
+		return failed.Item, true
+	}
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) && action < len(canceled.CancellationReasons) && conditionFailed(canceled.CancellationReasons[action]) {
+		return canceled.CancellationReasons[action].Item, true
+	}
+	return nil, false
+}
+
+func (s *store) whileUnderWay(ctx context.Context, send func() error) error {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(s.config.RetryBudget))
+	for {
+		err := send()
+		if !dynamo.IsContended(err) {
+			return err
+		}
+		if !sleep(ctx, wait.NextBackOff()) {
+			return errors.Join(ctx.Err(), err)
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package repository_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// sent is what a commit says of the version that it expects.
+type sent struct {
+	Expected uint64
+	Proven   bool
+}
+
+// watch notes the commits of a repository.
+func watch[S any](repo *repository.Repository[S]) *[]sent {
+	commits := &[]sent{}
+	repo.Watch(func(c eventlog.Commit) { *commits = append(*commits, sent{c.Expected, c.Proven}) })
+	return commits
+}
+
+// eachCache runs a test with an account of three events, each of which another process wrote.
+func eachCache(t *testing.T, test func(t *testing.T, s store, repo *repository.Repository[Account], commits *[]sent)) {
+	t.Helper()
+	t.Parallel()
+	for name, config := range map[string]repository.Config{
+		"without a cache":             {},
+		"with a cache":                {Cache: 10},
+		"with a snapshot after each":  {Snapshots: repository.Every(1)},
+		"with a cache and a snapshot": {Snapshots: repository.Every(1), Cache: 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t)
+			s.deposits(t, 3)
+			repo := s.accounts(t, config)
+			test(t, s, repo, watch(repo))
+		})
+	}
+}
+
+// deposits is another process, which makes commits of one event.
+func (s store) deposits(t *testing.T, commits int) {
+	t.Helper()
+	other := open(t, s.direct).accounts(t, repository.Config{})
+	for range commits {
+		_, err := other.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+	}
+}
+
+func TestTheVersionOfALoadIsProven(t *testing.T) {
+	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
+		a, err := repo.Load(t.Context(), "42")
+		require.NoError(t, err)
+		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		require.NoError(t, err)
+		assert.Equal(t, []sent{{3, true}}, *commits)
+	})
+}
+
+func TestTheVersionAfterACommitIsProven(t *testing.T) {
+	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
+		a, err := repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		a, err = repo.Save(t.Context(), a, Events{Deposited{1}, Deposited{1}})
+		require.NoError(t, err)
+		_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+		require.NoError(t, err)
+		_, err = repo.Execute(t.Context(), "42", Deposit(1))
+		require.NoError(t, err)
+		assert.Equal(t, []sent{{3, true}, {4, true}, {6, true}, {7, true}}, *commits)
+	})
+}
+
+// The first attempt is at the version that is kept, the next one at that which the conflict told.
+func TestTheVersionOfAConflictIsProven(t *testing.T) {
+	eachCache(t, func(t *testing.T, s store, repo *repository.Repository[Account], commits *[]sent) {
+		interfered := false
+		_, err := repo.Execute(t.Context(), "42", func(Account) (Events, error) {
+			if !interfered {
+				interfered = true
+				s.deposits(t, 1)
+			}
+			return Events{Deposited{1}}, nil
+		})
+		require.NoError(t, err)
+		assert.Equal(t, []sent{{3, true}, {4, true}}, *commits)
+	})
+}
+
+func TestTheVersionOfAnEarlierStateIsNotProvenEvenIfItIsTheLast(t *testing.T) {
+	for name, load := range map[string]func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error){
+		"LoadAt": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
+			t.Helper()
+			return repo.LoadAt(t.Context(), "42", 3)
+		},
+		"LoadAsOf": func(t *testing.T, repo *repository.Repository[Account]) (repository.Aggregate[Account], error) {
+			t.Helper()
+			return repo.LoadAsOf(t.Context(), "42", time.Now().Add(time.Hour))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
+				a, err := load(t, repo)
+				require.NoError(t, err)
+				a, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+				require.NoError(t, err)
+				_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+				require.NoError(t, err)
+				assert.Equal(t, []sent{{3, false}, {4, true}}, *commits, "the receipt proves the second")
+			})
+		})
+	}
+}
+
+func TestAVersionThatWasReadAgainIsProven(t *testing.T) {
+	eachCache(t, func(t *testing.T, _ store, repo *repository.Repository[Account], commits *[]sent) {
+		earlier, err := repo.LoadAt(t.Context(), "42", 2)
+		require.NoError(t, err)
+		earlier.Version = 3
+		_, err = repo.Save(t.Context(), earlier, Events{Deposited{1}})
+		require.NoError(t, err)
+		_, err = repo.Save(t.Context(), repository.Aggregate[Account]{ID: account("42"), Version: 4}, Events{Deposited{1}})
+		require.NoError(t, err)
+		assert.Equal(t, []sent{{3, true}, {4, true}}, *commits)
+	})
+}
+
+func TestTheVersionOfAnEarlierStateWithMapsIsNotProven(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for range 2 {
+		_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "1", always[Basket](Added{"apple", 1}))
+		require.NoError(t, err)
+	}
+	repo := s.baskets(t, repository.Config{})
+	commits := watch(repo)
+	fromSnapshot, err := repo.LoadAt(t.Context(), "1", 1)
+	require.NoError(t, err)
+	_, err = repo.Save(t.Context(), fromSnapshot, aggregate.Events[Basket]{Added{"apple", 1}})
+	require.ErrorIs(t, err, journal.ErrConflict)
+	replayed, err := repo.LoadAt(t.Context(), "1", 2)
+	require.NoError(t, err)
+	_, err = repo.Save(t.Context(), replayed, aggregate.Events[Basket]{Added{"apple", 1}})
+	require.NoError(t, err)
+	assert.Equal(t, []sent{{1, false}, {2, false}}, *commits)
+}
+
+// A state with maps that the caller may have changed is read again before it becomes a snapshot.
+func TestAVersionThatWasReadAgainForASnapshotIsProven(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	for range 2 {
+		_, err := s.baskets(t, repository.Config{}).Execute(t.Context(), "1", always[Basket](Added{"apple", 1}))
+		require.NoError(t, err)
+	}
+	repo := s.baskets(t, repository.Config{Snapshots: repository.Every(3)})
+	commits := watch(repo)
+	a, err := repo.LoadAt(t.Context(), "1", 2)
+	require.NoError(t, err)
+	s.calls.Reset()
+
+	_, err = repo.Save(t.Context(), a, aggregate.Events[Basket]{Added{"apple", 1}})
+
+	require.NoError(t, err)
+	require.NotZero(t, s.calls.Counts()["GetItem"], "the test is about a load within Save")
+	assert.Equal(t, []sent{{2, true}}, *commits)
+}
+
+func TestVersion0IsProven(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	repo := s.accounts(t, repository.Config{})
+	commits := watch(repo)
+	_, err := repo.Execute(t.Context(), "new", Deposit(1))
+	require.NoError(t, err)
+	made, err := repo.NewAggregate("made")
+	require.NoError(t, err)
+	_, err = repo.Save(t.Context(), made, Events{Deposited{1}})
+	require.NoError(t, err)
+	before, err := repo.LoadAt(t.Context(), "new", 0)
+	require.NoError(t, err)
+	_, err = repo.Save(t.Context(), before, Events{Deposited{1}})
+	require.ErrorIs(t, err, journal.ErrConflict)
+	assert.Equal(t, []sent{{0, true}, {0, true}, {0, true}}, *commits)
+}
+
+// The reply of the commit is lost, and others write before the command is repeated.
+func TestTheVersionAfterACommitThatWasResolvedLaterIsNotProven(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	rival := open(t, s.direct).accounts(t, repository.Config{})
+	s = s.impatient(t)
+	repo := s.accounts(t, repository.Config{})
+	commits := watch(repo)
+	s.hideOutcome(dynamotest.LoseReply())
+	s.proxy.Inject(dynamotest.PauseReply(func(context.Context) {
+		_, err := rival.Execute(context.Background(), "42", Deposit(1))
+		assert.NoError(t, err)
+	}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	a, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, a.Version)
+	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
+	require.ErrorIs(t, err, journal.ErrConflict)
+	assert.Equal(t, []sent{{0, true}, {1, false}}, *commits)
+}

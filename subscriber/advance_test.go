@@ -1,0 +1,69 @@
+package subscriber
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// reading is a source whose reads are all at one place, one of them trailing by 10 seconds.
+func reading(at eventlog.Cursor) *source {
+	s := &source{trailing: []trailingRead{{delay: 10 * time.Second}}}
+	s.setCursors(at)
+	return s
+}
+
+func pageOf(records ...*journal.Record) eventlog.TailPage {
+	last := records[len(records)-1]
+	return eventlog.TailPage{Records: records, Next: eventlog.Cursor{OccurredAt: last.WrittenAt.UnixMilli(), SortKey: last.Aggregate.Value}}
+}
+
+func TestATrailingReadGoesAlongWithHistory(t *testing.T) {
+	t.Parallel()
+	s := reading(eventlog.Cursor{})
+	page := pageOf(testRecord("x", 1, 1_000), testRecord("y", 1, 2_000))
+	s.advance(page, time.UnixMilli(20_000))
+	assert.Equal(t, page.Next, s.trail())
+	assert.Equal(t, page.Next, s.live)
+}
+
+func TestATrailingReadStopsAtItsHorizon(t *testing.T) {
+	t.Parallel()
+	s := reading(eventlog.Cursor{})
+	page := pageOf(testRecord("x", 1, 1_000), testRecord("y", 1, 12_000))
+	s.advance(page, time.UnixMilli(20_700))
+	assert.Equal(t, eventlog.Cursor{OccurredAt: 10_700}, s.trail())
+	assert.Equal(t, page.Next, s.live)
+
+	s.advance(pageOf(testRecord("z", 1, 19_000)), time.UnixMilli(24_000))
+	assert.Equal(t, eventlog.Cursor{OccurredAt: 10_700}, s.trail(), "what it has not read itself")
+}
+
+// An imported event has a date long before.
+func TestAHorizonIsComparedWithWhenEventsWereWritten(t *testing.T) {
+	t.Parallel()
+	s := reading(eventlog.Cursor{})
+	imported := testRecord("x", 1, 19_000)
+	imported.OccurredAt = time.UnixMilli(1_000)
+	s.advance(pageOf(imported), time.UnixMilli(20_000))
+	assert.Equal(t, eventlog.Cursor{OccurredAt: 10_000}, s.trail())
+}
+
+func TestATrailingReadNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]eventlog.Cursor{
+		"beyond the horizon": {OccurredAt: 15_000, SortKey: "x"},
+		"at the horizon":     {OccurredAt: 10_000, SortKey: "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reading(at)
+			s.advance(pageOf(testRecord("x", 1, 16_000)), time.UnixMilli(20_000))
+			assert.Equal(t, at, s.trail())
+		})
+	}
+}
