@@ -36,12 +36,14 @@ type layoutKind struct {
 	together int
 	// stateAtFirst: programs of the family expect a state with the first event.
 	stateAtFirst bool
+	// byWriteTime: the tail is in the order in which events were written, not that of their dates.
+	byWriteTime bool
 }
 
 // layoutKinds are all layouts, in the order in which [Open] tries them where the config names none.
 var layoutKinds = []layoutKind{
-	{Classic, "journal.Classic", newClassic, nil, storage.MaxEventsBytes, true},
-	{Packed, "journal.Packed", newPacked, checkPacked, 32 << 10, false}, // an item is also the unit of reading
+	{Classic, "journal.Classic", newClassic, nil, storage.MaxEventsBytes, true, false},
+	{Packed, "journal.Packed", newPacked, checkPacked, 32 << 10, false, true}, // an item is also the unit of reading
 }
 
 // validate reports whether there is such a layout, and whether a config suits it.
@@ -67,6 +69,8 @@ func (j *engine) kind() layoutKind {
 func (j *engine) GroupBytes() int { return j.kind().together }
 
 func (j *engine) StateAtFirst() bool { return j.kind().stateAtFirst }
+
+func (j *engine) TailByWriteTime() bool { return j.kind().byWriteTime }
 
 // use makes the engine store by a layout that validate accepts.
 func (j *engine) use(name Layout) {

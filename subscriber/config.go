@@ -153,7 +153,13 @@ type Config struct {
 	// positions. It bounds how late an event comes that the tail shows at the wrong place: dated
 	// wrongly, imported, or written by a foreign program. A sweep reads the snapshot table's part
 	// of the topic, states included, and the positions: half a read unit for each 4 KB, at most
-	// some 130 a second. Default: 1 hour; negative for never.
+	// some 130 a second.
+	//
+	// In the packed layout, whose tail is by the time of writing, a sweep reads again what was
+	// written since the last one and in the interval before, and once a day what was written in the
+	// last two days. It finds what the index shows late by less than the interval, or a day.
+	//
+	// Default: 1 hour; negative for never.
 	SweepInterval time.Duration
 
 	// CommitInterval is how often positions are written: one write unit for each aggregate that got

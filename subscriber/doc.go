@@ -52,9 +52,10 @@
 //     are already that old when they are first read, as all of history is for a new group, are read
 //     once. A backlog does not postpone trailing reads.
 //   - A commit in this process through the same [journal.Journal] wakes the aggregate at once.
-//   - A reconciliation, called sweep in names, compares all heads with the positions every
-//     [Config.SweepInterval]. It finds events that the tail shows at the wrong place: imports, and
-//     events that a program or a clock has dated wrongly.
+//   - A reconciliation, called sweep in names, compares the journal with the positions every
+//     [Config.SweepInterval]: all heads, or in the packed layout what was written lately. It finds
+//     events that the tail shows late or at the wrong place, such as imports and events that a
+//     program or a clock has dated wrongly.
 //
 // An event at or below the position is a duplicate and is dropped. The next event is delivered.
 // Before a later one, the gap is read from the journal.

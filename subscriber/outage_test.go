@@ -2,11 +2,11 @@ package subscriber_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill/message"
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
@@ -58,38 +58,50 @@ func TestCloseDoesNotWaitForAPoisonQueueThatHangs(t *testing.T) {
 // has numbers that the group is beyond.
 func TestAJournalThatWasRestoredFromABackupIsTold(t *testing.T) {
 	t.Parallel()
-	client := create(t, 1)
-	j := open(t, client)
-	write(t, j, "x", 0, 3)
-	first, messages := subscribe(t, quick(j))
-	receiveAll(t, messages, 3)
-	require.NoError(t, first.Close())
-	for _, row := range []struct{ table, sort string }{
-		{"journal", "account-x-1"}, {"journal", "account-x-2"}, {"journal", "account-x-3"}, {"snapshot", "account-x-0"},
-	} {
-		_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(row.table), Key: map[string]types.AttributeValue{
-			"pkey": &types.AttributeValueMemberS{Value: "account-0"}, "skey": &types.AttributeValueMemberS{Value: row.sort},
-		}})
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		j := open(t, client)
+		write(t, j, "x", 0, 3)
+		config := quick(j)
+		config.SweepInterval = 20 * time.Millisecond
+		config = subscriber.WithCursorInterval(config, 10*time.Millisecond)
+		first, messages := subscribe(t, config)
+		receiveAll(t, messages, 3)
+		eventually(t, "it has swept", func() bool { return progress(t, j).Swept.Unix() > 0 })
+		require.NoError(t, first.Close())
+		lose(t, client, "journal", "account-x-1", "account-x-2", "account-x-3")
+		lose(t, client, "snapshot", "account-x-0")
+		write(t, j, "x", 0, 2)
+
+		log := &diary{}
+		sub, err := subscriber.NewSubscriber(config, log)
 		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, sub.Close()) })
+		_, err = sub.Subscribe(t.Context(), topic)
+		require.NoError(t, err)
+
+		eventually(t, "it is counted", func() bool { return sub.Stats().Beyond > 0 })
+		lines := log.of("further than the journal")
+		require.NotEmpty(t, lines)
+		assert.Equal(t, "x", lines[0].fields["aggregate_id"])
+		assert.EqualValues(t, 3, lines[0].fields["position"])
+		assert.EqualValues(t, 2, lines[0].fields["version"])
+		assert.Zero(t, sub.Stats().Delivered)
+	})
+}
+
+// lose removes items by their names.
+func lose(t *testing.T, client *dynamodb.Client, table string, names ...string) {
+	t.Helper()
+	all, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})
+	require.NoError(t, err)
+	for _, it := range all.Items {
+		if slices.Contains(names, nameOf(it)) {
+			_, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+				TableName: &table, Key: map[string]types.AttributeValue{"pkey": it["pkey"], "skey": it["skey"]},
+			})
+			require.NoError(t, err)
+		}
 	}
-	write(t, j, "x", 0, 2)
-
-	config := quick(j)
-	config.SweepInterval = 20 * time.Millisecond
-	log := &diary{}
-	sub, err := subscriber.NewSubscriber(config, log)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, sub.Close()) })
-	_, err = sub.Subscribe(t.Context(), topic)
-	require.NoError(t, err)
-
-	eventually(t, "it is counted", func() bool { return sub.Stats().Beyond > 0 })
-	lines := log.of("further than the journal")
-	require.NotEmpty(t, lines)
-	assert.Equal(t, "x", lines[0].fields["aggregate_id"])
-	assert.EqualValues(t, 3, lines[0].fields["position"])
-	assert.EqualValues(t, 2, lines[0].fields["version"])
-	assert.Zero(t, sub.Stats().Delivered)
 }
 
 // A connection can be dead without an end.

@@ -3,21 +3,25 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"iter"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// sweepPause is the time between two pages of a sweep, each up to 1 MB of heads: so a sweep takes
-// at most some 130 read units a second, besides those of positions.
+// sweepPause is the time between two pages of a sweep, each up to 1 MB: so a sweep takes at most
+// some 130 read units a second, besides those of positions.
 const sweepPause = time.Second
 
-// sweeping compares heads with positions, one shard after the other, each when SweepInterval has
+// sweeping compares the journal with positions, one shard after the other, each when SweepInterval has
 // passed since it was last done, by whichever member.
 func (m *member) sweeping(ctx context.Context) (stop func()) {
 	if m.config.SweepInterval < 0 {
@@ -57,58 +61,139 @@ func (s *source) sweepIsDue() bool {
 
 // sweepPart is how far a sweep came that an error ended.
 type sweepPart struct {
-	began time.Time    // zero for one that has not begun
-	turns uint64       // of the cursor, when it began
-	after aggregate.ID // the last aggregate that was compared
+	began  time.Time       // zero for one that has not begun
+	turns  uint64          // of the cursor, when it began
+	recent bool            // it compares what was written lately, not all aggregates
+	at     eventlog.Cursor // of a recent one: it has compared what is before
+	after  aggregate.ID    // of another one: the last aggregate that was compared
 }
 
-// sweep lets every aggregate that is not where its head is go on. It begins where the part before
+// sweepPage is a page of aggregates that was compared with positions.
+type sweepPage struct {
+	moved []*journal.Record // the last events of those beyond their positions, as far as the page shows
+	rest  sweepPart         // where to continue
+}
+
+// sweep lets every aggregate that is not where the journal is go on. It begins where the part before
 // it ended, and returns where to continue after an error.
 func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, done bool) {
 	if _, turns, _ := s.sequencer.lastSweep(); part.began.IsZero() || part.turns != turns {
-		part = sweepPart{began: s.now(), turns: turns}
-	}
-	corrupt := func(err *journal.CorruptItemError) {
-		s.stats.corrupt.Add(1)
-		s.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": s.number})
+		part = s.beginSweep()
 	}
 	// A connection that hangs must not end all sweeps.
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	hangs := time.AfterFunc(readTimeout, cancel)
 	defer hangs.Stop()
-	for standings, err := range s.checkpoint.Standings(reading, s.key, part.after, corrupt) {
+	compare := s.compareAll
+	if part.recent {
+		compare = s.compareRecent
+	}
+	for page, err := range compare(reading, part) {
 		hangs.Stop()
 		if ctx.Err() != nil || s.isStopping() {
 			return part, false
 		}
 		if err != nil {
-			s.logger.Error("Cannot compare heads with positions, will try again", err, watermill.LogFields{"shard": s.number})
+			s.logger.Error("Cannot compare the journal with positions, will try again", err, watermill.LogFields{"shard": s.number})
 			return part, false
 		}
 		if !s.awaitRoom(ctx) || !s.sequencer.isHealthy() {
 			return part, false
 		}
-		var moved []*journal.Record
-		at := time.UnixMilli(s.sequencer.finalAt())
-		for _, standing := range standings {
-			if standing.Position > standing.Head.Version {
-				s.checkBeyond(ctx, standing.Head.Aggregate, standing.Position)
-			}
-			if standing.Head.Version > standing.Position {
-				moved = append(moved, &journal.Record{Aggregate: standing.Head.Aggregate, Number: standing.Head.Version, WrittenAt: at})
-			}
-		}
-		s.sequencer.hear(moved, bySweep, 0)
-		if n := len(standings); n > 0 {
-			part.after = standings[n-1].Head.Aggregate
-		}
+		s.sequencer.hear(page.moved, bySweep, 0)
+		part = page.rest
 		pause(ctx, min(sweepPause, s.config.SweepInterval/100))
 		hangs.Reset(readTimeout)
 	}
 	// Spread the sweeps of the shards over time.
 	s.sequencer.setSwept(part.began.Add(-rand.N(max(1, s.config.SweepInterval/10))), part.turns)
 	return sweepPart{}, true
+}
+
+// day is how late an event may be to be found by the first sweep of a day.
+const day = 24 * time.Hour
+
+// beginSweep decides what a sweep compares. Where the tail is by the time of writing, an event that
+// is late is near its place, so a sweep reads the tail again: from SweepInterval before the last
+// sweep on, and once a day from two days before it on. So it finds what came since the last sweep
+// and was late by less than SweepInterval, or less than a day. All aggregates are compared in other
+// layouts, and where the last sweep is not known or an operator asks for it.
+func (s *source) beginSweep() sweepPart {
+	last, turns, _ := s.sequencer.lastSweep()
+	part := sweepPart{began: s.now(), turns: turns}
+	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) {
+		return part
+	}
+	reach := s.config.SweepInterval
+	if !last.Truncate(day).Equal(part.began.Truncate(day)) {
+		reach = max(reach, 2*day)
+	}
+	part.recent, part.at = true, eventlog.CursorAt(last.Add(-reach))
+	return part
+}
+
+// compareAll compares all aggregates with positions.
+func (s *source) compareAll(ctx context.Context, part sweepPart) iter.Seq2[sweepPage, error] {
+	corrupt := func(err *journal.CorruptItemError) {
+		s.stats.corrupt.Add(1)
+		s.logger.Error("A head cannot be read; its aggregate is swept no further than the tail shows", err, watermill.LogFields{"shard": s.number})
+	}
+	return func(yield func(sweepPage, error) bool) {
+		for standings, err := range s.checkpoint.Standings(ctx, s.key, part.after, corrupt) {
+			var moved []*journal.Record
+			for _, standing := range standings {
+				moved = s.compare(ctx, moved, standing.Head.Aggregate, standing.Head.Version, standing.Position)
+				part.after = standing.Head.Aggregate
+			}
+			if !yield(sweepPage{moved, part}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// compareRecent compares the aggregates with positions that the tail has from a cursor on.
+func (s *source) compareRecent(ctx context.Context, part sweepPart) iter.Seq2[sweepPage, error] {
+	return func(yield func(sweepPage, error) bool) {
+		for more := true; more; {
+			found, err := s.page(ctx, eventlog.TailQuery{
+				AggregateType: s.topic, Shard: s.number, After: part.at, Until: part.began, NumbersOnly: true,
+			})
+			ends := map[aggregate.ID]uint64{}
+			for _, r := range found.Records {
+				ends[r.Aggregate] = max(ends[r.Aggregate], r.Number)
+			}
+			var positions map[aggregate.ID]uint64
+			if err == nil {
+				positions, err = s.checkpoint.Positions(ctx, s.key, slices.Collect(maps.Keys(ends)), false)
+			}
+			if err != nil {
+				yield(sweepPage{}, err)
+				return
+			}
+			var moved []*journal.Record
+			for id, end := range ends {
+				moved = s.compare(ctx, moved, id, end, positions[id])
+			}
+			part.at, more = found.Next, found.More
+			if !yield(sweepPage{moved, part}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// compare adds an aggregate to those that have moved if its events go beyond its position.
+func (s *source) compare(ctx context.Context, moved []*journal.Record, id aggregate.ID, end, position uint64) []*journal.Record {
+	switch {
+	case end > position:
+		at := time.UnixMilli(s.sequencer.finalAt())
+		return append(moved, &journal.Record{Aggregate: id, Number: end, WrittenAt: at})
+	case end < position:
+		s.checkBeyond(ctx, id, position)
+	}
+	return moved
 }
 
 // awaitRoom waits until handlers have caught up with what sweeps have found, for a minute at most:

@@ -86,6 +86,11 @@ type Engine interface {
 	// other programs that share the tables expect one.
 	StateAtFirst() bool
 
+	// TailByWriteTime reports whether the tail has every event near the place at which it was
+	// written: no further before it than clocks, the index and requests are late. Otherwise an
+	// import, or another program, may put events at any place.
+	TailByWriteTime() bool
+
 	// Command reads the guard that a commit with a CommandID left, with one strongly consistent
 	// read of one unit. It returns false where the aggregate has no such command, or one that
 	// Config.CommandRetention no longer keeps.

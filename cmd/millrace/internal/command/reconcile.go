@@ -28,7 +28,7 @@ func (a *app) reconcile() *cobra.Command {
 		Use:   "reconcile GROUP TOPIC [flags]",
 		Short: "Have a group look for events that it has missed, as after an import",
 		Long: `Have the members of a group compare the heads of all aggregates with the group's positions, and handle what is missing. They do so by
-themselves every SweepInterval, one hour by default; this has them begin within about two minutes. It is for events that show at the wrong
+themselves every SweepInterval, one hour by default (in the packed layout, with what was written lately); this has them begin within about two minutes. It is for events that show at the wrong
 place of the tail: after an import, or after a writer with a wrong clock.
 
 It marks each shard, and a member compares one shard after the other. --wait waits until all are compared and what was found is handled, but

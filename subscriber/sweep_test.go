@@ -1,0 +1,93 @@
+package subscriber_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// The tail of the packed layout is by the time of writing, so sweeps read that again instead of
+// listing the aggregates.
+func TestASweepReadsAgainWhatWasWrittenLately(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		client := createIn(t, journal.Packed, 1)
+		proxy := dynamotest.NewProxy(t, client)
+		lists := proxy.Inject(dynamotest.Pause(func(context.Context) {}), dynamotest.On("Query"), dynamotest.Matching(func(_ string, in any) bool {
+			q, ok := in.(*dynamodb.QueryInput)
+			return ok && q.IndexName != nil && *q.IndexName == "journal-aid-index"
+		}))
+		j := open(t, proxy.Client())
+		write(t, j, "known", 0, 2)
+		config := quick(j)
+		config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Minute, time.Minute, time.Minute
+		config.LeaseDuration, config.SweepInterval = time.Hour, time.Hour
+		sub, messages := subscribe(t, config)
+		receiveAll(t, messages, 2)
+		swept := func() time.Time { return progress(t, j).Swept }
+		await := func(what string, done func() bool) {
+			begun := time.Now()
+			for !done() {
+				require.Less(t, time.Since(begun), 30*time.Hour, what)
+				time.Sleep(time.Minute)
+			}
+		}
+		await("first sweep", func() bool { return swept().Unix() > 0 })
+		busy := 0
+		next := func() {
+			before := swept()
+			await("next sweep", func() bool { return swept().After(before) })
+			write(t, j, "busy", busy, 1)
+			receiveIn(t, messages, 1, time.Hour)
+			busy++
+			time.Sleep(5 * time.Minute) // the tail is final beyond that
+		}
+		next()
+
+		// An event shows in the tail long before the place up to which sweeps have read.
+		late := func(id string, after, n int, age time.Duration) {
+			was := time.Now().Add(-age)
+			write(t, at(t, client, func() time.Time { return was }), id, after, n)
+		}
+		late("new", 0, 3, 50*time.Minute)
+		late("known", 2, 1, 40*time.Minute)
+		assert.ElementsMatch(t, append(expect("new", 1, 3), "known/3"), receiveIn(t, messages, 4, 2*time.Hour))
+		next()
+		late("day", 0, 1, 22*time.Hour)
+		assert.Equal(t, expect("day", 1, 1), receiveIn(t, messages, 1, 27*time.Hour), "by the first sweep of a day")
+		assert.Zero(t, lists.Fired(), "no sweep lists the aggregates")
+		assert.EqualValues(t, 5, sub.Stats().Swept)
+
+		next()
+		late("old", 0, 1, 240*time.Hour)
+		require.NoError(t, groups.New(j).Reconcile(t.Context(), "group", topic))
+		assert.Equal(t, expect("old", 1, 1), receiveIn(t, messages, 1, time.Hour), "where an operator asks")
+		assert.Positive(t, lists.Fired())
+	})
+}
+
+// receiveIn acks n messages that come within a time.
+func receiveIn(t *testing.T, messages <-chan *message.Message, n int, within time.Duration) (payloads []string) {
+	t.Helper()
+	patience := time.After(within)
+	for range n {
+		select {
+		case msg := <-messages:
+			payloads = append(payloads, string(msg.Payload))
+			msg.Ack()
+		case <-patience:
+			require.Fail(t, "a message is missing", "came: %v", payloads)
+		}
+	}
+	return payloads
+}
