@@ -90,6 +90,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"loadsnap", b.loadSnap},
 		{"tail", b.tail},
 		{"packed-tail", b.packedTail},
+		{"packed-tail-large", b.packedTailLarge},
 		{"tail-one", b.tailOne},
 		{"tail-slow", b.tailSlow},
 		{"overload", b.overload},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -125,11 +126,24 @@ func (b *bench) packedLoad(ctx context.Context) error {
 	)
 }
 
-// packedTail measures a new group that reads 100 aggregates of 200 events in the packed layout, up
-// to the last ack, against paged queries of the same index with the same reads by key, as many at a
-// time.
+// packedTail measures a new group that reads 100 aggregates of 200 events in the packed layout, in
+// commits of 1 to 8 events, up to the last ack, against paged queries of the same index with the
+// same reads by key, as many at a time. The index has the events of commits of up to three.
 func (b *bench) packedTail(ctx context.Context) error {
-	const name, aggregates, each = "packed-tail", 100, 200
+	size := 0
+	return b.packedTailOf(ctx, "packed-tail", func() int {
+		size = size%8 + 1
+		return size
+	})
+}
+
+// packedTailLarge measures the same in commits that are as large as they can be.
+func (b *bench) packedTailLarge(ctx context.Context) error {
+	return b.packedTailOf(ctx, "packed-tail-large", func() int { return eventlog.MaxEvents })
+}
+
+func (b *bench) packedTailOf(ctx context.Context, name string, size func() int) error {
+	const aggregates, each = 100, 200
 	b, err := b.inPacked(ctx)
 	if err != nil {
 		return err
@@ -138,8 +152,14 @@ func (b *bench) packedTail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := fillAll(ctx, repo, aggregates, each); err != nil {
-		return err
+	for i := range aggregates {
+		acc, err := repo.NewAggregate(fmt.Sprint("a", i))
+		for left := each; left > 0 && err == nil; left = each - int(acc.Version) {
+			acc, err = repo.Save(ctx, acc, events(min(left, size()), eventBytes))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return alternate(name, b.many, speed,
 		func(int) (time.Duration, error) {
