@@ -14,14 +14,12 @@ func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) 
 	if err != nil {
 		return storage.Receipt{}, err
 	}
-	receipt, err := j.layout.append(ctx, d)
-	if err != nil {
-		return storage.Receipt{}, err
+	d.announce = func(version uint64) {
+		if len(c.Events) > 0 {
+			j.watchers.notify(c.Aggregate, version)
+		}
 	}
-	if len(c.Events) > 0 {
-		j.watchers.notify(c.Aggregate, receipt.Version)
-	}
-	return receipt, nil
+	return j.layout.append(ctx, d)
 }
 
 // Resolve reports whether the commit of an [OutcomeUnknownError] was written, with one strongly

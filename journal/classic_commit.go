@@ -33,6 +33,7 @@ type transaction struct {
 }
 
 func (l *classic) append(ctx context.Context, d draft) (storage.Receipt, error) {
+	l.date(&d)
 	t, err := l.build(d)
 	if err != nil {
 		return storage.Receipt{}, err
@@ -40,6 +41,7 @@ func (l *classic) append(ctx context.Context, d draft) (storage.Receipt, error) 
 	if err := l.send(ctx, t); err != nil {
 		return storage.Receipt{}, err
 	}
+	t.announce(t.receipt.Version)
 	return t.receipt, nil
 }
 

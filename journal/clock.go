@@ -105,6 +105,15 @@ func (t timed) Query(ctx context.Context, in *dynamodb.QueryInput, options ...fu
 	return out, err
 }
 
+func (t timed) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	sent := time.Now()
+	out, err := t.Client.PutItem(ctx, in, options...)
+	if err == nil {
+		t.learn(sent, out.ResultMetadata)
+	}
+	return out, err
+}
+
 func (t timed) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {

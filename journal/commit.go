@@ -30,21 +30,19 @@ type draft struct {
 	events  []storage.Event // as they are stored
 	begun   time.Time       // from where RetryBudget counts
 	receipt storage.Receipt // CommitID, Version, OccurredAt, and why the snapshot was left out
+	// announce tells readers in this process of the commit, as soon as it is written.
+	announce func(version uint64)
 }
 
 func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 	if err := j.validate(&c); err != nil {
 		return draft{}, err
 	}
-	// Before the commit is dated: an encoding may wait for a key service, and an event must not
-	// show long after its date.
 	events, snapshotErr, err := j.encodeCommit(ctx, &c)
 	if err != nil {
 		return draft{}, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
-	d := draft{commit: &c, events: events, begun: time.Now(), receipt: storage.Receipt{
-		CommitID: j.config.NewID(), Version: c.Version(), OccurredAt: j.now(),
-	}}
+	d := draft{commit: &c, events: events, receipt: storage.Receipt{CommitID: j.config.NewID(), Version: c.Version()}}
 	if snapshotErr != nil {
 		d.leaveOut(snapshotErr) // it is only a short cut
 	}
@@ -53,6 +51,10 @@ func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 	}
 	return d, nil
 }
+
+// date dates a commit. It comes after all that may take its time, such as an encoding that waits for
+// a key service, or a read: an event must not show long after its date.
+func (s *store) date(d *draft) { d.begun, d.receipt.OccurredAt = time.Now(), s.now() }
 
 // leaveOut leaves the snapshot out: no commit fails for one.
 func (d *draft) leaveOut(reason error) {

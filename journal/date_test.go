@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -19,19 +20,36 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ticking is a journal whose clock is at start when it is asked first, and a minute on each time.
+// ticking is a journal whose clock is at start, and goes on by a minute with each attempt to commit.
 func ticking(t *testing.T, layout journal.Layout, retention time.Duration) (db *dynamotest.DB, j *journal.Journal, start time.Time) {
 	t.Helper()
 	db = dynamotest.New(t)
 	require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Layout: layout, Shards: 1}))
 	start = time.Now().Truncate(time.Second).UTC()
-	var calls atomic.Int64
-	j, err := journal.Open(t.Context(), db.Client(testdb.Once), journal.Config{CommandRetention: retention, Now: func() time.Time {
-		return start.Add(time.Duration(calls.Add(1)) * time.Minute)
+	client := &ticker{Client: db.Client(testdb.Once)}
+	j, err := journal.Open(t.Context(), client, journal.Config{CommandRetention: retention, Now: func() time.Time {
+		return start.Add(time.Duration(client.ticks.Load()) * time.Minute)
 	}})
 	require.NoError(t, err)
-	calls.Store(-1)
 	return db, j, start
+}
+
+// ticker counts the attempts to commit.
+type ticker struct {
+	*dynamodb.Client
+	ticks atomic.Int64
+}
+
+func (c *ticker) PutItem(ctx context.Context, in *dynamodb.PutItemInput, options ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	defer c.ticks.Add(1)
+	return c.Client.PutItem(ctx, in, options...)
+}
+
+func (c *ticker) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	defer c.ticks.Add(1)
+	return c.Client.TransactWriteItems(ctx, in, options...)
 }
 
 // commitOperations write a small commit in each layout.
@@ -111,4 +129,16 @@ func TestACommandIsRememberedFromItsLastDateOn(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, out.Items, 1)
 	assert.Equal(t, &types.AttributeValueMemberN{Value: fmt.Sprint(start.Add(time.Minute+time.Hour).Unix() + 1)}, out.Items[0]["ttl"])
+}
+
+// The reads before a commit may take long, too.
+func TestPackedACommitIsDatedAfterItsVersionWasRead(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
+	s.write(t, user("ada"), 1, 1)
+	slow := db.Inject(dynamotest.Pause(func(context.Context) { db.Clock().Advance(20 * time.Second) }), dynamotest.On("Query"), dynamotest.Times(1))
+	receipt, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
+	require.NoError(t, err)
+	assert.Equal(t, 1, slow.Fired())
+	assert.Equal(t, db.Clock().Now().UnixMilli(), receipt.OccurredAt.UnixMilli())
 }

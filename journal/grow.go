@@ -28,8 +28,12 @@ func (j *Journal) GrowTail(ctx context.Context, partitions int) (since time.Time
 }
 
 // TailPartitions returns how many partitions the tail has, also those that writers do not use yet.
-func (j *Journal) TailPartitions() int {
-	return j.engine.config.Shards * j.engine.layout.tailFactor()
+// What it knows may be a minute old; then it reads the descriptor.
+//
+// Errors: [ErrThrottled], [ErrTableMissing], [ErrAccess], the context's.
+func (j *Journal) TailPartitions(ctx context.Context) (int, error) {
+	factor, err := j.engine.layout.tailFactor(ctx)
+	return j.engine.config.Shards * factor, err
 }
 
 func (l *classic) grow(context.Context, int) (time.Time, error) {
@@ -38,4 +42,4 @@ func (l *classic) grow(context.Context, int) (time.Time, error) {
 
 func (l *classic) opened(descriptor, time.Time) {}
 
-func (l *classic) tailFactor() int { return 1 }
+func (l *classic) tailFactor(context.Context) (int, error) { return 1, nil }

@@ -100,7 +100,7 @@ type layout interface {
 	// grow adds partitions to the tail. Writers use them from since on.
 	grow(ctx context.Context, partitions int) (since time.Time, err error)
 	// tailFactor is how many partitions of the tail each shard has.
-	tailFactor() int
+	tailFactor(context.Context) (int, error)
 
 	// Commits.
 

@@ -35,7 +35,9 @@ type packed struct {
 	tailing partitions
 }
 
-func newPacked(s *store) layout { return &packed{store: s} }
+func newPacked(s *store) layout {
+	return &packed{store: s, tailing: partitions{checking: make(chan struct{}, 1)}}
+}
 
 // Attributes of the packed layout. Their names count in each item, so they are short.
 const (

@@ -157,7 +157,7 @@ func (p *packed) executed(ctx context.Context, id aggregate.ID, commands *storag
 // keepCommands puts the command ids into a snapshot's row that it is to keep. Those for which it
 // has no room become guards, before it is stored. The receipt has what is left.
 func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) error {
-	commands := c.commands
+	commands := c.known
 	if commands == nil || commands.Version != c.receipt.Version {
 		var err error
 		if commands, err = p.commands(ctx, c.Aggregate); err != nil {

@@ -28,80 +28,92 @@ type packedCommit struct {
 	writes      int                               // the first of the caller's own actions
 	noted       []storage.DatedCommand            // of a placeholder that the commit replaces
 	guards      bool                              // and it says that there are guards
-	replaced    int                               // how often it has found another placeholder
-	commands    *storage.Commands                 // of the aggregate before the commit, then after it; nil where they are not known
+	known       *storage.Commands                 // of the aggregate before the commit, then after it; nil where they are not known
 }
 
 func (p *packed) append(ctx context.Context, d draft) (storage.Receipt, error) {
-	_ = p.check(ctx, d.receipt.OccurredAt) // what a writer knew before is still right
+	_ = p.check(ctx, false) // what a writer knew before is still right
 	if p.tailing.isStale() {
 		return storage.Receipt{}, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
 	}
 	c := &packedCommit{p: p, draft: d}
+	if err := c.lookForCommand(ctx); err != nil {
+		return storage.Receipt{}, err
+	}
 	if err := c.prove(ctx); err != nil {
 		return storage.Receipt{}, err
 	}
+	p.date(&c.draft)
 	if err := c.build(); err != nil {
 		return storage.Receipt{}, err
 	}
 	if err := p.send(ctx, c); err != nil {
 		return storage.Receipt{}, err
 	}
+	c.announce(c.receipt.Version)
 	c.remember()
 	p.storeSnapshot(ctx, c)
 	return c.receipt, nil
 }
 
-// prove makes sure that the expected version is that of the aggregate or was it, since the place of
-// the next item says nothing of what is before it. And it looks for the command.
-func (c *packedCommit) prove(ctx context.Context) error {
-	nothing := func(err error) error { return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err) }
-	if c.CommandID != "" {
-		known := c.Commands
-		if known == nil || known.Version != c.Expected {
-			var err error
-			if known, err = c.p.commands(ctx, c.Aggregate); err != nil {
-				return nothing(err)
-			}
-		}
-		earlier, executed, err := c.p.executed(ctx, c.Aggregate, known, c.CommandID)
-		if err != nil {
-			return nothing(err)
-		}
-		if executed {
-			return c.duplicate(earlier)
-		}
-		c.commands = known
+// lookForCommand refuses a command that was executed before.
+func (c *packedCommit) lookForCommand(ctx context.Context) error {
+	if known := c.Commands; known != nil && known.Version == c.Expected {
+		c.known = known
 	}
-	if c.Expected > 0 && !c.Proven {
-		actual, err := c.p.version(ctx, c.Aggregate)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			return &ConflictError{ID: c.Aggregate, Expected: c.Expected}
-		case err != nil:
-			return nothing(err)
-		case actual != c.Expected:
-			return &ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: actual}
+	if c.CommandID == "" {
+		return nil
+	}
+	if c.known == nil {
+		var err error
+		if c.known, err = c.p.commands(ctx, c.Aggregate); err != nil {
+			return c.notWritten(err)
 		}
 	}
-	if known := c.Commands; c.commands == nil && known != nil && known.Version == c.Expected {
-		c.commands = known
+	earlier, executed, err := c.p.executed(ctx, c.Aggregate, c.known, c.CommandID)
+	if err != nil {
+		return c.notWritten(err)
+	}
+	if executed {
+		return c.duplicate(earlier)
 	}
 	return nil
+}
+
+// prove makes sure that the expected version is that of the aggregate or was it, since the place of
+// the next item says nothing of what is before it.
+func (c *packedCommit) prove(ctx context.Context) error {
+	if c.Expected == 0 || c.Proven {
+		return nil
+	}
+	actual, err := c.p.version(ctx, c.Aggregate)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return &ConflictError{ID: c.Aggregate, Expected: c.Expected}
+	case err != nil:
+		return c.notWritten(err)
+	case actual != c.Expected:
+		return &ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: actual}
+	}
+	return nil
+}
+
+func (c *packedCommit) notWritten(err error) error {
+	return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 }
 
 // remember adds the command of the commit, which is written, to those that are known.
 func (c *packedCommit) remember() {
 	switch {
-	case c.commands == nil:
+	case c.known == nil:
 		return
 	case c.CommandID == "":
-		c.commands = c.commands.With(c.receipt.Version, c.noted...)
+		c.known = c.known.With(c.receipt.Version, c.noted...)
 	default:
-		c.commands = c.commands.With(c.receipt.Version, append(slices.Clip(c.noted), c.dated())...)
+		c.known = c.known.With(c.receipt.Version, append(slices.Clip(c.noted), c.dated())...)
 	}
-	c.commands.Guards = c.commands.Guards || c.guards // which are this copy's
-	c.receipt.Commands = c.commands
+	c.known.Guards = c.known.Guards || c.guards // which are this copy's
+	c.receipt.Commands = c.known
 }
 
 func (c *packedCommit) dated() storage.DatedCommand {

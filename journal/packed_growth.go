@@ -29,6 +29,7 @@ const (
 	mostUnchecked = 5 * time.Minute
 	checkEvery    = time.Minute
 	checkTimeout  = 2 * time.Second
+	checkPause    = time.Second // after one that failed
 )
 
 // growth is from when on, in milliseconds, writers use how many partitions.
@@ -39,7 +40,9 @@ type growth struct {
 
 // partitions is what a process knows of the tail's partitions.
 type partitions struct {
-	checking sync.Mutex // held while the descriptor is read
+	checking chan struct{} // has a value while the descriptor is read
+	failure  error         // of the last read, belongs to who put the value there
+	failedAt time.Time
 
 	mu      sync.Mutex
 	growths []growth
@@ -51,7 +54,7 @@ type partitions struct {
 
 // moment is a time by two clocks: one stands still while the machine is suspended, the other one
 // may be set.
-type moment struct{ machine, config time.Time }
+type moment struct{ machine, wall time.Time }
 
 func (p *packed) opened(d descriptor, asOf time.Time) {
 	p.tailing.restored = d.Restored
@@ -83,29 +86,56 @@ func (p *packed) known(now time.Time) ([]growth, time.Duration) {
 	t := &p.tailing
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.growths, max(time.Since(t.asOf.machine), now.Sub(t.asOf.config))
+	return t.growths, max(time.Since(t.asOf.machine), now.Sub(t.asOf.wall))
 }
 
-// check reads the descriptor again if it is time to. While one does, others go by what is known.
-func (p *packed) check(ctx context.Context, now time.Time) error {
-	_, age := p.known(now)
+// check reads the descriptor again if it is time to. Others go by what is known meanwhile; they wait
+// for it only where that is too old for readers, and only if they are to.
+func (p *packed) check(ctx context.Context, waits bool) error {
+	t := &p.tailing
+	_, age := p.known(p.config.Now())
 	if age < checkEvery {
 		return nil
 	}
-	if age < mostUnchecked {
-		if !p.tailing.checking.TryLock() {
+	select {
+	case t.checking <- struct{}{}:
+	default:
+		if age < mostUnchecked || !waits {
 			return nil
 		}
-	} else {
-		p.tailing.checking.Lock()
+		select {
+		case t.checking <- struct{}{}:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	defer p.tailing.checking.Unlock()
-	if _, age = p.known(now); age < checkEvery {
-		return nil
+	defer func() { <-t.checking }()
+	if _, age = p.known(p.config.Now()); age < checkEvery {
+		return nil // somebody else did
 	}
+	if time.Since(t.failedAt) < checkPause {
+		return t.failure
+	}
+	t.failure = p.learnGrowth(ctx)
+	if t.failure != nil && ctx.Err() == nil { // which is this caller's alone
+		t.failedAt = time.Now()
+	}
+	return t.failure
+}
+
+// knowPartitions makes sure that a reader knows all partitions that writers may use.
+func (p *packed) knowPartitions(ctx context.Context) error {
+	err := p.check(ctx, true)
+	if _, age := p.known(p.config.Now()); err != nil && age >= mostUnchecked {
+		return fmt.Errorf("learn of new partitions of the tail: %w", err)
+	}
+	return nil
+}
+
+func (p *packed) learnGrowth(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	asOf := moment{time.Now(), now}
+	asOf := moment{time.Now(), p.config.Now()}
 	it, err := p.getItem(ctx, p.config.Tables.Journal, p.descriptorKey())
 	if err != nil {
 		return err
@@ -146,7 +176,10 @@ func (p *packed) tailParts(shard int) []int {
 	return parts
 }
 
-func (p *packed) tailFactor() int { return len(p.tailParts(0)) }
+func (p *packed) tailFactor(ctx context.Context) (int, error) {
+	err := p.knowPartitions(ctx)
+	return len(p.tailParts(0)), err
+}
 
 func (p *packed) grow(ctx context.Context, to int) (since time.Time, err error) {
 	table := p.config.Tables.Journal

@@ -1,8 +1,10 @@
 package journal_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -117,7 +120,9 @@ func TestPackedTheTailGrowsToPowersOfTwoOnceAtATime(t *testing.T) {
 	db.Clock().Advance(20 * time.Minute)
 	_, err = s.GrowTail(t.Context(), 24)
 	require.NoError(t, err)
-	assert.Equal(t, 24, s.through(t, s.client).TailPartitions())
+	partitions, err := s.through(t, s.client).TailPartitions(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 24, partitions)
 
 	classic, _ := inMemory(t, journal.Config{})
 	_, err = classic.GrowTail(t.Context(), 14)
@@ -153,4 +158,59 @@ func TestPackedWritersLearnOfNewPartitions(t *testing.T) {
 		used[fmt.Sprint(it["p"])] = true
 	}
 	assert.Greater(t, len(used), 4)
+}
+
+func TestPackedAReportOfAProcessThatWasIdleHasNewPartitions(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 1})
+	idle := s.through(t, s.client)
+	_, err := s.GrowTail(t.Context(), 8)
+	require.NoError(t, err)
+	db.Clock().Advance(11 * time.Minute)
+	for n := range 20 {
+		s.write(t, user(fmt.Sprint(n)), 1, 1)
+	}
+	found := 0
+	for _, err := range idle.Tail(t.Context(), user("").Type, time.Time{}) {
+		require.NoError(t, err)
+		found++
+	}
+	assert.Equal(t, 20, found)
+	idle = s.through(t, s.client)
+	_, err = s.through(t, s.client).GrowTail(t.Context(), 16)
+	require.ErrorContains(t, err, "again after")
+	for stray, err := range idle.Strays(t.Context(), "") {
+		require.NoError(t, err)
+		assert.Fail(t, "an item is in its place", stray)
+	}
+}
+
+// A process that wakes up asks once for all of its requests, and none waits for longer than it may.
+func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, db := inMemory(t, journal.Config{Layout: journal.Packed, Shards: 1})
+		db.Clock().Advance(time.Hour)
+		hung := db.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }), dynamotest.On("GetItem"))
+		began := time.Now()
+		var all sync.WaitGroup
+		for n := range 50 {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+				defer cancel()
+				if n%2 == 0 {
+					_, err := s.TailShard(ctx, eventlog.TailQuery{AggregateType: "user-account"})
+					assert.Error(t, err)
+					return
+				}
+				_, err := s.Append(ctx, eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Proven: true, Events: events(1, 1)})
+				assert.NoError(t, err)
+			}()
+		}
+		all.Wait()
+		assert.Less(t, time.Since(began), 4*time.Second)
+		assert.Less(t, hung.Fired(), 4)
+	})
 }

@@ -228,14 +228,17 @@ func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*C
 		input.FilterExpression = aws.String("begins_with(#pk, :type)")
 		input.ExpressionAttributeValues = item{":type": stringValue(typeKey(aggregateType) + "/")}
 	}
-	begun := map[string]bool{} // partitions that have an event 1, of those seen last
+	if err := p.knowPartitions(ctx); err != nil {
+		return err
+	}
+	begun := "" // the partition seen last that has an event 1
 	for {
 		out, err := p.client.Scan(ctx, input)
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
 		for _, it := range out.Items {
-			stray, err := p.stray(ctx, it, begun)
+			stray, err := p.stray(ctx, it, &begun)
 			if err != nil {
 				return err
 			}
@@ -250,7 +253,7 @@ func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*C
 }
 
 // stray says what keeps readers from finding an item of the journal table, nil if nothing does.
-func (p *packed) stray(ctx context.Context, it item, begun map[string]bool) (*CorruptItemError, error) {
+func (p *packed) stray(ctx context.Context, it item, begun *string) (*CorruptItemError, error) {
 	if it[attrFormat] != nil {
 		return nil, nil // the descriptor
 	}
@@ -271,8 +274,7 @@ func (p *packed) stray(ctx context.Context, it item, begun map[string]bool) (*Co
 	}
 	stray.Aggregate, stray.Number = id, first
 	if first == 1 {
-		clear(begun) // items of an aggregate come one after the other
-		begun[partition] = true
+		*begun = partition // items of an aggregate come one after the other
 		count, _ := uintOf(it[attrCount])
 		if listed, _ := stringOf(it[attrListed]); count > 0 && listed != partKey(id.Type, p.Shard(id)) {
 			stray.Reason = fmt.Sprintf("is listed under %q in the index of aggregates, which has to be %q", listed, partKey(id.Type, p.Shard(id)))
@@ -283,7 +285,7 @@ func (p *packed) stray(ctx context.Context, it item, begun map[string]bool) (*Co
 		stray.Reason = fmt.Sprintf("is in the tail's partition %q, which its shard does not have", part)
 		return stray, nil
 	}
-	if !begun[partition] {
+	if *begun != partition {
 		one, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, 1))
 		if err != nil {
 			return nil, err
@@ -292,8 +294,7 @@ func (p *packed) stray(ctx context.Context, it item, begun map[string]bool) (*Co
 			stray.Reason = "is an event of an aggregate that has no event 1"
 			return stray, nil
 		}
-		clear(begun) // items of an aggregate come one after the other
-		begun[partition] = true
+		*begun = partition
 	}
 	return nil, nil
 }

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -15,17 +14,11 @@ const (
 	// a commit beyond mostNotedBytes, they become guards.
 	mostNoted      = 32
 	mostNotedBytes = 4 << 10
-	// mostReplaced is how many other placeholders a commit may find in its place.
-	mostReplaced = 10
 )
 
 // replace takes over what a placeholder in the commit's place has noted, and has the commit replace
 // it. It returns errRefit, or that the command is among them.
 func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, stored item) error {
-	nothing := func(err error) error { return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err) }
-	if c.replaced++; c.replaced > mostReplaced {
-		return nothing(ErrContended)
-	}
 	c.noted, c.guards = nil, placeholder.guards
 	for _, d := range placeholder.commands() {
 		if d.ID == c.CommandID {
@@ -40,7 +33,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 		earlier, executed, err := c.p.executed(ctx, c.Aggregate, &storage.Commands{Guards: true}, c.CommandID)
 		switch {
 		case err != nil:
-			return nothing(err)
+			return c.notWritten(err)
 		case executed && earlier.CommitID == c.receipt.CommitID:
 			return nil
 		case executed:
@@ -48,7 +41,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 		}
 	}
 	if err := c.note(ctx); err != nil {
-		return nothing(err)
+		return c.notWritten(err)
 	}
 	condition, names := aws.String("#c = :c"), attributeNames("#c", attrCommit)
 	values := item{":c": stored[attrCommit]}

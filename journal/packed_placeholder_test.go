@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/storage"
 	"github.com/millrace-dev/millrace/journal"
@@ -126,4 +128,40 @@ func TestPackedAnEncodingAsksAboutADeletedAggregate(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), user("ada"), 1, journal.Removal{}))
 	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Events: events(2, 1)})
 	assert.ErrorAs(t, err, new(*journal.DeletedError))
+}
+
+// Its reply was lost, others have made a guard of it, and a commit with events has its place.
+func TestPackedACommandWhoseReplyWasLostIsKnownAmongGuards(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, packed)
+	s.write(t, user("ada"), 1, 1)
+	after := func(context.Context) {
+		for n := range 2 * 32 {
+			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+			assert.NoError(t, err)
+		}
+		_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1)})
+		assert.NoError(t, err)
+	}
+	db.Inject(dynamotest.PauseReply(after), dynamotest.On("PutItem"), dynamotest.Times(1))
+	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
+	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
+	require.NoError(t, err)
+	_, known, err := s.Command(t.Context(), user("ada"), "mine")
+	require.NoError(t, err)
+	assert.True(t, known)
+}
+
+func TestPackedManyCommandsWithoutEventsAtATimeAreAllExecuted(t *testing.T) {
+	t.Parallel()
+	s := setup(t, packed)
+	s.write(t, user("ada"), 1, 1)
+	var writers errgroup.Group
+	for n := range 30 {
+		writers.Go(func() error {
+			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+			return err
+		})
+	}
+	require.NoError(t, writers.Wait())
 }

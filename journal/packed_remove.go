@@ -1,13 +1,16 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/cenkalti/backoff/v4"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -218,7 +221,9 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 		ExpressionAttributeNames: put.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 	}
-	for range mostReplaced {
+	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(p.config.RetryBudget))
+	for {
 		err := p.putItem(ctx, in)
 		var failed *types.ConditionalCheckFailedException
 		if !errors.As(err, &failed) {
@@ -236,8 +241,10 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 		takeOver(stone, failed.Item)
 		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
 		in.ExpressionAttributeValues = item{":c": failed.Item[attrCommit]}
+		if !sleep(ctx, wait.NextBackOff()) {
+			return cmp.Or(ctx.Err(), ErrContended)
+		}
 	}
-	return ErrContended
 }
 
 // buryStates removes all snapshots and leaves a tombstone, which no late snapshot replaces. It

@@ -19,7 +19,7 @@ const restoredTogether = 32 << 10
 
 func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, error) {
 	id := r.Head.Aggregate
-	r2 := &packedRestoration{packed: p, restoration: r, begun: time.Now(), token: p.config.NewID(), at: p.now()}
+	r2 := &packedRestoration{packed: p, restoration: r, token: p.config.NewID(), at: p.now()}
 	if err := r2.build(); err != nil {
 		return storage.Receipt{}, err
 	}
@@ -37,12 +37,18 @@ func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, 
 			return storage.Receipt{}, &ConflictError{ID: id, Expected: r.Expected}
 		case err != nil:
 			return storage.Receipt{}, fmt.Errorf("restore %s, nothing written: %w", id, err)
-		case actual != r.Expected && !r2.isThere(ctx):
-			return storage.Receipt{}, &ConflictError{ID: id, Expected: r.Expected, Actual: actual}
+		case actual != r.Expected:
+			if err := r2.unlessThere(ctx, &ConflictError{ID: id, Expected: r.Expected, Actual: actual}); err != nil {
+				return storage.Receipt{}, err
+			}
 		}
 	}
-	if err := p.send(ctx, r2); err != nil && !r2.mayBeThere(err) || err != nil && !r2.isThere(ctx) {
-		return storage.Receipt{}, err
+	r2.begun = time.Now()
+	r2.redate()
+	if err := p.send(ctx, r2); err != nil {
+		if err := r2.unlessThere(ctx, err); err != nil {
+			return storage.Receipt{}, err
+		}
 	}
 	receipt := storage.Receipt{Version: r.Head.Version}
 	if err := r2.restoreSnapshot(ctx); err != nil {
@@ -157,11 +163,8 @@ func (r *packedRestoration) packRecord(record *Record, commit string) ([]byte, e
 	if event.ID == eventIDIn(commit, record.Number) {
 		event.ID = ""
 	}
-	var millis *int64
-	if at := record.OccurredAt.UnixMilli(); at != r.at.UnixMilli() {
-		millis = &at
-	}
-	return packEvent(&event, millis)
+	date := record.OccurredAt.UnixMilli()
+	return packEvent(&event, &date)
 }
 
 // restoreSnapshot comes last, so that a load never begins with events that are not there yet.
@@ -217,20 +220,32 @@ func (r *packedRestoration) pinRestored(ctx context.Context, s *Snapshot, from u
 
 var errForeignSnapshot = errors.New("another program wrote the snapshot, so it is not known of which event it is")
 
-// mayBeThere reports whether an error leaves it open that all is written, by an attempt whose reply
-// was lost or by somebody who restores the same.
-func (r *packedRestoration) mayBeThere(err error) bool {
-	return errors.Is(err, ErrConflict) || errors.As(err, new(*DeletedError)) || errors.Is(err, ErrOutcomeUnknown)
+// unlessThere returns the error of a restoration, unless all is written: by an attempt whose reply
+// was lost, or by somebody who restores the same.
+func (r *packedRestoration) unlessThere(ctx context.Context, err error) error {
+	if !errors.Is(err, ErrConflict) && !errors.As(err, new(*DeletedError)) && !errors.Is(err, ErrOutcomeUnknown) {
+		return err
+	}
+	there, readErr := r.isThere(ctx)
+	switch {
+	case there:
+		return nil
+	case readErr != nil:
+		return fmt.Errorf("restore %s: read what is there: %w", r.Head.Aggregate, readErr)
+	}
+	return err
 }
 
-func (r *packedRestoration) isThere(ctx context.Context) bool {
+func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 	head, err := r.head(ctx, r.Head.Aggregate)
-	if err != nil || head.Version < r.Head.Version {
-		return false
-	}
-	if len(r.Records) == 0 {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return false, nil
+	case err != nil || head.Version < r.Head.Version:
+		return false, err
+	case len(r.Records) == 0:
 		return head.Version == r.Head.Version && head.TruncatedBefore == r.Head.TruncatedBefore &&
-			head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli()
+			head.DeletedAt.UnixMilli() == r.Head.DeletedAt.UnixMilli(), nil
 	}
 	i, same := 0, true
 	err = r.events(ctx, r.Head.Aggregate, firstOf(r.restoration), r.Head.Version, func(record *Record) bool {
@@ -238,14 +253,30 @@ func (r *packedRestoration) isThere(ctx context.Context) bool {
 		i++
 		return same
 	})
-	return err == nil && same && i == len(r.Records)
+	if !same || errors.As(err, new(*TruncatedError)) || errors.As(err, new(*DeletedError)) {
+		return false, nil
+	}
+	return err == nil && i == len(r.Records), err
 }
 
 // What follows makes packedRestoration a sending.
 
 func (r *packedRestoration) target() aggregate.ID { return r.Head.Aggregate }
 func (r *packedRestoration) begunAt() time.Time   { return r.begun }
-func (r *packedRestoration) redate()              {} // the events have dates of their own
+
+// redate changes the place in the tail alone: the events have dates of their own.
+func (r *packedRestoration) redate() {
+	now := r.now()
+	if now.Sub(r.at) < dateAge {
+		return
+	}
+	r.at, r.token = now, r.config.NewID()
+	for _, it := range r.items {
+		if it[attrTime] != nil {
+			it[attrTime] = numberValue(now.UnixMilli())
+		}
+	}
+}
 
 func (r *packedRestoration) attempt(ctx context.Context) error {
 	_, err := r.client.TransactWriteItems(ctx, r.input, once)
@@ -260,7 +291,7 @@ func (r *packedRestoration) unknown(err error) *OutcomeUnknownError {
 	return &OutcomeUnknownError{ID: r.Head.Aggregate, First: r.Head.Version - uint64(len(r.Records)) + 1, CommitID: r.token, Err: err}
 }
 
-func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { return r.isThere(ctx), nil }
+func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
 
 func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, _ time.Duration) error {
 	var canceled *types.TransactionCanceledException

@@ -144,30 +144,27 @@ func (c *packedCommit) taken(err error) (item, error) {
 // not promise to evaluate all conditions, so the command may also be this commit's, and its own
 // item was not in the reply.
 func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
-	nothing := func(err error) error { return fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err) }
 	if c.CommandID != "" {
-		var earlier *storage.DatedCommand
+		found := &storage.Commands{}
 		err := c.p.query(ctx, c.Aggregate, strconv.FormatUint(c.Expected+1, 10), endOfNumbers, c.p.withoutEvents, func(raw item) error {
 			it, err := c.p.parse(raw)
 			if err != nil {
 				return err
 			}
-			commands := it.commands()
-			if i := slices.IndexFunc(commands, func(d storage.DatedCommand) bool { return d.ID == c.CommandID }); i >= 0 {
-				earlier = &commands[i]
-				return errStop
-			}
+			it.addTo(found)
 			return nil
 		})
-		if err != nil && !errors.Is(err, errStop) {
-			return nothing(err)
+		if err != nil {
+			return c.notWritten(err)
 		}
+		earlier, executed, err := c.p.executed(ctx, c.Aggregate, found, c.CommandID)
 		switch {
-		case earlier == nil:
-		case earlier.CommitID == c.receipt.CommitID:
+		case err != nil:
+			return c.notWritten(err)
+		case executed && earlier.CommitID == c.receipt.CommitID:
 			return nil
-		default:
-			return c.duplicate(earlier.Command)
+		case executed:
+			return c.duplicate(earlier)
 		}
 	}
 	end, err := c.p.end(ctx, c.Aggregate)
@@ -175,7 +172,7 @@ func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
 		end = taken // it is not known how much further the aggregate is
 	}
 	if end.isTombstone() {
-		return nothing(end.deletedError())
+		return c.notWritten(end.deletedError())
 	}
 	return &ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: end.last()}
 }

@@ -236,6 +236,8 @@ func (p *packed) storeSnapshot(ctx context.Context, c *packedCommit) {
 		c.leaveOut(fmt.Errorf("it is of event %d, inside the history: %w", c.Snapshot.Number, storage.ErrNoRoom))
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, p.config.RetryBudget) // the commit stands, its caller waits
+	defer cancel()
 	if err := p.tryToStore(ctx, c); err != nil {
 		c.leaveOut(err)
 	}

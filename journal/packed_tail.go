@@ -31,6 +31,13 @@ const (
 	fewEntries = 500
 )
 
+// Where a shard has several partitions, a page has entriesTogether of them all, but at least
+// fewestEntries of each: an entry has up to some 1 KB.
+const (
+	entriesTogether = 1000
+	fewestEntries   = 10
+)
+
 // partCursor is a place in one partition of the tail.
 type partCursor struct {
 	millis                  int64
@@ -39,10 +46,8 @@ type partCursor struct {
 }
 
 func (p *packed) tail(ctx context.Context, q storage.TailQuery) (tailPage, error) {
-	if err := p.check(ctx, p.config.Now()); err != nil {
-		if _, age := p.known(p.config.Now()); age >= mostUnchecked {
-			return tailPage{}, fmt.Errorf("learn of new partitions of the tail: %w", err)
-		}
+	if err := p.knowPartitions(ctx); err != nil {
+		return tailPage{}, err
 	}
 	parts := p.tailParts(q.Shard)
 	if q.Part > 0 {
@@ -86,7 +91,7 @@ func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int
 		reads, ctx := errgroup.WithContext(ctx)
 		for _, i := range order {
 			reads.Go(func() (err error) {
-				pages[i], err = p.partPage(ctx, q, parts[i], cursors[i])
+				pages[i], err = p.partPage(ctx, q, parts[i], len(parts), cursors[i])
 				return err
 			})
 		}
@@ -94,7 +99,7 @@ func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int
 	}
 	for _, i := range order {
 		var err error
-		if pages[i], err = p.partPage(ctx, q, parts[i], cursors[i]); err != nil {
+		if pages[i], err = p.partPage(ctx, q, parts[i], len(parts), cursors[i]); err != nil {
 			return nil, err
 		}
 		if n := len(pages[i].entries); pages[i].more && n > 0 {
@@ -104,8 +109,8 @@ func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int
 	return pages, nil
 }
 
-func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part int, after partCursor) (page partPage, err error) {
-	input, some := p.tailQuery(q, part, after)
+func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts int, after partCursor) (page partPage, err error) {
+	input, some := p.tailQuery(q, part, parts, after)
 	if !some {
 		return page, nil
 	}
@@ -202,7 +207,7 @@ func (e *tailEntry) largeKB(q storage.TailQuery) int {
 	return max(1, e.item.size)
 }
 
-func (p *packed) tailQuery(q storage.TailQuery, part int, after partCursor) (input *dynamodb.QueryInput, some bool) {
+func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCursor) (input *dynamodb.QueryInput, some bool) {
 	a := p.config.Attributes
 	partition := partKey(q.AggregateType, part)
 	input = &dynamodb.QueryInput{
@@ -229,6 +234,9 @@ func (p *packed) tailQuery(q storage.TailQuery, part int, after partCursor) (inp
 		}
 	}
 	limit := q.Limit
+	if parts > 1 && limit == 0 {
+		limit = max(entriesTogether/parts, fewestEntries)
+	}
 	if after.few && !q.NumbersOnly && (limit == 0 || limit > fewEntries) {
 		limit = fewEntries
 	}
@@ -298,11 +306,12 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 			}
 			for _, raw := range items {
 				it, err := p.parse(raw)
-				if err != nil {
+				switch {
+				case err == nil:
+					whole[[2]string{it.partition, it.number}] = it
+				case consistent: // the other read is followed by this one
 					page.Corrupt = append(page.Corrupt, asCorrupt(err))
-					continue
 				}
-				whole[[2]string{it.partition, it.number}] = it
 			}
 		}
 	}

@@ -49,6 +49,7 @@ func (s *store) send(ctx context.Context, w sending) error {
 		return fmt.Errorf("append to %s, nothing written: %w", w.target(), err)
 	}
 	ambiguous := false // an attempt before this one may have been written
+	refits := 0
 	for {
 		err := attemptWithin(ctx, w, s.left(w))
 		switch judge(err) {
@@ -58,7 +59,13 @@ func (s *store) send(ctx context.Context, w sending) error {
 			if err := w.refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, errRefit) {
 				return err
 			}
-			continue
+			if refits++; refits == 1 {
+				if !ambiguous {
+					w.redate()
+				}
+				continue
+			}
+			err = ErrContended // with others who write the same
 		case maybeWritten:
 			ambiguous = true
 		}

@@ -32,7 +32,11 @@ func (j *Journal) Tail(ctx context.Context, aggregateType string, since time.Tim
 			yield(nil, err)
 			return
 		}
-		parts := j.engine.layout.tailFactor()
+		parts, err := j.engine.layout.tailFactor(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
 		shards := make([]*shardTail, j.Shards()*parts)
 		for i := range shards {
 			shards[i] = &shardTail{number: i / parts, part: i%parts + 1, more: true}

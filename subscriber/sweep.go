@@ -111,22 +111,26 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 	return sweepPart{}, true
 }
 
-// day is how late an event may be to be found by the first sweep of a day.
-const day = 24 * time.Hour
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
 
 // beginSweep decides what a sweep compares. Where the tail is by the time of writing, an event that
 // is late is near its place, so a sweep reads the tail again: from SweepInterval before the last
 // sweep on, and once a day from two days before it on. So it finds what came since the last sweep
-// and was late by less than SweepInterval, or less than a day. All aggregates are compared in other
-// layouts, and where the last sweep is not known or an operator asks for it.
+// and was late by less than SweepInterval, or less than a day. All aggregates are compared once a
+// week, where the last sweep is not known, and where an operator asks for it; in other layouts
+// always.
 func (s *source) beginSweep() sweepPart {
 	last, turns, _ := s.sequencer.lastSweep()
 	part := sweepPart{began: s.now(), turns: turns}
-	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) {
+	begins := func(d time.Duration) bool { return !last.Truncate(d).Equal(part.began.Truncate(d)) }
+	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || begins(week) {
 		return part
 	}
 	reach := s.config.SweepInterval
-	if !last.Truncate(day).Equal(part.began.Truncate(day)) {
+	if begins(day) {
 		reach = max(reach, 2*day)
 	}
 	part.recent, part.at = true, eventlog.CursorAt(last.Add(-reach))

@@ -6,8 +6,8 @@ import (
 )
 
 // Commands are the command ids of an aggregate, as far as a load has found them in its commits and
-// its snapshot. The packed layout checks a command against them. They never change; [Commands.With]
-// returns longer ones.
+// its snapshot. The packed layout checks a command against them. They do not change once they are
+// shared; [Commands.With] returns longer ones.
 type Commands struct {
 	// Version is that of the aggregate up to which they are complete.
 	Version uint64
@@ -32,9 +32,16 @@ func (c *Commands) Find(id string) (Command, bool) {
 	return c.Dated[i].Command, true
 }
 
-// With returns the commands at a later version, with those that were executed on the way.
+// With returns the commands at a later version, with those that were executed on the way. Some of
+// them may be known already: those without events do not move the version.
 func (c *Commands) With(version uint64, executed ...DatedCommand) *Commands {
-	return &Commands{Version: version, Dated: append(slices.Clip(c.Dated), executed...), Guards: c.Guards}
+	longer := &Commands{Version: version, Dated: slices.Clip(c.Dated), Guards: c.Guards}
+	for _, d := range executed {
+		if _, known := c.Find(d.ID); !known {
+			longer.Dated = append(longer.Dated, d)
+		}
+	}
+	return longer
 }
 
 // Loaded is what a load has found besides the state.

@@ -46,12 +46,16 @@ func (x *exporter) yieldWritten(ctx context.Context, yield func(aggregate.ID, er
 		query := eventlog.TailQuery{AggregateType: x.only.AggregateType, Shard: shard, After: eventlog.CursorAt(x.since), NumbersOnly: true}
 		for more := true; more; {
 			page, err := x.journal.TailShard(ctx, query)
-			if err == nil && len(page.Corrupt) > 0 {
-				err = page.Corrupt[0]
-			}
 			if err != nil {
 				yield(aggregate.ID{}, err)
 				return
+			}
+			for _, unreadable := range page.Corrupt {
+				if id := unreadable.Aggregate; id != (aggregate.ID{}) {
+					written[id] = true // the export meets what is wrong with it
+				} else if !yield(id, unreadable) {
+					return
+				}
 			}
 			for _, r := range page.Records {
 				written[r.Aggregate] = true

@@ -2,9 +2,14 @@ package archive_test
 
 import (
 	"bytes"
+	"io"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -62,4 +67,66 @@ func TestAnArchiveOfWhatIsNewFollowsAnother(t *testing.T) {
 	}
 	_, err := archive.Export(t.Context(), from, &bytes.Buffer{}, archive.ExportOptions{Since: since})
 	require.ErrorIs(t, err, archive.ErrInvalidOptions)
+}
+
+// An archive of what is new says of one aggregate that it cannot be read, and has the others.
+func TestAnArchiveOfWhatIsNewGoesOnBehindAnItemThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			config := journal.Config{Layout: layout, Shards: 1}
+			require.NoError(t, journal.Create(t.Context(), db.Client(), config))
+			j, err := journal.Open(t.Context(), db.Client(), config)
+			require.NoError(t, err)
+			for n := range 10 {
+				_, err := eventlog.Of(j).Append(t.Context(), eventlog.Commit{
+					Aggregate: aggregate.ID{Type: "order", Value: strconv.Itoa(n)}, Events: []eventlog.Event{{Type: "placed", Payload: []byte("x")}},
+				})
+				require.NoError(t, err)
+			}
+			damage(t, db, layout)
+			leftOut := 0
+			exported, err := archive.Export(t.Context(), j, io.Discard, archive.ExportOptions{
+				Only: archive.Selection{AggregateType: "order"}, Since: time.Now().Add(-time.Hour),
+				Unreadable: func(aggregate.ID, error) error {
+					leftOut++
+					return nil
+				},
+			})
+			require.NoError(t, err)
+			assert.EqualValues(t, 9, exported.Aggregates)
+			assert.Equal(t, 1, leftOut)
+		})
+	}
+}
+
+// damage makes the event of order 3 one that cannot be read.
+func damage(t *testing.T, db *dynamotest.DB, layout journal.Layout) {
+	t.Helper()
+	items, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("journal")})
+	require.NoError(t, err)
+	partition, broken := "order/3", "c"
+	for _, it := range items.Items {
+		if layout == journal.Classic {
+			partition, broken = "order-3", "seq_nr"
+		}
+		key, ok := it["pkey"].(*types.AttributeValueMemberS)
+		if aid, classic := it["aid"].(*types.AttributeValueMemberS); classic {
+			key, ok = aid, true
+		}
+		if !ok || key.Value != partition {
+			continue
+		}
+		it[broken] = &types.AttributeValueMemberBOOL{Value: true}
+		_, err := db.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("journal"), Item: it})
+		if layout == journal.Classic && err != nil { // it is a key of an index
+			it[broken] = &types.AttributeValueMemberN{Value: "0"}
+			_, err = db.Client().PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("journal"), Item: it})
+		}
+		require.NoError(t, err)
+		return
+	}
+	require.Fail(t, "there is no such event")
 }

@@ -40,7 +40,11 @@ func (a *app) runShards(ctx context.Context, to int) error {
 	if err != nil {
 		return err
 	}
-	l := shardsLine{Kind: "shards", Shards: j.Shards(), Partitions: j.TailPartitions()}
+	partitions, err := j.TailPartitions(ctx)
+	if err != nil {
+		return err
+	}
+	l := shardsLine{Kind: "shards", Shards: j.Shards(), Partitions: partitions}
 	fields := []output.Field{{Name: "shards", Value: output.Count(l.Shards)}}
 	if to != 0 {
 		since, err := j.GrowTail(ctx, to)

@@ -19,7 +19,9 @@ func TestTheTailOfAPackedJournalGrows(t *testing.T) {
 	out := s.ok(t, "shards", "--to", "16")
 	assert.Regexp(t, `(?m)^partitions of the tail +16$`, out)
 	assert.Regexp(t, `(?m)^used by writers from +20`, out)
-	assert.Equal(t, 16, s.open(t, journal.Config{}).TailPartitions())
+	partitions, err := s.open(t, journal.Config{}).TailPartitions(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 16, partitions)
 
 	o := s.run(t, "shards", "--to", "24")
 	assert.Equal(t, command.ExitUsage, o.code)
