@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
@@ -181,6 +182,12 @@ func (p *plan) withoutSweeps(r *rand.Rand) {
 			p.groups[i].config.SweepInterval = -1
 		}
 	}
+}
+
+// misplaces reports whether events may be so far from their places in the tail that nothing but a
+// comparison of all aggregates finds them, which the packed layout makes once a week or on demand.
+func (p *plan) misplaces() bool {
+	return p.layout == journal.Packed && (p.wrongClocks || p.disruption.has(Clocks) || p.disruption.has(Suspension))
 }
 
 // longestAbsence is how long a process is stalled or suspended at most.

@@ -17,7 +17,8 @@
 // aggregates or are stopped, each by its policy (failures.go), until an operator has them go on. In
 // each third world few events come, and groups project each in a transaction or have process
 // managers (saga.go), which crash amid a step (manager.go). Then all is calm, a member of each
-// group crashes and must be replaced in time, and everything must arrive (settle.go).
+// group crashes and must be replaced in time, and everything must arrive (settle.go). In the packed
+// layout, groups compare all aggregates then if clocks were wrong by hours.
 //
 // Each world also has one or more disruptions (disruption.go): requests of one kind are throttled
 // for minutes (throttle.go), owners are suspended in the middle of what they write

@@ -146,6 +146,18 @@ func waitIdle(ctx context.Context, g *groups.Groups, group, topic string) error 
 }
 
 // resumeAll resumes all groups.
+// reconcileAll has all groups compare all aggregates.
+func (o *operator) reconcileAll(ctx context.Context) error {
+	for _, group := range o.world.plan.groups {
+		for _, topic := range o.world.plan.topics {
+			if err := o.groups.Reconcile(ctx, group.name, topic); err != nil && !errors.Is(err, groups.ErrNoGroup) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (o *operator) resumeAll(ctx context.Context) error {
 	for _, group := range o.world.plan.groups {
 		for _, topic := range o.world.plan.topics {

@@ -65,6 +65,11 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 			kept[p.group.name] = true
 		}
 	}
+	if w.plan.misplaces() {
+		if err := operator.reconcileAll(ctx); err != nil {
+			return nil, err
+		}
+	}
 	w.await(ctx, heads)
 	leave()
 	<-tended
