@@ -31,19 +31,16 @@ func (s store) acked(t *testing.T, id string, number uint64) {
 	require.NoError(t, checkpoint.New(s.Journal).PutPosition(t.Context(), checkpoint.Group{Name: group}, account(id), 1, number))
 }
 
-// clock gives each event a second of its own.
+// clock stands still unless it is set.
 type clock struct{ at time.Time }
 
-func (c *clock) now() time.Time {
-	c.at = c.at.Add(time.Second)
-	return c.at
-}
+func (c *clock) now() time.Time { return c.at }
 
 var midnight = time.Date(2024, 2, 29, 0, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return midnight.Add(time.Duration(seconds) * time.Second) }
 
-// setupAt is setup with a clock that shows one second more with each look at it.
+// setupAt is setup with a clock that gives each write a second of its own.
 func setupAt(t *testing.T, shards int) store {
 	t.Helper()
 	return openAt(t, create(t, shards))
@@ -53,7 +50,7 @@ func openAt(t *testing.T, client journal.Client) store {
 	t.Helper()
 	c := &clock{at: midnight}
 	s := open(t, client, journal.Config{Now: c.now})
-	c.at = midnight
+	s.clock = c
 	return s
 }
 
@@ -160,6 +157,7 @@ func TestEventsBeforeTheStartOfAGroupAreNoLag(t *testing.T) {
 		s := openAt(t, client)
 		s.write(t, "before", 0, 3)
 		s.write(t, "both", 0, 3)
+		s.clock.at = s.clock.at.Add(time.Second)
 		start := s.Config().Now()
 		s.begin(t, start)
 		assert.Zero(t, s.lag(t, groups.LagOptions{}).Events)

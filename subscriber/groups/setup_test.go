@@ -33,6 +33,7 @@ func account(id string) aggregate.ID { return aggregate.ID{Type: topic, Value: i
 type store struct {
 	*journal.Journal
 	*groups.Groups
+	clock *clock // goes on by a second with each write, if there is one
 }
 
 func setup(t *testing.T, shards int) store {
@@ -67,7 +68,7 @@ func open(t *testing.T, client journal.Client, config journal.Config) store {
 	t.Helper()
 	j, err := journal.Open(t.Context(), client, config)
 	require.NoError(t, err)
-	return store{j, groups.New(j)}
+	return store{Journal: j, Groups: groups.New(j)}
 }
 
 // write appends n events to an aggregate that has had events so far.
@@ -76,6 +77,9 @@ func (s store) write(t *testing.T, id string, after, n int) {
 	commit := eventlog.Commit{Aggregate: account(id), Expected: uint64(after)}
 	for i := range n {
 		commit.Events = append(commit.Events, eventlog.Event{Type: "deposited", Payload: fmt.Appendf(nil, "%s/%d", id, after+i+1)})
+	}
+	if s.clock != nil {
+		s.clock.at = s.clock.at.Add(time.Second)
 	}
 	_, err := eventlog.Of(s.Journal).Append(context.Background(), commit)
 	require.NoError(t, err)
