@@ -13,6 +13,8 @@ import (
 // plan is what a world is like, drawn from its seed and number.
 type plan struct {
 	layout             journal.Layout
+	growth             int           // partitions of the tail for each shard, in the end
+	growsAfter         time.Duration // from the beginning
 	shards, aggregates int // aggregates of each topic
 	topics             []string
 	groups             []groupPlan
@@ -90,6 +92,7 @@ func newPlan(r *rand.Rand, w World) *plan {
 		sabotage:    w.Sabotage,
 	}
 	p.layout = newLayout(w)
+	p.growth, p.growsAfter = newGrowth(w, p)
 	if w.Small {
 		p.commits, p.duration, p.shards = p.commits/12, p.duration/2, min(p.shards, 8)
 	}
@@ -137,6 +140,16 @@ func newLayout(w World) journal.Layout {
 	}
 	r := rand.New(rand.NewPCG(^w.Seed, w.Number)) //nolint:gosec // not for secrets
 	return draw.Pick(r, journal.Classic, journal.Packed)
+}
+
+// newGrowth draws when writers begin to use more partitions of the tail, from a source of its own:
+// how many for each shard, 1 for those that there are already, and how long after the beginning.
+func newGrowth(w World, p *plan) (factor int, after time.Duration) {
+	if p.layout != journal.Packed || w.Sabotage != "" {
+		return 1, 0
+	}
+	r := rand.New(rand.NewPCG(^w.Seed, ^w.Number)) //nolint:gosec // not for secrets
+	return draw.Pick(r, 1, 2, 4), draw.UpTo(r, p.duration)
 }
 
 func newGroupPlan(r *rand.Rand, p *plan, name string, groups int) groupPlan {
@@ -224,8 +237,8 @@ func (p *plan) longestLease() (longest time.Duration) {
 }
 
 func (p *plan) String() string {
-	s := fmt.Sprintf("%s, shards %d, topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, faults %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v\ndisruptions %+v",
-		p.layout, p.shards, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas, p.disruption)
+	s := fmt.Sprintf("%s, shards %d (%d partitions each after %v), topics %d, aggregates %d, %d commits of up to %d events by %d writers in %v, trailing %v, index lag %v, faults %v, wrong clocks %v, operators %v\nwire %+v\ntroubles %+v\nsagas %+v\ndisruptions %+v",
+		p.layout, p.shards, p.growth, p.growsAfter, len(p.topics), p.aggregates, p.commits, p.commit, p.writers, p.duration, p.trailing, p.indexLag, p.faults, p.wrongClocks, p.operators, p.quality, p.troubles, p.sagas, p.disruption)
 	for _, g := range p.groups {
 		c := g.config
 		s += fmt.Sprintf("\n%s: members %d, in flight %d, buffer %d, nack %v to %v, deadline %v, sweep %v, types %v, poll %v to %v, commit %v, behind %v, lease %v, close %v; handlers %+v, failures %+v",

@@ -92,6 +92,9 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 		return err
 	}
 	w.journal = j
+	if err := w.grow(ctx); err != nil {
+		return err
+	}
 	for _, g := range w.plan.groups {
 		w.oracle.filters[g.name] = len(g.config.EventTypes) > 0
 		w.oracle.runs[g.name] = g.handlers.runs
@@ -118,6 +121,17 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 	w.wires.close()
 	w.leaks(goroutines)
 	return nil
+}
+
+// grow has the tail grow amid the storm: writers use new partitions some minutes after they are
+// made, so the world waits for the rest of that time.
+func (w *world) grow(ctx context.Context) error {
+	if w.plan.growth == 1 {
+		return nil
+	}
+	since, err := w.journal.GrowTail(ctx, w.plan.shards*w.plan.growth)
+	pauseFor(ctx, time.Until(since.Add(-w.plan.growsAfter)))
+	return err
 }
 
 func (w *world) create(ctx context.Context) error {

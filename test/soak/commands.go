@@ -221,7 +221,8 @@ func (w *writer) readError(how string, err error) {
 	}
 }
 
-// past loads an aggregate as it was.
+// past loads an aggregate as it was, and may save behind that, which succeeds only where nothing has
+// happened since.
 func (w *writer) past() {
 	id := w.thing(w.random)
 	floor := w.truth.floor(id)
@@ -243,6 +244,10 @@ func (w *writer) past() {
 		w.truth.report(Wrong, "LoadAt gave thing %s at version %d, asked for %d", id, a.Version, number)
 	}
 	w.truth.observe("LoadAt", id, number, a.State)
+	if w.random.IntN(2) == 0 {
+		w.truth.see("saved behind the past")
+		w.saveTo(a)
+	}
 }
 
 // replay reads events without a repository, and folds them if it reads all.
