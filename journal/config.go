@@ -88,7 +88,7 @@ type Config struct {
 	// programs are plain. Default: none.
 	RequiredEncodings []string
 
-	// RetryBudget is how long a commit repeats its transaction if DynamoDB throttled it, if it met
+	// RetryBudget is how long a commit repeats its request if DynamoDB throttled it, if it met
 	// another transaction, or if its reply was lost. The context's deadline ends it earlier.
 	// Default: 5 seconds; it has to be well below subscriber.Config.TrailingDelay.
 	RetryBudget time.Duration
