@@ -27,14 +27,14 @@ type Config struct {
 	// schema defines.
 	Attributes Attributes
 
-	// Shards is the number of logical shards over which each aggregate type
-	// spreads, 1 to 65,536. [Create] and [Adopt] need it, and it can never
-	// be changed afterwards; 16 is a good choice unless you know better. A
-	// shard takes about 500 commits a second in the Classic layout, as a
-	// partition of DynamoDB takes 1,000 write units, and fewer where states are
-	// over a KB, since each commit writes the state too. It takes about 1,000 in
-	// the Packed layout, and more after [Journal.GrowTail]. Every consumer group
-	// polls every shard. See docs/scaling.md.
+	// Shards is the number of logical shards over which each aggregate type spreads, 1 to 65,536.
+	// [Create] and [Adopt] need it, and it can never be changed afterwards; 16 is a good choice
+	// unless you know better. A partition of DynamoDB takes 1,000 write units a second. So in the
+	// Classic layout a shard takes about 500 commits a second, and fewer where states are over a
+	// KB, since each commit writes the state too. In the Packed layout it takes 1,000 commits, more
+	// after [Journal.GrowTail], and 1,000 new aggregates. In both, a consumer group stores the
+	// positions of 500 to 1,000 aggregates a second in each shard, which GrowTail does not raise.
+	// Every consumer group polls every shard. See docs/scaling.md.
 	//
 	// [Open] takes it from the descriptor, and refuses another one.
 	Shards int
@@ -88,7 +88,7 @@ type Config struct {
 	// programs are plain. Default: none.
 	RequiredEncodings []string
 
-	// RetryBudget is how long a commit repeats its transaction if DynamoDB throttled it, if it met
+	// RetryBudget is how long a commit repeats its request if DynamoDB throttled it, if it met
 	// another transaction, or if its reply was lost. The context's deadline ends it earlier.
 	// Default: 5 seconds; it has to be well below subscriber.Config.TrailingDelay.
 	RetryBudget time.Duration

@@ -2,34 +2,41 @@
 // them. Events are written with package repository or publisher, and read with package repository,
 // subscriber or projection; all of them take an open [Journal].
 //
-//	err := journal.Create(ctx, client, journal.Config{Shards: 16}) // once, for example at deployment
-//	j, err := journal.Open(ctx, client, journal.Config{})          // in each process
+//	config := journal.Config{Layout: journal.Packed, Shards: 16} // neither can change later
+//	err := journal.Create(ctx, client, config)                   // once, for example at deployment
+//	j, err := journal.Open(ctx, client, journal.Config{})        // in each process
 //
 // A process opens one Journal and shares it. It is safe for concurrent use, and a commit wakes the
 // subscribers that use the same Journal at once.
 //
 // # Terms
 //
-//   - A [Record] is one stored event, a row of the journal table. The events of an aggregate have
-//     the numbers 1..n, without gap or repeat.
+//   - The [Layout] says how events and snapshots are stored. [Packed] is the cheaper one and right
+//     for new tables; [Classic], the default, is for tables that other programs share.
 //
-//   - A [Head] is the one row of an aggregate in the snapshot table that every commit updates. Its
-//     version is the number of the last event. It may carry a [Snapshot] of the state.
+//   - A [Record] is one stored event. The events of an aggregate have the numbers 1..n, without gap
+//     or repeat. In the layout Classic an event is a row of the journal table. In Packed the item of
+//     a commit holds its events.
 //
-//   - A commit writes the events of one decision and updates the head, in one transaction. It
-//     succeeds only if the head has the version on which the decision was made; otherwise it fails
-//     with [ErrConflict].
+//   - A [Head] is what there is to know of an aggregate besides its events: its version, which is
+//     the number of the last event, and the latest [Snapshot] of its state, if there is one. In the
+//     layout Classic the head is a row of the snapshot table, which every commit updates. In Packed
+//     the last commit shows the version, and the snapshot table has only the snapshot.
 //
-//   - A shard is one partition of the journal table, "{aggregate type}-{n}". The number of shards
-//     is fixed when the tables are created. A [KeyResolver] maps an aggregate to its shard; package
-//     resolver has those of other programs.
+//   - A commit writes the events of one decision: all of them, or nothing. It succeeds only if the
+//     aggregate has the version on which the decision was made; otherwise it fails with
+//     [ErrConflict]. In the layout Classic a commit is a transaction that updates the head. In
+//     Packed it is one item, or a transaction if it needs several.
+//
+//   - A shard is a part of the aggregates of one type. The members of a consumer group divide the
+//     shards among themselves. The number of shards is fixed when the tables are created. In the
+//     layout Classic a shard is one partition of the journal table, "{aggregate type}-{n}", and a
+//     [KeyResolver] maps an aggregate to it; package resolver has those of other programs. In
+//     Packed a shard is one partition of the tail index or, after [Journal.GrowTail], several.
 //
 //   - The descriptor is an item of the journal table that records the settings on which all
 //     processes must agree: shards, resolver, layout, attribute names, unit of times and required
 //     encodings. [Open] reads it and refuses settings that differ.
-//
-//   - The [Layout] says how events and snapshots are stored. [Packed] is the cheaper one and right
-//     for new tables; [Classic], the default, is for tables that other programs share.
 //
 //   - An [Encoding] compresses or encrypts payloads; see packages compress and encrypt. A journal
 //     can require encodings ([Config.RequiredEncodings]).
@@ -43,8 +50,7 @@
 // # Removing
 //
 // [Journal.Truncate] removes the first events of an aggregate, which its snapshot replaces.
-// [Journal.Delete] removes an aggregate; its head stays as a tombstone, so that no number is used
-// twice.
+// [Journal.Delete] removes an aggregate and leaves a tombstone, so that no number is used twice.
 //
 // # Errors
 //
@@ -56,7 +62,7 @@
 // # Tables
 //
 // In the layout [Classic] the journal and snapshot tables are those of the event-store-adapter
-// family, whose programs may share them. The terms above are those of this layout; docs/layouts.md
-// has the other one. Values that the family does not have, such as event id, event type and
-// metadata, are attributes beside theirs, which it ignores.
+// family, whose programs may share them. Values that the family does not have, such as event id,
+// event type and metadata, are attributes beside theirs, which it ignores. In the layout [Packed]
+// the tables belong to programs of this module alone; docs/layouts.md lists their attributes.
 package journal

@@ -16,8 +16,8 @@ import (
 var (
 	// ErrNotFound reports that the aggregate has no events. Nothing was written.
 	ErrNotFound = errors.New("aggregate not found")
-	// ErrConflict reports that the head has another version than expected. Nothing was written.
-	// Load the aggregate again and decide again.
+	// ErrConflict reports that the aggregate has another version than expected. Nothing was
+	// written. Load the aggregate again and decide again.
 	ErrConflict = errors.New("version conflict")
 	// ErrOutcomeUnknown reports that the commit may have been written, or may still be. Call
 	// [Journal.Resolve] before you repeat the command.
@@ -37,7 +37,9 @@ var (
 	// for lack of capacity. A commit has written nothing.
 	ErrThrottled = dynamo.ErrThrottled
 	// ErrContended reports that other transactions were under way on the same items for longer than
-	// [Config.RetryBudget]. A commit has written nothing.
+	// [Config.RetryBudget], or in the layout [Packed] that commands without events of other
+	// processes took the place of a commit or a deletion again and again. A commit has written
+	// nothing.
 	ErrContended = dynamo.ErrContended
 	// ErrUnavailable reports that DynamoDB could not be reached or failed, in all attempts. A
 	// commit has written nothing; where that is not known, the error is ErrOutcomeUnknown.

@@ -22,10 +22,11 @@ type Record struct {
 	Aggregate aggregate.ID
 	Number    uint64
 
-	// EventID is the id that the writer set. If there is none, as on events of a foreign writer, it
-	// is derived from Aggregate and Number, so it never changes and no other event has it.
+	// EventID is the id that the writer set. If there is none, it is derived: from Aggregate and
+	// Number in the layout [Classic], as on events of a foreign writer, and from the id of its
+	// commit and Number in the layout [Packed]. So it never changes and no other event has it.
 	EventID string
-	// EventType is empty on events of a foreign writer.
+	// EventType is empty on events of a foreign writer, and where the writer set none.
 	EventType string
 	Payload   []byte
 	Metadata  aggregate.Metadata

@@ -35,7 +35,7 @@
 //
 // An aggregate is written by one commit at a time, because concurrent commits would conflict.
 // Messages that are published to it meanwhile wait in its queue, and the next commit takes them
-// all, up to the limits of a transaction. The version of the aggregate is remembered from one
+// all, up to the limits of a transaction, or 32 KB in the layout journal.Packed. The version of the aggregate is remembered from one
 // commit to the next, so steady publishing costs one round trip for each commit, however many
 // messages and goroutines share it.
 //

@@ -14,7 +14,7 @@ import (
 )
 
 // Execute loads an aggregate, runs a decision on its state, appends the events that it returns in
-// one transaction, and returns the aggregate as it is after them. It also decides on an aggregate
+// one atomic write, and returns the aggregate as it is after them. It also decides on an aggregate
 // without events, with the zero state. A decision without events writes nothing, and the aggregate
 // is returned as loaded. The events carry the metadata of the context; see
 // [aggregate.ContextWithMetadata].

@@ -13,11 +13,12 @@ import (
 // Load returns an aggregate as it is after its last event, strongly consistent: it includes what
 // was committed before Load was called.
 //
-// It takes one GetItem for the head, one read unit for each 4 KB of the state in it. Nothing more
-// if the snapshot there is up to date; one read by key for up to 8 events after it, one unit each
-// (for up to 4 KB); for more, one Query for each MB of them, half a unit for each 4 KB. With a
-// [Config.Cache] that has the aggregate, the head is read for its version alone, and the events
-// since are.
+// In the layout journal.Classic it reads the head, with one read unit for each 4 KB of the state in
+// it, and the events after the snapshot: up to 8 of them by key, one unit each (for up to 4 KB),
+// more with one Query for each MB, half a unit for each 4 KB. Without such events it is one round
+// trip. In the layout journal.Packed it reads the snapshot and then, with one Query for each MB, the
+// commits since: one unit for each 4 KB of both, in two round trips or more. With a [Config.Cache]
+// that has the aggregate, it reads the version, and the events since. docs/cost.md has the costs.
 //
 // Errors: [journal.ErrNotFound] if the aggregate has no events, [*journal.DeletedError] if it was
 // deleted, [*EventError], [*aggregate.InvalidIDError] and those of [journal.Journal.Head] and

@@ -31,11 +31,12 @@ func optionsOf(given []Option) (options, error) {
 }
 
 // CommandID makes the call take effect once, however often it is made and by whichever process. The
-// id is stored with the commit, in the same transaction, and a command whose id the aggregate knows
-// writes nothing. Take an id that stays the same when the command is repeated, such as the UUID of
-// the message that carries it. It has 1 to 512 bytes of UTF-8; the same id on another aggregate is
-// another command. It costs two write units. See [journal.Config].CommandRetention for how long ids
-// are known.
+// id is stored with the commit, in the same atomic write, and a command whose id the aggregate
+// knows writes nothing. Take an id that stays the same when the command is repeated, such as the
+// UUID of the message that carries it. It has 1 to 512 bytes of UTF-8; the same id on another
+// aggregate is another command. It costs two write units in the layout journal.Classic. In
+// journal.Packed it is part of the commit's item, and costs as a rule nothing more. See
+// [journal.Config].CommandRetention for how long ids are known.
 func CommandID(id string) Option {
 	return func(o *options) {
 		if o.commandID = id; id == "" {
@@ -70,7 +71,8 @@ func (o options) conflict(id aggregate.ID, version uint64) error {
 // and is returned to the caller. A nil function refuses the call with a [journal.ErrInvalidCommit].
 //
 // The transaction has room for 100 actions and 4 MB, events included. Each action costs two write
-// units for each KB of its item.
+// units for each KB of its item. In the layout journal.Packed the commit's own item costs that much
+// too, as a commit without further actions needs no transaction there.
 func Writes(actions func(Commit) ([]types.TransactWriteItem, error)) Option {
 	return func(o *options) {
 		if actions == nil {

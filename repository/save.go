@@ -8,7 +8,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/eventlog"
 )
 
-// Save appends events to an aggregate, 1 to 99 of them in one transaction, and returns the
+// Save appends events to an aggregate, 1 to 99 of them in one atomic write, and returns the
 // aggregate as it is after them. Without events and without a [CommandID] it does nothing. The
 // events carry the metadata of the context; see [aggregate.ContextWithMetadata].
 //
@@ -17,15 +17,20 @@ import (
 // whether the events still hold. On any error it returns the aggregate that it was given. It never
 // changes that one, nor what its State refers to.
 //
-// If the repository returned the aggregate, Save takes one round trip. Otherwise Save loads it
+// If the repository returned the aggregate, the commit takes one round trip. Otherwise Save loads it
 // first and compares the versions. An aggregate made by hand with a version from an If-Match header
 // is an example. Save does not use the State of such an aggregate. It also loads before a commit
 // that stores a snapshot, if S has maps, slices, pointers or interfaces, through which the State
 // may have been changed, and neither the load nor the commit before left it encoded.
 //
 // A command that was saved before is a [*journal.DuplicateCommandError]; one without events is
-// recorded too. It costs two write units for each KB of each event, as much in each of the
-// journal's indexes, and two for each KB of the head.
+// recorded too.
+//
+// In the layout journal.Classic a commit costs two write units for each KB of each event, as much
+// in the two indexes of the journal table together, and three for each KB of the head with its
+// state. In the layout journal.Packed it costs one write unit for each KB of all its events
+// together and one in an index. A snapshot is a write of its own there, after the commit.
+// docs/cost.md has the costs.
 //
 // Nothing was written unless the error is [journal.ErrOutcomeUnknown]. Other errors are those of
 // [Repository.Load], an [*aggregate.UnencodableEventError], [*aggregate.UnknownEventError],

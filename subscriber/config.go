@@ -134,8 +134,8 @@ type Config struct {
 
 	// PollInterval is the pause after which a shard whose tail is read to the end is looked at
 	// again, at most. It grows while nothing comes, up to MaxPollInterval, and is the latency
-	// of events that other processes commit. A look costs half a read unit for each
-	// shard. Defaults: 200 ms and 1 second.
+	// of events that other processes commit. A poll costs half a read unit for each shard, in the
+	// packed layout for each partition of the tail. Defaults: 200 ms and 1 second.
 	PollInterval, MaxPollInterval time.Duration
 
 	// TrailingDelay is the age at which the last trailing read reads each stretch of the tail
@@ -149,17 +149,19 @@ type Config struct {
 	// are read once. Default: 10 seconds.
 	TrailingDelay time.Duration
 
-	// SweepInterval is the time between two comparisons of all heads of a shard with the group's
-	// positions. It bounds how late an event comes that the tail shows at the wrong place: dated
-	// wrongly, imported, or written by a foreign program. A sweep reads the snapshot table's part
-	// of the topic, states included, and the positions: half a read unit for each 4 KB, at most
-	// some 130 a second.
+	// SweepInterval is the time between two sweeps of a shard, which compare the journal with the
+	// group's positions. It bounds how late an event comes that the tail shows at the wrong place or
+	// too late.
+	//
+	// In the classic layout a sweep compares all heads. So it finds events that were dated wrongly,
+	// imported, or written by a foreign program. It reads the snapshot table's part of the topic,
+	// states included, and the positions: half a read unit for each 4 KB, at most some 130 a second.
 	//
 	// In the packed layout, whose tail is by the time of writing, a sweep reads again what was
 	// written since the last one and in the interval before, and once a day what was written in the
 	// last two days. It finds what the index shows late by less than the interval, or a day.
 	//
-	// Default: 1 hour; negative for never.
+	// Default: 1 hour, and never with Broadcast or Positions; negative for never.
 	SweepInterval time.Duration
 
 	// CommitInterval is how often positions are written: one write unit for each aggregate that got

@@ -101,8 +101,9 @@
 //   - Half a read unit for each poll of a shard, so about 0.55 per second and shard while idle
 //     with default settings.
 //   - For each 4 KB of events half a read unit for the live read, and half for each of the two
-//     trailing reads (one if [Config.TrailingDelay] is below a second).
-//   - One read unit for an event that this process has committed; it is read by key.
+//     trailing reads (one if [Config.TrailingDelay] is below a second). In the packed layout these
+//     read an index that has only small items whole; half a unit more for each 4 KB of the others.
+//   - One read unit for each 4 KB of an event that this process has committed; it is read by key.
 //   - One write unit for each aggregate that got further in a CommitInterval.
 //   - For the first event of an aggregate under an epoch, except under the first one of a new
 //     group, a read unit for its position, or a write unit where handlers commit positions or
@@ -111,8 +112,11 @@
 //   - For each member, in each quarter of [Config.LeaseDuration], a write unit for each KB of the
 //     group's row, which grows with shards and members; docs/cost.md has figures.
 //   - For a takeover of a shard two write units. For each aggregate that is listed as behind also a
-//     read of its head, of one unit for each 4 KB with its state, and of its position; for one that
-//     is parked that of its position alone.
-//   - For a sweep half a read unit for each 4 KB of heads, states included, and of positions, which
-//     have some 100 bytes each.
+//     read of its head, and of its position; for one that is parked that of its position alone. The
+//     read of a head costs one unit for each 4 KB: of the state in the classic layout, and of the
+//     last commit in the packed layout.
+//   - For a sweep in the classic layout half a read unit for each 4 KB of heads, states included,
+//     and of positions, which have some 100 bytes each. In the packed layout half a unit for each 4
+//     KB of index entries that it reads again, and half a unit for each aggregate among them;
+//     docs/cost.md says which.
 package subscriber

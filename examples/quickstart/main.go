@@ -92,7 +92,7 @@ func main() {
 	stopped := make(chan error, 1)
 	go func() { defer stop(); stopped <- router.Run(ctx) }()
 
-	// Execute commands: load the account, decide, and commit the events in one transaction.
+	// Execute commands: load the account, decide, and commit the events in one atomic write.
 	accounts := must(repository.New(j, Accounts, repository.Config{}))
 	must(accounts.Execute(ctx, "alice", Deposit(100)))
 	alice := must(accounts.Execute(ctx, "alice", Withdraw(30)))

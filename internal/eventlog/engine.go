@@ -11,44 +11,50 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Engine is the internal part of a journal's methods.
+// Engine is the internal part of a journal's methods. The comments say what holds in both layouts,
+// and what a layout adds to it. docs/cost.md has the costs in both.
 type Engine interface {
-	// Append writes a commit: one TransactWriteItems, one round trip. It costs two write units for
-	// each KB of each event (and as much in each of the journal's indexes, without the doubling),
-	// and two for each KB of the head. A command id usually costs two more, and Commit.Writes cost
-	// what they do in any transaction.
+	// Append writes a commit: all of its events and Commit.Writes, or nothing. In the classic layout
+	// it is one TransactWriteItems, which has the snapshot too. In the packed layout it is one
+	// PutItem, or a TransactWriteItems if the events need several items or there are Writes. A
+	// packed commit reads before that what Commit.Proven and Commit.Commands do not supply, and
+	// writes its snapshot afterwards.
 	//
-	// Append repeats a transaction that DynamoDB throttles, that meets another transaction on one
-	// of its items, or whose reply is lost, under the same commit id, until Config.RetryBudget or
-	// the context ends. It never writes it twice.
+	// Append repeats a request that DynamoDB throttles, that meets a transaction on one of its
+	// items, or whose reply is lost, under the same commit id, until Config.RetryBudget or the
+	// context ends. It never writes the commit twice.
 	//
 	// Nothing was written when the error is ErrConflict, *DeletedError, *DuplicateCommandError,
 	// *WriteRefusedError, *TooLargeError, ErrInvalidCommit, *EncodingError, ErrKeyDestroyed,
-	// *ConfigError, *aggregate.InvalidIDError, ErrThrottled, ErrTableMissing, ErrAccess or
-	// *CorruptItemError, nor when it is only the context's. ErrOutcomeUnknown leaves it open, also
-	// when the context ended during a request: see Journal.Resolve.
+	// *ConfigError, *aggregate.InvalidIDError, ErrRestored (packed layout), ErrThrottled,
+	// ErrContended, ErrUnavailable, ErrTableMissing, ErrAccess or *CorruptItemError, nor when it is
+	// only the context's. ErrOutcomeUnknown leaves it open, also when the context ended during a
+	// request: see Journal.Resolve.
 	Append(ctx context.Context, c Commit) (Receipt, error)
 
 	// Restore writes events that were read from a journal, this one or another, as they were: with
 	// their ids, times, commit ids and payloads, to their aggregates and numbers. It stores
 	// payloads of events and snapshot as they are given, with what their Encoding says, so read
-	// them from a raw journal. It costs what Append does, repeats its transaction in the same way,
-	// and wakes watchers. The receipt holds Version, SnapshotLeftOut and SnapshotError; a truncated
-	// aggregate needs its snapshot, which Restore never leaves out for lack of room.
+	// them from a raw journal. It repeats its request as Append does, and wakes watchers. The
+	// receipt holds Version, SnapshotLeftOut and SnapshotError; a truncated aggregate needs its
+	// snapshot, which Restore never leaves out for lack of room.
+	//
+	// In the classic layout one transaction has the events, the head and the snapshot. In the
+	// packed layout one transaction has the events, and the snapshot follows. If the snapshot of a
+	// truncated aggregate then fails, Restore returns the error, though the events are written.
 	//
 	// If all of it is there already and the same, that is success. So Restore may be repeated,
 	// above all after ErrOutcomeUnknown, which Journal.Resolve cannot answer here, since each event
 	// keeps the commit id that it had.
 	//
-	// Nothing was written when the error is ErrConflict, *DeletedError, ErrInvalidCommit,
-	// *TooLargeError, *ConfigError, *aggregate.InvalidIDError, ErrThrottled, ErrTableMissing,
-	// ErrAccess or *CorruptItemError.
+	// Except for such a snapshot, nothing was written when the error is ErrConflict, *DeletedError,
+	// ErrInvalidCommit, *EncodingError, *TooLargeError, *ConfigError, *aggregate.InvalidIDError,
+	// ErrThrottled, ErrContended, ErrUnavailable, ErrTableMissing, ErrAccess or *CorruptItemError.
 	Restore(ctx context.Context, r Restoration) (Receipt, error)
 
 	// Load reads an aggregate as it is after its last event, strongly consistent. It calls begin
 	// with the head as far as it is known, and then apply with each later event, decoded, in order
-	// and without a gap. After an error, the state that
-	// begin and apply have made must not be used.
+	// and without a gap. After an error, the state that begin and apply have made must not be used.
 	//
 	// The head has its snapshot decoded. If there is a snapshot that cannot be decoded, the head
 	// has none, and snapshotErr is an *EncodingError that says why, never an ErrKeyDestroyed. The
@@ -58,9 +64,6 @@ type Engine interface {
 	// Begin returns the number of the last event in the state from which it starts, 0 for none.
 	// Load calls it again when it has to start over, for example because events were truncated
 	// between its reads. Begin then resets the state.
-	//
-	// It costs one round trip for the head, as Journal.Head, and what Journal.Events costs for the
-	// events after the state.
 	//
 	// Errors: ErrNotFound, *DeletedError for a tombstone, an error of apply as it is, and those of
 	// Journal.Head and Journal.Events.
@@ -91,16 +94,17 @@ type Engine interface {
 	// import, or another program, may put events at any place.
 	TailByWriteTime() bool
 
-	// Command reads the guard that a commit with a CommandID left, with one strongly consistent
-	// read of one unit. It returns false where the aggregate has no such command, or one that
-	// Config.CommandRetention no longer keeps.
+	// Command returns the commit of a command. It returns false where the aggregate has no such
+	// command, or one that Config.CommandRetention no longer keeps. It reads strongly consistent: in
+	// the classic layout the guard that the commit has left; in the packed layout the ids that the
+	// latest snapshot keeps, those of the commits since, and a guard if the aggregate has any.
 	//
 	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess,
 	// *aggregate.InvalidIDError, the context's.
 	Command(ctx context.Context, id aggregate.ID, commandID string) (Command, bool, error)
 
 	// Watch calls notify after every commit that goes through this Journal to an aggregate of the
-	// type, with the version of its head. It is a hint for readers of the tail: commits of other
+	// type, with the version that it leads to. It is a hint for readers of the tail: commits of other
 	// processes do not show here, and several commits may be reported out of order.
 	//
 	// notify runs in the committer's goroutine, must return at once, and must neither append nor
@@ -118,8 +122,10 @@ type Engine interface {
 	// Shard returns the logical shard of an aggregate, 0 to Shards()-1.
 	Shard(id aggregate.ID) int
 
-	// TailShard reads one page, at most 1 MB, of a logical shard in the order of the events' time,
-	// from the tail index: half a read unit for each 4 KB, at least half a unit.
+	// TailShard reads one page of a logical shard from the tail index, in the order in which events
+	// were written (Record.WrittenAt). In the classic layout a page has at most 1 MB. In the packed
+	// layout it is a page of each of the shard's partitions, with up to about 1 MB of events that
+	// the index does not have, which are read by key.
 	//
 	// The index is eventually consistent and the clocks of writers differ, so an event can appear
 	// before a place that was already read. TailShard only hints at the aggregates that have moved;
@@ -127,31 +133,32 @@ type Engine interface {
 	TailShard(ctx context.Context, q TailQuery) (TailPage, error)
 
 	// SnapshotBefore returns the latest redundant snapshot of an aggregate that is of event number
-	// or an earlier one, and nil if there is none. The head lists them. Where it lists none,
-	// SnapshotBefore asks the aggregate index of the snapshot table, for a foreign writer keeps no
-	// list. One read unit for each 4 KB of state, half of that from the index.
+	// or an earlier one, and nil if there is none. The head lists them. Where the head lists none
+	// that can be used, the packed layout looks for the snapshot that stands for truncated events.
+	// The classic layout, if the head lists none at all, asks the aggregate index of the snapshot
+	// table, for a foreign writer keeps no list.
 	//
 	// A foreign writer's has Number 0, as in a Head: its number stands in its payload, if anywhere.
 	//
 	// A row that has expired counts as absent, so the result only saves reading events.
 	//
-	// Errors: *EncodingError, ErrKeyDestroyed, ErrTableMissing, ErrThrottled, ErrAccess, the
-	// context's.
+	// Errors: *EncodingError, ErrKeyDestroyed, *CorruptItemError, ErrTableMissing, ErrThrottled,
+	// ErrAccess, the context's.
 	SnapshotBefore(ctx context.Context, head journal.Head, number uint64) (*journal.Snapshot, error)
 
-	// RemoveSnapshots deletes redundant snapshots of an aggregate, those of Receipt.Surplus: 25
-	// with one request, one write unit for each KB of state. It repeats what DynamoDB leaves
-	// unprocessed until Config.RetryBudget ends. It may be called again.
+	// RemoveSnapshots deletes redundant snapshots of an aggregate, those of Receipt.Surplus, 25 with
+	// one request. It repeats what DynamoDB leaves unprocessed until Config.RetryBudget ends. It may
+	// be called again.
 	//
 	// After an error, the next commit with a [Redundancy] deletes what is left. Errors:
 	// ErrThrottled, ErrTableMissing, ErrAccess, *aggregate.InvalidIDError, the context's, and one
-	// for number 0, which is the head.
+	// for number 0, under which there is no redundant snapshot.
 	RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error
 
 	// NumberAt returns the number of the last event of an aggregate that had occurred at a time, 0
-	// if there was none. It halves the history until it has the place, so it takes one strongly
-	// consistent read for each doubling of the number of events: 17 for 100,000, one unit each for
-	// up to 4 KB.
+	// if there was none. It halves the history until it has the place, so it reads one event,
+	// strongly consistent, for each doubling of the number of events: 17 for 100,000. Each takes one
+	// request, or two in the packed layout if the event is inside a commit.
 	//
 	// The clocks of writers differ, so events may be dated earlier than those before them. Then
 	// there are several places where an event at or before the time is followed by a later one, and
@@ -161,18 +168,23 @@ type Engine interface {
 	// Journal.Events.
 	NumberAt(ctx context.Context, head journal.Head, t time.Time) (uint64, error)
 
-	// ShardHeads yields the heads of one logical shard in pages, in the order of their sort keys:
-	// at most 1 MB of the snapshot table a page, read when it is asked for, so that the caller sets
-	// the pace. It reads eventually consistent, half a unit for each 4 KB, so recent writes may not
-	// show, unless the query says otherwise. Heads that cannot be read go to corrupt.
+	// ShardHeads yields the heads of one logical shard without their snapshots, in an order that
+	// stays the same. It reads a page when it is asked for, so that the caller sets the pace. In the
+	// classic layout a page is up to 1 MB of the snapshot table, in the order of the sort keys. In
+	// the packed layout it is up to 200 aggregates of the index of aggregates, in the order of their
+	// ids, and the last commit of each is read by itself.
+	//
+	// It reads eventually consistent, so recent writes may not show, unless the query says
+	// otherwise. The index of aggregates is eventually consistent in any case, so in the packed
+	// layout a new aggregate may not show. Heads that cannot be read go to corrupt.
 	//
 	// Errors: ErrThrottled, ErrTableMissing, ErrAccess, the context's.
 	ShardHeads(ctx context.Context, q HeadsOfShard, corrupt func(*journal.CorruptItemError)) iter.Seq2[[]journal.Head, error]
 
 	// Inspect reads what the tables hold of an aggregate, where Journal.Events reads what the head
-	// promises: each gets every event of the aggregate in the journal table, in the order of the
-	// keys' text, and the inspection lists what cannot be read. All reads are strongly consistent:
-	// one read unit for each 4 KB.
+	// promises: each gets every event of the aggregate in the journal table, and the inspection
+	// lists what cannot be read. The events come in the order of the keys: as text in the classic
+	// layout, by number in the packed one. All reads are strongly consistent.
 	//
 	// Head and events are separate reads, so a commit or a removal that is under way can show in
 	// part: a fault counts only if another inspection, a little later, finds it again.
@@ -180,13 +192,15 @@ type Engine interface {
 	// Errors: ErrTableMissing, ErrThrottled, ErrAccess, *aggregate.InvalidIDError, the context's.
 	Inspect(ctx context.Context, id aggregate.ID, each func(*journal.Record)) (Inspection, error)
 
-	// Strays yields what the journal table holds and no reader finds: events whose aggregate has no
-	// head, or has its place in another shard, and items that are neither events nor anything else
-	// of the store. Of the events of one aggregate it may yield only one.
+	// Strays yields what the journal table holds and no reader finds. In the classic layout these
+	// are events whose aggregate has no head, or has its place in another shard, and items that are
+	// neither events nor anything else of the store. In the packed layout they are events of an
+	// aggregate without event 1, items that an index has in another shard, and items whose keys
+	// name no event. Of the events of one aggregate it may yield only one.
 	//
-	// It scans the table, or the shards of one type if aggregateType is not empty: half a read unit
-	// for each 4 KB, and a read of the head of each aggregate that a page has, one unit for each 4
-	// KB of state.
+	// It scans the table, eventually consistent, and looks for the head, or event 1, of the
+	// aggregates on a page. With an aggregateType the classic layout reads only the shards of that
+	// type; the packed layout scans the whole table even so.
 	//
 	// It ends with the first error: ErrTableMissing, ErrThrottled, ErrAccess, the context's.
 	Strays(ctx context.Context, aggregateType string) iter.Seq2[*journal.CorruptItemError, error]

@@ -16,7 +16,8 @@ import (
 // archive is no fault, nor is what it has truncated or deleted since. What the archive's export has
 // left out is a fault. All faults are in the report; see [Verify] for what an archive cannot tell.
 //
-// It costs one read of each head, and half a read unit for each 4 KB of events.
+// It costs one read of each head, and of the events: half a read unit for each 4 KB in the layout
+// journal.Classic, and one in journal.Packed.
 //
 // Errors: [ErrInvalidOptions], [ErrNotArchive], [ErrTorn], [ErrDamaged], those of r, and those of
 // journal: ErrThrottled, ErrTableMissing, ErrAccess, the context's. What was found until then is in

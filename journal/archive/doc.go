@@ -63,10 +63,16 @@
 // # What subscribers see of an import
 //
 // Events keep their times, rounded down to the unit of the journal, which are in the past. A
-// consumer group that begins later reads all of them. A group that has passed their time does not
-// see them when it tails the journal. It gets them with the next event of their aggregate, or at
+// consumer group that begins later reads all of them.
+//
+// In the classic layout the tail goes by these times, so a group that has passed them does not see
+// the events when it tails the journal. It gets them with the next event of their aggregate, or at
 // the latest by the sweep (subscriber.Config.SweepInterval, 1 hour by default), in order and each
-// once. If that is too late, import before the groups start, or into a separate journal.
+// once. If that is too late, call Reconcile of package groups, import before the groups start, or
+// import into a separate journal. A subscription that has no sweeps, which is the default with
+// subscriber.Config.Broadcast or Positions, gets them with the next event of their aggregate alone.
+// In the packed layout the tail goes by the time of writing, so groups get imported events at once.
+//
 // Subscribers that use the Journal of the import are woken by it. A group that was started at a
 // time (subscriber.Now, subscriber.At) takes imported events from before that time as handled.
 package archive

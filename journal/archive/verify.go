@@ -30,7 +30,7 @@ type VerifyOptions struct {
 // and covers what is truncated. Unless Only names one aggregate, it also looks for what nobody
 // would find, such as events whose head is lost.
 //
-// The packed layout has no heads: the last item of an aggregate tells its version. So a history
+// The packed layout has no heads: the last item of an aggregate shows its version. So a history
 // that has lost its last items looks like a shorter one. Only a snapshot of a lost item shows that.
 //
 // All faults are in the report; an error says that the verification did not come to its end.
@@ -39,7 +39,8 @@ type VerifyOptions struct {
 // see [Compare].
 //
 // It costs one read unit for each 4 KB of events and half of one for their second pass, and for
-// each 4 KB of state up to three. It keeps the numbers of the aggregates that are under way, 8
+// each 4 KB of state up to three. In the packed layout two or three more for each aggregate, whose
+// last commit is read by itself. It keeps the numbers of the aggregates that are under way, 8
 // bytes for each event, in memory.
 //
 // Errors: [ErrInvalidOptions], and those of journal: ErrThrottled, ErrTableMissing, ErrAccess, the

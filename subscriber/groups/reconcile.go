@@ -11,10 +11,13 @@ import (
 )
 
 // Reconcile has the group look for events that its members have missed: as soon as members have
-// taken up their shards again, they compare the heads of all aggregates with the group's positions,
-// and handle what is missing. They do so by themselves every subscriber.Config.SweepInterval, by
-// default one hour; in the packed layout with what was written lately. Call Reconcile to have it earlier, for instance after an import, whose events
-// may be dated before the place that the members have reached.
+// taken up their shards again, they compare all aggregates with the group's positions, and handle
+// what is missing.
+//
+// In the classic layout they do so by themselves every subscriber.Config.SweepInterval, by default
+// one hour. Call Reconcile to have it earlier, for instance after an import, whose events may be
+// dated before the place that the members have reached. In the packed layout members compare by
+// themselves only what was written lately.
 //
 // It takes each logical shard from its owner for a moment, as an edit does: events of the shard
 // that were acked and not stored yet (subscriber.Config.CommitInterval) are delivered again. It
@@ -27,9 +30,9 @@ import (
 // store of its own) ignore it.
 //
 // It costs three write units for each shard, and then what the comparison costs: half a read unit
-// for each 4 KB of the snapshot table's part of the topic, states included, and of the positions,
-// some 40 to the unit. In the packed layout it is half a unit for each 4 KB of the last item of
-// each aggregate instead of the snapshot table.
+// for each 4 KB of the positions, some 40 to the unit, and, in the classic layout, of the snapshot
+// table's part of the topic, states included. In the packed layout it is instead half a unit for
+// each 4 KB of the last item of each aggregate.
 //
 // Errors: [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal, the context's.
 // After an error some shards may be marked; call it again.

@@ -45,7 +45,8 @@ func (a *app) aggregates() *cobra.Command {
 		Long: `List the aggregates of a type, deleted ones too, by shard and id, as they are read. --limit ends the list, and --after goes on
 behind an aggregate.
 
-It reads the type's part of the snapshot table: one read unit for each 4 KB, states included.`,
+In the classic layout it reads the type's part of the snapshot table: one read unit for each 4 KB, states included. In the packed layout
+it reads an index and the last commit of each aggregate: one read unit or more for each aggregate.`,
 		Example: "  millrace aggregates account\n  millrace aggregates account --limit 100 --after 42",
 		Args:    wants("TYPE"),
 		RunE: a.does(a.aboutTopic(0, func(cmd *cobra.Command, args []string) error {

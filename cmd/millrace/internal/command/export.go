@@ -68,8 +68,13 @@ func (a *app) export() *cobra.Command {
 snapshot and payloads as they are stored. An archive is as confidential as the journal; the file is made for its owner
 alone. FILE - is standard output, and the result goes to standard error then.
 
-An export that was cut off goes on with --resume, which also begins one. Applications can go on writing meanwhile. It costs what reading all heads twice
-and all events once costs, events at half a read unit for each 4 KB.`,
+An export that was cut off goes on with --resume, which also begins one. Applications can go on writing meanwhile.
+
+--since reads the index by time, which can lag by moments. In the classic layout it goes by the dates of events: an aggregate whose new
+events all have earlier dates, as after an import or from a machine with a wrong clock, is left out.
+
+It costs what reading all heads twice and all events once costs: for events half a read unit for each 4 KB in the classic layout, and one
+in the packed layout.`,
 		Example: "  millrace export backup.jsonl\n  millrace export backup.jsonl --resume\n  millrace export --type account --id 42 - | gzip > account-42.jsonl.gz",
 		Args:    wants("FILE"),
 		RunE:    a.does(func(cmd *cobra.Command, args []string) error { return a.runExport(cmd.Context(), args[0], o) }),

@@ -148,8 +148,9 @@ been waiting, BEHIND how many aggregates have such events, and PARKED how many o
 
 The lag is an estimate: of a group that is far behind only the next events of each shard are looked at, and a + says that there are
 more. It costs about two read units for each shard that has little to do, and under a hundred for one that has much. --exact compares
-all heads with the group's positions, half a read unit for each 4 KB of them, states included. There is none of a group that keeps its
-positions in a store of its own, such as an SQL database.
+all aggregates with the group's positions. In the classic layout that costs half a read unit for each 4 KB of heads, states included; in
+the packed layout half a unit or more for each aggregate. There is no lag of a group that keeps its positions in a store of its own, such
+as an SQL database.
 
 --watch shows all of it again every two seconds, or --interval, until interrupted, and costs as much each time. It redraws a terminal;
 elsewhere it prints the list again, after an empty line.`,

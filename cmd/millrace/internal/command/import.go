@@ -27,8 +27,11 @@ func (a *app) importing() *cobra.Command {
 makes one. FILE - is standard input. What the journal has already is compared and kept, so an import that was cut off is run again.
 
 An aggregate of the journal that is not the one of the archive ends the import, and is never changed; --skip-different passes over
-it. Consumer groups that have passed the time of the events get them with the next event of their aggregate, at the latest by the
-sweep (subscriber.Config.SweepInterval, an hour by default): import before groups start, where that is too late.`,
+it.
+
+In the classic layout, consumer groups that have passed the time of the events get them with the next event of their aggregate, at the
+latest by the sweep (subscriber.Config.SweepInterval, an hour by default). Where that is too late, import before groups start, or use
+"millrace group reconcile". In the packed layout the tail goes by the time of writing, so groups get imported events at once.`,
 		Example: "  millrace import backup.jsonl\n  gunzip -c account-42.jsonl.gz | millrace import --endpoint http://127.0.0.1:8000 -",
 		Args:    wants("FILE"),
 		RunE:    a.does(func(cmd *cobra.Command, args []string) error { return a.runImport(cmd.Context(), args[0], o) }),

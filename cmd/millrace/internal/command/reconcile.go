@@ -27,17 +27,18 @@ func (a *app) reconcile() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reconcile GROUP TOPIC [flags]",
 		Short: "Have a group look for events that it has missed, as after an import",
-		Long: `Have the members of a group compare the heads of all aggregates with the group's positions, and handle what is missing. They do so by
-themselves every SweepInterval, one hour by default (in the packed layout, with what was written lately); this has them begin within about two minutes. It is for events that show at the wrong
-place of the tail: after an import, or after a writer with a wrong clock.
+		Long: `Have the members of a group compare all aggregates with the group's positions, and handle what is missing. They begin within about two
+minutes. In the classic layout they also do so by themselves every SweepInterval, one hour by default, and events show at the wrong place
+of the tail after an import, or after a writer with a wrong clock. In the packed layout members compare by themselves only what was
+written lately.
 
 It marks each shard, and a member compares one shard after the other. --wait waits until all are compared and what was found is handled, but
 not for aggregates that are parked or stay blocked, which the command behind lists. An interrupt ends the wait, and the marks stay.
 --status marks nothing, and shows how many shards are left; both together wait for what was marked before.
 
-It takes each shard from its owner for a moment. It costs three write units for each shard, and the comparison half a read unit for each
-4 KB of heads, states included, and of positions. --status costs a read unit for each shard, and so does each look of --wait for each shard
-that is left. Members with a negative SweepInterval, the default where positions are in a store of their own, ignore the marks.`,
+It takes each shard from its owner for a moment. It costs three write units for each shard. The comparison costs half a read unit for each
+4 KB of positions and, in the classic layout, of heads, states included; in the packed layout half a unit or more for each aggregate.
+--status costs a read unit for each shard, and so does each poll of --wait for each shard that is left. Members with a negative SweepInterval, the default where positions are in a store of their own, ignore the marks.`,
 		Example: "  millrace group reconcile order-history order --wait\n  millrace group reconcile order-history order --status",
 		Args:    wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {

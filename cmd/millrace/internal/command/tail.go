@@ -27,8 +27,8 @@ func (a *app) tail() *cobra.Command {
 that come, until interrupted. No consumer group is involved: nothing is stored, and no subscriber gets less.
 
 Each event is shown once. The index that is read is eventually consistent and the clocks of writers differ, so an event may come
-late, behind others of later times; one that shows only after --trailing-delay, such as an imported one, is not shown. To have
-every event, in order, a program subscribes.
+late, behind others of later times; one that shows only after --trailing-delay, such as one that is imported into the classic layout, is
+not shown. To have every event, in order, a program subscribes.
 
 It costs half a read unit for each 4 KB of events, twice with --follow, and for each shard and --interval.`,
 		Example: "  millrace tail account\n  millrace tail account --follow --since now --payload\n  millrace tail account --since 2025-06-01T12:00:00Z --json",

@@ -37,7 +37,8 @@ func (a *app) topics() *cobra.Command {
 		Short: "List the topics, which are the aggregate types",
 		Long: `List the topics of the journal, with how many aggregates and events they have had.
 
-It scans the snapshot table, since nothing else lists the types: one read unit for each 4 KB, states included.`,
+Nothing lists the types, so it reads all aggregates. In the classic layout it scans the snapshot table: one read unit for each 4 KB,
+states included. In the packed layout it scans an index and reads the last commit of each aggregate: one read unit or more for each.`,
 		Args: wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error { return a.runTopics(cmd.Context()) }),
 	}

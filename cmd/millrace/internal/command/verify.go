@@ -73,8 +73,9 @@ with the positions of consumer groups, is not looked at.
 With --against compare each event of an archive with the journal instead: that an import is complete, or that nothing has changed
 since an export. With --archive verify an archive by itself; no DynamoDB is needed then.
 
-It costs one read unit for each 4 KB of events and half of one for a second pass, and for each 4 KB of state up to three; with
---against half a unit for each 4 KB of events.`,
+It costs one read unit for each 4 KB of events and half of one for a second pass, and for each 4 KB of state up to three. In the packed
+layout two or three more for each aggregate. With --against it costs for each 4 KB of events half a unit in the classic layout, and one in
+the packed layout.`,
 		Example: "  millrace verify\n  millrace verify --type account --id 42\n  millrace verify --against backup.jsonl",
 		Args:    wants(),
 		RunE:    a.does(func(cmd *cobra.Command, _ []string) error { return a.runVerify(cmd.Context(), o) }),
