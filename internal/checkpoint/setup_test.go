@@ -35,9 +35,14 @@ type store struct {
 
 func setup(t *testing.T, shards int, options ...func(*dynamodb.Options)) store {
 	t.Helper()
+	return setupIn(t, journal.Classic, shards, options...)
+}
+
+func setupIn(t *testing.T, layout journal.Layout, shards int, options ...func(*dynamodb.Options)) store {
+	t.Helper()
 	proxy := dynamotest.NewProxy(t, testdb.Client(t))
 	client := proxy.Client(options...)
-	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards}))
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: shards, Layout: layout}))
 	j, err := journal.Open(t.Context(), client, journal.Config{})
 	require.NoError(t, err)
 	return store{checkpoint.New(j), j, client, proxy}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -46,7 +47,11 @@ func (s *Store) standings(ctx context.Context, k Shard, heads []journal.Head) ([
 	if len(heads) == 0 {
 		return nil, nil
 	}
-	positions, err := s.positions(ctx, k, heads[0].Aggregate.Value, heads[len(heads)-1].Aggregate.Value)
+	sorts := make([]string, len(heads))
+	for i, head := range heads {
+		sorts[i] = positionSort(head.Aggregate.Value)
+	}
+	positions, err := s.positions(ctx, k, slices.Min(sorts), slices.Max(sorts))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +63,8 @@ func (s *Store) standings(ctx context.Context, k Shard, heads []journal.Head) ([
 	return standings, nil
 }
 
-// positions reads the positions on a range of aggregates, in the order of their heads.
+// positions reads the rows of positions from one sort key to another. Their order need not be that
+// of the heads.
 func (s *Store) positions(ctx context.Context, k Shard, from, to string) (map[string]uint64, error) {
 	positions := map[string]uint64{}
 	pages := dynamodb.NewQueryPaginator(s.client, &dynamodb.QueryInput{
@@ -68,7 +74,7 @@ func (s *Store) positions(ctx context.Context, k Shard, from, to string) (map[st
 			"#pk": s.keys.PartitionKey, "#sk": s.keys.SortKey,
 		},
 		ExpressionAttributeValues: item{
-			":pk": text(k.partition()), ":from": text(positionSort(from)), ":to": text(positionSort(to)),
+			":pk": text(k.partition()), ":from": text(from), ":to": text(to),
 		},
 	})
 	for pages.HasMorePages() {

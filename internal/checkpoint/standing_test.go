@@ -15,10 +15,23 @@ import (
 
 func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
 	t.Parallel()
-	s := setup(t, 1)
-	// Their order as text is not that of their keys: "x-0" is a key of x, and the prefix of one of
-	// x-05.
-	ids := []string{"x", "x-", "x-0", "x-05", "x-0-0", "x-1", "x!", "x/", "x0", "x.", "X", "ä", "x ", "-", "-0", "0", "position/x-0"}
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			// The lists of few ids begin and end with others in their order as keys.
+			for _, ids := range [][]string{oddIDs, {"bob", "bob+x"}, {"x!", "x"}, {"a", "a b", "a-"}} {
+				headsMeetPositions(t, setupIn(t, layout, 1), ids)
+			}
+		})
+	}
+}
+
+// oddIDs are such that their order as text is not that of their keys: "x-0" is a key of x, and the
+// prefix of one of x-05.
+var oddIDs = []string{"x", "x-", "x-0", "x-05", "x-0-0", "x-1", "x!", "x/", "x0", "x.", "X", "ä", "x ", "-", "-0", "0", "position/x-0"}
+
+func headsMeetPositions(t *testing.T, s store, ids []string) {
+	t.Helper()
 	want := map[string]uint64{}
 	for n, id := range ids {
 		s.write(t, account(id), n+1)
@@ -27,7 +40,7 @@ func TestHeadsAndPositionsMeetWhateverTheIdsAre(t *testing.T) {
 			require.NoError(t, s.PutPosition(t.Context(), group, account(id), 1, uint64(n)))
 		}
 	}
-	_, _, err := s.Claim(t.Context(), group, account("x"), 1) // stamped, and still without a position
+	_, _, err := s.Claim(t.Context(), group, account(ids[0]), 1) // stamped, and still without a position
 	require.NoError(t, err)
 	require.NoError(t, s.PutPosition(t.Context(), group, account("nobody"), 1, 5))
 
