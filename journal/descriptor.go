@@ -79,7 +79,7 @@ func (stored descriptor) matches(given descriptor) error {
 		{"format version", strconv.Itoa(stored.Format), strconv.Itoa(given.Format)},
 		{"key resolver", stored.Resolver, given.Resolver},
 		{"shard count", strconv.Itoa(stored.Shards), strconv.Itoa(given.Shards)},
-		{"snapshot table", strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
+		{snapshotTableField, strconv.Quote(stored.SnapshotTable), strconv.Quote(given.SnapshotTable)},
 		{"attribute names", stored.Attributes.String(), given.Attributes.String()},
 		{"unit of times", timeUnits[stored.Unit], timeUnits[given.Unit]},
 		{"required encodings", strconv.Quote(stored.requiredEncodings()), strconv.Quote(given.requiredEncodings())},
@@ -131,6 +131,9 @@ func isOfOtherKeys(err error) bool {
 	var mismatch *DescriptorMismatchError
 	return errors.As(err, &mismatch) && mismatch.Field == keysOfTable
 }
+
+// snapshotTableField is the field of the error for another snapshot table.
+const snapshotTableField = "snapshot table"
 
 // keysOfTable is the field of the error for a table whose keys have other names or types.
 const keysOfTable = "keys of"

@@ -211,4 +211,10 @@ type DescriptorMismatchError struct {
 	Field, Stored, Given string
 }
 
-func (e *DescriptorMismatchError) Error() string { return (*dynamo.MismatchError)(e).Error() }
+func (e *DescriptorMismatchError) Error() string {
+	text := (*dynamo.MismatchError)(e).Error()
+	if e.Field == snapshotTableField {
+		text += "; if both were restored from a backup under other names, call journal.MarkRestored"
+	}
+	return text
+}

@@ -133,7 +133,7 @@ func TestPackedAProcessOfBeforeARestoreWritesNothing(t *testing.T) {
 	t.Parallel()
 	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
 	s.write(t, user("1"), 1, 1)
-	require.NoError(t, s.MarkRestored(t.Context()))
+	require.NoError(t, journal.MarkRestored(t.Context(), s.client, s.Config()))
 	db.Clock().Advance(2 * time.Minute)
 
 	_, err := s.proven(t, user("1"), 1, 1)

@@ -1,0 +1,57 @@
+package command
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
+	"github.com/millrace-dev/millrace/cmd/millrace/internal/store"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// restoredLine says which tables are marked, as JSON.
+type restoredLine struct {
+	Kind     string `json:"kind"` // "restored"
+	Journal  string `json:"journal_table"`
+	Snapshot string `json:"snapshot_table"`
+}
+
+func (a *app) restored() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restored [flags]",
+		Short: "Note that the tables were restored from a backup",
+		Long: `Note in the journal table that the tables were restored from a backup. Run it after a restore, before the first program
+opens the journal. If the snapshot table was restored under another name, give that by --snapshot-table: otherwise the restored journal
+would go on with the snapshots of the other one, and damage them.
+
+In the packed layout, a program that opened the journal before the restore refuses commits within a minute, until it is started again.`,
+		Example: "  millrace restored\n  millrace restored --journal-table orders-journal-2 --snapshot-table orders-snapshot-2",
+		Args:    wants(),
+		RunE:    a.does(func(cmd *cobra.Command, _ []string) error { return a.runRestored(cmd.Context()) }),
+	}
+}
+
+func (a *app) runRestored(ctx context.Context) error {
+	client, err := a.connect(ctx)
+	if err != nil {
+		return err
+	}
+	names := a.tables
+	names.Snapshot = "" // as it is stored, which may be another one
+	j, err := store.Open(ctx, client, journal.Config{Tables: names})
+	if err != nil {
+		return err
+	}
+	config := j.Config()
+	config.Tables.Snapshot = cmp.Or(a.tables.Snapshot, config.Tables.Snapshot)
+	if err := journal.MarkRestored(ctx, client, config); err != nil {
+		return err
+	}
+	tables := config.Tables
+	return a.line(restoredLine{Kind: "restored", Journal: tables.Journal, Snapshot: tables.Snapshot},
+		output.Field{Name: "marked as restored", Value: output.Clean(tables.Journal)},
+		output.Field{Name: "its snapshots", Value: output.Clean(tables.Snapshot)},
+	)
+}
