@@ -79,6 +79,17 @@ func TestAnExportDoesNotOverwrite(t *testing.T) {
 	assert.Equal(t, "dear diary", string(text))
 }
 
+func TestAnExportOfWhatIsNew(t *testing.T) {
+	t.Parallel()
+	s := setupAccounts(t, 3)
+	file := filepath.Join(t.TempDir(), "new.jsonl")
+	assert.Contains(t, s.ok(t, "export", file, "--type", "account", "--since", "1h"), "exported 3 aggregates")
+	o := s.run(t, "export", file, "--type", "account", "--since", "1h")
+	assert.Contains(t, o.err, "is there already: delete it, or give another name")
+	require.NoError(t, os.Remove(file))
+	assert.Contains(t, s.ok(t, "export", file, "--type", "account", "--since", time.Now().Add(time.Hour).UTC().Format(time.RFC3339)), "exported 0 aggregates")
+}
+
 func TestAnExportThatWasCutOffGoesOn(t *testing.T) {
 	t.Parallel()
 	s := setupAccounts(t, 12)

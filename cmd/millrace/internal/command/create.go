@@ -31,7 +31,7 @@ func (a *app) create() *cobra.Command {
 It may be run again: tables that are there are verified, never changed, and their settings count where no flag says otherwise.
 
 The shard count, the layout and the required encodings can never be changed afterwards.`,
-		Example: "  millrace create\n  millrace create --shards 64\n" +
+		Example: "  millrace create\n  millrace create --layout packed --shards 64\n" +
 			"  millrace create --journal-table orders-journal --snapshot-table orders-snapshot --checkpoint-table orders-checkpoint",
 		Args: wants(),
 		RunE: a.does(func(cmd *cobra.Command, _ []string) error {
@@ -58,6 +58,9 @@ func (o createOptions) config(cmd *cobra.Command) (journal.Config, error) {
 	c := journal.Config{Shards: o.shards, Layout: journal.Layout(o.layout), RequiredEncodings: o.required}
 	if cmd.Flags().Changed("shards") && o.shards < 1 {
 		return c, wrongUsage("--shards is %d: want 1 to 65536", o.shards)
+	}
+	if o.layout != "" && o.layout != string(journal.Classic) && o.layout != string(journal.Packed) {
+		return c, wrongUsage("--layout is %q: want classic or packed", o.layout)
 	}
 	switch o.billing {
 	case "on-demand":

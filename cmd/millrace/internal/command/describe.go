@@ -86,10 +86,7 @@ func (a *app) runDescribe(ctx context.Context) error {
 		{Name: "shards", Value: output.Count(l.Shards)},
 		{Name: "resolver", Value: l.Resolver},
 		{Name: "layout", Value: string(l.Layout)},
-		{Name: "attributes", Value: strings.Join([]string{
-			c.Attributes.PartitionKey, c.Attributes.SortKey, c.Attributes.AggregateID, c.Attributes.SequenceNumber, c.Attributes.Payload,
-			c.Attributes.OccurredAt, c.Attributes.Version, c.Attributes.TTL,
-		}, ", ")},
+		{Name: "attributes", Value: strings.Join(namesOf(c), ", ")},
 		{Name: "time unit", Value: l.Unit},
 	}
 	if len(l.Required) > 0 {
@@ -106,6 +103,15 @@ func (a *app) runDescribe(ctx context.Context) error {
 		}
 	}
 	return rows.Flush()
+}
+
+// namesOf are the names of attributes that the journal uses.
+func namesOf(c journal.Config) []string {
+	a := c.Attributes
+	if c.Layout == journal.Packed {
+		return []string{a.PartitionKey, a.SortKey, a.TTL}
+	}
+	return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
 }
 
 func attributesOf(a journal.Attributes) map[string]string {

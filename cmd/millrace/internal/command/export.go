@@ -55,7 +55,7 @@ func (a *app) printArchive(to io.Writer, l archiveLine) error {
 type exportOptions struct {
 	only           selection
 	resume         bool
-	since          time.Duration
+	since          string
 	skipUnreadable bool
 }
 
@@ -81,7 +81,7 @@ in the packed layout.`,
 	}
 	o.only.register(cmd)
 	cmd.Flags().BoolVar(&o.resume, "resume", false, "go on with an archive that was cut off, with the --type and --id that it was begun with; begin it if there is no file")
-	cmd.Flags().DurationVar(&o.since, "since", 0, "only aggregates of --type with events of the last `duration`, to follow an archive that was imported before")
+	cmd.Flags().StringVar(&o.since, "since", "", "only aggregates of --type with events since a `time` such as 24h, ago, or 2006-01-02T15:04:05Z, to follow an archive that was imported before")
 	cmd.Flags().BoolVar(&o.skipUnreadable, "skip-unreadable", false,
 		"leave out aggregates that cannot be read; the archive names them, and the exit code is 1")
 	return cmd
@@ -92,10 +92,16 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	switch {
 	case err != nil:
 		return err
-	case o.since != 0 && (o.since < 0 || only.AggregateType == "" || o.resume):
-		return wrongUsage("--since is a duration such as 1h, and needs --type and no --resume")
+	case o.since != "" && (only.AggregateType == "" || o.resume):
+		return wrongUsage("--since needs --type, and does not go with --resume: an export that was cut off begins again")
 	case o.resume && path == "-":
 		return wrongUsage("--resume needs a file: standard output has nothing to go on with")
+	}
+	with := archive.ExportOptions{Only: only}
+	if o.since != "" {
+		if with.Since, err = parseMoment(o.since, a.env.Now()); err != nil || with.Since.IsZero() {
+			return wrongUsage("--since is %q: want a duration before now such as 10m or 36h, or a time such as 2006-01-02T15:04:05Z", o.since)
+		}
 	}
 	j, err := a.open(ctx)
 	if err != nil {
@@ -104,13 +110,9 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 	if err := knownTopic(ctx, j, o.only.aggregateType); err != nil {
 		return err // before a file is made
 	}
-	with := archive.ExportOptions{Only: only}
-	if o.since > 0 {
-		with.Since = a.env.Now().Add(-o.since)
-	}
 	result, archiveTo := a.env.Err, a.env.Out
 	if path != "-" {
-		file, position, err := openArchive(path, o.resume, only)
+		file, position, err := openArchive(path, o, only)
 		if err != nil {
 			return err
 		}
@@ -148,10 +150,13 @@ func (a *app) runExport(ctx context.Context, path string, o exportOptions) (err 
 }
 
 // openArchive makes the file, or opens it at the end of what is complete in it.
-func openArchive(path string, resume bool, only archive.Selection) (_ *os.File, _ archive.Position, err error) {
-	if !resume {
+func openArchive(path string, o exportOptions, only archive.Selection) (_ *os.File, _ archive.Position, err error) {
+	if !o.resume {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if errors.Is(err, os.ErrExist) {
+		switch {
+		case errors.Is(err, os.ErrExist) && o.since != "":
+			err = fmt.Errorf("%s is there already: delete it, or give another name", path)
+		case errors.Is(err, os.ErrExist):
 			err = fmt.Errorf("%s is there already: go on with it by --resume, or give another name", path)
 		}
 		return file, archive.Position{}, err
