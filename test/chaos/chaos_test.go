@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/internal/dynamolocal/dynamolocaltest"
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // TestMain makes the members of a run out of the test binary.
@@ -43,12 +44,17 @@ func run(t *testing.T, config Config) Report {
 
 func TestNothingIsLostOrReorderedOrDoneTwiceWhoeverIsKilled(t *testing.T) {
 	t.Parallel()
-	report := run(t, Config{Seed: 1, Duration: 12 * time.Second})
-	assert.Empty(t, report.Findings)
-	for _, what := range []string{"kills", "freezes", "closes", "commits", "nack"} {
-		assert.NotZero(t, report.Seen[what], what)
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			report := run(t, Config{Seed: 1, Layout: layout, Duration: 12 * time.Second})
+			assert.Empty(t, report.Findings)
+			for _, what := range []string{"kills", "freezes", "closes", "commits", "nack"} {
+				assert.NotZero(t, report.Seen[what], what)
+			}
+			assert.GreaterOrEqual(t, report.Deliveries, 2*report.Seen["events"])
+		})
 	}
-	assert.GreaterOrEqual(t, report.Deliveries, 2*report.Seen["events"])
 }
 
 func TestMembersThatAckBeforeTheyAreDoneAreFound(t *testing.T) {

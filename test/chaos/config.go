@@ -5,6 +5,8 @@ package chaos
 import (
 	"io"
 	"time"
+
+	"github.com/millrace-dev/millrace/journal"
 )
 
 // Config says what to run. Endpoint and Dir are required.
@@ -15,6 +17,8 @@ type Config struct {
 	Dir string
 	// Seed is what everything is drawn from.
 	Seed uint64
+	// Layout is that of the journal. Default: drawn from the seed.
+	Layout journal.Layout
 	// Duration is how long writers write. Default: 3 minutes. What they wrote is consumed for as
 	// long as it takes after that.
 	Duration time.Duration
@@ -48,6 +52,9 @@ func (c *Config) setDefaults() {
 	duration(&c.Calm, 700*time.Millisecond)
 	duration(&c.Lease, 1500*time.Millisecond)
 	duration(&c.Patience, 45*time.Second)
+	if c.Layout == "" {
+		c.Layout = []journal.Layout{journal.Packed, journal.Classic}[c.Seed%2]
+	}
 	if c.Members == 0 {
 		c.Members = 4
 	}

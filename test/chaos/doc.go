@@ -3,7 +3,7 @@
 // transactional projection happen once.
 //
 //	make chaos                       # three minutes
-//	make chaos CHAOS_MINUTES=30 CHAOS_SEED=7
+//	make chaos CHAOS_MINUTES=30 CHAOS_SEED=7    # even seeds have the packed layout
 //
 // [Run] is the parent: it commits random events to random aggregates from several goroutines
 // (writers.go), and starts consumer processes of two groups, which are the same program in another

@@ -67,7 +67,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 
 // prepare makes the tables.
 func (w *world) prepare(ctx context.Context) error {
-	if err := journal.Create(ctx, w.client, journal.Config{Shards: shards}); err != nil {
+	if err := journal.Create(ctx, w.client, journal.Config{Shards: shards, Layout: w.Layout}); err != nil {
 		return err
 	}
 	if err := createEffects(ctx, w.client); err != nil {

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/internal/dynamolocal"
+	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/test/chaos"
 )
 
@@ -44,6 +45,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.SetOutput(stderr)
 	minutes := flags.Float64("minutes", 3, "how long to write and to kill")
 	seed := flags.Uint64("seed", 1, "what everything is drawn from")
+	layout := flags.String("layout", "", "the `layout` of the journal; drawn if empty")
 	fault := flags.String("fault", "", "what members do wrong on purpose: `ack-first` or unfenced")
 	if err := flags.Parse(args); err != nil {
 		return 2
@@ -61,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return complain(err)
 	}
 	report, err := chaos.Run(ctx, chaos.Config{
-		Endpoint: endpoint, Dir: dir, Seed: *seed, Fault: chaos.Fault(*fault), Notes: stderr,
+		Endpoint: endpoint, Dir: dir, Seed: *seed, Layout: journal.Layout(*layout), Fault: chaos.Fault(*fault), Notes: stderr,
 		Duration: time.Duration(*minutes * float64(time.Minute)),
 	})
 	if err != nil {
