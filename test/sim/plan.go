@@ -15,7 +15,7 @@ type plan struct {
 	layout             journal.Layout
 	growth             int           // partitions of the tail for each shard, in the end
 	growsAfter         time.Duration // from the beginning
-	shards, aggregates int // aggregates of each topic
+	shards, aggregates int           // aggregates of each topic
 	topics             []string
 	groups             []groupPlan
 	commits            int // of all writers
