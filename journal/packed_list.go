@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,6 +20,10 @@ import (
 
 // endsAtOnce is how many aggregates are asked for their last items at a time.
 const endsAtOnce = 16
+
+// indexLag is how long a consistent list waits, since no index is read strongly consistent. An
+// index shows what was written within a second, as a rule.
+const indexLag = 2 * time.Second
 
 // listedPage is how many aggregates of the index are looked at together.
 const listedPage = 200
@@ -48,6 +53,9 @@ func (p *packed) heads(ctx context.Context, q HeadsQuery, yield func(Head) bool)
 }
 
 func (p *packed) shardHeads(ctx context.Context, q storage.HeadsOfShard, corrupt func(*CorruptItemError), yield func([]Head) bool) error {
+	if q.Consistent && !sleep(ctx, indexLag) {
+		return ctx.Err()
+	}
 	var start item
 	if q.After != (aggregate.ID{}) {
 		start = p.listedKey(q.After)

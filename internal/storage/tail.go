@@ -54,7 +54,8 @@ type HeadsOfShard struct {
 	Shard         int
 	// After is the aggregate of the head after which to continue. Zero for the beginning.
 	After aggregate.ID
-	// Consistent asks for strongly consistent reads, which cost twice as much.
+	// Consistent asks for strongly consistent reads, which cost twice as much. The packed layout
+	// lists the aggregates from an index, so it waits for 2 seconds first.
 	Consistent bool
 }
 
