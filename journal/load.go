@@ -35,7 +35,7 @@ func (j *engine) Load(
 	case own != nil && errors.Is(err, own):
 		return storage.Loaded{}, own
 	case err != nil:
-		return storage.Loaded{}, fmt.Errorf("load %s: %w", id, err)
+		return loaded, fmt.Errorf("load %s: %w", id, err)
 	}
 	return loaded, nil
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ func (p *packed) load(
 		switch {
 		case err == nil:
 			return storage.Loaded{Version: l.version, Commands: l.commands}, nil
+		case errors.Is(err, ErrNotFound):
+			return storage.Loaded{Commands: l.commands}, err
 		case !errors.Is(err, errAgain):
 			return storage.Loaded{}, err
 		}
@@ -115,6 +118,7 @@ func (l *packedLoad) run(ctx context.Context) error {
 		l.ignored[l.row.snapshot.Number] = true
 		return errAgain // not even the snapshot's own commit is there
 	case l.last == nil:
+		l.commands = cmp.Or(l.commands, &storage.Commands{})
 		return notFound(l.id)
 	case l.last.isTombstone():
 		return l.last.deletedError()
@@ -129,7 +133,10 @@ func (l *packedLoad) run(ctx context.Context) error {
 
 func (l *packedLoad) take(ctx context.Context, it *packedItem) error {
 	if it.isPlaceholder() && it.last() == l.version {
-		if l.begun {
+		if !l.begun && it.first == 1 { // there are no events
+			l.commands = &storage.Commands{}
+		}
+		if l.begun || it.first == 1 {
 			it.addTo(l.commands)
 		}
 		return nil

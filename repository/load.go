@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -91,14 +92,14 @@ func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate
 		}
 		if err != nil {
 			r.cache.forget(id)
-			return Aggregate[S]{}, err
+			return r.before(id, nil, err), err
 		}
 	}
 	if !ok {
 		r.cache.forget(id)
 		var err error
 		if a, err = r.load(ctx, id); err != nil {
-			return Aggregate[S]{}, err
+			return a, err
 		}
 	}
 	r.cache.put(&a)
@@ -124,18 +125,28 @@ func (r *Repository[S]) load(ctx context.Context, id aggregate.ID) (Aggregate[S]
 	apply := func(record *journal.Record) error { return r.replay(&a, record, &left) }
 	loaded, err := r.journal.Load(ctx, id, begin, apply)
 	if err != nil {
-		return Aggregate[S]{}, err
+		return r.before(id, loaded.Commands, err), err
 	}
 	left.report(r.config.Logger, id, a.Version)
 	a.setLast(loaded.Commands)
 	return a, nil
 }
 
+// before is an aggregate before its first event, with the commands that had none, if the error says
+// that there is no event.
+func (r *Repository[S]) before(id aggregate.ID, commands *eventlog.Commands, err error) (a Aggregate[S]) {
+	if errors.Is(err, journal.ErrNotFound) {
+		a.ID = id
+		a.setLast(commands)
+	}
+	return a
+}
+
 // currentOrNew is for decisions, which may be the first.
 func (r *Repository[S]) currentOrNew(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
 	a, err := r.current(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
-		return Aggregate[S]{ID: id}, nil
+		return a, nil
 	}
 	return a, err
 }

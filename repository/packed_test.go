@@ -81,3 +81,34 @@ func TestPackedAnEarlierVersionIsNoProofOfTheLast(t *testing.T) {
 	_, err = repo.Save(t.Context(), a, Events{Deposited{1}})
 	require.NoError(t, err)
 }
+
+// What a load has found of an aggregate without events is enough for its first command.
+func TestPackedTheFirstCommandReadsNothingTwice(t *testing.T) {
+	t.Parallel()
+	repo, calls := packedAccounts(t, repository.Config{})
+	first := map[string]int{"GetItem": 1, "Query": 1, "PutItem": 1}
+	_, err := repo.Execute(t.Context(), "42", Deposit(1), repository.CommandID("pay"))
+	require.NoError(t, err)
+	assert.Equal(t, first, calls.Counts())
+
+	look := func(id string) (bool, error) {
+		a, err := repo.Execute(t.Context(), "43", always[Account](), repository.CommandID(id))
+		return a.Repeated, err
+	}
+	for n := range 40 {
+		calls.Reset()
+		repeated, err := look(fmt.Sprint("look ", n))
+		require.NoError(t, err)
+		assert.False(t, repeated)
+		if n == 0 {
+			assert.Equal(t, first, calls.Counts())
+		}
+	}
+	for n := range 40 {
+		repeated, err := look(fmt.Sprint("look ", n))
+		require.NoError(t, err)
+		assert.True(t, repeated, n)
+	}
+	_, err = repo.Load(t.Context(), "43")
+	require.ErrorIs(t, err, journal.ErrNotFound)
+}

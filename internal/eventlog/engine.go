@@ -65,6 +65,8 @@ type Engine interface {
 	// Load calls it again when it has to start over, for example because events were truncated
 	// between its reads. Begin then resets the state.
 	//
+	// Of an aggregate without events it returns ErrNotFound, with the commands that had none.
+	//
 	// Errors: ErrNotFound, *DeletedError for a tombstone, an error of apply as it is, and those of
 	// Journal.Head and Journal.Events.
 	Load(
