@@ -50,7 +50,7 @@ var (
 	// written.
 	ErrAccess = dynamo.ErrAccess
 	// ErrRestored reports that the tables were restored from a backup since the journal was opened;
-	// see [Journal.MarkRestored]. Nothing was written. Restart the process.
+	// see [MarkRestored]. Nothing was written. Restart the process.
 	ErrRestored = errors.New("the journal was restored from a backup since it was opened")
 	// ErrNoDescriptor reports that the tables were not created by [Create] and not taken over by
 	// [Adopt].

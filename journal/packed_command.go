@@ -25,7 +25,7 @@ const (
 )
 
 func unmarshalCommands(encoded []byte, into *[]keptCommand) error {
-	return cbor.Unmarshal(encoded, into)
+	return decoding.Unmarshal(encoded, into)
 }
 
 func (k *keptCommand) dated() storage.DatedCommand {
@@ -164,30 +164,38 @@ func (p *packed) keepCommands(ctx context.Context, c *packedCommit, row item) er
 			return err
 		}
 	}
-	var kept []storage.DatedCommand
+	kept, err := p.putCommands(ctx, c.Aggregate, row, commands, c.receipt.Version)
+	if err == nil {
+		c.receipt.Commands = kept
+	}
+	return err
+}
+
+// putCommands puts the commands up to a version into a snapshot's row, as far as it has room, and
+// gives the others guards. It returns what is left.
+func (p *packed) putCommands(ctx context.Context, id aggregate.ID, row item, commands *storage.Commands, version uint64) (*storage.Commands, error) {
+	kept := &storage.Commands{Version: version, Guards: commands.Guards}
 	for _, d := range commands.Dated {
-		if p.isKept(d) && d.Version <= c.receipt.Version {
-			kept = append(kept, d)
+		if p.isKept(d) && d.Version <= version {
+			kept.Dated = append(kept.Dated, d)
 		}
 	}
-	guards := commands.Guards
-	if len(kept) > mostCommands {
-		dropped := kept[:len(kept)-fewerCommands]
-		if err := p.guard(ctx, c.Aggregate, dropped); err != nil {
-			return err
+	if n := len(kept.Dated); n > mostCommands {
+		dropped := kept.Dated[:n-fewerCommands]
+		if err := p.guard(ctx, id, dropped); err != nil {
+			return nil, err
 		}
-		kept, guards = kept[len(dropped):], true
+		kept.Dated, kept.Guards = kept.Dated[len(dropped):], true
 	}
-	c.receipt.Commands = &storage.Commands{Version: c.receipt.Version, Dated: kept, Guards: guards}
-	if guards {
+	if kept.Guards {
 		row[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
 	}
-	if len(kept) == 0 {
-		return nil
+	if len(kept.Dated) == 0 {
+		return kept, nil
 	}
 	var err error
-	row[attrID], err = commandsValue(kept)
-	return err
+	row[attrID], err = commandsValue(kept.Dated)
+	return kept, err
 }
 
 func commandsValue(commands []storage.DatedCommand) (types.AttributeValue, error) {

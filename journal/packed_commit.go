@@ -28,6 +28,8 @@ type packedCommit struct {
 	writes      int                               // the first of the caller's own actions
 	noted       []storage.DatedCommand            // of a placeholder that the commit replaces
 	guards      bool                              // and it says that there are guards
+	guarded     map[string]bool                   // commands to which this commit has given guards
+	mostNoted   int                               // how many it notes before it does so
 	known       *storage.Commands                 // of the aggregate before the commit, then after it; nil where they are not known
 }
 

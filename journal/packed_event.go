@@ -25,6 +25,15 @@ type packedEvent struct {
 	Encoding string
 }
 
+// decoding takes as many elements as an item can have: the library's limit is lower.
+var decoding = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{MaxArrayElements: storage.MaxItemBytes}.DecMode()
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return mode
+}()
+
 func packEvent(e *storage.Event, millis *int64) ([]byte, error) {
 	packed := packedEvent{Type: e.Type, Payload: e.Payload, Metadata: packMetadata(e.Metadata), Millis: millis, Encoding: e.Encoding}
 	if packed.Payload == nil {
@@ -71,7 +80,7 @@ func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
 		return nil, nil
 	}
 	var events []packedEvent
-	if err := cbor.Unmarshal(it.events, &events); err != nil {
+	if err := decoding.Unmarshal(it.events, &events); err != nil {
 		return nil, it.corrupt(fmt.Sprintf("has events that cannot be read: %v", err))
 	}
 	if uint64(len(events)) != it.count {

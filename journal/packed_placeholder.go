@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -10,9 +11,11 @@ import (
 )
 
 const (
-	// mostNoted is how many commands without events a placeholder has. When there are more, and on
-	// a commit beyond mostNotedBytes, they become guards.
-	mostNoted      = 32
+	// fewNoted to mostNoted is how many commands without events a placeholder has. When there are
+	// more, and on a commit beyond mostNotedBytes, they become guards. Each commit draws its limit:
+	// otherwise all that are made at the same time would write the same guards.
+	fewNoted       = 32
+	mostNoted      = 128
 	mostNotedBytes = 4 << 10
 )
 
@@ -67,8 +70,11 @@ func (c *packedCommit) note(ctx context.Context) error {
 	}
 	delete(first, attrNoted)
 	size := valueSize(value)
-	if len(all) > mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes {
-		if err := c.p.guard(ctx, c.Aggregate, c.noted); err != nil {
+	if c.mostNoted == 0 {
+		c.mostNoted = fewNoted + rand.IntN(mostNoted-fewNoted)
+	}
+	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes {
+		if err := c.guardOnce(ctx); err != nil {
 			return err
 		}
 		c.guards = true
@@ -86,11 +92,32 @@ func (c *packedCommit) note(ctx context.Context) error {
 	return nil
 }
 
-// takeOver has a tombstone keep what a placeholder has noted.
-func takeOver(tombstone, placeholder item) {
+// guardOnce gives the noted commands guards, but for those that it has given theirs before.
+func (c *packedCommit) guardOnce(ctx context.Context) error {
+	var rest []storage.DatedCommand
+	for _, d := range c.noted {
+		if !c.guarded[d.ID] {
+			rest = append(rest, d)
+		}
+	}
+	if err := c.p.guard(ctx, c.Aggregate, rest); err != nil {
+		return err
+	}
+	if c.guarded == nil {
+		c.guarded = map[string]bool{}
+	}
+	for _, d := range rest {
+		c.guarded[d.ID] = true
+	}
+	return nil
+}
+
+// takeOver has an item that replaces a placeholder keep what that has noted.
+func takeOver(it, placeholder item) {
 	for _, name := range []string{attrNoted, attrGuards} {
+		delete(it, name)
 		if value, there := placeholder[name]; there {
-			tombstone[name] = value
+			it[name] = value
 		}
 	}
 }

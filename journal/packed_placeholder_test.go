@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -164,4 +168,81 @@ func TestPackedManyCommandsWithoutEventsAtATimeAreAllExecuted(t *testing.T) {
 		})
 	}
 	require.NoError(t, writers.Wait())
+}
+
+// Each of them would write the same guards.
+func TestPackedCommandsWithoutEventsAtATimeWriteFewGuards(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, packed)
+	s.write(t, user("ada"), 1, 1)
+	look := func(n int) error {
+		_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+		return err
+	}
+	for n := range 32 {
+		require.NoError(t, look(n))
+	}
+	db.Inject(dynamotest.Latency(time.Millisecond, 5*time.Millisecond), dynamotest.On("PutItem"))
+	recording := db.Record()
+	defer recording.Stop()
+	var writers errgroup.Group
+	for n := range 30 {
+		writers.Go(func() error { return look(100 + n) })
+	}
+	require.NoError(t, writers.Wait())
+	assert.Less(t, recording.Counts()["PutItem"], 30*30, "30 would be 32 guards each")
+}
+
+// A page of the tail may be read when the table still shows the placeholder.
+func TestPackedATailReadDoesNotTakeAPlaceholderForACommit(t *testing.T) {
+	t.Parallel()
+	s, _ := inMemory(t, packed)
+	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), CommandID: "look"})
+	require.NoError(t, err)
+	stale := s.get(t, s.Config().Tables.Journal, s.packedKey(user("ada"), "1"))
+	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Events: []eventlog.Event{{Type: "x", Payload: make([]byte, 2_000)}}})
+	require.NoError(t, err)
+	client := &behind{Client: s.client, item: stale}
+	page, err := s.through(t, client).TailShard(t.Context(), eventlog.TailQuery{AggregateType: user("ada").Type, Shard: s.Shard(user("ada"))})
+	require.NoError(t, err)
+	assert.Equal(t, 1, client.times)
+	assert.Len(t, page.Records, 1)
+}
+
+// behind answers eventually consistent reads of items by one of before.
+type behind struct {
+	journal.Client
+	item  item
+	times int
+}
+
+func (b *behind) BatchGetItem(
+	ctx context.Context, in *dynamodb.BatchGetItemInput, options ...func(*dynamodb.Options),
+) (*dynamodb.BatchGetItemOutput, error) {
+	out, err := b.Client.BatchGetItem(ctx, in, options...)
+	for table, keys := range in.RequestItems {
+		if err == nil && !aws.ToBool(keys.ConsistentRead) {
+			b.times++
+			out.Responses[table] = []item{b.item}
+		}
+	}
+	return out, err
+}
+
+func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := setup(t, packed)
+	s.write(t, user("ada"), 1, 5)
+	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 5, CommandID: "look"})
+	require.NoError(t, err)
+	s.write(t, user("bob"), 1, 5)
+	require.NoError(t, s.Delete(t.Context(), user("bob"), 5, journal.Removal{}))
+	beyond := func(id aggregate.ID) (last error) {
+		for _, err := range s.Journal.Events(t.Context(), id, 6, 6) {
+			last = err
+		}
+		return last
+	}
+	require.ErrorAs(t, beyond(user("ada")), new(*journal.CorruptItemError))
+	require.ErrorAs(t, beyond(user("bob")), new(*journal.DeletedError))
 }

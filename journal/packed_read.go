@@ -111,8 +111,16 @@ func (p *packed) awaitItem(ctx context.Context, id aggregate.ID, number uint64, 
 		return err
 	}
 	if len(items) > 0 {
-		wait.Reset()
-		return nil
+		it, err := p.parse(items[0])
+		switch {
+		case err != nil:
+			return err
+		case it.isTombstone():
+			return it.deletedError()
+		case it.count > 0:
+			wait.Reset()
+			return nil
+		}
 	}
 	missing := p.corrupt(p.config.Tables.Journal, key, "is missing, though later events or the caller say that it was written")
 	missing.Aggregate, missing.Number = id, number

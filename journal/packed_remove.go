@@ -50,8 +50,18 @@ func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 	if latest != nil && !latest.deleted.IsZero() {
 		return p.deletedSince(ctx, id)
 	}
-	if base == nil || base.before < before {
-		if err := p.pin(ctx, id, before, latest, base); err != nil {
+	sound := false // a base of a history that is no more stands for nothing
+	if base != nil && base.snapshot != nil {
+		if sound, err = p.isSound(ctx, id, base); err != nil {
+			return err
+		}
+	}
+	if !sound || base.before < before {
+		lost := base
+		if sound {
+			lost = nil
+		}
+		if err := p.pin(ctx, id, before, lost, latest, base); err != nil {
 			return err
 		}
 	} else {
@@ -61,8 +71,9 @@ func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 }
 
 // pin keeps the snapshot that stands for the events that are to be removed, with its command ids,
-// in a row that only a later truncation replaces.
-func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows ...*snapshotRow) error {
+// in a row that only a later truncation replaces. Lost is the row that is there, if that is of a
+// history that is no more.
+func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, lost *snapshotRow, rows ...*snapshotRow) error {
 	for _, row := range rows {
 		if row == nil || row.snapshot == nil || row.snapshot.Number+1 < before {
 			continue
@@ -82,21 +93,26 @@ func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows .
 		if row.guards {
 			it[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
 		}
-		return p.putBase(ctx, id, it)
+		return p.putBase(ctx, id, it, lost)
 	}
 	return notCovered(before)
 }
 
 // putBase stores the snapshot that stands for truncated events, unless a later truncation has one
 // that also covers these. Of an aggregate that was deleted nothing may come back.
-func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
-	err := p.transact(ctx, types.TransactWriteItem{Put: &types.Put{
+func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item, lost *snapshotRow) error {
+	put := &types.Put{
 		TableName:                 &p.config.Tables.Snapshot,
 		Item:                      it,
 		ConditionExpression:       aws.String("attribute_not_exists(#b) OR #b < :b"),
 		ExpressionAttributeNames:  attributeNames("#b", attrBefore),
 		ExpressionAttributeValues: item{":b": it[attrBefore]},
-	}}, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+	}
+	if lost != nil {
+		put.ConditionExpression, put.ExpressionAttributeNames = aws.String("#b = :b AND #c = :c"), attributeNames("#b", attrBefore, "#c", attrCommit)
+		put.ExpressionAttributeValues = item{":b": numberValue(lost.before), ":c": lost.commit}
+	}
+	err := p.transact(ctx, types.TransactWriteItem{Put: put}, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName:                &p.config.Tables.Snapshot,
 		Key:                      p.snapshotKey(id, latestSnapshot),
 		ConditionExpression:      aws.String("attribute_not_exists(#d)"),

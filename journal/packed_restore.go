@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -188,10 +190,17 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 		return err
 	}
 	row := r.rowOf(r.snapshotKey(id, latestSnapshot), s, end.first, it[attrCommit])
+	commands, err := r.commands(ctx, id) // archives have none, but there may be some here
+	if err == nil {
+		_, err = r.putCommands(ctx, id, row, commands, s.Number)
+	}
+	if err != nil {
+		return err
+	}
 	if size := itemSize(row); size > storage.MaxItemBytes {
 		return &TooLargeError{ID: id, What: "the snapshot", Size: size, Limit: storage.MaxItemBytes, Unit: unitBytes}
 	}
-	if err := r.pinRestored(ctx, s, end.first, it[attrCommit]); err != nil {
+	if err := r.pinRestored(ctx, row); err != nil {
 		return err
 	}
 	_, err = r.putSnapshot(ctx, id, row)
@@ -201,7 +210,7 @@ func (r *packedRestoration) restoreSnapshot(ctx context.Context) error {
 // pinRestored makes the snapshot the one that stands for truncated events, if those are missing
 // here too. It comes before the latest snapshot, so that a restoration that was cut off is
 // repeated.
-func (r *packedRestoration) pinRestored(ctx context.Context, s *Snapshot, from uint64, commit types.AttributeValue) error {
+func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
 	id, before := r.Head.Aggregate, r.Head.TruncatedBefore
 	if before <= 1 {
 		return nil
@@ -213,9 +222,10 @@ func (r *packedRestoration) pinRestored(ctx context.Context, s *Snapshot, from u
 	if here, _ := uintOf(first[attrBefore]); here != before {
 		return nil // the events are there
 	}
-	base := r.rowOf(r.snapshotKey(id, baseSnapshot), s, from, commit)
+	base := maps.Clone(row)
+	maps.Copy(base, r.snapshotKey(id, baseSnapshot))
 	base[attrBefore] = numberValue(before)
-	return r.putBase(ctx, id, base)
+	return r.putBase(ctx, id, base, nil)
 }
 
 var errForeignSnapshot = errors.New("another program wrote the snapshot, so it is not known of which event it is")
@@ -293,12 +303,32 @@ func (r *packedRestoration) unknown(err error) *OutcomeUnknownError {
 
 func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { return r.isThere(ctx) }
 
+// replace takes over what a placeholder in the place of the first item has noted.
+func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem, stored item) error {
+	first := r.input.TransactItems[0].Put
+	takeOver(first.Item, stored)
+	if itemSize(first.Item) > storage.MaxItemBytes {
+		if err := r.guard(ctx, r.Head.Aggregate, placeholder.commands()); err != nil {
+			return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
+		}
+		delete(first.Item, attrNoted)
+		first.Item[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
+	}
+	first.ConditionExpression, first.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
+	first.ExpressionAttributeValues = item{":c": stored[attrCommit]}
+	r.token = r.config.NewID() // DynamoDB may remember the other one
+	return errRefit
+}
+
 func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, _ time.Duration) error {
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
-		for _, reason := range canceled.CancellationReasons {
+		for i, reason := range canceled.CancellationReasons {
 			if !conditionFailed(reason) {
 				continue
+			}
+			if there, err := r.parse(reason.Item); i == 0 && err == nil && there.isPlaceholder() {
+				return r.replace(ctx, there, reason.Item)
 			}
 			there, err := r.end(ctx, r.Head.Aggregate)
 			switch {

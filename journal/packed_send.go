@@ -39,7 +39,7 @@ func (c *packedCommit) redate() {
 	for _, it := range c.items {
 		if len(c.Events) > 0 {
 			it[attrTime] = numberValue(now.UnixMilli())
-		} else if noted, err := commandsValue(append(slices.Clip(c.noted), c.dated())); err == nil && len(c.noted) < mostNoted {
+		} else if noted, err := commandsValue(append(slices.Clip(c.noted), c.dated())); err == nil && len(c.noted) < fewNoted {
 			it[attrNoted] = noted
 		}
 	}

@@ -285,9 +285,11 @@ func numbersOnly(it *packedItem) []*Record {
 // without events has lost them since.
 func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packedItem) error {
 	var keys []item
+	commits := map[[2]string]string{}
 	for _, it := range entries {
 		if it.isBlank() {
 			keys = append(keys, p.keyIn(it.partition, it.number))
+			commits[[2]string{it.partition, it.number}] = it.commit
 		}
 	}
 	whole := map[[2]string]*packedItem{}
@@ -308,7 +310,10 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 				it, err := p.parse(raw)
 				switch {
 				case err == nil:
-					whole[[2]string{it.partition, it.number}] = it
+					// The other read may show the placeholder that was there before.
+					if place := [2]string{it.partition, it.number}; consistent || it.commit == commits[place] {
+						whole[place] = it
+					}
 				case consistent: // the other read is followed by this one
 					page.Corrupt = append(page.Corrupt, asCorrupt(err))
 				}

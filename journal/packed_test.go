@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -615,4 +616,45 @@ func TestPackedAPageOfTheTailHasAMegabyteAtMost(t *testing.T) {
 		q.After, more = page.Next, page.More
 	}
 	assert.Equal(t, commits, seen)
+}
+
+// The library that reads CBOR has a limit of its own.
+func TestPackedManyKeysOfMetadataCanBeRead(t *testing.T) {
+	t.Parallel()
+	s := setup(t, packed)
+	metadata := aggregate.Metadata{}
+	for n := range 70_000 {
+		metadata[strconv.FormatInt(int64(n), 36)] = ""
+	}
+	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Events: []eventlog.Event{{Type: "x", Metadata: metadata}}})
+	require.NoError(t, err)
+	for record, err := range s.Journal.Events(t.Context(), user("1"), 1, 1) {
+		require.NoError(t, err)
+		assert.Len(t, record.Metadata, len(metadata))
+	}
+}
+
+// The snapshot table is of a later moment than the journal, so what it says of truncated events is
+// of another history.
+func TestPackedATruncationNeedsASnapshotOfThisHistory(t *testing.T) {
+	t.Parallel()
+	s := setup(t, packed)
+	for n := range 5 {
+		s.write(t, user("1"), n+1, 1)
+	}
+	backup := s.scan(t, s.Config().Tables.Journal)
+	s.commitSnapshot(t, user("1"), 5, "six")
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 6, journal.Removal{}))
+	s.remove(t, s.Config().Tables.Journal, s.packedKey(user("1"), "6"))
+	for _, it := range backup {
+		s.put(t, s.Config().Tables.Journal, it)
+	}
+	s.Log = s.through(t, s.client)
+	require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}), journal.ErrNotCovered)
+	s.requireVersion(t, user("1"), 5)
+	s.commitSnapshot(t, user("1"), 5, "six again")
+	require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
+	head, err := s.Head(t.Context(), user("1"))
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, head.TruncatedBefore)
 }

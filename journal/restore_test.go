@@ -319,3 +319,51 @@ func TestRecordsAreEqualInAllThatIsStored(t *testing.T) {
 		assert.False(t, record().Equal(other), name)
 	}
 }
+
+// Archives have no command ids, but the journal may have some of its own.
+func TestPackedARestorationKeepsCommandIDs(t *testing.T) {
+	t.Parallel()
+	s := setup(t, packed)
+	records := old(user("1"), 1, 9)
+	_, err := s.Restore(t.Context(), restoration(user("1"), 0, records[:3]))
+	require.NoError(t, err)
+	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 3, Events: events(4, 1), CommandID: "pay"})
+	require.NoError(t, err)
+	_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 4, CommandID: "look"})
+	require.NoError(t, err)
+
+	next := restoration(user("1"), 4, records[4:])
+	next.Head.Snapshot = &journal.Snapshot{Number: 9, Payload: []byte("{}")}
+	receipt, err := s.Restore(t.Context(), next)
+	require.NoError(t, err, "also where a command without events was noted")
+	require.NoError(t, receipt.SnapshotError)
+	for _, id := range []string{"pay", "look"} {
+		_, known, err := s.Command(t.Context(), user("1"), id)
+		require.NoError(t, err)
+		assert.True(t, known, id)
+		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 9, Events: events(10, 1), CommandID: id})
+		assert.ErrorAs(t, err, new(*journal.DuplicateCommandError), id)
+	}
+}
+
+func TestPackedARestorationBeginsWhereACommandWasNoted(t *testing.T) {
+	t.Parallel()
+	for name, head := range map[string]journal.Head{
+		"with events":   {Version: 2},
+		"without":       {Version: 2, TruncatedBefore: 3, DeletedAt: time.UnixMilli(5)},
+		"truncated all": {Version: 2, TruncatedBefore: 2, Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("{}")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t, packed)
+			_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), CommandID: "look"})
+			require.NoError(t, err)
+			head.Aggregate = user("1")
+			_, err = s.Restore(t.Context(), eventlog.Restoration{Head: head, Records: old(user("1"), 1, 2)[max(1, head.TruncatedBefore)-1:]})
+			require.NoError(t, err)
+			_, known, err := s.Command(t.Context(), user("1"), "look")
+			require.NoError(t, err)
+			assert.True(t, known)
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -59,13 +60,14 @@ func (s *store) send(ctx context.Context, w sending) error {
 			if err := w.refusal(ctx, err, ambiguous, s.left(w)); !errors.Is(err, errRefit) {
 				return err
 			}
-			if refits++; refits == 1 {
-				if !ambiguous {
-					w.redate()
-				}
-				continue
+			// What it is changed to is out of date soon, where others write the same.
+			if refits++; refits > 1 && (s.left(w) <= 0 || !sleep(ctx, rand.N(refitPause))) {
+				return giveUp(ctx, w, ErrContended, ambiguous, s.left(w))
 			}
-			err = ErrContended // with others who write the same
+			if !ambiguous {
+				w.redate()
+			}
+			continue
 		case maybeWritten:
 			ambiguous = true
 		}
@@ -150,6 +152,9 @@ func isUnderWay(r types.CancellationReason) bool {
 func conditionFailed(r types.CancellationReason) bool {
 	return aws.ToString(r.Code) == "ConditionalCheckFailed"
 }
+
+// refitPause is how long a commit waits at most before it is sent again, changed.
+const refitPause = 5 * time.Millisecond
 
 // errRefit: the commit was changed and is to be sent again.
 var errRefit = errors.New("send again")

@@ -466,3 +466,20 @@ func TestLoadAtTakesNoSnapshotOfAnotherProgramThatIsOfALaterEvent(t *testing.T) 
 		assert.Equal(t, want, a.State.Balance, "after event %d", number)
 	}
 }
+
+func TestSavingAnEarlierVersionIsAConflictWhateverSnapshotsAreKept(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		repo := s.accounts(t, repository.Config{Snapshots: repository.Every(1), Redundancy: &repository.Redundancy{Keep: 3}})
+		for range 4 {
+			_, err := repo.Execute(t.Context(), "42", Deposit(1))
+			require.NoError(t, err)
+		}
+		for number := range uint64(4) {
+			past, err := repo.LoadAt(t.Context(), "42", number)
+			require.NoError(t, err)
+			_, err = repo.Save(t.Context(), past, deposits(1))
+			require.ErrorIs(t, err, journal.ErrConflict, number)
+		}
+	})
+}
