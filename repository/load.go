@@ -62,9 +62,10 @@ func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (A
 // If there was none, it is the aggregate before its first event, with version 0.
 //
 // It finds the event by halving the history, with one strongly consistent read for each doubling of
-// the number of events: 17 for 100,000, in the packed layout up to twice as many. If the clocks of writers differ, an event may be dated
-// earlier than those before it. Then several places in the history fit the time, and LoadAsOf takes
-// one of them. The errors are those of [Repository.LoadAt].
+// the number of events: 17 for 100,000, in the packed layout up to twice as many. If the clocks of
+// writers differ, an event may be dated earlier than those before it. Then several places in the
+// history fit the time, and LoadAsOf takes one of them. The errors are those of
+// [Repository.LoadAt].
 func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (Aggregate[S], error) {
 	name, err := r.definition.ID(id)
 	if err != nil {

@@ -159,7 +159,8 @@ type Config struct {
 	//
 	// In the packed layout, whose tail is by the time of writing, a sweep reads again what was
 	// written since the last one and in the interval before, and once a day what was written in the
-	// last two days. It finds what the index shows late by less than the interval, or a day.
+	// last two days. It finds what the index shows late by less than the interval, or a day. Once a
+	// week it compares all aggregates, with half a read unit for each 4 KB of their last commits.
 	//
 	// Default: 1 hour, and never with Broadcast or Positions; negative for never.
 	SweepInterval time.Duration

@@ -91,3 +91,22 @@ func receiveIn(t *testing.T, messages <-chan *message.Message, n int, within tim
 	}
 	return payloads
 }
+
+// The first sweep of a week finds an event wherever the tail shows it.
+func TestTheFirstSweepOfAWeekComparesAllAggregates(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) { // it begins on a Saturday
+		client := createIn(t, journal.Packed, 1)
+		j := open(t, client)
+		config := quick(j)
+		config.PollInterval, config.MaxPollInterval, config.CommitInterval = time.Minute, time.Minute, time.Minute
+		config.LeaseDuration, config.SweepInterval = time.Hour, time.Hour
+		_, messages := subscribe(t, config)
+		write(t, j, "x", 0, 1)
+		receiveIn(t, messages, 1, time.Hour)
+		time.Sleep(5 * time.Minute)
+		write(t, at(t, client, func() time.Time { return time.Unix(1, 0) }), "lost", 0, 1)
+		assert.Equal(t, expect("lost", 1, 1), receiveIn(t, messages, 1, 51*time.Hour))
+		assert.Equal(t, time.Monday, time.Now().UTC().Weekday())
+	})
+}

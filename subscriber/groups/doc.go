@@ -61,7 +61,7 @@
 // (subscriber.Config.SweepInterval), which finds events that the tail shows at the wrong place,
 // such as imported ones. [Groups.Reconcile] has them do so at once, and [Groups.WaitReconciled] waits
 // until they have. In the packed layout imported events are in their place; there members compare
-// what was written lately, and all aggregates only after [Groups.Reconcile].
+// what was written lately, and all aggregates once a week and after [Groups.Reconcile].
 //
 // # Cost
 //
