@@ -1,7 +1,9 @@
 package journal
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -37,3 +39,11 @@ func (l *classic) descriptorKey() item {
 		l.config.Attributes.SortKey:      stringValue(descriptorSort),
 	}
 }
+
+func (l *classic) grow(context.Context, int) (time.Time, error) {
+	return time.Time{}, &ConfigError{Field: "Layout", Reason: "is Classic, whose keys have the number of shards in them: it is fixed"}
+}
+
+func (l *classic) opened(descriptor, time.Time) {}
+
+func (l *classic) tailFactor(context.Context) (int, error) { return 1, nil }

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
@@ -158,8 +156,7 @@ func (l *classic) straysOf(ctx context.Context, items []item) (strays []*Corrupt
 
 // withoutHead looks several times, for an event can show before its head does.
 func (l *classic) withoutHead(ctx context.Context, ids []aggregate.ID) ([]aggregate.ID, error) {
-	wait := backoff.WithMaxRetries(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+	wait := untilShown()
 	for {
 		keys := make([]item, len(ids))
 		for i, id := range ids {

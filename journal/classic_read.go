@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
@@ -115,8 +113,7 @@ func (l *classic) byKey(ctx context.Context, id aggregate.ID, from, to uint64) (
 		}
 		return nil
 	}
-	wait := backoff.WithMaxRetries(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+	wait := untilShown()
 	for {
 		items, err := l.batchGet(ctx, id, missing())
 		if err != nil {

@@ -35,11 +35,3 @@ func (j *Journal) TailPartitions(ctx context.Context) (int, error) {
 	factor, err := j.engine.layout.tailFactor(ctx)
 	return j.engine.config.Shards * factor, err
 }
-
-func (l *classic) grow(context.Context, int) (time.Time, error) {
-	return time.Time{}, &ConfigError{Field: "Layout", Reason: "is Classic, whose keys have the number of shards in them: it is fixed"}
-}
-
-func (l *classic) opened(descriptor, time.Time) {}
-
-func (l *classic) tailFactor(context.Context) (int, error) { return 1, nil }

@@ -22,28 +22,43 @@ type Layout string
 const Classic Layout = "classic"
 
 // Packed is the layout with one item for each commit. It is for tables that belong to programs of
-// this module alone. A commit of a few small events costs two write units, a third of what it costs
-// in the classic layout or less, and one more as the first of its aggregate; see docs/cost.md.
+// this module alone. A commit of a few small events costs two write units, a fifth of what it
+// costs in the classic layout, and one more as the first of its aggregate; see docs/cost.md.
 const Packed Layout = "packed"
 
-// layoutKind is a Layout with what makes it.
+// layoutKind describes a layout and constructs it.
 type layoutKind struct {
-	name   Layout
-	inGo   string // the constant
-	layout func(*store) layout
-	check  func(Config) error // beyond what every layout needs, nil for nothing
-	// together is the most bytes of events for a commit of what could as well be several.
-	together int
+	name     Layout
+	constant string // its name in Go
+	layout   func(*store) layout
+	check    func(Config) error // beyond what every layout needs, nil for nothing
+	// groupBytes bounds the events of a commit that groups what could as well be several commits.
+	groupBytes int
 	// stateAtFirst: programs of the family expect a state with the first event.
 	stateAtFirst bool
-	// byWriteTime: the tail is in the order in which events were written, not that of their dates.
-	byWriteTime bool
+	// tailByWriteTime: the tail is in the order in which events were written, not that of their
+	// dates.
+	tailByWriteTime bool
+	// snapshotsApart: a snapshot is written after its commit, and needs an item that ends with its
+	// last event.
+	snapshotsApart bool
+	// names are those of Config.Attributes that it uses.
+	names func(Attributes) []string
 }
 
 // layoutKinds are all layouts, in the order in which [Open] tries them where the config names none.
 var layoutKinds = []layoutKind{
-	{Classic, "journal.Classic", newClassic, nil, storage.MaxEventsBytes, true, false},
-	{Packed, "journal.Packed", newPacked, checkPacked, 32 << 10, false, true}, // an item is also the unit of reading
+	{
+		name: Classic, constant: "journal.Classic", layout: newClassic, groupBytes: storage.MaxEventsBytes, stateAtFirst: true,
+		names: func(a Attributes) []string {
+			return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
+		},
+	},
+	{
+		name: Packed, constant: "journal.Packed", layout: newPacked, check: checkPacked, groupBytes: packedGroupBytes,
+		tailByWriteTime: true, snapshotsApart: true,
+		names: func(a Attributes) []string { return []string{a.PartitionKey, a.SortKey, a.TTL} },
+	},
 }
 
 // validate reports whether there is such a layout, and whether a config suits it.
@@ -56,7 +71,7 @@ func (l Layout) validate(c Config) error {
 		if kind.name == l {
 			return nil
 		}
-		constants[i] = kind.inGo
+		constants[i] = kind.constant
 	}
 	return &ConfigError{Field: "Layout", Reason: fmt.Sprintf("is %q: use %s", string(l), strings.Join(constants, " or "))}
 }
@@ -66,11 +81,15 @@ func (j *engine) kind() layoutKind {
 	return layoutKinds[slices.IndexFunc(layoutKinds, func(k layoutKind) bool { return k.name == j.config.Layout })]
 }
 
-func (j *engine) GroupBytes() int { return j.kind().together }
+func (j *engine) GroupBytes() int { return j.kind().groupBytes }
 
 func (j *engine) StateAtFirst() bool { return j.kind().stateAtFirst }
 
-func (j *engine) TailByWriteTime() bool { return j.kind().byWriteTime }
+func (j *engine) TailByWriteTime() bool { return j.kind().tailByWriteTime }
+
+func (j *engine) SnapshotsApart() bool { return j.kind().snapshotsApart }
+
+func (j *engine) AttributeNames() []string { return j.kind().names(j.config.Attributes) }
 
 // use makes the engine store by a layout that validate accepts.
 func (j *engine) use(name Layout) {

@@ -35,6 +35,10 @@ type packed struct {
 	tailing partitions
 }
 
+// packedGroupBytes is how large an item becomes of events that are of no one commit. An item is
+// also the unit of reading.
+const packedGroupBytes = 32 << 10
+
 func newPacked(s *store) layout {
 	return &packed{store: s, tailing: partitions{checking: make(chan struct{}, 1)}}
 }

@@ -156,11 +156,7 @@ func (c *packedCommit) build() error {
 		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
 	if len(c.items) == 1 && len(c.Writes) == 0 {
-		put := c.p.putNew(c.p.config.Tables.Journal, c.items[0]).Put
-		c.put = &dynamodb.PutItemInput{
-			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
-			ExpressionAttributeNames: put.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-		}
+		c.put = alone(c.p.putNew(c.p.config.Tables.Journal, c.items[0]))
 		return nil
 	}
 	c.transaction = &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(c.receipt.CommitID)}

@@ -76,7 +76,7 @@ func joinEvents(packed [][]byte) ([]byte, error) {
 // recordsOf reads the events of an item. It is nil for a tombstone, and for an item whose events
 // are removed.
 func (p *packed) recordsOf(it *packedItem) ([]*Record, error) {
-	if it.count == 0 || it.isBlank() {
+	if it.count == 0 || it.lacksEvents() {
 		return nil, nil
 	}
 	var events []packedEvent

@@ -47,7 +47,8 @@ func (it *packedItem) isTombstone() bool { return !it.deleted.IsZero() }
 
 func (it *packedItem) isPlaceholder() bool { return it.count == 0 && !it.isTombstone() }
 
-func (it *packedItem) isBlank() bool { return it.count > 0 && it.events == nil }
+// lacksEvents: they are removed, or not in the index, or were not asked for.
+func (it *packedItem) lacksEvents() bool { return it.count > 0 && it.events == nil }
 
 // isTorn reports that more items of the same commit follow.
 func (it *packedItem) isTorn() bool { return it.partOf.last > it.last() }
@@ -132,7 +133,7 @@ func commitValue(commitID string) types.AttributeValue {
 	}
 }
 
-// commitOf returns a commit's id as something that tells it from all others, and as it was given.
+// commitOf returns the commit id as a unique key, and as the caller gave it, empty if it had none.
 func commitOf(v types.AttributeValue) (commit, commitID string, ok bool) {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberB:

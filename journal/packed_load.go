@@ -158,7 +158,7 @@ func (l *packedLoad) take(ctx context.Context, it *packedItem) error {
 	if it.isTombstone() {
 		return nil
 	}
-	if it.isBlank() {
+	if it.lacksEvents() {
 		return l.skip(ctx, it)
 	}
 	records, err := l.recordsOf(it)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -53,7 +52,7 @@ func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, op
 	}
 }
 
-// withoutEvents leaves the events out of the reply, which DynamoDB bills all the same.
+// withoutEvents leaves the events out of the reply; DynamoDB still bills for them.
 func (p *packed) withoutEvents(in *dynamodb.QueryInput) {
 	in.ProjectionExpression = aws.String("#pk, #sk, #c, #n, #t, #k, #f, #l, #b, #d, #o, #g")
 	for name, attribute := range map[string]string{
@@ -87,12 +86,6 @@ func (p *packed) endBy(ctx context.Context, id aggregate.ID, consistent bool) (*
 			return nil, err
 		}
 	}
-}
-
-// untilShown paces reads of an item that has to be there.
-func untilShown() backoff.BackOff {
-	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
 }
 
 // awaitItem waits before an item is read again that a Query has not shown, though later items or
@@ -202,7 +195,7 @@ func (p *packed) events(ctx context.Context, id aggregate.ID, from, to uint64, y
 // the first event may begin before it.
 func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, to uint64, yield func(*Record) bool) error {
 	take := func(it *packedItem) error {
-		if it.isBlank() {
+		if it.lacksEvents() {
 			return p.truncated(ctx, id, it)
 		}
 		records, err := p.recordsOf(it)
@@ -277,7 +270,7 @@ func (p *packed) encodingAt(ctx context.Context, id aggregate.ID, number uint64)
 	if err != nil {
 		return "", err
 	}
-	if it.isBlank() {
+	if it.lacksEvents() {
 		row, err := p.latest(ctx, id)
 		if err != nil || row == nil || row.snapshot == nil {
 			return "", err

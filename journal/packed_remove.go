@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -232,13 +230,8 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 	stone[attrCommit] = commitValue(p.config.NewID())
 	stone[attrCount] = numberValue(0)
 	stone[attrDeleted] = numberValue(p.config.Now().UnixMilli())
-	put := p.putNew(p.config.Tables.Journal, stone).Put
-	in := &dynamodb.PutItemInput{
-		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
-		ExpressionAttributeNames: put.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-	}
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(p.config.RetryBudget))
+	in := alone(p.putNew(p.config.Tables.Journal, stone))
+	wait := p.patience()
 	for {
 		err := p.putItem(ctx, in)
 		var failed *types.ConditionalCheckFailedException

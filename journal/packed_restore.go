@@ -16,9 +16,6 @@ import (
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
-// restoredTogether is how large an item may become of events that are of no commit.
-const restoredTogether = 32 << 10
-
 func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, error) {
 	id := r.Head.Aggregate
 	r2 := &packedRestoration{packed: p, restoration: r, token: p.config.NewID(), at: p.now()}
@@ -124,7 +121,7 @@ func (r *packedRestoration) add(from int) (int, error) {
 	bare := r.commitItem(first.Aggregate, first.Number, stored, r.at, "")
 	room := storage.MaxItemBytes - itemSize(bare) - itemSpare
 	if first.CommitID == "" {
-		room = min(room, restoredTogether)
+		room = min(room, packedGroupBytes)
 	}
 	var events [][]byte
 	size, to := 0, from

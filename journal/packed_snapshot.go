@@ -101,57 +101,6 @@ func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow)
 	return err == nil && row.isOf(end), nil
 }
 
-func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
-	last, err := p.end(ctx, id)
-	if err != nil {
-		return Head{}, err
-	}
-	head := Head{Aggregate: id, Version: last.last()}
-	if last.isTombstone() {
-		head.DeletedAt, head.TruncatedBefore = last.deleted, head.Version+1
-		return head, nil
-	}
-	row, base, err := p.snapshots(ctx, id)
-	if err != nil {
-		return Head{}, err
-	}
-	if base != nil {
-		head.TruncatedBefore = base.before
-	}
-	for _, row := range []*snapshotRow{row, base} {
-		if row == nil || row.snapshot == nil || row.snapshot.Number > head.Version || head.Snapshot != nil {
-			continue
-		}
-		sound, err := p.isSound(ctx, id, row)
-		if err != nil {
-			return Head{}, err
-		}
-		if sound {
-			head.Snapshot = row.snapshot
-		}
-	}
-	if base == nil && head.Snapshot == nil {
-		if head.TruncatedBefore, err = p.truncatedBefore(ctx, last); err != nil {
-			return Head{}, err
-		}
-	}
-	if row != nil {
-		head.Redundant = slices.DeleteFunc(row.kept, func(n uint64) bool { return n > head.Version })
-	}
-	return head, nil
-}
-
-// truncatedBefore reads from the first item of an aggregate which events are removed. A restoration
-// that was cut off has no snapshot that says so.
-func (p *packed) truncatedBefore(ctx context.Context, last *packedItem) (uint64, error) {
-	if last.first == 1 {
-		return last.before, nil
-	}
-	first, err := p.getItem(ctx, p.config.Tables.Journal, p.key(last.id, 1))
-	before, _ := uintOf(first[attrBefore])
-	return before, err
-}
-
 // snapshots returns the latest snapshot and the one that stands for truncated events.
 func (p *packed) snapshots(ctx context.Context, id aggregate.ID) (latest, base *snapshotRow, err error) {
 	items, err := p.batchGetKeys(ctx, p.config.Tables.Snapshot, []item{p.snapshotKey(id, latestSnapshot), p.snapshotKey(id, baseSnapshot)}, true)

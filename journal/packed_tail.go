@@ -201,7 +201,7 @@ func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 
 // largeKB is how much has to be read from the table for an entry.
 func (e *tailEntry) largeKB(q storage.TailQuery) int {
-	if q.NumbersOnly || e.item == nil || !e.item.isBlank() {
+	if q.NumbersOnly || e.item == nil || !e.item.lacksEvents() {
 		return 0
 	}
 	return max(1, e.item.size)
@@ -287,7 +287,7 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 	var keys []item
 	commits := map[[2]string]string{}
 	for _, it := range entries {
-		if it.isBlank() {
+		if it.lacksEvents() {
 			keys = append(keys, p.keyIn(it.partition, it.number))
 			commits[[2]string{it.partition, it.number}] = it.commit
 		}
@@ -321,7 +321,7 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 		}
 	}
 	for _, it := range entries {
-		if it.isBlank() {
+		if it.lacksEvents() {
 			if it = whole[[2]string{it.partition, it.number}]; it == nil {
 				continue
 			}

@@ -41,11 +41,7 @@ type sending interface {
 // send repeats the attempts at a commit until its outcome is known. The SDK's own retries are off
 // here: they would hide whether an attempt may have been written.
 func (s *store) send(ctx context.Context, w sending) error {
-	wait := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(s.config.RetryBudget),
-	)
+	wait := s.patience()
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("append to %s, nothing written: %w", w.target(), err)
 	}

@@ -28,6 +28,18 @@ func (s *store) now() time.Time {
 	return time.UnixMilli(s.config.millisOf(s.config.storedTime(s.config.Now().UnixMilli()))).UTC()
 }
 
+// untilShown paces reads of an item that has to be there.
+func untilShown() backoff.BackOff {
+	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(200*time.Millisecond)), 4)
+}
+
+// patience paces requests that are sent again, for as long as RetryBudget.
+func (s *store) patience() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(s.config.RetryBudget))
+}
+
 func (s *store) getItem(ctx context.Context, table string, key item) (item, error) {
 	out, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:      &table,
@@ -42,8 +54,7 @@ func (s *store) getItem(ctx context.Context, table string, key item) (item, erro
 
 // batchGetKeys reads what is there of at most maxKeys items, in any order.
 func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, consistent bool) (items []item, err error) {
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(s.config.RetryBudget))
+	wait := s.patience()
 	for len(keys) > 0 {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: &consistent}},
@@ -73,8 +84,7 @@ func (s *store) transactGet(ctx context.Context, table string, keys []item) (ite
 	for _, key := range keys {
 		input.TransactItems = append(input.TransactItems, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
 	}
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(s.config.RetryBudget))
+	wait := s.patience()
 	for {
 		out, err := s.client.TransactGetItems(ctx, input)
 		if err == nil {
@@ -104,6 +114,15 @@ func (s *store) putNew(table string, it item) types.TransactWriteItem {
 		ExpressionAttributeNames:            attributeNames("#pk", s.config.Attributes.PartitionKey),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
+}
+
+// alone is a Put of a transaction as a request of its own.
+func alone(action types.TransactWriteItem) *dynamodb.PutItemInput {
+	put := action.Put
+	return &dynamodb.PutItemInput{
+		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+		ExpressionAttributeNames: put.ExpressionAttributeNames, ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+	}
 }
 
 // putItem is sent again while a transaction is under way on the item, which the SDK does not do.
@@ -145,8 +164,7 @@ func refusedItem(err error, action int) (it item, refused bool) {
 }
 
 func (s *store) whileUnderWay(ctx context.Context, send func() error) error {
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(5*time.Millisecond), backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(s.config.RetryBudget))
+	wait := s.patience()
 	for {
 		err := send()
 		if !dynamo.IsContended(err) {

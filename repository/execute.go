@@ -56,7 +56,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
-	return r.proved(a), nil
+	return r.sealed(a), nil
 }
 
 // execution is one call of Execute.

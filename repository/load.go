@@ -34,7 +34,7 @@ func (r *Repository[S]) Load(ctx context.Context, id string) (Aggregate[S], erro
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	return r.proved(a), nil
+	return r.sealed(a), nil
 }
 
 // LoadAt returns an aggregate as it was after the event with the given number. For 0, LoadAt
@@ -55,7 +55,7 @@ func (r *Repository[S]) LoadAt(ctx context.Context, id string, number uint64) (A
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	return r.proved(a), nil
+	return r.sealed(a), nil
 }
 
 // LoadAsOf returns an aggregate as it was at a time: after the last event that had occurred then.
@@ -81,7 +81,7 @@ func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (
 	if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("load: %w", err)
 	}
-	return r.proved(a), nil
+	return r.sealed(a), nil
 }
 
 // current returns what is stored now, by way of the cache where that is shorter.

@@ -43,7 +43,7 @@ func (a Aggregate[S]) from() origin[S] {
 func (a *Aggregate[S]) setFrom(o origin[S]) { a.origin = &o }
 
 // isLast reports whether the version is known to be that of the last event. It does not see what
-// the caller has changed; see isProven.
+// the caller has changed; see isOwn.
 func (a Aggregate[S]) isLast() bool { return a.Version == 0 || a.origin != nil && a.origin.last }
 
 // setLast notes that the version is that of the last event, with the commands that led to it.
@@ -68,8 +68,8 @@ func (a *Aggregate[S]) setEncoded(payload []byte) {
 	a.setFrom(o)
 }
 
-// proved returns an aggregate that is about to leave the repository, with its proof.
-func (r *Repository[S]) proved(a Aggregate[S]) Aggregate[S] {
+// sealed returns an aggregate that is about to leave the repository, with its proof.
+func (r *Repository[S]) sealed(a Aggregate[S]) Aggregate[S] {
 	o := a.from()
 	o.by, o.id, o.version = r, a.ID, a.Version
 	if o.encodedAt != a.Version {
@@ -82,8 +82,8 @@ func (r *Repository[S]) proved(a Aggregate[S]) Aggregate[S] {
 	return a
 }
 
-// isProven reports whether this repository returned an aggregate with this id and version.
-func (r *Repository[S]) isProven(a Aggregate[S]) bool {
+// isOwn reports whether this repository returned an aggregate with this id and version.
+func (r *Repository[S]) isOwn(a Aggregate[S]) bool {
 	o := a.origin
 	return o != nil && o.by == r && o.id == a.ID && o.version == a.Version
 }
@@ -98,7 +98,7 @@ func (r *Repository[S]) base(
 	if a.Version == 0 {
 		return Aggregate[S]{ID: a.ID}, true, nil // the condition of the commit checks the version
 	}
-	if !r.isProven(a) {
+	if !r.isOwn(a) {
 		base, err = r.currentAt(ctx, a.ID, a.Version, commandID)
 		return base, true, err
 	}

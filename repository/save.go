@@ -61,7 +61,7 @@ func (r *Repository[S]) Save(
 	if replayed {
 		r.cache.put(&next)
 	}
-	return r.proved(next), nil
+	return r.sealed(next), nil
 }
 
 // commit appends events and applies them to the aggregate. After an error the aggregate must not be

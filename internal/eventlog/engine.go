@@ -91,6 +91,13 @@ type Engine interface {
 	// other programs that share the tables expect one.
 	StateAtFirst() bool
 
+	// SnapshotsApart reports whether a snapshot is written after its commit, in a request of its
+	// own, and only if it is of the commit's last event.
+	SnapshotsApart() bool
+
+	// AttributeNames returns the names of journal.Config.Attributes that the layout uses.
+	AttributeNames() []string
+
 	// TailByWriteTime reports whether the tail has every event near the place at which it was
 	// written: no further before it than clocks, the index and requests are late. Otherwise an
 	// import, or another program, may put events at any place.

@@ -246,10 +246,10 @@ func (im *importer) target(ctx context.Context, archived journal.Head) (*target,
 	return t, nil
 }
 
-// lacksSnapshot reports whether an import was cut off between events and snapshot. The packed
-// layout does not write them in one transaction.
+// lacksSnapshot reports whether an import was cut off between events and snapshot, where these are
+// not one transaction.
 func (im *importer) lacksSnapshot(here, archived journal.Head) bool {
-	return im.journal.Config().Layout == journal.Packed && here.Version == archived.Version && first(here) <= first(archived) &&
+	return im.journal.SnapshotsApart() && here.Version == archived.Version && first(here) <= first(archived) &&
 		archived.Snapshot != nil && (here.Snapshot == nil || here.Snapshot.Number < archived.Snapshot.Number)
 }
 
@@ -274,7 +274,7 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 	} else if t.done || len(records) == 0 && !p.last {
 		return present, false, nil
 	}
-	if before := untilSnapshot(p, records); before > 0 {
+	if before := untilSnapshot(p, records); before > 0 && im.journal.SnapshotsApart() {
 		head := p.head
 		head.Version, head.Snapshot = records[before-1].Number, nil
 		if _, err := im.restore(ctx, eventlog.Restoration{Expected: t.version, Head: head, Records: records[:before]}); err != nil {
@@ -295,9 +295,8 @@ func (im *importer) page(ctx context.Context, t *target, p page) (present int64,
 }
 
 // untilSnapshot returns how many of a page's records are up to the snapshot of the aggregate, if
-// they are to be written before the others. The snapshot comes with a later page, and the packed
-// layout can use it only if an item ends with its last event. It returns 0 if there is nothing to
-// separate.
+// they are to be written before the others: the snapshot comes with a later page. It returns 0 if
+// there is nothing to separate.
 func untilSnapshot(p page, records []*journal.Record) int {
 	if p.last || p.head.Snapshot == nil {
 		return 0

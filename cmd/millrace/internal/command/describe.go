@@ -13,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/cmd/millrace/internal/output"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -86,7 +87,7 @@ func (a *app) runDescribe(ctx context.Context) error {
 		{Name: "shards", Value: output.Count(l.Shards)},
 		{Name: "resolver", Value: l.Resolver},
 		{Name: "layout", Value: string(l.Layout)},
-		{Name: "attributes", Value: strings.Join(namesOf(c), ", ")},
+		{Name: "attributes", Value: strings.Join(eventlog.Of(j).AttributeNames(), ", ")},
 		{Name: "time unit", Value: l.Unit},
 	}
 	if len(l.Required) > 0 {
@@ -103,15 +104,6 @@ func (a *app) runDescribe(ctx context.Context) error {
 		}
 	}
 	return rows.Flush()
-}
-
-// namesOf are the names of attributes that the journal uses.
-func namesOf(c journal.Config) []string {
-	a := c.Attributes
-	if c.Layout == journal.Packed {
-		return []string{a.PartitionKey, a.SortKey, a.TTL}
-	}
-	return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
 }
 
 func attributesOf(a journal.Attributes) map[string]string {

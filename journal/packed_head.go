@@ -1,0 +1,59 @@
+package journal
+
+import (
+	"context"
+	"slices"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
+	last, err := p.end(ctx, id)
+	if err != nil {
+		return Head{}, err
+	}
+	head := Head{Aggregate: id, Version: last.last()}
+	if last.isTombstone() {
+		head.DeletedAt, head.TruncatedBefore = last.deleted, head.Version+1
+		return head, nil
+	}
+	row, base, err := p.snapshots(ctx, id)
+	if err != nil {
+		return Head{}, err
+	}
+	if base != nil {
+		head.TruncatedBefore = base.before
+	}
+	for _, r := range []*snapshotRow{row, base} {
+		if r == nil || r.snapshot == nil || r.snapshot.Number > head.Version || head.Snapshot != nil {
+			continue
+		}
+		sound, err := p.isSound(ctx, id, r)
+		if err != nil {
+			return Head{}, err
+		}
+		if sound {
+			head.Snapshot = r.snapshot
+		}
+	}
+	if base == nil && head.Snapshot == nil {
+		if head.TruncatedBefore, err = p.truncatedBefore(ctx, last); err != nil {
+			return Head{}, err
+		}
+	}
+	if row != nil {
+		head.Redundant = slices.DeleteFunc(row.kept, func(n uint64) bool { return n > head.Version })
+	}
+	return head, nil
+}
+
+// truncatedBefore reads from the first item of an aggregate which events are removed. A restoration
+// that was cut off has no snapshot that says so.
+func (p *packed) truncatedBefore(ctx context.Context, last *packedItem) (uint64, error) {
+	if last.first == 1 {
+		return last.before, nil
+	}
+	first, err := p.getItem(ctx, p.config.Tables.Journal, p.key(last.id, 1))
+	before, _ := uintOf(first[attrBefore])
+	return before, err
+}

@@ -1,0 +1,140 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+)
+
+func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *inspection, each func(*Record)) error {
+	var corrupt *CorruptItemError
+	head, err := p.head(ctx, id)
+	switch {
+	case errors.Is(err, ErrNotFound):
+	case errors.As(err, &corrupt):
+		found.Corrupt = append(found.Corrupt, corrupt)
+	case err != nil:
+		return err
+	default:
+		found.Head = &head
+	}
+	row, err := p.latest(ctx, id)
+	switch {
+	case errors.As(err, &corrupt):
+		found.Corrupt = append(found.Corrupt, corrupt)
+	case err != nil:
+		return err
+	case row != nil && row.snapshot != nil:
+		found.SnapshotNumber = row.snapshot.Number
+	}
+	next := uint64(1)
+	return p.query(ctx, id, "1", endOfNumbers, nil, func(raw item) error {
+		it, err := p.parse(raw)
+		if err != nil {
+			found.Corrupt = append(found.Corrupt, asCorrupt(err))
+			return nil
+		}
+		if it.first != next {
+			found.Corrupt = append(found.Corrupt, it.corrupt(fmt.Sprintf("begins with event %d where event %d has to be", it.first, next)))
+		}
+		next = it.first + it.count
+		records, err := p.recordsOf(it)
+		if err != nil {
+			found.Corrupt = append(found.Corrupt, asCorrupt(err))
+		}
+		for _, r := range records {
+			each(r)
+		}
+		return nil
+	})
+}
+
+func (p *packed) strays(ctx context.Context, aggregateType string, yield func(*CorruptItemError) bool) error {
+	a, table := p.config.Attributes, p.config.Tables.Journal
+	input := &dynamodb.ScanInput{
+		TableName:                &table,
+		ProjectionExpression:     aws.String("#pk, #sk, #a, #p, #n, #b, #format"),
+		ExpressionAttributeNames: attributeNames("#pk", a.PartitionKey, "#sk", a.SortKey, "#a", attrListed, "#p", attrTail, "#n", attrCount, "#b", attrBefore, "#format", attrFormat),
+	}
+	if aggregateType != "" {
+		input.FilterExpression = aws.String("begins_with(#pk, :type)")
+		input.ExpressionAttributeValues = item{":type": stringValue(typeKey(aggregateType) + "/")}
+	}
+	if err := p.knowPartitions(ctx); err != nil {
+		return err
+	}
+	begun := "" // the partition seen last that has an event 1
+	for {
+		out, err := p.client.Scan(ctx, input)
+		if err != nil {
+			return dynamo.Explain(err, table)
+		}
+		for _, it := range out.Items {
+			stray, err := p.stray(ctx, it, &begun)
+			if err != nil {
+				return err
+			}
+			if stray != nil && !yield(stray) {
+				return nil
+			}
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; input.ExclusiveStartKey == nil {
+			return nil
+		}
+	}
+}
+
+// stray says what keeps readers from finding an item of the journal table, nil if nothing does.
+func (p *packed) stray(ctx context.Context, it item, begun *string) (*CorruptItemError, error) {
+	if it[attrFormat] != nil {
+		return nil, nil // the descriptor
+	}
+	partition, number := p.placeOf(it)
+	stray := p.corrupt(p.config.Tables.Journal, it, "")
+	id, ok := idOf(partition)
+	if !ok {
+		stray.Reason = "has a partition key that names no aggregate"
+		return stray, nil
+	}
+	if strings.HasPrefix(number, "-") {
+		return nil, nil // a command's
+	}
+	first, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || first == 0 {
+		stray.Reason = "has a sort key that is not the number of an event"
+		return stray, nil
+	}
+	stray.Aggregate, stray.Number = id, first
+	if first == 1 {
+		*begun = partition // items of an aggregate come one after the other
+		count, _ := uintOf(it[attrCount])
+		if listed, _ := stringOf(it[attrListed]); count > 0 && listed != partKey(id.Type, p.Shard(id)) {
+			stray.Reason = fmt.Sprintf("is listed under %q in the index of aggregates, which has to be %q", listed, partKey(id.Type, p.Shard(id)))
+			return stray, nil
+		}
+	}
+	if part, ok := stringOf(it[attrTail]); ok && !slices.ContainsFunc(p.tailParts(p.Shard(id)), func(n int) bool { return part == partKey(id.Type, n) }) {
+		stray.Reason = fmt.Sprintf("is in the tail's partition %q, which its shard does not have", part)
+		return stray, nil
+	}
+	if *begun != partition {
+		one, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, 1))
+		if err != nil {
+			return nil, err
+		}
+		if one == nil {
+			stray.Reason = "is an event of an aggregate that has no event 1"
+			return stray, nil
+		}
+		*begun = partition
+	}
+	return nil, nil
+}
