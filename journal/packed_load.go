@@ -27,7 +27,7 @@ func (p *packed) load(
 	if row != nil && !row.deleted.IsZero() {
 		return storage.Loaded{}, p.deletedSince(ctx, id)
 	}
-	ignored := map[uint64]bool{} // snapshots, by number
+	ignored := map[string]bool{} // snapshots, by name
 	wait := untilShown()
 	for {
 		l := &packedLoad{packed: p, id: id, row: row, begin: begin, apply: apply, ignored: ignored}
@@ -52,7 +52,7 @@ func (p *packed) load(
 }
 
 // usable returns the later one of the snapshots that were not ignored yet.
-func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[uint64]bool) (*snapshotRow, error) {
+func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[string]bool) (*snapshotRow, error) {
 	latest, base, err := p.snapshots(ctx, id)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (p *packed) usable(ctx context.Context, id aggregate.ID, ignored map[uint64
 		return nil, p.deletedSince(ctx, id)
 	}
 	for _, row := range []*snapshotRow{latest, base} {
-		if row != nil && row.snapshot != nil && !ignored[row.snapshot.Number] {
+		if row != nil && row.snapshot != nil && !ignored[row.name()] {
 			return row, nil
 		}
 	}
@@ -90,7 +90,7 @@ type packedLoad struct {
 	row     *snapshotRow
 	begin   func(Head) (uint64, error)
 	apply   func(*Record) error
-	ignored map[uint64]bool
+	ignored map[string]bool
 
 	begun    bool
 	version  uint64
@@ -115,7 +115,7 @@ func (l *packedLoad) run(ctx context.Context) error {
 	case err != nil:
 		return err
 	case l.last == nil && l.row != nil && l.row.snapshot != nil:
-		l.ignored[l.row.snapshot.Number] = true
+		l.ignored[l.row.name()] = true
 		return errAgain // not even the snapshot's own commit is there
 	case l.last == nil:
 		l.commands = cmp.Or(l.commands, &storage.Commands{})
@@ -189,7 +189,7 @@ func (l *packedLoad) start(it *packedItem) (bool, error) {
 		return true, err
 	}
 	if !row.isOf(it) {
-		l.ignored[row.snapshot.Number] = true
+		l.ignored[row.name()] = true
 		return false, errAgain
 	}
 	head.Snapshot, head.Version = row.snapshot, row.snapshot.Number
@@ -198,7 +198,7 @@ func (l *packedLoad) start(it *packedItem) (bool, error) {
 		return false, err
 	}
 	if number != row.snapshot.Number {
-		l.ignored[row.snapshot.Number] = true
+		l.ignored[row.name()] = true
 		return false, errAgain
 	}
 	l.last, l.version, l.commands = it, number, row.commandsOf()

@@ -91,6 +91,12 @@ func (row *snapshotRow) isOf(it *packedItem) bool {
 	return ok && it != nil && it.count > 0 && it.first == row.from && it.commit == commit && it.last() == row.snapshot.Number
 }
 
+// name tells a snapshot from all others of its aggregate.
+func (row *snapshotRow) name() string {
+	commit, _, _ := commitOf(row.commit)
+	return strconv.FormatUint(row.snapshot.Number, 10) + "/" + commit
+}
+
 // isSound reads the item that a snapshot ends with.
 func (p *packed) isSound(ctx context.Context, id aggregate.ID, row *snapshotRow) (bool, error) {
 	it, err := p.getItem(ctx, p.config.Tables.Journal, p.key(id, row.from))
