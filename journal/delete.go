@@ -3,11 +3,9 @@ package journal
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
@@ -17,8 +15,7 @@ const maxBatchWrites = 25
 
 // deleteAll deletes items by key, whether they exist or not.
 func (s *store) deleteAll(ctx context.Context, table string, keys []item) error {
-	wait := backoff.NewExponentialBackOff(backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(s.config.RetryBudget))
+	wait := s.patience()
 	for len(keys) > 0 {
 		some := keys[:min(len(keys), maxBatchWrites)]
 		requests := make([]types.WriteRequest, len(some))

@@ -13,7 +13,9 @@ import (
 //
 // Version is the one that was decided on, as in [Aggregate]. If the aggregate has another one,
 // nothing is removed and the error is a [*journal.ConflictError]. Consumer groups are not told.
-// Save an event that says so first, and let them read it with [journal.Removal].After.
+// Save an event that says so first, and let them read it with [journal.Removal].After. In the
+// layout journal.Packed, which does not have that, wait until all groups have handled the event
+// (groups.WaitApplied).
 //
 // After an error, call Delete again with the same version: it continues with what is left.
 func (r *Repository[S]) Delete(ctx context.Context, id string, version uint64, removal journal.Removal) error {

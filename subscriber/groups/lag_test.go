@@ -1,6 +1,7 @@
 package groups_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -172,6 +173,27 @@ func TestEventsBeforeTheStartOfAGroupAreNoLag(t *testing.T) {
 			assert.True(t, lag.Oldest.After(start))
 			assert.False(t, lag.AtLeast)
 		}
+	})
+}
+
+func TestImportedEventsOfBeforeTheStartAreNoLag(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		s := openAt(t, client)
+		s.write(t, "x", 0, 1)
+		s.clock.at = s.clock.at.Add(time.Hour)
+		s.begin(t, s.clock.at)
+		imported := eventlog.Restoration{Head: journal.Head{Aggregate: account("imported"), Version: 3}}
+		for n := range uint64(3) {
+			imported.Records = append(imported.Records, &journal.Record{
+				Aggregate: account("imported"), Number: n + 1, EventID: fmt.Sprint(n), EventType: "deposited", OccurredAt: at(2), CommitID: "c",
+			})
+		}
+		_, err := eventlog.Of(s.Journal).Restore(t.Context(), imported)
+		require.NoError(t, err)
+		s.write(t, "x", 1, 2)
+		assert.EqualValues(t, 2, s.lag(t, groups.LagOptions{}).Events)
+		assert.EqualValues(t, 2, s.estimate(t).Events)
 	})
 }
 
