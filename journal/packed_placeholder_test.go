@@ -16,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/internal/storage"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -245,4 +246,21 @@ func TestPackedEventsThatAreNotThereAreNotWaitedFor(t *testing.T) {
 	}
 	require.ErrorAs(t, beyond(user("ada")), new(*journal.CorruptItemError))
 	require.ErrorAs(t, beyond(user("bob")), new(*journal.DeletedError))
+}
+
+// The time that is left to look for the command is the journal's, and so is the error.
+func TestPackedAConflictThatCannotBeExplainedInTimeIsAnOutage(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		s, db := inMemory(t, packed)
+		s.write(t, user("ada"), 1, 1)
+		s.write(t, user("ada"), 2, 1)
+		db.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }), dynamotest.On("Query"))
+		_, err := s.Append(t.Context(), eventlog.Commit{
+			Aggregate: user("ada"), Expected: 1, Proven: true, Events: events(2, 1), CommandID: "x", Commands: &storage.Commands{Version: 1},
+		})
+		require.ErrorIs(t, err, journal.ErrUnavailable)
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorContains(t, err, "nothing written")
+	})
 }

@@ -83,8 +83,20 @@ func (p *packed) isAt(ctx context.Context, id aggregate.ID, number uint64, commi
 // refusal goes by the items that are where this commit's would be. They never disappear, so they
 // tell for good whose the place is.
 func (c *packedCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	within, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
+	explained := c.explainRefusal(within, err, ambiguous)
+	if !errors.Is(explained, context.DeadlineExceeded) || ctx.Err() != nil {
+		return explained
+	}
+	// The time that was left has passed, not the caller's.
+	if ambiguous && len(c.Events) == 0 { // it may be among the guards
+		return c.unknown(explained)
+	}
+	return fmt.Errorf("append to %s, nothing written: %w: what others have written could not be read in time: %s", c.Aggregate, ErrUnavailable, explained.Error())
+}
+
+func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous bool) error {
 	taken, refused := c.taken(err)
 	if taken != nil {
 		it, err := c.p.parse(taken)
