@@ -62,13 +62,17 @@ type ConfigError struct{ Field, Reason string }
 
 func (e *ConfigError) Error() string { return fmt.Sprintf("journal config: %s %s", e.Field, e.Reason) }
 
-// ConflictError is an [ErrConflict], with the versions.
+// ConflictError is an [ErrConflict], with the versions. Actual is 0 if the aggregate has no events,
+// or if it is not known how many.
 type ConflictError struct {
 	ID               aggregate.ID
 	Expected, Actual uint64
 }
 
 func (e *ConflictError) Error() string {
+	if e.Actual == 0 {
+		return fmt.Sprintf("aggregate %s is not at version %d as expected: load it again and decide again", e.ID, e.Expected)
+	}
 	return fmt.Sprintf("aggregate %s is at version %d, not at %d as expected: load it again and decide again", e.ID, e.Actual, e.Expected)
 }
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }

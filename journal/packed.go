@@ -40,7 +40,7 @@ type packed struct {
 const packedGroupBytes = 32 << 10
 
 func newPacked(s *store) layout {
-	return &packed{store: s, tailing: partitions{checking: make(chan struct{}, 1)}}
+	return &packed{store: s}
 }
 
 // Attributes of the packed layout. Their names count in each item, so they are short.

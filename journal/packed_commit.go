@@ -26,6 +26,7 @@ type packedCommit struct {
 	put         *dynamodb.PutItemInput
 	transaction *dynamodb.TransactWriteItemsInput // nil where put is sent
 	writes      int                               // the first of the caller's own actions
+	size        int                               // of all items, in bytes, without what placeholders have noted
 	noted       []storage.DatedCommand            // of a placeholder that the commit replaces
 	guards      bool                              // and it says that there are guards
 	guarded     map[string]bool                   // commands to which this commit has given guards
@@ -34,7 +35,8 @@ type packedCommit struct {
 }
 
 func (p *packed) append(ctx context.Context, d draft) (storage.Receipt, error) {
-	_ = p.check(ctx, false) // what a writer knew before is still right
+	// What a writer knows of partitions is still right. But it has to know of a restore.
+	_ = p.check(ctx, mostUnwatched)
 	if p.tailing.isStale() {
 		return storage.Receipt{}, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
 	}
@@ -145,15 +147,15 @@ func (c *packedCommit) build() error {
 	} else if err := c.pack(); err != nil {
 		return err
 	}
-	size := 0
+	c.size = 0
 	for _, it := range c.items {
-		size += itemSize(it)
+		c.size += itemSize(it)
 	}
 	for _, w := range c.Writes {
-		size += writeSize(w)
+		c.size += writeSize(w)
 	}
-	if size > storage.MaxCommitBytes {
-		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	if c.size > storage.MaxCommitBytes {
+		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: c.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
 	if len(c.items) == 1 && len(c.Writes) == 0 {
 		c.put = alone(c.p.putNew(c.p.config.Tables.Journal, c.items[0]))

@@ -27,6 +27,7 @@ import (
 const (
 	growthGrace   = 10 * time.Minute
 	mostUnchecked = 5 * time.Minute
+	mostUnwatched = 2 * time.Minute // for writers, who learn of a restore by it
 	checkEvery    = time.Minute
 	checkTimeout  = 2 * time.Second
 	checkPause    = time.Second // after one that failed
@@ -40,13 +41,12 @@ type growth struct {
 
 // partitions is what a process knows of the tail's partitions.
 type partitions struct {
-	checking chan struct{} // has a value while the descriptor is read
-	failure  error         // of the last read, belongs to who put the value there
+	mu       sync.Mutex
+	reading  chan struct{} // closed when the read of the descriptor that is under way is done
+	failure  error         // of the last read
 	failedAt time.Time
-
-	mu      sync.Mutex
-	growths []growth
-	asOf    moment
+	growths  []growth
+	asOf     moment
 	// restored is what the descriptor says of restores, as it was when the journal was opened.
 	restored string
 	stale    bool // the tables were restored since
@@ -89,43 +89,67 @@ func (p *packed) known(now time.Time) ([]growth, time.Duration) {
 	return t.growths, max(time.Since(t.asOf.machine), now.Sub(t.asOf.wall))
 }
 
-// check reads the descriptor again if it is time to. Others go by what is known meanwhile; they wait
-// for it only where that is too old for readers, and only if they are to.
-func (p *packed) check(ctx context.Context, waits bool) error {
-	t := &p.tailing
-	_, age := p.known(p.config.Now())
-	if age < checkEvery {
-		return nil
-	}
-	select {
-	case t.checking <- struct{}{}:
-	default:
-		if age < mostUnchecked || !waits {
+// check has the descriptor read again if it is time to, in the background. It waits for that only
+// if what is known is older than a patience, and returns what has failed. A read that is under way
+// may have been begun long ago, if the process was suspended: then it waits for another one.
+func (p *packed) check(ctx context.Context, patience time.Duration) error {
+	for range 2 {
+		_, age := p.known(p.config.Now())
+		if age < checkEvery {
 			return nil
 		}
+		done, failure := p.tailing.begin(func() error { return p.learnGrowth(context.WithoutCancel(ctx)) })
+		switch {
+		case age < patience:
+			return nil
+		case done == nil:
+			return failure
+		}
 		select {
-		case t.checking <- struct{}{}:
+		case <-done:
+			if failure = p.tailing.failed(); failure != nil {
+				return failure
+			}
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
-	defer func() { <-t.checking }()
-	if _, age = p.known(p.config.Now()); age < checkEvery {
-		return nil // somebody else did
+	return nil
+}
+
+// begin starts a read of the descriptor unless one is under way, and returns what is closed when it
+// is done. Soon after one that failed it returns nil, and the error of that.
+func (t *partitions) begin(read func() error) (done <-chan struct{}, failure error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reading != nil {
+		return t.reading, nil
 	}
-	if time.Since(t.failedAt) < checkPause {
-		return t.failure
+	if t.failure != nil && time.Since(t.failedAt) < checkPause {
+		return nil, t.failure
 	}
-	t.failure = p.learnGrowth(ctx)
-	if t.failure != nil && ctx.Err() == nil { // which is this caller's alone
-		t.failedAt = time.Now()
-	}
+	reading := make(chan struct{})
+	t.reading = reading
+	go func() {
+		err := read()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.reading, t.failure, t.failedAt = nil, err, time.Now()
+		close(reading)
+	}()
+	return reading, nil
+}
+
+// failed returns why the last read failed, nil if it did not.
+func (t *partitions) failed() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	return t.failure
 }
 
 // knowPartitions makes sure that a reader knows all partitions that writers may use.
 func (p *packed) knowPartitions(ctx context.Context) error {
-	err := p.check(ctx, true)
+	err := p.check(ctx, mostUnchecked)
 	if _, age := p.known(p.config.Now()); err != nil && age >= mostUnchecked {
 		return fmt.Errorf("learn of new partitions of the tail: %w", err)
 	}
@@ -137,6 +161,9 @@ func (p *packed) learnGrowth(ctx context.Context) error {
 	defer cancel()
 	asOf := moment{time.Now(), p.config.Now()}
 	it, err := p.getItem(ctx, p.config.Tables.Journal, p.descriptorKey())
+	if dynamo.IsContext(err) { // no caller's
+		err = fmt.Errorf("%w: the descriptor could not be read within %s", ErrUnavailable, checkTimeout)
+	}
 	if err != nil {
 		return err
 	}

@@ -214,3 +214,23 @@ func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
 		assert.Less(t, hung.Fired(), 4)
 	})
 }
+
+// None of the requests with which an idle process begins may go by what it knew before.
+func TestPackedNoneOfManyCommitsOfAnIdleProcessPassesARestore(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, journal.Config{Layout: journal.Packed})
+	s.write(t, user("1"), 1, 1)
+	require.NoError(t, journal.MarkRestored(t.Context(), s.client, s.Config()))
+	db.Clock().Advance(time.Hour)
+	db.Inject(dynamotest.Latency(10*time.Millisecond, 20*time.Millisecond), dynamotest.On("GetItem"))
+	var all sync.WaitGroup
+	for n := range 20 {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user(fmt.Sprint(100 + n)), Expected: 5, Proven: true, Events: events(6, 1)})
+			assert.ErrorIs(t, err, journal.ErrRestored)
+		}()
+	}
+	all.Wait()
+}

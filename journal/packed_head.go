@@ -21,8 +21,16 @@ func (p *packed) head(ctx context.Context, id aggregate.ID) (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	if base != nil {
-		head.TruncatedBefore = base.before
+	if base != nil && base.snapshot != nil {
+		sound, err := p.isSound(ctx, id, base)
+		if err != nil {
+			return Head{}, err
+		}
+		if sound {
+			head.TruncatedBefore = base.before
+		} else {
+			base = nil // of a history that is no more
+		}
 	}
 	for _, r := range []*snapshotRow{row, base} {
 		if r == nil || r.snapshot == nil || r.snapshot.Number > head.Version || head.Snapshot != nil {

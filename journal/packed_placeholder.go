@@ -36,7 +36,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 		earlier, executed, err := c.p.executed(ctx, c.Aggregate, &storage.Commands{Guards: true}, c.CommandID)
 		switch {
 		case err != nil:
-			return c.notWritten(err)
+			return &unreadError{err}
 		case executed && earlier.CommitID == c.receipt.CommitID:
 			return nil
 		case executed:
@@ -44,7 +44,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 		}
 	}
 	if err := c.note(ctx); err != nil {
-		return c.notWritten(err)
+		return &unreadError{err}
 	}
 	condition, names := aws.String("#c = :c"), attributeNames("#c", attrCommit)
 	values := item{":c": stored[attrCommit]}
@@ -73,7 +73,7 @@ func (c *packedCommit) note(ctx context.Context) error {
 	if c.mostNoted == 0 {
 		c.mostNoted = fewNoted + rand.IntN(mostNoted-fewNoted)
 	}
-	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes {
+	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes || c.size+size > storage.MaxCommitBytes {
 		if err := c.guardOnce(ctx); err != nil {
 			return err
 		}

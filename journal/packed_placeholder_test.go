@@ -264,3 +264,20 @@ func TestPackedAConflictThatCannotBeExplainedInTimeIsAnOutage(t *testing.T) {
 		assert.ErrorContains(t, err, "nothing written")
 	})
 }
+
+// Whether its first attempt was written is in a guard that cannot be read.
+func TestPackedACommandWhoseGuardCannotBeReadMayBeWritten(t *testing.T) {
+	t.Parallel()
+	s, db := inMemory(t, packed)
+	s.write(t, user("ada"), 1, 1)
+	db.Inject(dynamotest.PauseReply(func(context.Context) {
+		for n := range 3 * 128 {
+			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: fmt.Sprint("look ", n)})
+			assert.NoError(t, err)
+		}
+		db.Inject(dynamotest.Throttle(), dynamotest.On("GetItem"))
+	}), dynamotest.On("PutItem"), dynamotest.Times(1))
+	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
+	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
+	require.ErrorIs(t, err, journal.ErrOutcomeUnknown)
+}

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -55,11 +58,7 @@ func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 		}
 	}
 	if !sound || base.before < before {
-		lost := base
-		if sound {
-			lost = nil
-		}
-		if err := p.pin(ctx, id, before, lost, latest, base); err != nil {
+		if err := p.pin(ctx, id, before, latest, base); err != nil {
 			return err
 		}
 	} else {
@@ -69,9 +68,8 @@ func (p *packed) truncate(ctx context.Context, id aggregate.ID, before uint64, r
 }
 
 // pin keeps the snapshot that stands for the events that are to be removed, with its command ids,
-// in a row that only a later truncation replaces. Lost is the row that is there, if that is of a
-// history that is no more.
-func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, lost *snapshotRow, rows ...*snapshotRow) error {
+// in a row that only a later truncation replaces.
+func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, rows ...*snapshotRow) error {
 	for _, row := range rows {
 		if row == nil || row.snapshot == nil || row.snapshot.Number+1 < before {
 			continue
@@ -91,38 +89,57 @@ func (p *packed) pin(ctx context.Context, id aggregate.ID, before uint64, lost *
 		if row.guards {
 			it[attrGuards] = &types.AttributeValueMemberBOOL{Value: true}
 		}
-		return p.putBase(ctx, id, it, lost)
+		return p.putBase(ctx, id, it)
 	}
 	return notCovered(before)
 }
 
 // putBase stores the snapshot that stands for truncated events, unless a later truncation has one
 // that also covers these. Of an aggregate that was deleted nothing may come back.
-func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item, lost *snapshotRow) error {
+func (p *packed) putBase(ctx context.Context, id aggregate.ID, it item) error {
 	put := &types.Put{
-		TableName:                 &p.config.Tables.Snapshot,
-		Item:                      it,
-		ConditionExpression:       aws.String("attribute_not_exists(#b) OR #b < :b"),
-		ExpressionAttributeNames:  attributeNames("#b", attrBefore),
-		ExpressionAttributeValues: item{":b": it[attrBefore]},
+		TableName:                           &p.config.Tables.Snapshot,
+		Item:                                it,
+		ConditionExpression:                 aws.String("attribute_not_exists(#b) OR #b < :b"),
+		ExpressionAttributeNames:            attributeNames("#b", attrBefore),
+		ExpressionAttributeValues:           item{":b": it[attrBefore]},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	if lost != nil {
+	wait := p.patience()
+	for {
+		err := p.transact(ctx, types.TransactWriteItem{Put: put}, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName:                &p.config.Tables.Snapshot,
+			Key:                      p.snapshotKey(id, latestSnapshot),
+			ConditionExpression:      aws.String("attribute_not_exists(#d)"),
+			ExpressionAttributeNames: attributeNames("#d", attrDeleted),
+		}})
+		if _, deleted := refusedItem(err, 1); deleted {
+			return p.deletedSince(ctx, id)
+		}
+		stored, refused := refusedItem(err, 0)
+		if !refused {
+			return dynamo.Explain(err, p.config.Tables.Snapshot)
+		}
+		if stored == nil { // it is gone since: the aggregate is being deleted
+			return p.deletedSince(ctx, id)
+		}
+		there, err := p.snapshotOf(stored)
+		if err != nil {
+			return err
+		}
+		before, _ := uintOf(it[attrBefore])
+		if there.snapshot != nil && there.before >= before {
+			if sound, err := p.isSound(ctx, id, there); sound || err != nil {
+				return err
+			}
+		}
+		// It is of a history that is no more, or was replaced meanwhile.
 		put.ConditionExpression, put.ExpressionAttributeNames = aws.String("#b = :b AND #c = :c"), attributeNames("#b", attrBefore, "#c", attrCommit)
-		put.ExpressionAttributeValues = item{":b": numberValue(lost.before), ":c": lost.commit}
+		put.ExpressionAttributeValues = item{":b": stored[attrBefore], ":c": stored[attrCommit]}
+		if !sleep(ctx, wait.NextBackOff()) {
+			return cmp.Or(ctx.Err(), ErrContended)
+		}
 	}
-	err := p.transact(ctx, types.TransactWriteItem{Put: put}, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName:                &p.config.Tables.Snapshot,
-		Key:                      p.snapshotKey(id, latestSnapshot),
-		ConditionExpression:      aws.String("attribute_not_exists(#d)"),
-		ExpressionAttributeNames: attributeNames("#d", attrDeleted),
-	}})
-	if _, deleted := refusedItem(err, 1); deleted {
-		return p.deletedSince(ctx, id)
-	}
-	if _, later := refusedItem(err, 0); later {
-		return nil
-	}
-	return dynamo.Explain(err, p.config.Tables.Snapshot)
 }
 
 // blank takes the events out of the items that end before a number, and says so on the first.
@@ -231,7 +248,7 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 	stone[attrCount] = numberValue(0)
 	stone[attrDeleted] = numberValue(p.config.Now().UnixMilli())
 	in := alone(p.putNew(p.config.Tables.Journal, stone))
-	wait := p.patience()
+	last := time.Now().Add(p.config.RetryBudget)
 	for {
 		err := p.putItem(ctx, in)
 		var failed *types.ConditionalCheckFailedException
@@ -250,8 +267,8 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 		takeOver(stone, failed.Item)
 		in.ConditionExpression, in.ExpressionAttributeNames = aws.String("#c = :c"), attributeNames("#c", attrCommit)
 		in.ExpressionAttributeValues = item{":c": failed.Item[attrCommit]}
-		if !sleep(ctx, wait.NextBackOff()) {
-			return cmp.Or(ctx.Err(), ErrContended)
+		if time.Now().After(last) || !sleep(ctx, rand.N(refitPause)) {
+			return fmt.Errorf("delete %s, nothing removed: %w", id, cmp.Or(ctx.Err(), ErrContended))
 		}
 	}
 }

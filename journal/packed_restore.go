@@ -222,7 +222,7 @@ func (r *packedRestoration) pinRestored(ctx context.Context, row item) error {
 	base := maps.Clone(row)
 	maps.Copy(base, r.snapshotKey(id, baseSnapshot))
 	base[attrBefore] = numberValue(before)
-	return r.putBase(ctx, id, base, nil)
+	return r.putBase(ctx, id, base)
 }
 
 var errForeignSnapshot = errors.New("another program wrote the snapshot, so it is not known of which event it is")
@@ -304,7 +304,11 @@ func (r *packedRestoration) isWritten(ctx context.Context) (bool, error) { retur
 func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem, stored item) error {
 	first := r.input.TransactItems[0].Put
 	takeOver(first.Item, stored)
-	if itemSize(first.Item) > storage.MaxItemBytes {
+	size := 0
+	for _, it := range r.items {
+		size += itemSize(it)
+	}
+	if itemSize(first.Item) > storage.MaxItemBytes || size > storage.MaxCommitBytes {
 		if err := r.guard(ctx, r.Head.Aggregate, placeholder.commands()); err != nil {
 			return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
 		}
@@ -317,7 +321,9 @@ func (r *packedRestoration) replace(ctx context.Context, placeholder *packedItem
 	return errRefit
 }
 
-func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, _ time.Duration) error {
+func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, max(left, minAttempt))
+	defer cancel()
 	var canceled *types.TransactionCanceledException
 	if errors.As(err, &canceled) {
 		for i, reason := range canceled.CancellationReasons {
@@ -329,6 +335,8 @@ func (r *packedRestoration) refusal(ctx context.Context, err error, ambiguous bo
 			}
 			there, err := r.end(ctx, r.Head.Aggregate)
 			switch {
+			case err != nil && ambiguous:
+				return r.unknown(err)
 			case err != nil:
 				return fmt.Errorf("restore %s, nothing written: %w", r.Head.Aggregate, err)
 			case there.isTombstone():

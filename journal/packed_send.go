@@ -86,15 +86,23 @@ func (c *packedCommit) refusal(ctx context.Context, err error, ambiguous bool, l
 	within, cancel := context.WithTimeout(ctx, max(left, minAttempt))
 	defer cancel()
 	explained := c.explainRefusal(within, err, ambiguous)
-	if !errors.Is(explained, context.DeadlineExceeded) || ctx.Err() != nil {
+	var unread *unreadError
+	switch {
+	case !errors.As(explained, &unread):
 		return explained
+	case ambiguous && len(c.Events) == 0: // it may be among the guards
+		return c.unknown(unread.err)
+	case !errors.Is(unread.err, context.DeadlineExceeded) || ctx.Err() != nil:
+		return c.notWritten(unread.err)
 	}
 	// The time that was left has passed, not the caller's.
-	if ambiguous && len(c.Events) == 0 { // it may be among the guards
-		return c.unknown(explained)
-	}
-	return fmt.Errorf("append to %s, nothing written: %w: what others have written could not be read in time: %s", c.Aggregate, ErrUnavailable, explained.Error())
+	return fmt.Errorf("append to %s, nothing written: %w: what others have written could not be read in time: %s", c.Aggregate, ErrUnavailable, unread.err.Error())
 }
+
+// unreadError: what others have written could not be read.
+type unreadError struct{ err error }
+
+func (e *unreadError) Error() string { return e.err.Error() }
 
 func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous bool) error {
 	taken, refused := c.taken(err)
@@ -167,12 +175,12 @@ func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
 			return nil
 		})
 		if err != nil {
-			return c.notWritten(err)
+			return &unreadError{err}
 		}
 		earlier, executed, err := c.p.executed(ctx, c.Aggregate, found, c.CommandID)
 		switch {
 		case err != nil:
-			return c.notWritten(err)
+			return &unreadError{err}
 		case executed && earlier.CommitID == c.receipt.CommitID:
 			return nil
 		case executed:
@@ -180,10 +188,12 @@ func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
 		}
 	}
 	end, err := c.p.end(ctx, c.Aggregate)
-	if err != nil {
-		end = taken // it is not known how much further the aggregate is
-	}
-	if end.isTombstone() {
+	switch {
+	case taken.isTombstone():
+		return c.notWritten(taken.deletedError())
+	case err != nil:
+		return &ConflictError{ID: c.Aggregate, Expected: c.Expected} // how much further it is, is not known
+	case end.isTombstone():
 		return c.notWritten(end.deletedError())
 	}
 	return &ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: end.last()}

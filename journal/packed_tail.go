@@ -31,11 +31,14 @@ const (
 	fewEntries = 500
 )
 
-// Where a shard has several partitions, a page has entriesTogether of them all, but at least
-// fewestEntries of each: an entry has up to some 1 KB.
+// Where a shard has several partitions, a page has entriesTogether of them all, or numbersTogether
+// of numbers alone, but at least fewestEntries of each: an entry has up to some 1 KB. Up to
+// partsAtOnce are read at a time.
 const (
 	entriesTogether = 1000
+	numbersTogether = 20_000
 	fewestEntries   = 10
+	partsAtOnce     = 32
 )
 
 // partCursor is a place in one partition of the tail.
@@ -89,6 +92,7 @@ func (p *packed) partPages(ctx context.Context, q storage.TailQuery, parts []int
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(cursors[a].millis, cursors[b].millis) })
 	if !slices.ContainsFunc(cursors, func(c partCursor) bool { return c.more }) {
 		reads, ctx := errgroup.WithContext(ctx)
+		reads.SetLimit(partsAtOnce)
 		for _, i := range order {
 			reads.Go(func() (err error) {
 				pages[i], err = p.partPage(ctx, q, parts[i], len(parts), cursors[i])
@@ -235,7 +239,11 @@ func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCurso
 	}
 	limit := q.Limit
 	if parts > 1 && limit == 0 {
-		limit = max(entriesTogether/parts, fewestEntries)
+		together := entriesTogether
+		if q.NumbersOnly {
+			together = numbersTogether
+		}
+		limit = max(together/parts, fewestEntries)
 	}
 	if after.few && !q.NumbersOnly && (limit == 0 || limit > fewEntries) {
 		limit = fewEntries

@@ -650,11 +650,14 @@ func TestPackedATruncationNeedsASnapshotOfThisHistory(t *testing.T) {
 		s.put(t, s.Config().Tables.Journal, it)
 	}
 	s.Log = s.through(t, s.client)
+	head, err := s.Head(t.Context(), user("1"))
+	require.NoError(t, err)
+	assert.Zero(t, head.TruncatedBefore)
 	require.ErrorIs(t, s.Truncate(t.Context(), user("1"), 2, journal.Removal{}), journal.ErrNotCovered)
 	s.requireVersion(t, user("1"), 5)
 	s.commitSnapshot(t, user("1"), 5, "six again")
 	require.NoError(t, s.Truncate(t.Context(), user("1"), 3, journal.Removal{}))
-	head, err := s.Head(t.Context(), user("1"))
+	head, err = s.Head(t.Context(), user("1"))
 	require.NoError(t, err)
 	assert.EqualValues(t, 3, head.TruncatedBefore)
 }

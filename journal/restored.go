@@ -23,8 +23,9 @@ import (
 // cannot read the descriptor does not notice. So stop all writers before a restore, and start them
 // after the mark.
 //
-// It takes one read and one write. Errors: [*ConfigError], [ErrThrottled], [ErrTableMissing],
-// [ErrNoDescriptor], [ErrAccess], the context's.
+// It takes one or two reads and one write. Errors: [*ConfigError], [*DescriptorMismatchError],
+// [*CorruptItemError], [ErrThrottled], [ErrUnavailable], [ErrTableMissing], [ErrNoDescriptor],
+// [ErrAccess], the context's.
 func MarkRestored(ctx context.Context, client Client, config Config) error {
 	e, err := newEngine(client, config)
 	if err == nil {

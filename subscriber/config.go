@@ -158,9 +158,9 @@ type Config struct {
 	// states included, and the positions: half a read unit for each 4 KB, at most some 130 a second.
 	//
 	// In the packed layout, whose tail is by the time of writing, a sweep reads again what was
-	// written since the last one and in the interval before, and once a day what was written in the
-	// last two days. It finds what the index shows late by less than the interval, or a day. Once a
-	// week it compares all aggregates, with half a read unit for each 4 KB of their last commits.
+	// written since the last one and in the interval before. It finds what the index shows late by
+	// less than the interval. Once a week it compares all aggregates, with half a read unit for
+	// each 4 KB of their last commits.
 	//
 	// Default: 1 hour, and never with Broadcast or Positions; negative for never.
 	SweepInterval time.Duration

@@ -3,6 +3,8 @@ package subscriber
 import (
 	"context"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"iter"
 	"maps"
 	"math/rand/v2"
@@ -17,12 +19,19 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// sweepPause is the time between two pages of a sweep, each up to 1 MB: so a sweep takes at most
-// some 130 read units a second, besides those of positions.
-const sweepPause = time.Second
+// sweepPause is the time between two pages of a comparison of all aggregates, each up to 1 MB, so
+// that it takes at most some 130 read units a second, besides those of positions. recentPause is
+// that for each thousand events that are read again.
+const (
+	sweepPause  = time.Second
+	recentPause = 100 * time.Millisecond
+)
 
-// sweeping compares the journal with positions, one shard after the other, each when SweepInterval has
-// passed since it was last done, by whichever member.
+// sweepTurn is how long a sweep goes on before the other shards have their turns.
+const sweepTurn = time.Minute
+
+// sweeping compares the journal with positions, one shard after the other, each when SweepInterval
+// has passed since it was last done, by whichever member.
 func (m *member) sweeping(ctx context.Context) (stop func()) {
 	if m.config.SweepInterval < 0 {
 		return func() {}
@@ -33,13 +42,18 @@ func (m *member) sweeping(ctx context.Context) (stop func()) {
 	go func() {
 		defer sweeper.Done()
 		partial := map[*source]sweepPart{}
-		for ctx.Err() == nil {
-			pause(ctx, min(m.config.SweepInterval/20, time.Minute))
+		between := min(m.config.SweepInterval/20, time.Minute)
+		for wait := between; ctx.Err() == nil; {
+			pause(ctx, wait)
+			wait = between
 			left := map[*source]sweepPart{}
 			for n := range m.held {
 				if sh := m.held[n].Load(); sh != nil && sh.source.sweepIsDue() {
 					if part, done := sh.source.sweep(ctx, partial[sh.source]); !done {
 						left[sh.source] = part
+						if part.gaveWay {
+							wait = min(between, sweepPause)
+						}
 					}
 				}
 			}
@@ -61,17 +75,19 @@ func (s *source) sweepIsDue() bool {
 
 // sweepPart is how far a sweep came that an error ended.
 type sweepPart struct {
-	began  time.Time       // zero for one that has not begun
-	turns  uint64          // of the cursor, when it began
-	recent bool            // it compares what was written lately, not all aggregates
-	at     eventlog.Cursor // of a recent one: it has compared what is before
-	after  aggregate.ID    // of another one: the last aggregate that was compared
+	began   time.Time       // zero for one that has not begun
+	turns   uint64          // of the cursor, when it began
+	gaveWay bool            // it ended because other shards are to have their turns
+	recent  bool            // it compares what was written lately, not all aggregates
+	at      eventlog.Cursor // of a recent one: it has compared what is before
+	after   aggregate.ID    // of another one: the last aggregate that was compared
 }
 
 // sweepPage is a page of aggregates that was compared with positions.
 type sweepPage struct {
 	moved []*journal.Record // the last events of those beyond their positions, as far as the page shows
 	rest  sweepPart         // where to continue
+	pause time.Duration     // before the next one
 }
 
 // sweep lets every aggregate that is not where the journal is go on. It begins where the part before
@@ -80,6 +96,8 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 	if _, turns, _ := s.sequencer.lastSweep(); part.began.IsZero() || part.turns != turns {
 		part = s.beginSweep()
 	}
+	part.gaveWay = false
+	turn := time.Now().Add(sweepTurn)
 	// A connection that hangs must not end all sweeps.
 	reading, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -103,38 +121,43 @@ func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, don
 		}
 		s.sequencer.hear(page.moved, bySweep, 0)
 		part = page.rest
-		pause(ctx, min(sweepPause, s.config.SweepInterval/100))
+		if time.Now().After(turn) {
+			part.gaveWay = true
+			return part, false
+		}
+		pause(ctx, min(page.pause, s.config.SweepInterval/100))
 		hangs.Reset(readTimeout)
 	}
-	// Spread the sweeps of the shards over time.
-	s.sequencer.setSwept(part.began.Add(-rand.N(max(1, s.config.SweepInterval/10))), part.turns)
+	if part.recent { // spread the sweeps of the shards over time
+		part.began = part.began.Add(-rand.N(max(1, s.config.SweepInterval/10)))
+	}
+	s.sequencer.setSwept(part.began, part.turns)
 	return sweepPart{}, true
 }
 
-const (
-	day  = 24 * time.Hour
-	week = 7 * day
-)
+const week = 7 * 24 * time.Hour
 
 // beginSweep decides what a sweep compares. Where the tail is by the time of writing, an event that
-// is late is near its place, so a sweep reads the tail again: from SweepInterval before the last
-// sweep on, and once a day from two days before it on. So it finds what came since the last sweep
-// and was late by less than SweepInterval, or less than a day. All aggregates are compared once a
-// week, where the last sweep is not known, and where an operator asks for it; in other layouts
-// always.
+// is late is near its place, so a sweep reads the tail again, from SweepInterval before the last
+// sweep on. So it finds what came since the last sweep and was late by less than SweepInterval. All
+// aggregates are compared once a week, where the last sweep is not known, and where an operator asks
+// for it; in other layouts always.
 func (s *source) beginSweep() sweepPart {
 	last, turns, _ := s.sequencer.lastSweep()
 	part := sweepPart{began: s.now(), turns: turns}
-	begins := func(d time.Duration) bool { return !last.Truncate(d).Equal(part.began.Truncate(d)) }
-	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || begins(week) {
+	weekOf := func(t time.Time) time.Time { return t.Add(s.weekBegins()).Truncate(week) }
+	if !s.raw.TailByWriteTime() || last.UnixMilli() <= 0 || last.After(part.began) || !weekOf(last).Equal(weekOf(part.began)) {
 		return part
 	}
-	reach := s.config.SweepInterval
-	if begins(day) {
-		reach = max(reach, 2*day)
-	}
-	part.recent, part.at = true, eventlog.CursorAt(last.Add(-reach))
+	part.recent, part.at = true, eventlog.CursorAt(last.Add(-s.config.SweepInterval))
 	return part
+}
+
+// weekBegins spreads the comparisons of all aggregates over the week, by group and shard.
+func (s *source) weekBegins() time.Duration {
+	hash := fnv.New64a()
+	_, _ = fmt.Fprint(hash, s.key.Group.Name, "/", s.key.Topic, "/", s.number)
+	return time.Duration(hash.Sum64() % uint64(week)) //nolint:gosec // less than a week
 }
 
 // compareAll compares all aggregates with positions.
@@ -150,7 +173,7 @@ func (s *source) compareAll(ctx context.Context, part sweepPart) iter.Seq2[sweep
 				moved = s.compare(ctx, moved, standing.Head.Aggregate, standing.Head.Version, standing.Position)
 				part.after = standing.Head.Aggregate
 			}
-			if !yield(sweepPage{moved, part}, err) || err != nil {
+			if !yield(sweepPage{moved, part, sweepPause}, err) || err != nil {
 				return
 			}
 		}
@@ -192,7 +215,7 @@ func (s *source) compareRecent(ctx context.Context, part sweepPart) iter.Seq2[sw
 				moved = s.compare(ctx, moved, id, end, positions[id])
 			}
 			part.at, more = found.Next, found.More
-			if !yield(sweepPage{moved, part}, nil) {
+			if !yield(sweepPage{moved, part, time.Duration(len(found.Records)) * recentPause / 1000}, nil) {
 				return
 			}
 		}

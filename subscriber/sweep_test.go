@@ -63,10 +63,8 @@ func TestASweepReadsAgainWhatWasWrittenLately(t *testing.T) {
 		late("known", 2, 1, 40*time.Minute)
 		assert.ElementsMatch(t, append(expect("new", 1, 3), "known/3"), receiveIn(t, messages, 4, 2*time.Hour))
 		next()
-		late("day", 0, 1, 22*time.Hour)
-		assert.Equal(t, expect("day", 1, 1), receiveIn(t, messages, 1, 27*time.Hour), "by the first sweep of a day")
 		assert.Zero(t, lists.Fired(), "no sweep lists the aggregates")
-		assert.EqualValues(t, 5, sub.Stats().Swept)
+		assert.EqualValues(t, 4, sub.Stats().Swept)
 
 		next()
 		late("old", 0, 1, 240*time.Hour)
@@ -95,7 +93,7 @@ func receiveIn(t *testing.T, messages <-chan *message.Message, n int, within tim
 // The first sweep of a week finds an event wherever the tail shows it.
 func TestTheFirstSweepOfAWeekComparesAllAggregates(t *testing.T) {
 	t.Parallel()
-	testdb.WithFakeTime(t, func(t *testing.T) { // it begins on a Saturday
+	testdb.WithFakeTime(t, func(t *testing.T) {
 		client := createIn(t, journal.Packed, 1)
 		j := open(t, client)
 		config := quick(j)
@@ -106,7 +104,6 @@ func TestTheFirstSweepOfAWeekComparesAllAggregates(t *testing.T) {
 		receiveIn(t, messages, 1, time.Hour)
 		time.Sleep(5 * time.Minute)
 		write(t, at(t, client, func() time.Time { return time.Unix(1, 0) }), "lost", 0, 1)
-		assert.Equal(t, expect("lost", 1, 1), receiveIn(t, messages, 1, 51*time.Hour))
-		assert.Equal(t, time.Monday, time.Now().UTC().Weekday())
+		assert.Equal(t, expect("lost", 1, 1), receiveIn(t, messages, 1, 8*24*time.Hour))
 	})
 }

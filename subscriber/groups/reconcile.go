@@ -17,7 +17,7 @@ import (
 // In the classic layout they do so by themselves every subscriber.Config.SweepInterval, by default
 // one hour. Call Reconcile to have it earlier, for instance after an import, whose events may be
 // dated before the place that the members have reached. In the packed layout members compare by
-// themselves only what was written lately.
+// themselves only what was written lately, and all aggregates once a week.
 //
 // It takes each logical shard from its owner for a moment, as an edit does: events of the shard
 // that were acked and not stored yet (subscriber.Config.CommitInterval) are delivered again. It

@@ -30,7 +30,7 @@ func (a *app) reconcile() *cobra.Command {
 		Long: `Have the members of a group compare all aggregates with the group's positions, and handle what is missing. They begin within about two
 minutes. In the classic layout they also do so by themselves every SweepInterval, one hour by default, and events show at the wrong place
 of the tail after an import, or after a writer with a wrong clock. In the packed layout members compare by themselves only what was
-written lately.
+written lately, and all aggregates once a week.
 
 It marks each shard, and a member compares one shard after the other. --wait waits until all are compared and what was found is handled, but
 not for aggregates that are parked or stay blocked, which the command behind lists. An interrupt ends the wait, and the marks stay.
