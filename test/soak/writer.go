@@ -152,7 +152,9 @@ func (w *writer) settle(command uint64, how string, n int, first uint64, err err
 		w.truth.see("attempts used up")
 	case errors.As(err, &conflict):
 		w.truth.see("conflict")
-		if conflict.Actual <= conflict.Expected {
+		if conflict.Actual == 0 && w.Layout == journal.Packed { // it could not be read any more
+			w.truth.see("conflict with an unknown version")
+		} else if conflict.Actual <= conflict.Expected {
 			w.truth.report(Wrong, "%s: a conflict that is none: %v", how, err)
 		}
 	case errors.Is(err, journal.ErrThrottled), errors.Is(err, journal.ErrContended):
