@@ -169,8 +169,10 @@ func (p *Publisher) attempt(ctx context.Context, s *stream, c *commit) error {
 	case errors.As(err, &unknown):
 		c.open = append(c.open, unknown)
 		return err
-	case errors.As(err, &conflict) && conflict.Actual > version:
-		s.remember(conflict.Actual) // the refusal has what a read of the head would return
+	case errors.As(err, &conflict) && (conflict.Actual > version || conflict.Actual == 0):
+		if s.forget(); conflict.Actual > 0 {
+			s.remember(conflict.Actual) // the refusal has what a read of the head would return
+		}
 		if len(c.open) == 0 {
 			return err
 		}
