@@ -23,8 +23,8 @@ func (l *classic) restore(ctx context.Context, r *restoration) (storage.Receipt,
 	return t.receipt, nil
 }
 
-// buildRestoration gives the transaction an id that is on no row, for the token alone: a commit may
-// be restored in parts, and DynamoDB may remember the token of the original.
+// buildRestoration makes the transaction of a restoration. Its request token is new, not the id of
+// the restored commit: a commit may be restored in parts, and DynamoDB may remember that token.
 func (l *classic) buildRestoration(r *restoration) (*transaction, error) {
 	id := r.Head.Aggregate
 	c := &commit{Aggregate: id, Expected: r.Expected, Events: make([]storage.Event, len(r.Records)), Snapshot: r.Head.Snapshot}

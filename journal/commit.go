@@ -30,7 +30,7 @@ type draft struct {
 	events  []storage.Event // as they are stored
 	begun   time.Time       // from where RetryBudget counts
 	receipt storage.Receipt // CommitID, Version, OccurredAt, and why the snapshot was left out
-	// announce tells readers in this process of the commit, as soon as it is written.
+	// announce notifies readers in this process. It is called as soon as the commit is written.
 	announce func(version uint64)
 }
 
@@ -52,8 +52,8 @@ func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 	return d, nil
 }
 
-// date dates a commit. It comes after all that may take its time, such as an encoding that waits for
-// a key service, or a read: an event must not show long after its date.
+// date dates a commit. It comes after all that may take its time, such as an encoding that waits
+// for a key service, or a read: an event must not show long after its date.
 func (s *store) date(d *draft) { d.begun, d.receipt.OccurredAt = time.Now(), s.now() }
 
 // leaveOut leaves the snapshot out: no commit fails for one.

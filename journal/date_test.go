@@ -20,7 +20,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// ticking is a journal whose clock is at start, and goes on by a minute with each attempt to commit.
+// ticking is a journal whose clock is at start, and goes on by a minute with each attempt to
+// commit.
 func ticking(t *testing.T, layout journal.Layout, retention time.Duration) (db *dynamotest.DB, j *journal.Journal, start time.Time) {
 	t.Helper()
 	db = dynamotest.New(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -35,8 +36,13 @@ type packedCommit struct {
 }
 
 func (p *packed) append(ctx context.Context, d draft) (storage.Receipt, error) {
-	// What a writer knows of partitions is still right. But it has to know of a restore.
-	_ = p.check(ctx, mostUnwatched)
+	// What a writer knows of partitions is still right, but it has to know of a restore. It does not
+	// wait again and again for a descriptor that cannot be read.
+	patience := time.Duration(math.MaxInt64)
+	if p.tailing.failed() == nil {
+		patience = mostUnwatched
+	}
+	_ = p.check(ctx, patience)
 	if p.tailing.isStale() {
 		return storage.Receipt{}, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
 	}

@@ -212,6 +212,13 @@ func TestPackedADescriptorThatCannotBeReadHoldsUpNobodyForLong(t *testing.T) {
 		all.Wait()
 		assert.Less(t, time.Since(began), 4*time.Second)
 		assert.Less(t, hung.Fired(), 4)
+
+		began = time.Now()
+		for n := range 100 {
+			_, err := s.Append(context.Background(), eventlog.Commit{Aggregate: user(fmt.Sprint(100 + n)), Proven: true, Events: events(1, 1)})
+			require.NoError(t, err)
+		}
+		assert.Less(t, time.Since(began), time.Second, "writers do not wait for it again")
 	})
 }
 

@@ -92,7 +92,7 @@ func (c *packedCommit) note(ctx context.Context) error {
 	return nil
 }
 
-// guardOnce gives the noted commands guards, but for those that it has given theirs before.
+// guardOnce writes the guards of the noted commands that this commit has not written yet.
 func (c *packedCommit) guardOnce(ctx context.Context) error {
 	var rest []storage.DatedCommand
 	for _, d := range c.noted {

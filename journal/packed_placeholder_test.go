@@ -20,6 +20,13 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
+func (s store) requireKnown(t *testing.T, id aggregate.ID, commandID string) {
+	t.Helper()
+	_, known, err := s.Command(t.Context(), id, commandID)
+	require.NoError(t, err)
+	assert.True(t, known, commandID)
+}
+
 // A command without events does not move the version, so what another writer knows of the commands
 // at that version lacks it.
 func TestPackedACommandWithoutEventsTakesEffectOnce(t *testing.T) {
@@ -54,9 +61,7 @@ func TestPackedASnapshotKeepsCommandsWithoutEvents(t *testing.T) {
 		Snapshot: &journal.Snapshot{Number: 2, Payload: []byte("2")},
 	})
 	require.NoError(t, err)
-	_, known, err := s.Command(t.Context(), user("ada"), "x")
-	require.NoError(t, err)
-	assert.True(t, known)
+	s.requireKnown(t, user("ada"), "x")
 }
 
 func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
@@ -85,9 +90,7 @@ func TestPackedManyCommandsWithoutEventsAreAllKnown(t *testing.T) {
 	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 3, Proven: true, CommandID: "last look"})
 	require.NoError(t, err)
 	require.NoError(t, s.Delete(t.Context(), user("ada"), 3, journal.Removal{}))
-	_, known, err := s.Command(t.Context(), user("ada"), "last look")
-	require.NoError(t, err)
-	assert.True(t, known)
+	s.requireKnown(t, user("ada"), "last look")
 	for _, it := range s.scan(t, s.Config().Tables.Journal) {
 		assert.LessOrEqual(t, len(fmt.Sprint(it["o"])), 20_000)
 	}
@@ -152,9 +155,7 @@ func TestPackedACommandWhoseReplyWasLostIsKnownAmongGuards(t *testing.T) {
 	db.Inject(dynamotest.LoseReply(), dynamotest.On("PutItem"), dynamotest.Times(1))
 	_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user("ada"), Expected: 1, Proven: true, CommandID: "mine"})
 	require.NoError(t, err)
-	_, known, err := s.Command(t.Context(), user("ada"), "mine")
-	require.NoError(t, err)
-	assert.True(t, known)
+	s.requireKnown(t, user("ada"), "mine")
 }
 
 func TestPackedManyCommandsWithoutEventsAtATimeAreAllExecuted(t *testing.T) {

@@ -91,7 +91,7 @@ func (row *snapshotRow) isOf(it *packedItem) bool {
 	return ok && it != nil && it.count > 0 && it.first == row.from && it.commit == commit && it.last() == row.snapshot.Number
 }
 
-// name tells a snapshot from all others of its aggregate.
+// name is unique among the snapshots of an aggregate.
 func (row *snapshotRow) name() string {
 	commit, _, _ := commitOf(row.commit)
 	return strconv.FormatUint(row.snapshot.Number, 10) + "/" + commit

@@ -338,9 +338,7 @@ func TestPackedARestorationKeepsCommandIDs(t *testing.T) {
 	require.NoError(t, err, "also where a command without events was noted")
 	require.NoError(t, receipt.SnapshotError)
 	for _, id := range []string{"pay", "look"} {
-		_, known, err := s.Command(t.Context(), user("1"), id)
-		require.NoError(t, err)
-		assert.True(t, known, id)
+		s.requireKnown(t, user("1"), id)
 		_, err = s.Append(t.Context(), eventlog.Commit{Aggregate: user("1"), Expected: 9, Events: events(10, 1), CommandID: id})
 		assert.ErrorAs(t, err, new(*journal.DuplicateCommandError), id)
 	}
@@ -361,9 +359,7 @@ func TestPackedARestorationBeginsWhereACommandWasNoted(t *testing.T) {
 			head.Aggregate = user("1")
 			_, err = s.Restore(t.Context(), eventlog.Restoration{Head: head, Records: old(user("1"), 1, 2)[max(1, head.TruncatedBefore)-1:]})
 			require.NoError(t, err)
-			_, known, err := s.Command(t.Context(), user("1"), "look")
-			require.NoError(t, err)
-			assert.True(t, known)
+			s.requireKnown(t, user("1"), "look")
 		})
 	}
 }

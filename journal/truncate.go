@@ -41,8 +41,8 @@ type Removal struct {
 // Errors: with nothing removed [ErrNotCovered], [ErrNotFound], [*DeletedError],
 // *aggregate.InvalidIDError, [*CorruptItemError] of the head, [*ConfigError] for a [Removal].After
 // without time to live or in the layout Packed, and [ErrConflict] if other writers update the head
-// again and again; at any time [ErrThrottled], [ErrContended], [ErrUnavailable], [ErrTableMissing], [ErrAccess],
-// the context's.
+// again and again; at any time [ErrThrottled], [ErrContended], [ErrUnavailable], [ErrTableMissing],
+// [ErrAccess], the context's.
 func (j *Journal) Truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
 	return j.engine.Truncate(ctx, id, before, removal)
 }
@@ -72,8 +72,8 @@ func (j *engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 //
 // Errors: with nothing removed [ErrConflict], [ErrNotFound], *aggregate.InvalidIDError,
 // [*CorruptItemError] of the head and [*ConfigError] for a [Removal].After without time to live or
-// in the layout Packed; at any time [ErrThrottled], [ErrContended], [ErrUnavailable], [ErrTableMissing],
-// [ErrAccess], the context's.
+// in the layout Packed; at any time [ErrThrottled], [ErrContended], [ErrUnavailable],
+// [ErrTableMissing], [ErrAccess], the context's.
 func (j *Journal) Delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
 	return j.engine.Delete(ctx, id, expected, removal)
 }

@@ -35,9 +35,9 @@
 //
 // An aggregate is written by one commit at a time, because concurrent commits would conflict.
 // Messages that are published to it meanwhile wait in its queue, and the next commit takes them
-// all, up to the limits of a transaction, or 32 KB in the layout journal.Packed. The version of the aggregate is remembered from one
-// commit to the next, so steady publishing costs one round trip for each commit, however many
-// messages and goroutines share it.
+// all, up to the limits of a transaction, or 32 KB in the layout journal.Packed. The version of the
+// aggregate is remembered from one commit to the next, so steady publishing costs one round trip
+// for each commit, however many messages and goroutines share it.
 //
 // Other processes and repositories may write to the same aggregate. The version is the condition of
 // every commit; where it has moved, the commit is repeated at the new one, with growing random

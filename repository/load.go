@@ -18,9 +18,10 @@ import (
 // In the layout journal.Classic it reads the head, with one read unit for each 4 KB of the state in
 // it, and the events after the snapshot: up to 8 of them by key, one unit each (for up to 4 KB),
 // more with one Query for each MB, half a unit for each 4 KB. Without such events it is one round
-// trip. In the layout journal.Packed it reads the snapshot and then, with one Query for each MB, the
-// commits since: one unit for each 4 KB of both, in two round trips or more. With a [Config.Cache]
-// that has the aggregate, it reads the version, and the events since. docs/cost.md has the costs.
+// trip. In the layout journal.Packed it reads the snapshot and then, with one Query for each MB,
+// the commits since: one unit for each 4 KB of both, in two round trips or more. With a
+// [Config.Cache] that has the aggregate, it reads the version, and the events since. docs/cost.md
+// has the costs.
 //
 // Errors: [journal.ErrNotFound] if the aggregate has no events, [*journal.DeletedError] if it was
 // deleted, [*EventError], [*aggregate.InvalidIDError] and those of [journal.Journal.Head] and

@@ -17,11 +17,11 @@ import (
 // whether the events still hold. On any error it returns the aggregate that it was given. It never
 // changes that one, nor what its State refers to.
 //
-// If the repository returned the aggregate, the commit takes one round trip. Otherwise Save loads it
-// first and compares the versions. An aggregate made by hand with a version from an If-Match header
-// is an example. Save does not use the State of such an aggregate. It also loads before a commit
-// that stores a snapshot, if S has maps, slices, pointers or interfaces, through which the State
-// may have been changed, and neither the load nor the commit before left it encoded.
+// If the repository returned the aggregate, the commit takes one round trip. Otherwise Save loads
+// it first and compares the versions. An aggregate made by hand with a version from an If-Match
+// header is an example. Save does not use the State of such an aggregate. It also loads before a
+// commit that stores a snapshot, if S has maps, slices, pointers or interfaces, through which the
+// State may have been changed, and neither the load nor the commit before left it encoded.
 //
 // A command that was saved before is a [*journal.DuplicateCommandError]; one without events is
 // recorded too.

@@ -150,12 +150,13 @@ type Config struct {
 	TrailingDelay time.Duration
 
 	// SweepInterval is the time between two sweeps of a shard, which compare the journal with the
-	// group's positions. It bounds how late an event comes that the tail shows at the wrong place or
-	// too late.
+	// group's positions. It bounds how late an event comes that the tail shows at the wrong place
+	// or too late.
 	//
 	// In the classic layout a sweep compares all heads. So it finds events that were dated wrongly,
 	// imported, or written by a foreign program. It reads the snapshot table's part of the topic,
-	// states included, and the positions: half a read unit for each 4 KB, at most some 130 a second.
+	// states included, and the positions: half a read unit for each 4 KB, at most some 130 a
+	// second.
 	//
 	// In the packed layout, whose tail is by the time of writing, a sweep reads again what was
 	// written since the last one and in the interval before. It finds what the index shows late by

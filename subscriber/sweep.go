@@ -90,8 +90,8 @@ type sweepPage struct {
 	pause time.Duration     // before the next one
 }
 
-// sweep lets every aggregate that is not where the journal is go on. It begins where the part before
-// it ended, and returns where to continue after an error.
+// sweep lets every aggregate that is not where the journal is go on. It begins where the part
+// before it ended, and returns where to continue after an error.
 func (s *source) sweep(ctx context.Context, part sweepPart) (rest sweepPart, done bool) {
 	if _, turns, _ := s.sequencer.lastSweep(); part.began.IsZero() || part.turns != turns {
 		part = s.beginSweep()
@@ -140,8 +140,8 @@ const week = 7 * 24 * time.Hour
 // beginSweep decides what a sweep compares. Where the tail is by the time of writing, an event that
 // is late is near its place, so a sweep reads the tail again, from SweepInterval before the last
 // sweep on. So it finds what came since the last sweep and was late by less than SweepInterval. All
-// aggregates are compared once a week, where the last sweep is not known, and where an operator asks
-// for it; in other layouts always.
+// aggregates are compared once a week, where the last sweep is not known, and where an operator
+// asks for it; in other layouts always.
 func (s *source) beginSweep() sweepPart {
 	last, turns, _ := s.sequencer.lastSweep()
 	part := sweepPart{began: s.now(), turns: turns}

@@ -14,9 +14,9 @@ import (
 // Engine is the internal part of a journal's methods. The comments say what holds in both layouts,
 // and what a layout adds to it. docs/cost.md has the costs in both.
 type Engine interface {
-	// Append writes a commit: all of its events and Commit.Writes, or nothing. In the classic layout
-	// it is one TransactWriteItems, which has the snapshot too. In the packed layout it is one
-	// PutItem, or a TransactWriteItems if the events need several items or there are Writes. A
+	// Append writes a commit: all of its events and Commit.Writes, or nothing. In the classic
+	// layout it is one TransactWriteItems, which has the snapshot too. In the packed layout it is
+	// one PutItem, or a TransactWriteItems if the events need several items or there are Writes. A
 	// packed commit reads before that what Commit.Proven and Commit.Commands do not supply, and
 	// writes its snapshot afterwards.
 	//
@@ -104,17 +104,17 @@ type Engine interface {
 	TailByWriteTime() bool
 
 	// Command returns the commit of a command. It returns false where the aggregate has no such
-	// command, or one that Config.CommandRetention no longer keeps. It reads strongly consistent: in
-	// the classic layout the guard that the commit has left; in the packed layout the ids that the
-	// latest snapshot keeps, those of the commits since, and a guard if the aggregate has any.
+	// command, or one that Config.CommandRetention no longer keeps. It reads strongly consistent:
+	// in the classic layout the guard that the commit has left; in the packed layout the ids that
+	// the latest snapshot keeps, those of the commits since, and a guard if the aggregate has any.
 	//
 	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess,
 	// *aggregate.InvalidIDError, the context's.
 	Command(ctx context.Context, id aggregate.ID, commandID string) (Command, bool, error)
 
 	// Watch calls notify after every commit that goes through this Journal to an aggregate of the
-	// type, with the version that it leads to. It is a hint for readers of the tail: commits of other
-	// processes do not show here, and several commits may be reported out of order.
+	// type, with the version that it leads to. It is a hint for readers of the tail: commits of
+	// other processes do not show here, and several commits may be reported out of order.
 	//
 	// notify runs in the committer's goroutine, must return at once, and must neither append nor
 	// stop. Once stop has returned, no notify runs any more.
@@ -155,9 +155,9 @@ type Engine interface {
 	// ErrAccess, the context's.
 	SnapshotBefore(ctx context.Context, head journal.Head, number uint64) (*journal.Snapshot, error)
 
-	// RemoveSnapshots deletes redundant snapshots of an aggregate, those of Receipt.Surplus, 25 with
-	// one request. It repeats what DynamoDB leaves unprocessed until Config.RetryBudget ends. It may
-	// be called again.
+	// RemoveSnapshots deletes redundant snapshots of an aggregate, those of Receipt.Surplus, 25
+	// with one request. It repeats what DynamoDB leaves unprocessed until Config.RetryBudget ends.
+	// It may be called again.
 	//
 	// After an error, the next commit with a [Redundancy] deletes what is left. Errors:
 	// ErrThrottled, ErrTableMissing, ErrAccess, *aggregate.InvalidIDError, the context's, and one
@@ -166,8 +166,8 @@ type Engine interface {
 
 	// NumberAt returns the number of the last event of an aggregate that had occurred at a time, 0
 	// if there was none. It halves the history until it has the place, so it reads one event,
-	// strongly consistent, for each doubling of the number of events: 17 for 100,000. Each takes one
-	// request, or two in the packed layout if the event is inside a commit.
+	// strongly consistent, for each doubling of the number of events: 17 for 100,000. Each takes
+	// one request, or two in the packed layout if the event is inside a commit.
 	//
 	// The clocks of writers differ, so events may be dated earlier than those before them. Then
 	// there are several places where an event at or before the time is followed by a later one, and
@@ -178,10 +178,10 @@ type Engine interface {
 	NumberAt(ctx context.Context, head journal.Head, t time.Time) (uint64, error)
 
 	// ShardHeads yields the heads of one logical shard without their snapshots, in an order that
-	// stays the same. It reads a page when it is asked for, so that the caller sets the pace. In the
-	// classic layout a page is up to 1 MB of the snapshot table, in the order of the sort keys. In
-	// the packed layout it is up to 200 aggregates of the index of aggregates, in the order of their
-	// ids, and the last commit of each is read by itself.
+	// stays the same. It reads a page when it is asked for, so that the caller sets the pace. In
+	// the classic layout a page is up to 1 MB of the snapshot table, in the order of the sort keys.
+	// In the packed layout it is up to 200 aggregates of the index of aggregates, in the order of
+	// their ids, and the last commit of each is read by itself.
 	//
 	// It reads eventually consistent, so recent writes may not show, unless the query says
 	// otherwise. The index of aggregates is eventually consistent in any case, so in the packed

@@ -45,16 +45,16 @@ type ExportOptions struct {
 }
 
 // Export writes an archive of a journal to w. Each aggregate is in it as it was at one moment, up
-// to the version that its head had then; writers may go on meanwhile. A head that does not lie where
-// its aggregate's is looked for is passed over if there is another one.
+// to the version that its head had then; writers may go on meanwhile. A head that does not lie
+// where its aggregate's is looked for is passed over if there is another one.
 //
 // It costs what reading all heads twice and all events once costs: for events half a read unit for
 // each 4 KB in the layout journal.Classic, and one in journal.Packed. With ExportOptions.Unreadable
 // it costs more.
 //
-// ExportOptions.Since goes by Record.WrittenAt, and reads an index that is eventually consistent. In
-// the layout journal.Classic that time is the date of the event. So an aggregate whose new events
-// all have earlier dates, as after an import, is left out.
+// ExportOptions.Since goes by Record.WrittenAt, and reads an index that is eventually consistent.
+// In the layout journal.Classic that time is the date of the event. So an aggregate whose new
+// events all have earlier dates, as after an import, is left out.
 //
 // It keeps at most a few pages for each aggregate that is under way in memory, whatever the length
 // of its history. It returns how large the archive is. An archive is complete when Export has

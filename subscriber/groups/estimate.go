@@ -26,9 +26,9 @@ const estimateLimit = 100
 // occurred_at is wrong or they were imported, until a sweep has found them; and what was acked
 // within subscriber.Config.CommitInterval counts still. [Groups.Lag] is exact.
 //
-// In the packed layout, it looks at a hundred commits, whatever they have of events. Of a group with
-// a start, it looks for where the group begins with each aggregate among them that has no position,
-// as after an import: some reads for each.
+// In the packed layout, it looks at a hundred commits, whatever they have of events. Of a group
+// with a start, it looks for where the group begins with each aggregate among them that has no
+// position, as after an import: some reads for each.
 //
 // It costs for each shard up to a hundred events at half a read unit for each 4 KB together, half a
 // unit for each aggregate among them, and one and a half for each aggregate of the list, up to a

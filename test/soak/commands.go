@@ -221,8 +221,8 @@ func (w *writer) readError(how string, err error) {
 	}
 }
 
-// past loads an aggregate as it was, and may save behind that, which succeeds only where nothing has
-// happened since.
+// past loads an aggregate as it was, and may save behind that, which succeeds only where nothing
+// has happened since.
 func (w *writer) past() {
 	id := w.thing(w.random)
 	floor := w.truth.floor(id)

@@ -81,8 +81,8 @@ func (w *writer) carryOut(how string, o *order) {
 		switch {
 		case o.done:
 		case o.unknown == nil && d.runs <= 1 && !w.removes && (d.runs == 0 || w.Layout != journal.Packed):
-			// In the packed layout a faulty read of the state after the call's own commit may have it
-			// count as repeated, since that state takes several requests.
+			// In the packed layout a faulty read of the state after the call's own commit may have
+			// it count as repeated, since that state takes several requests.
 			w.truth.report(Wrong, "%s: command %d on thing %s counts as repeated, and was never written", how, o.command, o.id)
 		case o.unknown != nil && d.runs <= 1:
 			w.truth.settle(o.command, outcome{sure: o.count, first: o.unknown.First})

@@ -153,7 +153,8 @@ func (w *writer) mortal(how, id string) (told func(error)) {
 				w.truth.report(Wrong, "%s: thing %s counts as deleted, which nobody did: %v", how, id, err)
 			}
 		case w.Layout == journal.Packed && errors.Is(err, journal.ErrConflict):
-			// The item in the place of the commit says so, whatever comes of the read of the last one.
+			// The item in the place of the commit says so, whatever comes of the read of the last
+			// one.
 		case gone && (err == nil || errors.Is(err, journal.ErrConflict) || errors.Is(err, journal.ErrNotFound) || errors.As(err, new(*journal.TruncatedError))):
 			w.truth.report(Wrong, "%s: thing %s was deleted before, and that is not told: %v", how, id, err)
 		}

@@ -180,8 +180,8 @@ func (w *writer) crashed(err error) bool {
 	return w.alive.Err() != nil && errors.Is(err, context.Canceled)
 }
 
-// readFailed reports that a read failed as reads do when the SDK gives up. It can be a write that may
-// be repeated, other than those named.
+// readFailed reports that a read failed as reads do when the SDK gives up. It can be a write that
+// may be repeated, other than those named.
 func readFailed(err error, commits ...string) bool {
 	var operation *smithy.OperationError
 	if !errors.As(err, &operation) || operation.OperationName == "TransactWriteItems" || slices.Contains(commits, operation.OperationName) {
