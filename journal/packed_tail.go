@@ -301,32 +301,27 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 		}
 	}
 	whole := map[[2]string]*packedItem{}
-	for some := range slices.Chunk(keys, maxKeys) {
-		for _, consistent := range []bool{false, true} {
-			missing := slices.DeleteFunc(some, func(key item) bool {
-				partition, number := p.placeOf(key)
-				return whole[[2]string{partition, number}] != nil
-			})
-			if len(missing) == 0 {
-				break
-			}
-			items, err := p.batchGetKeys(ctx, p.config.Tables.Journal, missing, consistent)
-			if err != nil {
-				return err
-			}
-			for _, raw := range items {
-				it, err := p.parse(raw)
-				switch {
-				case err == nil:
-					// The other read may show the placeholder that was there before.
-					if place := [2]string{it.partition, it.number}; consistent || it.commit == commits[place] {
-						whole[place] = it
-					}
-				case consistent: // the other read is followed by this one
-					page.Corrupt = append(page.Corrupt, asCorrupt(err))
+	for _, consistent := range []bool{false, true} {
+		items, err := p.manyKeys(ctx, p.config.Tables.Journal, keys, consistent)
+		if err != nil {
+			return err
+		}
+		for _, raw := range items {
+			it, err := p.parse(raw)
+			switch {
+			case err == nil:
+				// The other read may show the placeholder that was there before.
+				if place := [2]string{it.partition, it.number}; consistent || it.commit == commits[place] {
+					whole[place] = it
 				}
+			case consistent: // the other read is followed by this one
+				page.Corrupt = append(page.Corrupt, asCorrupt(err))
 			}
 		}
+		keys = slices.DeleteFunc(keys, func(key item) bool {
+			partition, number := p.placeOf(key)
+			return whole[[2]string{partition, number}] != nil
+		})
 	}
 	for _, it := range entries {
 		if it.lacksEvents() {

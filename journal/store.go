@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
@@ -76,6 +78,25 @@ func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, con
 		}
 	}
 	return items, nil
+}
+
+// readsAtOnce is how many requests manyKeys has under way.
+const readsAtOnce = 4
+
+// manyKeys reads what is there of any number of items, in any order.
+func (s *store) manyKeys(ctx context.Context, table string, keys []item, consistent bool) ([]item, error) {
+	chunks := slices.Collect(slices.Chunk(keys, maxKeys))
+	found := make([][]item, len(chunks))
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(readsAtOnce)
+	for i, some := range chunks {
+		reads.Go(func() (err error) {
+			found[i], err = s.batchGetKeys(ctx, table, some, consistent)
+			return err
+		})
+	}
+	err := reads.Wait()
+	return slices.Concat(found...), err
 }
 
 // transactGet sees either all or nothing of any commit. It leaves out items that are not there.

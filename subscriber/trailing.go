@@ -56,6 +56,7 @@ func (s *source) advance(page eventlog.TailPage, now time.Time) {
 		}
 		if horizon.UnixMilli() > r.at.OccurredAt {
 			r.at = eventlog.CursorAt(horizon)
+			r.next = time.Now().Add(r.delay / 2) // the live read has just done its work
 		}
 	}
 	s.live = page.Next
