@@ -7,17 +7,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/millrace-dev/millrace/internal/rows"
 )
 
 // classic is the layout [Classic].
 type classic struct {
 	*store
-	rowNames *rows.Names
 }
 
-func newClassic(s *store) layout { return &classic{s, s.config.rowNames()} }
+func newClassic(s *store) layout { return &classic{s} }
 
 func (l *classic) tables() []*dynamodb.CreateTableInput {
 	a, x, t := l.config.Attributes, l.config.Indexes, l.config.Tables

@@ -1,77 +1,122 @@
 package journal
 
 import (
+	"errors"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/metadata"
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// rowNames are the names of the attributes that rows have fields for.
-func (c *Config) rowNames() *rows.Names {
-	a := c.Attributes
-	return &rows.Names{
-		Partition: a.PartitionKey, Sort: a.SortKey, Aggregate: a.AggregateID, Number: a.SequenceNumber, OccurredAt: a.OccurredAt,
-		EventID: attrEventID, EventType: attrEventType, CommitID: attrCommitID, Encoding: attrEncoding,
-		Payload: a.Payload, Metadata: metadata.Attribute,
-	}
+// readRecord is an event that was read, or why it cannot be read.
+type readRecord struct {
+	record  *Record
+	corrupt *CorruptItemError
 }
 
-// dropPayload makes the payload empty where it was not asked for, as a record without one is
-// corrupt.
-func (l *classic) dropPayload(r *rows.Row) {
-	r.HasPayload, r.Payload = true, []byte{}
-	if r.Other != nil {
-		r.Other[l.rowNames.Payload] = binaryValue(nil)
+// readRow reads an event of the tail.
+func (l *classic) readRow(row rows.Row, numbersOnly bool) (read readRecord) {
+	if record, ok := l.ownRecord(row, numbersOnly); ok {
+		return readRecord{record: record}
 	}
+	it := row.Item()
+	if numbersOnly {
+		it[l.config.Attributes.Payload] = binaryValue(nil) // a record without one is corrupt
+	}
+	record, err := l.recordOf(it)
+	if errors.As(err, &read.corrupt) {
+		return read
+	}
+	if read.record = record; numbersOnly {
+		record.EventID = "" // a derived one may not be the true one
+	}
+	return read
 }
 
-// recordOfRow is recordOf, faster for a row that is as this package writes them. What is wrong with
-// the others is for recordOf to say.
-func (l *classic) recordOfRow(r *rows.Row) (*Record, error) {
-	if r.EventID != "" && r.HasPayload {
-		if record, ok := l.recordOfOwn(r); ok {
-			return record, nil
+// ownRecord is recordOf, faster for a row that is as this package writes them. It returns false for
+// any other, which is for recordOf to judge.
+func (l *classic) ownRecord(row rows.Row, numbersOnly bool) (*Record, bool) {
+	a := &l.config.Attributes
+	r := &Record{Payload: []byte{}}
+	var partition, sort, id, sequence, occurredAt string
+	hasPayload := numbersOnly
+	for i := range row {
+		v := &row[i]
+		var text *string
+		switch v.Name {
+		case a.PartitionKey:
+			text = &partition
+		case a.SortKey:
+			text = &sort
+		case a.AggregateID:
+			text = &id
+		case attrEventID:
+			text = &r.EventID
+		case attrEventType:
+			text = &r.EventType
+		case attrCommitID:
+			text = &r.CommitID
+		case attrEncoding:
+			text = &r.Encoding
+		case a.SequenceNumber:
+			text = &sequence
+		case a.OccurredAt:
+			text = &occurredAt
+		case a.Payload:
+			r.Payload, hasPayload = v.Binary, v.Kind == rows.Binary
+			continue
+		case metadata.Attribute:
+			m, ok := v.Other.(*types.AttributeValueMemberM)
+			if !ok {
+				return nil, false
+			}
+			if r.Metadata, _, ok = metadata.OfMap(m); !ok {
+				return nil, false
+			}
+			continue
+		default:
+			return nil, false
 		}
-	}
-	return l.recordOf(l.rowNames.Item(r))
-}
-
-// recordOfOwn reads a row that this package wrote. It returns false for any other row.
-func (l *classic) recordOfOwn(r *rows.Row) (*Record, bool) {
-	aggregateType, ok := typeOfShardKey(r.Partition)
-	if !ok || r.Other != nil {
-		return nil, false
-	}
-	value, ok := strings.CutPrefix(r.Aggregate, aggregateType)
-	if !ok || len(value) < 2 || value[0] != '-' || r.Number == "" || r.Number[0] == '0' {
-		return nil, false
-	}
-	// The sort key is "{aggregate}-{number}".
-	if n := len(r.Aggregate); len(r.Sort) != n+1+len(r.Number) || r.Sort[:n] != r.Aggregate || r.Sort[n] != '-' || r.Sort[n+1:] != r.Number {
-		return nil, false
-	}
-	number, err := strconv.ParseUint(r.Number, 10, 64)
-	if err != nil {
-		return nil, false
-	}
-	stored, err := strconv.ParseInt(r.OccurredAt, 10, 64)
-	if err != nil {
-		return nil, false
-	}
-	var texts aggregate.Metadata
-	if r.Metadata != nil {
-		if texts, _, ok = metadata.OfMap(r.Metadata); !ok {
+		kind := rows.Text
+		if text == &sequence || text == &occurredAt {
+			kind = rows.Number
+		}
+		if *text = v.Text; v.Kind != kind || v.Text == "" {
 			return nil, false
 		}
 	}
-	at := time.UnixMilli(l.config.millisOf(stored)).UTC()
-	return &Record{
-		Metadata: texts, Aggregate: aggregate.ID{Type: aggregateType, Value: value[1:]}, Number: number,
-		EventID: r.EventID, EventType: r.EventType, Payload: r.Payload, Encoding: r.Encoding,
-		OccurredAt: at, WrittenAt: at, CommitID: r.CommitID,
-	}, true
+	if !hasPayload || r.EventID == "" && !numbersOnly {
+		return nil, false
+	}
+	var ok bool
+	if r.Aggregate, r.Number, ok = ownKeys(partition, sort, id, sequence); !ok {
+		return nil, false
+	}
+	stored, err := strconv.ParseInt(occurredAt, 10, 64)
+	r.OccurredAt = time.UnixMilli(l.config.millisOf(stored)).UTC()
+	r.WrittenAt = r.OccurredAt
+	return r, err == nil
+}
+
+// ownKeys reads keys that fit one another: a partition "{type}-{shard}", and under it
+// "{aggregate}-{number}".
+func ownKeys(partition, sort, id, sequence string) (of aggregate.ID, number uint64, ok bool) {
+	if of.Type, ok = typeOfShardKey(partition); !ok {
+		return of, 0, false
+	}
+	value, ok := strings.CutPrefix(id, of.Type)
+	if !ok || len(value) < 2 || value[0] != '-' || sequence == "" || sequence[0] == '0' {
+		return of, 0, false
+	}
+	if n := len(id); len(sort) != n+1+len(sequence) || sort[:n] != id || sort[n] != '-' || sort[n+1:] != sequence {
+		return of, 0, false
+	}
+	of.Value = value[1:]
+	number, err := strconv.ParseUint(sequence, 10, 64)
+	return of, number, err == nil
 }

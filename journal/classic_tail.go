@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"errors"
 	"math"
 	"strconv"
 
@@ -57,40 +56,24 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (tailPage, erro
 			input.ExclusiveStartKey[a.OccurredAt] = &types.AttributeValueMemberN{Value: q.After.Exact}
 		}
 	}
-	var page tailPage
-	reader := rows.Reader{
-		Names: l.rowNames,
-		Begin: func() { page = tailPage{Records: []*Record{}} },
-		Take:  func(row *rows.Row) { l.addTo(&page, row, q.NumbersOnly) },
-	}
-	last, err := reader.Query(ctx, l.client, input)
+	rows, err := rows.Query(ctx, l.source, input, func(row rows.Row) readRecord { return l.readRow(row, q.NumbersOnly) })
 	if err != nil {
 		return tailPage{}, dynamo.Explain(err, l.config.Tables.Journal)
 	}
-	page.More = last != nil
-	if last == nil && len(page.Records)+len(page.Corrupt) > 0 {
-		last = reader.Last()
+	page := tailPage{Records: make([]*Record, 0, len(rows.Items)), More: rows.LastKey != nil}
+	for _, r := range rows.Items {
+		if r.corrupt != nil {
+			page.Corrupt = append(page.Corrupt, r.corrupt)
+		} else {
+			page.Records = append(page.Records, r.record)
+		}
+	}
+	last := rows.LastKey
+	if last == nil {
+		last = rows.Last.Item()
 	}
 	page.Next = l.cursorOf(last, q.After)
 	return page, nil
-}
-
-func (l *classic) addTo(page *tailPage, row *rows.Row, numbersOnly bool) {
-	if numbersOnly {
-		l.dropPayload(row)
-	}
-	r, err := l.recordOfRow(row)
-	if err != nil {
-		var corrupt *CorruptItemError
-		if errors.As(err, &corrupt) {
-			page.Corrupt = append(page.Corrupt, corrupt)
-		}
-		return
-	}
-	if numbersOnly {
-		r.EventID = "" // a derived one may not be the true one
-	}
-	page.Records = append(page.Records, r)
 }
 
 func (l *classic) cursorOf(it map[string]types.AttributeValue, otherwise storage.Cursor) storage.Cursor {

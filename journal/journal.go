@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -105,7 +106,8 @@ func newEngine(client Client, config Config) (*engine, error) {
 		config.Now, client = clock.now, timed{client, clock}
 	}
 	config.setDefaults()
-	j := &engine{store: &store{client, config}, given: given, watchers: &watchers{}}
+	_, sdk := given.(*dynamodb.Client)
+	j := &engine{store: &store{client, config, rows.Source{Client: client, SDK: sdk}}, given: given, watchers: &watchers{}}
 	j.use(config.Layout)
 	return j, nil
 }

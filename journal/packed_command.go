@@ -114,8 +114,7 @@ func (p *packed) commands(ctx context.Context, id aggregate.ID) (*storage.Comman
 		}
 	}
 	found := row.commandsOf()
-	err = p.query(ctx, id, strconv.FormatUint(from, 10), endOfNumbers, p.withoutEvents, func(raw item) error {
-		it, err := p.parse(raw)
+	err = p.query(ctx, id, strconv.FormatUint(from, 10), endOfNumbers, p.withoutEvents, func(it *packedItem, err error) error {
 		if err != nil {
 			return err
 		}

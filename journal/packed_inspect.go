@@ -37,8 +37,7 @@ func (p *packed) inspect(ctx context.Context, id aggregate.ID, found *inspection
 		found.SnapshotNumber = row.snapshot.Number
 	}
 	next := uint64(1)
-	return p.query(ctx, id, "1", endOfNumbers, nil, func(raw item) error {
-		it, err := p.parse(raw)
+	return p.query(ctx, id, "1", endOfNumbers, nil, func(it *packedItem, err error) error {
 		if err != nil {
 			found.Corrupt = append(found.Corrupt, asCorrupt(err))
 			return nil

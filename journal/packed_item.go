@@ -11,13 +11,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // packedItem is an item of an aggregate under a positive number: a commit or a part of one, a
 // placeholder, or a tombstone.
 type packedItem struct {
-	table, partition, number string // its place, for errors
+	table, partition, number, time string // its place, also in the tail index, as it is stored
 
 	id       aggregate.ID
 	first    uint64 // its first event, or the one that would be
@@ -33,6 +34,7 @@ type packedItem struct {
 	partOf   between // the whole commit, zero where the item is that
 	before   uint64
 	deleted  time.Time
+	tailed   bool // it is in the tail index
 }
 
 // between is the events from one to another, both included.
@@ -42,6 +44,8 @@ type between struct{ first, last uint64 }
 func (it *packedItem) last() uint64 {
 	return it.first + it.count - 1
 }
+
+func (it *packedItem) place() [2]string { return [2]string{it.partition, it.number} }
 
 func (it *packedItem) isTombstone() bool { return !it.deleted.IsZero() }
 
@@ -68,50 +72,123 @@ func (it *packedItem) corrupt(reason string) *CorruptItemError {
 // mostEvents is more than an aggregate has, and the sum of two such numbers is a number too.
 const mostEvents = 1 << 62
 
+// readItem is an item that was read. Its place is known also where it cannot be read otherwise.
+type readItem struct {
+	item *packedItem
+	err  error
+}
+
 // parse reads an item; what a projection left out is as if the item did not have it.
 func (p *packed) parse(it item) (*packedItem, error) {
-	parsed := &packedItem{table: p.config.Tables.Journal}
-	parsed.partition, parsed.number = p.placeOf(it)
+	read := p.parseRow(rows.Of(it))
+	if read.err != nil {
+		return nil, read.err
+	}
+	return read.item, nil
+}
+
+func (p *packed) parseRow(row rows.Row) readItem {
+	it := &packedItem{table: p.config.Tables.Journal}
+	return readItem{it, it.parse(row, p.config.Attributes)}
+}
+
+func (it *packedItem) parse(row rows.Row, names Attributes) error {
+	var commit rows.Attribute
+	var noted []byte
+	counted := false
+	for i := range row {
+		switch a := &row[i]; a.Name {
+		case names.PartitionKey:
+			it.partition = textOf(a)
+		case names.SortKey:
+			it.number = digitsOf(a)
+		case attrCommit:
+			commit = *a
+		case attrID:
+			it.command = textOf(a)
+		case attrTime:
+			it.time = digitsOf(a)
+			if millis, err := strconv.ParseInt(it.time, 10, 64); err == nil {
+				it.millis = millis
+			}
+		case attrCount:
+			var err error
+			it.count, err = strconv.ParseUint(digitsOf(a), 10, 64)
+			counted = err == nil && it.count <= mostEvents
+		case attrSmall, attrLarge:
+			if a.Kind == rows.Binary {
+				it.events = a.Binary
+			}
+		case attrSize:
+			it.size = int(min(wholeOf(a), storage.MaxItemBytes>>10)) //nolint:gosec // it is small
+		case attrFirst:
+			it.partOf.first = wholeOf(a)
+		case attrLast:
+			it.partOf.last = wholeOf(a)
+		case attrBefore:
+			it.before = wholeOf(a)
+		case attrDeleted:
+			if millis, err := strconv.ParseInt(digitsOf(a), 10, 64); err == nil {
+				it.deleted = time.UnixMilli(millis).UTC()
+			}
+		case attrTail:
+			it.tailed = true
+		case attrGuards:
+			it.guards = true
+		case attrNoted:
+			if a.Kind == rows.Binary {
+				noted = a.Binary
+			}
+		}
+	}
 	var ok bool
-	if parsed.id, ok = idOf(parsed.partition); !ok {
-		return nil, parsed.corrupt("has a partition key that names no aggregate")
+	if it.id, ok = idOf(it.partition); !ok {
+		return it.corrupt("has a partition key that names no aggregate")
 	}
-	first, err := strconv.ParseUint(parsed.number, 10, 64)
+	first, err := strconv.ParseUint(it.number, 10, 64)
 	if err != nil || first == 0 || first > math.MaxInt64 {
-		return nil, parsed.corrupt("has a sort key that is not the number of an event")
+		return it.corrupt("has a sort key that is not the number of an event")
 	}
-	parsed.first = first
-	if parsed.commit, parsed.commitID, ok = commitOf(it[attrCommit]); !ok {
-		return nil, parsed.corrupt("has no commit id in " + attrCommit)
+	it.first = first
+	if it.commit, it.commitID, ok = commitIn(&commit); !ok {
+		return it.corrupt("has no commit id in " + attrCommit)
 	}
-	parsed.command, _ = stringOf(it[attrID])
-	parsed.millis, _ = intOf(it[attrTime])
-	if parsed.count, ok = uintOf(it[attrCount]); !ok || parsed.count > mostEvents {
-		return nil, parsed.corrupt("has no number of events in " + attrCount)
+	if !counted {
+		return it.corrupt("has no number of events in " + attrCount)
 	}
-	for _, name := range []string{attrSmall, attrLarge} {
-		if b, ok := it[name].(*types.AttributeValueMemberB); ok {
-			parsed.events = b.Value
+	if noted != nil {
+		if err := unmarshalCommands(noted, &it.noted); err != nil {
+			return it.corrupt(fmt.Sprintf("has command ids that cannot be read: %v", err))
 		}
 	}
-	size, _ := uintOf(it[attrSize])
-	parsed.size = int(min(size, storage.MaxItemBytes>>10)) //nolint:gosec // it is small
-	parsed.partOf.first, _ = uintOf(it[attrFirst])
-	parsed.partOf.last, _ = uintOf(it[attrLast])
-	parsed.before, _ = uintOf(it[attrBefore])
-	if millis, ok := intOf(it[attrDeleted]); ok {
-		parsed.deleted = time.UnixMilli(millis).UTC()
+	if it.isTombstone() && it.count > 0 || it.isPlaceholder() && it.noted == nil && !it.guards {
+		return it.corrupt("has no events and is no tombstone, or both")
 	}
-	if noted, ok := it[attrNoted].(*types.AttributeValueMemberB); ok {
-		if err := unmarshalCommands(noted.Value, &parsed.noted); err != nil {
-			return nil, parsed.corrupt(fmt.Sprintf("has command ids that cannot be read: %v", err))
-		}
+	return nil
+}
+
+// textOf returns a text, and digitsOf a number as it is stored, empty where an attribute is neither.
+func textOf(a *rows.Attribute) string {
+	if a.Kind != rows.Text {
+		return ""
 	}
-	parsed.guards = it[attrGuards] != nil
-	if parsed.isTombstone() && parsed.count > 0 || parsed.isPlaceholder() && parsed.noted == nil && !parsed.guards {
-		return nil, parsed.corrupt("has no events and is no tombstone, or both")
+	return a.Text
+}
+
+func digitsOf(a *rows.Attribute) string {
+	if a.Kind != rows.Number {
+		return ""
 	}
-	return parsed, nil
+	return a.Text
+}
+
+// wholeOf returns a number, 0 where an attribute is not one from 0 on.
+func wholeOf(a *rows.Attribute) uint64 {
+	n, err := strconv.ParseUint(digitsOf(a), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // A commit id is stored as 16 bytes where it is a UUID. Text has a mark in front: that of ids which
@@ -135,15 +212,21 @@ func commitValue(commitID string) types.AttributeValue {
 
 // commitOf returns the commit id as a unique key, and as the caller gave it, empty if it had none.
 func commitOf(v types.AttributeValue) (commit, commitID string, ok bool) {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberB:
-		id, err := uuid.FromBytes(v.Value)
-		return id.String(), id.String(), err == nil
-	case *types.AttributeValueMemberS:
-		if id, ok := strings.CutPrefix(v.Value, markText); ok && id != "" {
-			return v.Value, id, true
+	row := rows.Of(item{attrCommit: v})
+	return commitIn(&row[0])
+}
+
+func commitIn(a *rows.Attribute) (commit, commitID string, ok bool) {
+	switch a.Kind {
+	case rows.Binary:
+		id, err := uuid.FromBytes(a.Binary)
+		text := id.String()
+		return text, text, err == nil
+	case rows.Text:
+		if id, ok := strings.CutPrefix(a.Text, markText); ok && id != "" {
+			return a.Text, id, true
 		}
-		return v.Value, "", strings.HasPrefix(v.Value, markForeign)
+		return a.Text, "", strings.HasPrefix(a.Text, markForeign)
 	}
 	return "", "", false
 }

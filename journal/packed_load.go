@@ -104,8 +104,7 @@ func (l *packedLoad) run(ctx context.Context) error {
 	if l.row != nil && l.row.snapshot != nil {
 		from = l.row.from
 	}
-	err := l.query(ctx, l.id, strconv.FormatUint(from, 10), endOfNumbers, nil, func(raw item) error {
-		it, err := l.parse(raw)
+	err := l.query(ctx, l.id, strconv.FormatUint(from, 10), endOfNumbers, nil, func(it *packedItem, err error) error {
 		if err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
 )
 
 // endOfNumbers is beyond the number of any event. A sort key has 38 digits.
@@ -21,7 +22,7 @@ const endOfNumbers = "99999999999999999999"
 
 // query reads the items of an aggregate with numbers from..to, strongly consistent, page by page,
 // until do returns errStop or another error.
-func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(item) error) error {
+func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, options func(*dynamodb.QueryInput), do func(*packedItem, error) error) error {
 	table := p.config.Tables.Journal
 	input := &dynamodb.QueryInput{
 		TableName:                &table,
@@ -36,19 +37,19 @@ func (p *packed) query(ctx context.Context, id aggregate.ID, from, to string, op
 		options(input)
 	}
 	for {
-		page, err := p.client.Query(ctx, input)
+		page, err := rows.Query(ctx, p.source, input, p.parseRow)
 		if err != nil {
 			return dynamo.Explain(err, table)
 		}
-		for _, it := range page.Items {
-			if err := do(it); err != nil {
+		for _, read := range page.Items {
+			if err := do(read.item, read.err); err != nil {
 				return err
 			}
 		}
-		if page.LastEvaluatedKey == nil {
+		if page.LastKey == nil {
 			return nil
 		}
-		input.ExclusiveStartKey = page.LastEvaluatedKey
+		input.ExclusiveStartKey = page.LastKey
 	}
 }
 
@@ -132,8 +133,7 @@ func (p *packed) lastUpTo(
 	err = p.query(ctx, id, "1", number, func(in *dynamodb.QueryInput) {
 		in.ScanIndexForward, in.Limit = aws.Bool(false), aws.Int32(1)
 		options(in)
-	}, func(raw item) error {
-		it, err := p.parse(raw)
+	}, func(it *packedItem, err error) error {
 		if err != nil || it.isPlaceholder() && !placeholder {
 			return err
 		}
@@ -224,8 +224,7 @@ func (p *packed) eventsOnce(ctx context.Context, id aggregate.ID, next *uint64, 
 		return take(earlier)
 	}
 	aligned := *next == 1
-	err := p.query(ctx, id, strconv.FormatUint(*next, 10), strconv.FormatUint(to, 10), nil, func(raw item) error {
-		it, err := p.parse(raw)
+	err := p.query(ctx, id, strconv.FormatUint(*next, 10), strconv.FormatUint(to, 10), nil, func(it *packedItem, err error) error {
 		if err != nil {
 			return err
 		}

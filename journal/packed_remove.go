@@ -177,12 +177,11 @@ func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 		p.withoutEvents(in)
 		in.ProjectionExpression = aws.String(*in.ProjectionExpression + ", #p")
 		in.ExpressionAttributeNames["#p"] = attrTail
-	}, func(raw item) error {
-		it, err := p.parse(raw)
+	}, func(it *packedItem, err error) error {
 		if err != nil {
 			return err
 		}
-		if it.last() >= before || raw[attrTail] == nil {
+		if it.last() >= before || !it.tailed {
 			return nil // blank already
 		}
 		due = append(due, it)

@@ -166,8 +166,7 @@ func (c *packedCommit) taken(err error) (item, error) {
 func (c *packedCommit) conflict(ctx context.Context, taken *packedItem) error {
 	if c.CommandID != "" {
 		found := &storage.Commands{}
-		err := c.p.query(ctx, c.Aggregate, strconv.FormatUint(c.Expected+1, 10), endOfNumbers, c.p.withoutEvents, func(raw item) error {
-			it, err := c.p.parse(raw)
+		err := c.p.query(ctx, c.Aggregate, strconv.FormatUint(c.Expected+1, 10), endOfNumbers, c.p.withoutEvents, func(it *packedItem, err error) error {
 			if err != nil {
 				return err
 			}

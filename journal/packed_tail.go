@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -73,11 +74,11 @@ type partPage struct {
 	more    bool
 }
 
-// tailEntry is an entry of the index, or why it cannot be read.
+// tailEntry is an entry of the index.
 type tailEntry struct {
 	part    int // of the shard's
 	item    *packedItem
-	corrupt *CorruptItemError
+	corrupt *CorruptItemError // why it cannot be read
 	at      partCursor
 }
 
@@ -118,22 +119,15 @@ func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts 
 	if !some {
 		return page, nil
 	}
-	out, err := p.client.Query(ctx, input)
-	if err != nil {
-		return page, err
-	}
-	page.more = out.LastEvaluatedKey != nil
-	page.entries = make([]tailEntry, len(out.Items))
-	for i, raw := range out.Items {
-		e := &page.entries[i]
-		var err error
-		if e.item, err = p.parse(raw); err != nil {
-			e.corrupt = asCorrupt(err)
+	read, err := rows.Query(ctx, p.source, input, func(row rows.Row) tailEntry {
+		read := p.parseRow(row)
+		it := read.item
+		return tailEntry{
+			item: it, corrupt: asCorrupt(read.err),
+			at: partCursor{millis: millisOfKey(it), partition: it.partition, number: it.number, time: it.time},
 		}
-		e.at.millis, e.at.time = millisOfKey(raw[attrTime])
-		e.at.partition, e.at.number = p.placeOf(raw)
-	}
-	return page, nil
+	})
+	return partPage{entries: read.Items, more: read.LastKey != nil}, err
 }
 
 // joinPages makes one page of those of the partitions, up to where all of them were read, or less
@@ -205,7 +199,7 @@ func (p *packed) joinPages(ctx context.Context, q storage.TailQuery, parts []int
 
 // largeKB is how much has to be read from the table for an entry.
 func (e *tailEntry) largeKB(q storage.TailQuery) int {
-	if q.NumbersOnly || e.item == nil || !e.item.lacksEvents() {
+	if q.NumbersOnly || e.corrupt != nil || !e.item.lacksEvents() {
 		return 0
 	}
 	return max(1, e.item.size)
@@ -260,20 +254,19 @@ func (p *packed) tailQuery(q storage.TailQuery, part, parts int, after partCurso
 }
 
 // millisOfKey also reads a number that is not whole, which only somebody else can have written.
-func millisOfKey(v types.AttributeValue) (millis int64, stored string) {
-	n, ok := v.(*types.AttributeValueMemberN)
-	if !ok {
-		return 0, ""
+func millisOfKey(it *packedItem) int64 {
+	if it.millis != 0 || it.time == "" {
+		return it.millis
 	}
-	if millis, ok = intOf(v); !ok {
-		at, _ := strconv.ParseFloat(n.Value, 64)
-		millis = int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
-	}
-	return millis, n.Value
+	at, _ := strconv.ParseFloat(it.time, 64)
+	return int64(math.Floor(max(math.MinInt64, min(at, math.MaxInt64/2))))
 }
 
 // asCorrupt returns the error of parse and recordsOf as what it always is.
 func asCorrupt(err error) *CorruptItemError {
+	if err == nil {
+		return nil
+	}
 	var corrupt *CorruptItemError
 	errors.As(err, &corrupt)
 	return corrupt
@@ -292,42 +285,41 @@ func numbersOnly(it *packedItem) []*Record {
 // page in order. An item that an eventually consistent read does not show is read again; one
 // without events has lost them since.
 func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packedItem) error {
-	var keys []item
-	commits := map[[2]string]string{}
-	for _, it := range entries {
+	missing := map[[2]string]int{} // indexes of entries, by place
+	for i, it := range entries {
 		if it.lacksEvents() {
-			keys = append(keys, p.keyIn(it.partition, it.number))
-			commits[[2]string{it.partition, it.number}] = it.commit
+			missing[it.place()] = i
 		}
 	}
-	whole := map[[2]string]*packedItem{}
 	for _, consistent := range []bool{false, true} {
-		items, err := p.manyKeys(ctx, p.config.Tables.Journal, keys, consistent)
+		var keys []item
+		for _, it := range entries {
+			if _, ok := missing[it.place()]; ok {
+				keys = append(keys, p.keyIn(it.partition, it.number))
+			}
+		}
+		items, err := getMany(ctx, p.store, p.config.Tables.Journal, keys, consistent, p.parseRow)
 		if err != nil {
 			return err
 		}
-		for _, raw := range items {
-			it, err := p.parse(raw)
-			switch {
-			case err == nil:
-				// The other read may show the placeholder that was there before.
-				if place := [2]string{it.partition, it.number}; consistent || it.commit == commits[place] {
-					whole[place] = it
+		for _, read := range items {
+			it := read.item
+			if read.err != nil {
+				if consistent { // the other read is followed by this one
+					page.Corrupt = append(page.Corrupt, asCorrupt(read.err))
 				}
-			case consistent: // the other read is followed by this one
-				page.Corrupt = append(page.Corrupt, asCorrupt(err))
-			}
-		}
-		keys = slices.DeleteFunc(keys, func(key item) bool {
-			partition, number := p.placeOf(key)
-			return whole[[2]string{partition, number}] != nil
-		})
-	}
-	for _, it := range entries {
-		if it.lacksEvents() {
-			if it = whole[[2]string{it.partition, it.number}]; it == nil {
 				continue
 			}
+			// The other read may show the placeholder that was there before.
+			if i, ok := missing[it.place()]; ok && (consistent || it.commit == entries[i].commit) {
+				entries[i] = it
+				delete(missing, it.place())
+			}
+		}
+	}
+	for _, it := range entries {
+		if _, ok := missing[it.place()]; ok {
+			continue
 		}
 		records, err := p.recordsOf(it)
 		if err != nil {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/rows"
 )
 
 // maxKeys is DynamoDB's limit for one BatchGetItem.
@@ -23,6 +24,7 @@ const maxKeys = 100
 type store struct {
 	client Client
 	config Config
+	source rows.Source // the client, for items that are read as rows
 }
 
 // now is the time as it is stored, so that writer and readers see the same.
@@ -55,18 +57,23 @@ func (s *store) getItem(ctx context.Context, table string, key item) (item, erro
 }
 
 // batchGetKeys reads what is there of at most maxKeys items, in any order.
-func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, consistent bool) (items []item, err error) {
+func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, consistent bool) ([]item, error) {
+	return batchGetRows(ctx, s, table, keys, consistent, rows.Row.Item)
+}
+
+// batchGetRows is batchGetKeys, and makes something else of each item.
+func batchGetRows[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) (items []T, err error) {
 	wait := s.patience()
 	for len(keys) > 0 {
-		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+		found, unprocessed, err := rows.BatchGet(ctx, s.source, &dynamodb.BatchGetItemInput{
 			RequestItems: map[string]types.KeysAndAttributes{table: {Keys: keys, ConsistentRead: &consistent}},
-		})
+		}, of)
 		if err != nil {
 			return nil, dynamo.Explain(err, table)
 		}
-		items = append(items, out.Responses[table]...)
-		keys = out.UnprocessedKeys[table].Keys
-		if len(out.Responses[table]) > 0 {
+		items = append(items, found...)
+		keys = unprocessed[table].Keys
+		if len(found) > 0 {
 			wait.Reset() // a full reply of 16 MB is progress, not throttling
 			continue
 		}
@@ -80,18 +87,18 @@ func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, con
 	return items, nil
 }
 
-// readsAtOnce is how many requests manyKeys has under way.
+// readsAtOnce is how many requests getMany has under way.
 const readsAtOnce = 4
 
-// manyKeys reads what is there of any number of items, in any order.
-func (s *store) manyKeys(ctx context.Context, table string, keys []item, consistent bool) ([]item, error) {
+// getMany is batchGetRows for any number of items.
+func getMany[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) ([]T, error) {
 	chunks := slices.Collect(slices.Chunk(keys, maxKeys))
-	found := make([][]item, len(chunks))
+	found := make([][]T, len(chunks))
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.SetLimit(readsAtOnce)
 	for i, some := range chunks {
 		reads.Go(func() (err error) {
-			found[i], err = s.batchGetKeys(ctx, table, some, consistent)
+			found[i], err = batchGetRows(ctx, s, table, some, consistent, of)
 			return err
 		})
 	}

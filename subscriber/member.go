@@ -78,9 +78,9 @@ func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 	}
 	defer m.sweeping(ctx)()
 
-	for m.join(ctx, seen) {
+	for known := true; m.join(ctx, seen, known); known = false {
 		m.work(ctx)
-		m.since, seen = m.now(), checkpoint.Roster{}
+		m.since = m.now()
 	}
 }
 

@@ -54,6 +54,23 @@ func (g *generator) reply() string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
+// batch draws a reply to a BatchGetItem.
+func (g *generator) batch() string {
+	var items []string
+	for range g.random.IntN(6) {
+		items = append(items, g.item())
+	}
+	members := []string{`"Responses":{"journal":[` + strings.Join(items, ",") + `]}`}
+	unprocessed := `"UnprocessedKeys":{}`
+	if g.chance(50) {
+		unprocessed = `"UnprocessedKeys":{"journal":{"ConsistentRead":true,"Keys":[` +
+			g.object(map[string]string{"pkey": g.value("S", 0), "skey": g.value("N", 0)}) + `]}}`
+	}
+	members = append(members, unprocessed, `"ConsumedCapacity":[{"TableName":"journal","CapacityUnits":0.5}]`)
+	g.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
+	return "{" + strings.Join(members, ",") + "}"
+}
+
 // kinds are the types that the attributes of an event have.
 var kinds = map[string]string{
 	"pkey": "S", "skey": "S", "aid": "S", "seq_nr": "N", "occurred_at": "N", "event_id": "S", "event_type": "S", "commit_id": "S",

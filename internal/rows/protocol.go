@@ -11,47 +11,70 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// protocol is the SDK's, except that the reader gets the items of a reply to a query.
+// protocol is the SDK's, except that it reads the items of a reply as rows.
 type protocol struct {
 	smithyhttp.ClientProtocol
-	reader *Reader
-	out    *dynamodb.QueryOutput
-	read   bool // otherwise the items are in out
+	begin func()    // is called before the first row of a reply: that of an attempt before, which failed, does not count
+	take  func(Row) // is called with each row, which is valid until it returns
+
+	row  Row  // the last one
+	read bool // otherwise the items are in the SDK's output
 }
 
-// DeserializeResponse makes the SDK's protocol call Deserialize for a reply to a query.
+// DeserializeResponse has the SDK's protocol read a reply into a pageOutput or a batchOutput.
 func (p *protocol) DeserializeResponse(
 	ctx context.Context, operation *smithy.OperationSchema, registry *smithy.TypeRegistry, reply *smithyhttp.Response, into smithy.Deserializable,
 ) error {
-	if out, ok := into.(*dynamodb.QueryOutput); ok {
-		p.out, into = out, p
+	p.read, p.row = true, nil
+	p.begin()
+	switch out := into.(type) {
+	case *dynamodb.QueryOutput:
+		into = &pageOutput{out, p}
+	case *dynamodb.BatchGetItemOutput:
+		into = &batchOutput{out, p}
 	}
 	return p.ClientProtocol.DeserializeResponse(ctx, operation, registry, reply, into)
 }
 
-// Deserialize reads a reply: its items and its last key.
-func (p *protocol) Deserialize(d smithy.ShapeDeserializer) error {
-	r := p.reader
-	p.read = true
-	r.Begin()
+// pageOutput reads the reply to a query: its items and its last key.
+type pageOutput struct {
+	*dynamodb.QueryOutput
+	protocol *protocol
+}
+
+func (o *pageOutput) Deserialize(d smithy.ShapeDeserializer) error {
 	return smithy.ReadStruct(d, schemas.QueryOutput, func(member *smithy.Schema) error {
 		switch member {
 		case schemas.QueryOutput_Items:
-			return smithy.ReadList(d, member, func() error {
-				r.last = Row{}
-				if err := r.readRow(d, member.ListMember(), &r.last); err != nil {
-					return err
-				}
-				r.Take(&r.last)
-				return nil
-			})
+			return o.protocol.readItems(d, member)
 		case schemas.QueryOutput_LastEvaluatedKey:
-			p.out.LastEvaluatedKey = item{}
-			return smithy.ReadMap(d, member, func(name string) error {
-				return smithy.ReadUnion(d, member.MapValue(), func(kind *smithy.Schema) (err error) {
-					p.out.LastEvaluatedKey[name], err = readValue(d, kind)
-					return err
-				})
+			key, err := readRow(d, member, nil)
+			o.LastEvaluatedKey = key.Item()
+			return err
+		default:
+			return skip(d, member)
+		}
+	})
+}
+
+// batchOutput reads the reply to a BatchGetItem: the items of all tables, and the keys not read.
+type batchOutput struct {
+	*dynamodb.BatchGetItemOutput
+	protocol *protocol
+}
+
+func (o *batchOutput) Deserialize(d smithy.ShapeDeserializer) error {
+	return smithy.ReadStruct(d, schemas.BatchGetItemOutput, func(member *smithy.Schema) error {
+		switch member {
+		case schemas.BatchGetItemOutput_Responses:
+			return smithy.ReadMap(d, member, func(string) error { return o.protocol.readItems(d, member.MapValue()) })
+		case schemas.BatchGetItemOutput_UnprocessedKeys:
+			o.UnprocessedKeys = map[string]types.KeysAndAttributes{}
+			return smithy.ReadMap(d, member, func(table string) error {
+				var keys types.KeysAndAttributes
+				err := keys.Deserialize(d)
+				o.UnprocessedKeys[table] = keys
+				return err
 			})
 		default:
 			return skip(d, member)
@@ -59,57 +82,46 @@ func (p *protocol) Deserialize(d smithy.ShapeDeserializer) error {
 	})
 }
 
-func (r *Reader) readRow(d smithy.ShapeDeserializer, schema *smithy.Schema, row *Row) error {
-	return smithy.ReadMap(d, schema, func(name string) error {
-		return smithy.ReadUnion(d, schema.MapValue(), func(kind *smithy.Schema) error {
-			var field *string
-			switch kind {
-			case schemas.AttributeValue_S:
-				field = r.Names.text(row, name)
-			case schemas.AttributeValue_N:
-				field = r.Names.number(row, name)
-			case schemas.AttributeValue_B:
-				if name == r.Names.Payload {
-					row.HasPayload = true
-					return d.ReadBlob(kind, &row.Payload)
-				}
-			case schemas.AttributeValue_M:
-				if name == r.Names.Metadata {
-					row.Metadata = &types.AttributeValueMemberM{}
-					return row.Metadata.Deserialize(d)
-				}
-			}
-			var value types.AttributeValue
-			var err error
-			if field == nil {
-				value, err = readValue(d, kind)
-			} else if err = d.ReadString(kind, field); err != nil || *field != "" {
-				return err
-			} else {
-				value = &types.AttributeValueMemberS{} // which an empty field would not show
-			}
-			if row.Other == nil {
-				row.Other = item{}
-			}
-			row.Other[name] = value
-			return err
-		})
+func (p *protocol) readItems(d smithy.ShapeDeserializer, list *smithy.Schema) error {
+	return smithy.ReadList(d, list, func() (err error) {
+		if p.row, err = readRow(d, list.ListMember(), p.row[:0]); err == nil {
+			p.take(p.row)
+		}
+		return err
 	})
 }
 
-// readValue reads what has no field, as the SDK does.
-func readValue(d smithy.ShapeDeserializer, kind *smithy.Schema) (types.AttributeValue, error) {
+// readRow reads an item, or a key, into the space of a row.
+func readRow(d smithy.ShapeDeserializer, schema *smithy.Schema, row Row) (Row, error) {
+	err := smithy.ReadMap(d, schema, func(name string) error {
+		return smithy.ReadUnion(d, schema.MapValue(), func(kind *smithy.Schema) (err error) {
+			row = append(row, Attribute{Name: name})
+			a := &row[len(row)-1]
+			switch kind {
+			case schemas.AttributeValue_S:
+				a.Kind = Text
+				return d.ReadString(kind, &a.Text)
+			case schemas.AttributeValue_N:
+				a.Kind = Number
+				return d.ReadString(kind, &a.Text)
+			case schemas.AttributeValue_B:
+				a.Kind = Binary
+				return d.ReadBlob(kind, &a.Binary)
+			}
+			a.Other, err = readOther(d, kind)
+			return err
+		})
+	})
+	return row, err
+}
+
+// readOther reads a value of another kind, as the SDK does.
+func readOther(d smithy.ShapeDeserializer, kind *smithy.Schema) (types.AttributeValue, error) {
 	var value interface {
 		types.AttributeValue
 		smithy.Deserializable
 	}
 	switch kind {
-	case schemas.AttributeValue_S:
-		value = &types.AttributeValueMemberS{}
-	case schemas.AttributeValue_N:
-		value = &types.AttributeValueMemberN{}
-	case schemas.AttributeValue_B:
-		value = &types.AttributeValueMemberB{}
 	case schemas.AttributeValue_M:
 		value = &types.AttributeValueMemberM{}
 	case schemas.AttributeValue_L:

@@ -7,50 +7,75 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Client is the part of a *dynamodb.Client that queries.
+// Client is the part of a *dynamodb.Client that reads items.
 type Client interface {
 	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 }
 
-// Reader reads pages of events. It is for one page at a time.
-type Reader struct {
-	Names *Names
-	// Begin is called before the first row of a reply. It is called again if an attempt failed
-	// after some rows, which do not count then.
-	Begin func()
-	// Take is called with each row, which is valid until Take returns.
-	Take func(*Row)
-
-	last     Row
-	protocol protocol
+// Source is where items are read from.
+type Source struct {
+	Client Client
+	// SDK says that the client is the SDK's own, or passes options and replies on to it. Another
+	// one, for example one that looks into replies, gets them whole.
+	SDK bool
 }
 
-// Query reads one page and returns the key after which the next one begins, nil if there is none.
-//
-// A client that is not the SDK's own, for example one that looks into replies, reads them itself;
-// its items become rows with all attributes in Other.
-func (r *Reader) Query(ctx context.Context, client Client, in *dynamodb.QueryInput) (lastKey map[string]types.AttributeValue, err error) {
-	var options []func(*dynamodb.Options)
-	if _, own := client.(*dynamodb.Client); own {
-		options = append(options, func(o *dynamodb.Options) {
-			if o.Protocol != nil {
-				r.protocol.ClientProtocol, r.protocol.reader, o.Protocol = o.Protocol, r, &r.protocol
-			}
-		})
+// Page is the reply to a query.
+type Page[T any] struct {
+	Items   []T
+	Last    Row // the last one, nil if there is none
+	LastKey map[string]types.AttributeValue
+}
+
+// Query reads one page and makes something of each row. A row is valid until the function returns;
+// its texts and bytes stay.
+func Query[T any](ctx context.Context, s Source, in *dynamodb.QueryInput, of func(Row) T) (page Page[T], err error) {
+	p := &protocol{
+		begin: func() { page.Items = nil },
+		take:  func(r Row) { page.Items = append(page.Items, of(r)) },
 	}
-	out, err := client.Query(ctx, in, options...)
+	out, err := s.Client.Query(ctx, in, s.options(p)...)
 	if err != nil {
-		return nil, err
+		return Page[T]{}, err
 	}
-	if !r.protocol.read {
-		r.Begin()
+	if !p.read {
 		for _, it := range out.Items {
-			r.last = Row{Other: it, whole: true}
-			r.Take(&r.last)
+			p.row = Of(it)
+			p.take(p.row)
 		}
 	}
-	return out.LastEvaluatedKey, nil
+	page.Last, page.LastKey = p.row, out.LastEvaluatedKey
+	return page, nil
 }
 
-// Last returns the last row of the page as an item.
-func (r *Reader) Last() map[string]types.AttributeValue { return r.Names.Item(&r.last) }
+// BatchGet reads items by key as Query does. It also returns the keys that DynamoDB has not read.
+func BatchGet[T any](ctx context.Context, s Source, in *dynamodb.BatchGetItemInput, of func(Row) T) (items []T, unprocessed map[string]types.KeysAndAttributes, err error) {
+	p := &protocol{
+		begin: func() { items = nil },
+		take:  func(r Row) { items = append(items, of(r)) },
+	}
+	out, err := s.Client.BatchGetItem(ctx, in, s.options(p)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !p.read {
+		for _, table := range out.Responses {
+			for _, it := range table {
+				p.take(Of(it))
+			}
+		}
+	}
+	return items, out.UnprocessedKeys, nil
+}
+
+func (s Source) options(p *protocol) (options []func(*dynamodb.Options)) {
+	if !s.SDK {
+		return nil
+	}
+	return []func(*dynamodb.Options){func(o *dynamodb.Options) {
+		if o.Protocol != nil {
+			p.ClientProtocol, o.Protocol = o.Protocol, p
+		}
+	}}
+}

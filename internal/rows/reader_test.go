@@ -4,10 +4,13 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -18,12 +21,6 @@ import (
 )
 
 type item = map[string]types.AttributeValue
-
-var names = &rows.Names{
-	Partition: "pkey", Sort: "skey", Aggregate: "aid", Number: "seq_nr", OccurredAt: "occurred_at",
-	EventID: "event_id", EventType: "event_type", CommitID: "commit_id", Encoding: "encoding",
-	Payload: "payload", Metadata: "metadata",
-}
 
 // server replies to every request with the same text.
 type server struct {
@@ -46,22 +43,9 @@ func (s server) client() *dynamodb.Client {
 
 var query = &dynamodb.QueryInput{TableName: aws.String("journal")}
 
-// page is what a reader makes of a reply.
-type page struct {
-	items   []item
-	last    item
-	lastKey item
-	begun   int
-}
-
-func read(t *testing.T, client rows.Client) (p page, err error) {
+func read(t *testing.T, client *dynamodb.Client) (rows.Page[item], error) {
 	t.Helper()
-	reader := rows.Reader{Names: names}
-	reader.Begin = func() { p.items, p.begun = nil, p.begun+1 }
-	reader.Take = func(r *rows.Row) { p.items = append(p.items, names.Item(r)) }
-	p.lastKey, err = reader.Query(t.Context(), client, query)
-	p.last = reader.Last()
-	return p, err
+	return rows.Query(t.Context(), rows.Source{Client: client, SDK: true}, query, rows.Row.Item)
 }
 
 func TestRowsAreWhatTheSDKReads(t *testing.T) {
@@ -76,14 +60,14 @@ func TestRowsAreWhatTheSDKReads(t *testing.T) {
 		got, err := read(t, client)
 
 		require.NoError(t, err, body)
-		require.Equal(t, 1, got.begun)
-		require.Equal(t, want.LastEvaluatedKey, got.lastKey, body)
-		require.Len(t, got.items, len(want.Items), body)
+		require.Equal(t, want.LastEvaluatedKey, got.LastKey, body)
+		require.Len(t, got.Items, len(want.Items), body)
 		for i := range want.Items {
-			require.Equal(t, want.Items[i], got.items[i], body)
+			require.Equal(t, want.Items[i], got.Items[i], body)
+			require.Equal(t, want.Items[i], rows.Of(want.Items[i]).Item())
 		}
 		if n := len(want.Items); n > 0 {
-			require.Equal(t, want.Items[n-1], got.last, body)
+			require.Equal(t, want.Items[n-1], got.Last.Item(), body)
 		}
 	}
 	for _, kind := range []string{"S", "N", "B", "M", "L", "SS", "NS", "BS", "BOOL", "NULL", "no items", "empty page", "last key"} {
@@ -91,21 +75,82 @@ func TestRowsAreWhatTheSDKReads(t *testing.T) {
 	}
 }
 
-func TestAttributesOfOtherTypesThanExpectedAreKept(t *testing.T) {
+func TestAttributesAreReadByTheirKind(t *testing.T) {
 	t.Parallel()
-	body := `{"Items":[{"pkey":{"N":"1"},"seq_nr":{"S":"1"},"payload":{"S":"{}"},"metadata":{"S":"m"},"event_id":{"S":""},"skey":{"S":"a-1"}}]}`
+	body := `{"Items":[{"pkey":{"N":"1"},"payload":{"B":"e30="},"event_id":{"S":""},"metadata":{"M":{}},"skey":{"S":"a-1"}}]}`
 	var row rows.Row
-	reader := rows.Reader{Names: names, Begin: func() {}, Take: func(r *rows.Row) { row = *r }}
 
-	_, err := reader.Query(t.Context(), server{200, body}.client(), query)
+	_, err := rows.Query(t.Context(), rows.Source{Client: server{200, body}.client(), SDK: true}, query, func(r rows.Row) int {
+		row = slices.Clone(r)
+		return 0
+	})
 
 	require.NoError(t, err)
-	assert.Equal(t, rows.Row{Sort: "a-1", Other: item{
-		"pkey": &types.AttributeValueMemberN{Value: "1"}, "seq_nr": &types.AttributeValueMemberS{Value: "1"},
-		"payload": &types.AttributeValueMemberS{Value: "{}"}, "metadata": &types.AttributeValueMemberS{Value: "m"},
-		"event_id": &types.AttributeValueMemberS{},
-	}}, row)
+	assert.Equal(t, rows.Row{
+		{Name: "pkey", Kind: rows.Number, Text: "1"},
+		{Name: "payload", Kind: rows.Binary, Binary: []byte("{}")},
+		{Name: "event_id", Kind: rows.Text},
+		{Name: "metadata", Other: &types.AttributeValueMemberM{Value: item{}}},
+		{Name: "skey", Kind: rows.Text, Text: "a-1"},
+	}, row)
 }
+
+func TestItemsReadByKeyAreWhatTheSDKReads(t *testing.T) {
+	t.Parallel()
+	in := &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+		"journal": {Keys: []item{{"pkey": &types.AttributeValueMemberS{Value: "a"}}}},
+	}}
+	unprocessed := 0
+	for seed := range uint64(500) {
+		g := newGenerator(seed, nil)
+		body := g.batch()
+		client := server{200, body}.client()
+		want, err := client.BatchGetItem(t.Context(), in)
+		require.NoError(t, err, body)
+		for _, sdk := range []bool{true, false} {
+			items, left, err := rows.BatchGet(t.Context(), rows.Source{Client: client, SDK: sdk}, in, rows.Row.Item)
+
+			require.NoError(t, err, body)
+			require.Equal(t, want.UnprocessedKeys, left, body)
+			require.Equal(t, len(want.Responses["journal"]), len(items), body)
+			for i, it := range want.Responses["journal"] {
+				require.Equal(t, it, items[i], body)
+			}
+		}
+		unprocessed += len(want.UnprocessedKeys["journal"].Keys)
+	}
+	assert.NotZero(t, unprocessed)
+}
+
+// An attempt whose reply breaks off in the middle leaves nothing behind.
+func TestRowsOfAnAttemptThatFailedDoNotCount(t *testing.T) {
+	t.Parallel()
+	attempts := 0
+	client := dynamodb.New(dynamodb.Options{
+		Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
+		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
+			o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(func(error) aws.Ternary { return aws.TrueTernary }))
+			o.MaxBackoff = time.Millisecond
+		}),
+		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
+			body := `{"Items":[{"pkey":{"S":"a"}},{"pkey":{"S":"b"}}]}`
+			if attempts++; attempts == 1 {
+				body = body[:30]
+			}
+			return server{200, body}.Do(r)
+		}),
+	})
+
+	page, err := read(t, client)
+
+	require.NoError(t, err)
+	assert.Equal(t, 2, attempts)
+	assert.Equal(t, []item{{"pkey": &types.AttributeValueMemberS{Value: "a"}}, {"pkey": &types.AttributeValueMemberS{Value: "b"}}}, page.Items)
+}
+
+type doer func(*http.Request) (*http.Response, error)
+
+func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
 // inspector is a client of an application, which looks into replies.
 type inspector struct{ *dynamodb.Client }
@@ -121,11 +166,12 @@ func TestAnotherClientReadsItsRepliesItself(t *testing.T) {
 		own, err := read(t, client)
 		require.NoError(t, err)
 
-		others, err := read(t, inspector{client})
+		others, err := rows.Query(t.Context(), rows.Source{Client: inspector{client}}, query, rows.Row.Item)
 
 		require.NoError(t, err)
-		assert.Equal(t, own.items, others.items)
-		assert.Equal(t, own.lastKey, others.lastKey)
+		assert.Equal(t, own.Items, others.Items)
+		assert.Equal(t, own.Last.Item(), others.Last.Item())
+		assert.Equal(t, own.LastKey, others.LastKey)
 	}
 }
 

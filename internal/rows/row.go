@@ -1,100 +1,67 @@
 package rows
 
-import (
-	"maps"
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-)
+// Row is an item: its attributes, in the order in which they came.
+type Row []Attribute
 
-type item = map[string]types.AttributeValue
-
-// Names are the names of the attributes of an event.
-type Names struct {
-	Partition, Sort, Aggregate             string // keys, and the id
-	Number, OccurredAt                     string
-	EventID, EventType, CommitID, Encoding string
-	Payload, Metadata                      string
+// Attribute is an attribute of an item. The SDK makes a value on the heap of each.
+type Attribute struct {
+	Name   string
+	Kind   Kind
+	Text   string // of a text, or of a number as DynamoDB writes it
+	Binary []byte
+	Other  types.AttributeValue // of another kind
 }
 
-// Row is an event's item with its attributes in fields. A field is empty if the item has no such
-// attribute, and also if the attribute has another type than it should have or is an empty text:
-// then it is in Other, as are all attributes without a field.
-type Row struct {
-	Partition, Sort, Aggregate             string
-	Number, OccurredAt                     string // numbers, as DynamoDB writes them
-	EventID, EventType, CommitID, Encoding string
-	Payload                                []byte
-	HasPayload                             bool
-	Metadata                               *types.AttributeValueMemberM
-	Other                                  map[string]types.AttributeValue
+// Kind says which field of an attribute has its value.
+type Kind byte
 
-	whole bool // Other is the whole item
+const (
+	Other Kind = iota
+	Text
+	Number
+	Binary
+)
+
+// Of makes a row of an item that the SDK has read.
+func Of(it map[string]types.AttributeValue) Row {
+	row := make(Row, 0, len(it))
+	for name, value := range it {
+		a := Attribute{Name: name}
+		switch v := value.(type) {
+		case *types.AttributeValueMemberS:
+			a.Kind, a.Text = Text, v.Value
+		case *types.AttributeValueMemberN:
+			a.Kind, a.Text = Number, v.Value
+		case *types.AttributeValueMemberB:
+			a.Kind, a.Binary = Binary, v.Value
+		default:
+			a.Other = value
+		}
+		row = append(row, a)
+	}
+	return row
 }
 
 // Item returns the row as the SDK would have read it.
-func (n *Names) Item(r *Row) map[string]types.AttributeValue {
-	if r.whole {
-		return r.Other
+func (r Row) Item() map[string]types.AttributeValue {
+	it := make(map[string]types.AttributeValue, len(r))
+	for i := range r {
+		it[r[i].Name] = r[i].value()
 	}
-	it := make(item, 12)
-	texts := [...]struct{ name, value string }{
-		{n.Partition, r.Partition},
-		{n.Sort, r.Sort},
-		{n.Aggregate, r.Aggregate},
-		{n.EventID, r.EventID},
-		{n.EventType, r.EventType},
-		{n.CommitID, r.CommitID},
-		{n.Encoding, r.Encoding},
-	}
-	for _, t := range texts {
-		if t.value != "" {
-			it[t.name] = &types.AttributeValueMemberS{Value: t.value}
-		}
-	}
-	if r.Number != "" {
-		it[n.Number] = &types.AttributeValueMemberN{Value: r.Number}
-	}
-	if r.OccurredAt != "" {
-		it[n.OccurredAt] = &types.AttributeValueMemberN{Value: r.OccurredAt}
-	}
-	if r.HasPayload {
-		it[n.Payload] = &types.AttributeValueMemberB{Value: r.Payload}
-	}
-	if r.Metadata != nil {
-		it[n.Metadata] = r.Metadata
-	}
-	maps.Copy(it, r.Other)
 	return it
 }
 
-// text returns the field for an attribute that is a text, nil if there is none.
-func (n *Names) text(r *Row, name string) *string {
-	switch name {
-	case n.Partition:
-		return &r.Partition
-	case n.Sort:
-		return &r.Sort
-	case n.Aggregate:
-		return &r.Aggregate
-	case n.EventID:
-		return &r.EventID
-	case n.EventType:
-		return &r.EventType
-	case n.CommitID:
-		return &r.CommitID
-	case n.Encoding:
-		return &r.Encoding
+func (a *Attribute) value() types.AttributeValue {
+	switch a.Kind {
+	case Text:
+		return &types.AttributeValueMemberS{Value: a.Text}
+	case Number:
+		return &types.AttributeValueMemberN{Value: a.Text}
+	case Binary:
+		return &types.AttributeValueMemberB{Value: a.Binary}
+	default:
+		return a.Other
 	}
-	return nil
-}
-
-// number returns the field for an attribute that is a number, nil if there is none.
-func (n *Names) number(r *Row, name string) *string {
-	switch name {
-	case n.Number:
-		return &r.Number
-	case n.OccurredAt:
-		return &r.OccurredAt
-	}
-	return nil
 }
