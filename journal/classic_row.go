@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ type readRecord struct {
 }
 
 // readRow reads an event of the tail.
-func (l *classic) readRow(row rows.Row, numbersOnly bool) (read readRecord) {
+func (l *classic) readRow(row rows.Row, numbersOnly bool) readRecord {
 	if record, ok := l.ownRecord(row, numbersOnly); ok {
 		return readRecord{record: record}
 	}
@@ -29,13 +28,13 @@ func (l *classic) readRow(row rows.Row, numbersOnly bool) (read readRecord) {
 		it[l.config.Attributes.Payload] = binaryValue(nil) // a record without one is corrupt
 	}
 	record, err := l.recordOf(it)
-	if errors.As(err, &read.corrupt) {
-		return read
+	if err != nil {
+		return readRecord{corrupt: asCorrupt(err)}
 	}
-	if read.record = record; numbersOnly {
+	if numbersOnly {
 		record.EventID = "" // a derived one may not be the true one
 	}
-	return read
+	return readRecord{record: record}
 }
 
 // ownRecord is recordOf, faster for a row that is as this package writes them. It returns false for
@@ -118,5 +117,5 @@ func ownKeys(partition, sort, id, sequence string) (of aggregate.ID, number uint
 	}
 	of.Value = value[1:]
 	number, err := strconv.ParseUint(sequence, 10, 64)
-	return of, number, err == nil
+	return of, number, err == nil && tooLong(of) == ""
 }

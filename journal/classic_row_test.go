@@ -1,12 +1,19 @@
 package journal
 
 import (
+	"context"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -50,6 +57,10 @@ func TestRowsAreReadAsItemsAre(t *testing.T) {
 		}
 	}
 	assert.Greater(t, own, 10)
+	long := l.itemOf(&Record{
+		Aggregate: aggregate.ID{Type: "account", Value: strings.Repeat("x", aggregate.MaxIDBytes)}, Number: 1, EventID: "e", Payload: []byte("{}"),
+	})
+	compare(long, "of an id that is too long")
 
 	t.Run("numbers only", func(t *testing.T) {
 		t.Parallel()
@@ -69,16 +80,41 @@ func TestRowsAreReadAsItemsAre(t *testing.T) {
 	})
 }
 
-// The journal's own client, which learns the time, passes replies on as they are.
+// The journal's own client, which learns the time, passes options on and replies back.
 func TestRepliesToTheSDKAreReadAsRows(t *testing.T) {
 	t.Parallel()
-	for _, config := range []Config{{}, {Now: time.Now}} {
-		j, err := newEngine(dynamodb.New(dynamodb.Options{}), config)
+	for _, config := range []Config{{Shards: 1}, {Shards: 1, Now: time.Now}, {Shards: 1, Layout: Packed}} {
+		mapped := 0
+		client := dynamodb.New(dynamodb.Options{
+			Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""), HTTPClient: emptyItems{},
+			APIOptions: []func(*middleware.Stack) error{func(s *middleware.Stack) error {
+				return s.Initialize.Add(middleware.InitializeMiddlewareFunc("maps", func(
+					ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+				) (middleware.InitializeOutput, middleware.Metadata, error) {
+					out, metadata, err := next.HandleInitialize(ctx, in)
+					mapped += len(out.Result.(*dynamodb.QueryOutput).Items)
+					return out, metadata, err
+				}), middleware.Before)
+			}},
+		})
+		j, err := newEngine(client, config)
 		require.NoError(t, err)
-		assert.True(t, j.source.SDK)
-
-		j, err = newEngine(struct{ Client }{}, config)
+		read, err := rows.Query(t.Context(), j.source, &dynamodb.QueryInput{TableName: aws.String("journal")}, rows.Row.Item)
 		require.NoError(t, err)
-		assert.False(t, j.source.SDK)
+		assert.Len(t, read.Items, 2)
+		assert.Zero(t, mapped)
 	}
+	j, err := newEngine(struct{ Client }{}, Config{})
+	require.NoError(t, err)
+	assert.False(t, j.source.SDK)
+}
+
+// emptyItems replies with two items.
+type emptyItems struct{}
+
+func (emptyItems) Do(*http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+		Body: io.NopCloser(strings.NewReader(`{"Items":[{},{}]}`)),
+	}, nil
 }

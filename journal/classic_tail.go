@@ -56,21 +56,21 @@ func (l *classic) tail(ctx context.Context, q storage.TailQuery) (tailPage, erro
 			input.ExclusiveStartKey[a.OccurredAt] = &types.AttributeValueMemberN{Value: q.After.Exact}
 		}
 	}
-	rows, err := rows.Query(ctx, l.source, input, func(row rows.Row) readRecord { return l.readRow(row, q.NumbersOnly) })
+	read, err := rows.Query(ctx, l.source, input, func(row rows.Row) readRecord { return l.readRow(row, q.NumbersOnly) })
 	if err != nil {
 		return tailPage{}, dynamo.Explain(err, l.config.Tables.Journal)
 	}
-	page := tailPage{Records: make([]*Record, 0, len(rows.Items)), More: rows.LastKey != nil}
-	for _, r := range rows.Items {
+	page := tailPage{Records: make([]*Record, 0, len(read.Items)), More: read.LastKey != nil}
+	for _, r := range read.Items {
 		if r.corrupt != nil {
 			page.Corrupt = append(page.Corrupt, r.corrupt)
 		} else {
 			page.Records = append(page.Records, r.record)
 		}
 	}
-	last := rows.LastKey
+	last := read.LastKey
 	if last == nil {
-		last = rows.Last.Item()
+		last = read.Last.Item()
 	}
 	page.Next = l.cursorOf(last, q.After)
 	return page, nil

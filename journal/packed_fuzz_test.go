@@ -112,6 +112,20 @@ func FuzzDamagedPackedEvents(f *testing.F) {
 	})
 }
 
+// An item has its events in one of two attributes. One that somebody has given both reads the same
+// each time.
+func TestAnItemWithTwoListsOfEventsHasOne(t *testing.T) {
+	t.Parallel()
+	p := fuzzedPacked()
+	it := p.commitItem(aggregate.ID{Type: "a", Value: "b"}, 1, commitValue("commit"), time.UnixMilli(0), "")
+	it[attrCount], it[attrSmall], it[attrLarge] = numberValue(1), binaryValue([]byte("small")), binaryValue([]byte("large"))
+	for range 50 {
+		parsed, err := p.parse(it)
+		require.NoError(t, err)
+		require.Equal(t, []byte("large"), parsed.events)
+	}
+}
+
 // Whatever is in the table, parse returns a place in an aggregate's history, or an error that names
 // the item.
 func FuzzParse(f *testing.F) {

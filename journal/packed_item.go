@@ -94,7 +94,7 @@ func (p *packed) parseRow(row rows.Row) readItem {
 
 func (it *packedItem) parse(row rows.Row, names Attributes) error {
 	var commit rows.Attribute
-	var noted []byte
+	var small, large, noted []byte
 	counted := false
 	for i := range row {
 		switch a := &row[i]; a.Name {
@@ -115,10 +115,10 @@ func (it *packedItem) parse(row rows.Row, names Attributes) error {
 			var err error
 			it.count, err = strconv.ParseUint(digitsOf(a), 10, 64)
 			counted = err == nil && it.count <= mostEvents
-		case attrSmall, attrLarge:
-			if a.Kind == rows.Binary {
-				it.events = a.Binary
-			}
+		case attrSmall:
+			small = bytesIn(a)
+		case attrLarge:
+			large = bytesIn(a)
 		case attrSize:
 			it.size = int(min(wholeOf(a), storage.MaxItemBytes>>10)) //nolint:gosec // it is small
 		case attrFirst:
@@ -136,10 +136,11 @@ func (it *packedItem) parse(row rows.Row, names Attributes) error {
 		case attrGuards:
 			it.guards = true
 		case attrNoted:
-			if a.Kind == rows.Binary {
-				noted = a.Binary
-			}
+			noted = bytesIn(a)
 		}
+	}
+	if it.events = large; large == nil {
+		it.events = small
 	}
 	var ok bool
 	if it.id, ok = idOf(it.partition); !ok {
@@ -167,7 +168,8 @@ func (it *packedItem) parse(row rows.Row, names Attributes) error {
 	return nil
 }
 
-// textOf returns a text, and digitsOf a number as it is stored, empty where an attribute is neither.
+// textOf returns a text, digitsOf a number as it is stored, and bytesIn a binary value, each empty
+// where an attribute is of another kind.
 func textOf(a *rows.Attribute) string {
 	if a.Kind != rows.Text {
 		return ""
@@ -180,6 +182,13 @@ func digitsOf(a *rows.Attribute) string {
 		return ""
 	}
 	return a.Text
+}
+
+func bytesIn(a *rows.Attribute) []byte {
+	if a.Kind != rows.Binary {
+		return nil
+	}
+	return a.Binary
 }
 
 // wholeOf returns a number, 0 where an attribute is not one from 0 on.
@@ -212,8 +221,8 @@ func commitValue(commitID string) types.AttributeValue {
 
 // commitOf returns the commit id as a unique key, and as the caller gave it, empty if it had none.
 func commitOf(v types.AttributeValue) (commit, commitID string, ok bool) {
-	row := rows.Of(item{attrCommit: v})
-	return commitIn(&row[0])
+	a := rows.AttributeOf(attrCommit, v)
+	return commitIn(&a)
 }
 
 func commitIn(a *rows.Attribute) (commit, commitID string, ok bool) {

@@ -119,7 +119,7 @@ func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts 
 	if !some {
 		return page, nil
 	}
-	read, err := rows.Query(ctx, p.source, input, func(row rows.Row) tailEntry {
+	found, err := rows.Query(ctx, p.source, input, func(row rows.Row) tailEntry {
 		read := p.parseRow(row)
 		it := read.item
 		return tailEntry{
@@ -127,7 +127,7 @@ func (p *packed) partPage(ctx context.Context, q storage.TailQuery, part, parts 
 			at: partCursor{millis: millisOfKey(it), partition: it.partition, number: it.number, time: it.time},
 		}
 	})
-	return partPage{entries: read.Items, more: read.LastKey != nil}, err
+	return partPage{entries: found.Items, more: found.LastKey != nil}, err
 }
 
 // joinPages makes one page of those of the partitions, up to where all of them were read, or less
@@ -293,8 +293,8 @@ func (p *packed) addEvents(ctx context.Context, page *tailPage, entries []*packe
 	}
 	for _, consistent := range []bool{false, true} {
 		var keys []item
-		for _, it := range entries {
-			if _, ok := missing[it.place()]; ok {
+		for i, it := range entries {
+			if at, ok := missing[it.place()]; ok && at == i { // DynamoDB takes no key twice
 				keys = append(keys, p.keyIn(it.partition, it.number))
 			}
 		}

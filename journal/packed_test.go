@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -616,6 +617,61 @@ func TestPackedAPageOfTheTailHasAMegabyteAtMost(t *testing.T) {
 		q.After, more = page.Next, page.More
 	}
 	assert.Equal(t, commits, seen)
+}
+
+// More events that the index does not have than one request can read.
+func TestPackedAPageOfTheTailReadsKeysSideBySide(t *testing.T) {
+	t.Parallel()
+	s := setup(t, journal.Config{Layout: journal.Packed, Shards: 1})
+	const commits = 450
+	for n := range commits {
+		large := events(1, 1)
+		large[0].Payload = []byte(strings.Repeat("x", 1<<10))
+		_, err := s.Append(t.Context(), eventlog.Commit{Aggregate: user(fmt.Sprint(n)), Events: large, Proven: true})
+		require.NoError(t, err)
+	}
+	q := eventlog.TailQuery{AggregateType: user("").Type}
+	client := &meddler{Client: s.client}
+	client.batchGet = func(_ int, in *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
+		left := map[string]types.KeysAndAttributes{}
+		for table, keys := range in.RequestItems {
+			if n := len(keys.Keys) / 2; n > 0 {
+				left[table] = types.KeysAndAttributes{Keys: keys.Keys[n:], ConsistentRead: keys.ConsistentRead}
+				keys.Keys = keys.Keys[:n]
+				in.RequestItems[table] = keys
+			}
+		}
+		out, err := send()
+		if err == nil {
+			out.UnprocessedKeys = left
+		}
+		return out, err
+	}
+	seen := map[string]int{}
+	log := s.through(t, client)
+	for more := true; more; {
+		page, err := log.TailShard(t.Context(), q)
+		require.NoError(t, err)
+		require.Empty(t, page.Corrupt)
+		for _, r := range page.Records {
+			seen[r.Aggregate.Value]++
+		}
+		q.After, more = page.Next, page.More
+	}
+	assert.Len(t, seen, commits)
+	for id, n := range seen {
+		assert.Equal(t, 1, n, id)
+	}
+
+	broken := errors.New("broken")
+	client.batchGet = func(call int, _ *dynamodb.BatchGetItemInput, send func() (*dynamodb.BatchGetItemOutput, error)) (*dynamodb.BatchGetItemOutput, error) {
+		if call%2 == 0 {
+			return nil, broken
+		}
+		return send()
+	}
+	_, err := log.TailShard(t.Context(), eventlog.TailQuery{AggregateType: user("").Type})
+	assert.ErrorIs(t, err, broken)
 }
 
 // The library that reads CBOR has a limit of its own.

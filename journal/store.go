@@ -56,12 +56,13 @@ func (s *store) getItem(ctx context.Context, table string, key item) (item, erro
 	return out.Item, nil
 }
 
-// batchGetKeys reads what is there of at most maxKeys items, in any order.
+// batchGetKeys reads what is there of at most maxKeys items, in any order. The layouts use it where
+// items are few.
 func (s *store) batchGetKeys(ctx context.Context, table string, keys []item, consistent bool) ([]item, error) {
 	return batchGetRows(ctx, s, table, keys, consistent, rows.Row.Item)
 }
 
-// batchGetRows is batchGetKeys, and makes something else of each item.
+// batchGetRows reads what is there of at most maxKeys items, and makes something of each.
 func batchGetRows[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) (items []T, err error) {
 	wait := s.patience()
 	for len(keys) > 0 {
@@ -90,7 +91,7 @@ func batchGetRows[T any](ctx context.Context, s *store, table string, keys []ite
 // readsAtOnce is how many requests getMany has under way.
 const readsAtOnce = 4
 
-// getMany is batchGetRows for any number of items.
+// getMany is batchGetRows for any number of items. It calls of in several goroutines.
 func getMany[T any](ctx context.Context, s *store, table string, keys []item, consistent bool, of func(rows.Row) T) ([]T, error) {
 	chunks := slices.Collect(slices.Chunk(keys, maxKeys))
 	found := make([][]T, len(chunks))
@@ -102,8 +103,10 @@ func getMany[T any](ctx context.Context, s *store, table string, keys []item, co
 			return err
 		})
 	}
-	err := reads.Wait()
-	return slices.Concat(found...), err
+	if err := reads.Wait(); err != nil {
+		return nil, err
+	}
+	return slices.Concat(found...), nil
 }
 
 // transactGet sees either all or nothing of any commit. It leaves out items that are not there.

@@ -39,6 +39,8 @@ func TestATrailingReadStopsAtItsHorizon(t *testing.T) {
 	assert.Equal(t, eventlog.Cursor{OccurredAt: 10_700}, s.trail())
 	assert.Equal(t, page.Next, s.live)
 
+	assert.True(t, s.trailing[0].next.After(time.Now()), "it would read one millisecond")
+
 	s.advance(pageOf(testRecord("z", 1, 19_000)), time.UnixMilli(24_000))
 	assert.Equal(t, eventlog.Cursor{OccurredAt: 10_700}, s.trail(), "what it has not read itself")
 }

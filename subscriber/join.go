@@ -13,8 +13,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// join makes it a member with a share of what is free, by the roster as it was seen if that is
-// known. It returns false when ctx has ended.
+// join makes it a member with a share of what is free. It returns false when ctx has ended. The
+// roster as it was seen is where it begins, if that is known; else it reads the roster first.
 func (m *member) join(ctx context.Context, seen checkpoint.Roster, known bool) bool {
 	m.number, m.expired = 0, &atomic.Bool{}
 	// By the token it finds itself in the roster if the reply to an attempt was lost. If it joined

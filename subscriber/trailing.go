@@ -56,7 +56,7 @@ func (s *source) advance(page eventlog.TailPage, now time.Time) {
 		}
 		if horizon.UnixMilli() > r.at.OccurredAt {
 			r.at = eventlog.CursorAt(horizon)
-			r.next = time.Now().Add(r.delay / 2) // the live read has just done its work
+			r.next = time.Now().Add(r.delay / 2) // up to there the live read has just read
 		}
 	}
 	s.live = page.Next

@@ -14,7 +14,7 @@ import (
 // protocol is the SDK's, except that it reads the items of a reply as rows.
 type protocol struct {
 	smithyhttp.ClientProtocol
-	begin func()    // is called before the first row of a reply: that of an attempt before, which failed, does not count
+	begin func()    // discards the rows of an earlier attempt, which failed
 	take  func(Row) // is called with each row, which is valid until it returns
 
 	row  Row  // the last one
@@ -25,18 +25,20 @@ type protocol struct {
 func (p *protocol) DeserializeResponse(
 	ctx context.Context, operation *smithy.OperationSchema, registry *smithy.TypeRegistry, reply *smithyhttp.Response, into smithy.Deserializable,
 ) error {
-	p.read, p.row = true, nil
+	p.read, p.row = false, nil
 	p.begin()
 	switch out := into.(type) {
 	case *dynamodb.QueryOutput:
-		into = &pageOutput{out, p}
+		*out = dynamodb.QueryOutput{ResultMetadata: out.ResultMetadata} // an attempt that failed may have left something
+		into, p.read = &pageOutput{out, p}, true
 	case *dynamodb.BatchGetItemOutput:
-		into = &batchOutput{out, p}
+		*out = dynamodb.BatchGetItemOutput{ResultMetadata: out.ResultMetadata}
+		into, p.read = &batchOutput{out, p}, true
 	}
 	return p.ClientProtocol.DeserializeResponse(ctx, operation, registry, reply, into)
 }
 
-// pageOutput reads the reply to a query: its items and its last key.
+// pageOutput reads the reply to a query: the items as rows, the rest as the SDK does.
 type pageOutput struct {
 	*dynamodb.QueryOutput
 	protocol *protocol
@@ -51,13 +53,21 @@ func (o *pageOutput) Deserialize(d smithy.ShapeDeserializer) error {
 			key, err := readRow(d, member, nil)
 			o.LastEvaluatedKey = key.Item()
 			return err
+		case schemas.QueryOutput_Count:
+			return d.ReadInt32(member, &o.Count)
+		case schemas.QueryOutput_ScannedCount:
+			return d.ReadInt32(member, &o.ScannedCount)
+		case schemas.QueryOutput_ConsumedCapacity:
+			o.ConsumedCapacity = &types.ConsumedCapacity{}
+			return o.ConsumedCapacity.Deserialize(d)
 		default:
 			return skip(d, member)
 		}
 	})
 }
 
-// batchOutput reads the reply to a BatchGetItem: the items of all tables, and the keys not read.
+// batchOutput reads the reply to a BatchGetItem: the items of all tables as rows, the rest as the
+// SDK does.
 type batchOutput struct {
 	*dynamodb.BatchGetItemOutput
 	protocol *protocol
@@ -74,6 +84,14 @@ func (o *batchOutput) Deserialize(d smithy.ShapeDeserializer) error {
 				var keys types.KeysAndAttributes
 				err := keys.Deserialize(d)
 				o.UnprocessedKeys[table] = keys
+				return err
+			})
+		case schemas.BatchGetItemOutput_ConsumedCapacity:
+			o.ConsumedCapacity = []types.ConsumedCapacity{}
+			return smithy.ReadList(d, member, func() error {
+				var consumed types.ConsumedCapacity
+				err := consumed.Deserialize(d)
+				o.ConsumedCapacity = append(o.ConsumedCapacity, consumed)
 				return err
 			})
 		default:

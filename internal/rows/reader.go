@@ -13,11 +13,11 @@ type Client interface {
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 }
 
-// Source is where items are read from.
+// Source is a client, and whether its replies can be read as rows.
 type Source struct {
 	Client Client
-	// SDK says that the client is the SDK's own, or passes options and replies on to it. Another
-	// one, for example one that looks into replies, gets them whole.
+	// SDK says that the client is the SDK's own, or passes options on to it and does not look at the
+	// items of its replies. The replies of any other client are read by the client itself.
 	SDK bool
 }
 
@@ -29,7 +29,7 @@ type Page[T any] struct {
 }
 
 // Query reads one page and makes something of each row. A row is valid until the function returns;
-// its texts and bytes stay.
+// its texts and bytes stay. A middleware of the client sees the output without items.
 func Query[T any](ctx context.Context, s Source, in *dynamodb.QueryInput, of func(Row) T) (page Page[T], err error) {
 	p := &protocol{
 		begin: func() { page.Items = nil },

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -42,6 +43,10 @@ func (s server) client() *dynamodb.Client {
 }
 
 var query = &dynamodb.QueryInput{TableName: aws.String("journal")}
+
+var batch = &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+	"journal": {Keys: []item{{"pkey": &types.AttributeValueMemberS{Value: "a"}}}},
+}}
 
 func read(t *testing.T, client *dynamodb.Client) (rows.Page[item], error) {
 	t.Helper()
@@ -97,18 +102,15 @@ func TestAttributesAreReadByTheirKind(t *testing.T) {
 
 func TestItemsReadByKeyAreWhatTheSDKReads(t *testing.T) {
 	t.Parallel()
-	in := &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-		"journal": {Keys: []item{{"pkey": &types.AttributeValueMemberS{Value: "a"}}}},
-	}}
 	unprocessed := 0
 	for seed := range uint64(500) {
 		g := newGenerator(seed, nil)
 		body := g.batch()
 		client := server{200, body}.client()
-		want, err := client.BatchGetItem(t.Context(), in)
+		want, err := client.BatchGetItem(t.Context(), batch)
 		require.NoError(t, err, body)
 		for _, sdk := range []bool{true, false} {
-			items, left, err := rows.BatchGet(t.Context(), rows.Source{Client: client, SDK: sdk}, in, rows.Row.Item)
+			items, left, err := rows.BatchGet(t.Context(), rows.Source{Client: client, SDK: sdk}, batch, rows.Row.Item)
 
 			require.NoError(t, err, body)
 			require.Equal(t, want.UnprocessedKeys, left, body)
@@ -123,29 +125,90 @@ func TestItemsReadByKeyAreWhatTheSDKReads(t *testing.T) {
 }
 
 // An attempt whose reply breaks off in the middle leaves nothing behind.
-func TestRowsOfAnAttemptThatFailedDoNotCount(t *testing.T) {
+func TestAnAttemptThatFailedDoesNotCount(t *testing.T) {
 	t.Parallel()
-	attempts := 0
-	client := dynamodb.New(dynamodb.Options{
+	client := replying(
+		`{"LastEvaluatedKey":{"pkey":{"S":"old"}},"Items":[{"pkey":{"S":"b"}},{"pk`,
+		`{"Items":[{"pkey":{"S":"a"}}]}`)
+
+	page, err := read(t, client)
+
+	require.NoError(t, err)
+	assert.Equal(t, []item{{"pkey": &types.AttributeValueMemberS{Value: "a"}}}, page.Items)
+	assert.Nil(t, page.LastKey)
+
+	client = replying(
+		`{"UnprocessedKeys":{"journal":{"Keys":[{"pkey":{"S":"b"}}]}},"Responses":{"journal":[{"pkey":{"S":"b"}},{"pk`,
+		`{"Responses":{"journal":[{"pkey":{"S":"a"}}]}}`)
+
+	items, unprocessed, err := rows.BatchGet(t.Context(), rows.Source{Client: client, SDK: true}, batch, rows.Row.Item)
+
+	require.NoError(t, err)
+	assert.Equal(t, page.Items, items)
+	assert.Empty(t, unprocessed)
+}
+
+// replying is a client that gets one reply after the other, and tries again whatever fails.
+func replying(bodies ...string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
 		Region: "eu-central-1", Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
 		Retryer: retry.NewStandard(func(o *retry.StandardOptions) {
 			o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(func(error) aws.Ternary { return aws.TrueTernary }))
 			o.MaxBackoff = time.Millisecond
 		}),
 		HTTPClient: doer(func(r *http.Request) (*http.Response, error) {
-			body := `{"Items":[{"pkey":{"S":"a"}},{"pkey":{"S":"b"}}]}`
-			if attempts++; attempts == 1 {
-				body = body[:30]
-			}
+			body := bodies[0]
+			bodies = bodies[1:]
 			return server{200, body}.Do(r)
 		}),
 	})
+}
 
-	page, err := read(t, client)
+// A middleware, such as one that counts capacity units, sees all of a reply but the items.
+func TestAMiddlewareSeesTheRestOfAReply(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		g := newGenerator(seed, nil)
+		client := server{200, g.reply()}.client()
+		want, err := client.Query(t.Context(), query)
+		require.NoError(t, err)
+		seen, err := watched(client, func(client rows.Client) error {
+			_, err := rows.Query(t.Context(), rows.Source{Client: client, SDK: true}, query, rows.Row.Item)
+			return err
+		})
+		require.NoError(t, err)
+		got := seen.(*dynamodb.QueryOutput)
+		got.Items, got.ResultMetadata = want.Items, want.ResultMetadata
+		require.Equal(t, want, got)
 
-	require.NoError(t, err)
-	assert.Equal(t, 2, attempts)
-	assert.Equal(t, []item{{"pkey": &types.AttributeValueMemberS{Value: "a"}}, {"pkey": &types.AttributeValueMemberS{Value: "b"}}}, page.Items)
+		client = server{200, g.batch()}.client()
+		wantBatch, err := client.BatchGetItem(t.Context(), batch)
+		require.NoError(t, err)
+		seen, err = watched(client, func(client rows.Client) error {
+			_, _, err := rows.BatchGet(t.Context(), rows.Source{Client: client, SDK: true}, batch, rows.Row.Item)
+			return err
+		})
+		require.NoError(t, err)
+		gotBatch := seen.(*dynamodb.BatchGetItemOutput)
+		gotBatch.Responses, gotBatch.ResultMetadata = wantBatch.Responses, wantBatch.ResultMetadata
+		require.Equal(t, wantBatch, gotBatch)
+	}
+}
+
+// watched returns what a middleware of the client sees.
+func watched(client *dynamodb.Client, call func(rows.Client) error) (seen any, err error) {
+	options := client.Options()
+	options.APIOptions = append(options.APIOptions, func(s *middleware.Stack) error {
+		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("watch", func(
+			ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+		) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
+			out, metadata, err = next.HandleInitialize(ctx, in)
+			seen = out.Result
+			return out, metadata, err
+		}), middleware.Before)
+	})
+	err = call(dynamodb.New(options))
+	return seen, err
 }
 
 type doer func(*http.Request) (*http.Response, error)

@@ -5,7 +5,7 @@ import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 // Row is an item: its attributes, in the order in which they came.
 type Row []Attribute
 
-// Attribute is an attribute of an item. The SDK makes a value on the heap of each.
+// Attribute is an attribute of an item. The SDK allocates a value for each.
 type Attribute struct {
 	Name   string
 	Kind   Kind
@@ -28,20 +28,23 @@ const (
 func Of(it map[string]types.AttributeValue) Row {
 	row := make(Row, 0, len(it))
 	for name, value := range it {
-		a := Attribute{Name: name}
-		switch v := value.(type) {
-		case *types.AttributeValueMemberS:
-			a.Kind, a.Text = Text, v.Value
-		case *types.AttributeValueMemberN:
-			a.Kind, a.Text = Number, v.Value
-		case *types.AttributeValueMemberB:
-			a.Kind, a.Binary = Binary, v.Value
-		default:
-			a.Other = value
-		}
-		row = append(row, a)
+		row = append(row, AttributeOf(name, value))
 	}
 	return row
+}
+
+// AttributeOf is Of for one attribute.
+func AttributeOf(name string, value types.AttributeValue) Attribute {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberS:
+		return Attribute{Name: name, Kind: Text, Text: v.Value}
+	case *types.AttributeValueMemberN:
+		return Attribute{Name: name, Kind: Number, Text: v.Value}
+	case *types.AttributeValueMemberB:
+		return Attribute{Name: name, Kind: Binary, Binary: v.Value}
+	default:
+		return Attribute{Name: name, Other: value}
+	}
 }
 
 // Item returns the row as the SDK would have read it.
