@@ -58,7 +58,7 @@ func TestRowsAreReadAsItemsAre(t *testing.T) {
 	}
 	assert.Greater(t, own, 10)
 	long := l.itemOf(&Record{
-		Aggregate: aggregate.ID{Type: "account", Value: strings.Repeat("x", aggregate.MaxIDBytes)}, Number: 1, EventID: "e", Payload: []byte("{}"),
+		Aggregate: aggregate.ID{Type: "account", Value: strings.Repeat("x", aggregate.MaxIDBytes)}, Number: 1, EventID: "e", CommitID: "c", Payload: []byte("{}"),
 	})
 	compare(long, "of an id that is too long")
 
