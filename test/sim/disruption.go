@@ -40,10 +40,13 @@ const (
 	// behind, then those of the other half. Requests to remove entries are late. Some arrive when
 	// the owner has listed the aggregate again, and is about to crash.
 	Outages Disruption = "outage"
+	// Truncations: operators remove events of aggregates that snapshots stand for, also such that
+	// groups have not handled yet.
+	Truncations Disruption = "truncate"
 )
 
 // Disruptions are all of them.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations}
 
 // noDisruptions in [World].Disrupt leaves all of them out.
 const noDisruptions = "none"
@@ -55,6 +58,7 @@ type disruptionPlan struct {
 	suspends  time.Duration // how often a process is suspended, about
 	edits     time.Duration // how often an editor edits, about
 	imports   int           // pages of history
+	removes   time.Duration // how often an operator truncates or deletes an aggregate, about
 	outage    time.Duration // how long handlers of some aggregates fail
 	// straggling is the chance that a removal of an entry is held back until its aggregate is
 	// listed again. Of the first of them, as many as strikes, the aggregate fails again at once,
@@ -83,6 +87,9 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	}
 	d := &p.disruption
 	d.kinds = kinds
+	if needed := p.sabotage.disruption(); needed != "" && !d.has(needed) {
+		d.kinds = append(d.kinds, needed)
+	}
 	if d.has(Throttling) {
 		d.throttles = newThrottles(r, w.Small)
 		for _, t := range d.throttles {
@@ -103,11 +110,14 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	if d.has(Imports) {
 		d.imports = 2 + r.IntN(8)
 	}
+	if d.has(Truncations) {
+		d.removes = seconds(r, 1, 6)
+		p.duration = max(p.duration, 20*time.Second)
+	}
 	if d.has(IndexDelays) {
 		d.delays = []indexDelay{{indexFrom, indexTo, 0.9}, {p.trailing * 3 / 2, p.trailing * 3, draw.Pick(r, 0.002, 0.02)}}
 	}
 	if p.sabotage == Unrevise {
-		d.kinds = append(d.kinds, Outages)
 		p.linger()
 	}
 	if d.has(Outages) {
@@ -274,6 +284,15 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 			return d, err
 		}
 		d.last(func() { importer.run(ctx, plan.imports) })
+	}
+	if plan.has(Truncations) {
+		for place := range removers {
+			remover, err := w.newRemover(ctx, fmt.Sprint("remover", place+1), draw.Derive(r))
+			if err != nil {
+				return d, err
+			}
+			d.goOn(func() { remover.run(ctx, plan.removes) })
+		}
 	}
 	if plan.outage > 0 {
 		d.last(func() { pauseFor(ctx, w.plan.duration+2*plan.outage) }) // also when nothing comes any more

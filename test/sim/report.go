@@ -30,6 +30,8 @@ const (
 	// Effect: an effect of a projection that did not happen exactly once, or a process manager that
 	// did not do what its events and timeouts ask for, or under ids that are not theirs.
 	Effect Kind = "effect"
+	// Removed: an aggregate that is not truncated as far as an operator has asked for.
+	Removed Kind = "removed"
 	// Slow: a Close, a start or a takeover that took longer than it may.
 	Slow Kind = "slow"
 	// Leak: a goroutine that is left when everything is closed.

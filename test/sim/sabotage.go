@@ -63,10 +63,18 @@ const (
 	// Recall: who claims a position is told the one that it knew last, as a subscriber that keeps
 	// positions when it loses a shard.
 	Recall Sabotage = "recall"
+	// Overrun: members are told that aggregates are truncated one event further than they are, as
+	// by a subscriber that passes over one more than was removed.
+	Overrun Sabotage = "overrun"
 )
 
 // Sabotages are all of them.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun}
+
+// disruption is the one that a sabotage needs in order to show, empty for none.
+func (s Sabotage) disruption() Disruption {
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations}[s]
+}
 
 // ofSagas reports whether only process managers suffer.
 func (s Sabotage) ofSagas() bool {

@@ -56,6 +56,7 @@ type world struct {
 	struck      atomic.Int64 // stragglers whose owners are to crash
 	stricken    sync.Map     // their streams
 
+	begun     []removal // which are to be finished
 	processes []*process
 	events    int // committed
 }

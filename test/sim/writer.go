@@ -64,6 +64,9 @@ func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.
 		for i := range commit.Events {
 			commit.Events[i].Type = eventType(commit.Expected + 1 + uint64(i))
 		}
+		if commit.Snapshot = nil; p.disruption.has(Truncations) && w.random.IntN(4) == 0 {
+			commit.Snapshot = snapshotAt(commit.Version())
+		}
 		receipt, err := eventlog.Of(j).Append(ctx, commit)
 		var conflict *journal.ConflictError
 		switch {

@@ -88,6 +88,7 @@ func TestWorlds(t *testing.T) {
 			"unrevise": `lost`,
 			"rewind":   `after_flush_duplicate`,
 			"recall":   `after_flush_duplicate`,
+			"overrun":  `reordered|position|lost`,
 		}
 	}
 	for sabotage, finds := range sabotages {
