@@ -43,10 +43,12 @@ const (
 	// Truncations: operators remove events of aggregates that snapshots stand for, also such that
 	// groups have not handled yet.
 	Truncations Disruption = "truncate"
+	// Exports: archives are made of the journal, in several attempts.
+	Exports Disruption = "export"
 )
 
 // Disruptions are all of them.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Exports}
 
 // noDisruptions in [World].Disrupt leaves all of them out.
 const noDisruptions = "none"
@@ -58,6 +60,7 @@ type disruptionPlan struct {
 	suspends  time.Duration // how often a process is suspended, about
 	edits     time.Duration // how often an editor edits, about
 	imports   int           // pages of history
+	exports   int
 	removes   time.Duration // how often an operator truncates or deletes an aggregate, about
 	outage    time.Duration // how long handlers of some aggregates fail
 	// straggling is the chance that a removal of an entry is held back until its aggregate is
@@ -113,6 +116,9 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	if d.has(Truncations) {
 		d.removes = seconds(r, 1, 6)
 		p.duration = max(p.duration, 20*time.Second)
+	}
+	if d.has(Exports) {
+		d.exports = 1 + r.IntN(2)
 	}
 	if d.has(IndexDelays) {
 		d.delays = []indexDelay{{indexFrom, indexTo, 0.9}, {p.trailing * 3 / 2, p.trailing * 3, draw.Pick(r, 0.002, 0.02)}}
@@ -293,6 +299,13 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 			}
 			d.goOn(func() { remover.run(ctx, plan.removes) })
 		}
+	}
+	if plan.exports > 0 {
+		exporter, err := w.newExporter(ctx, draw.Derive(r))
+		if err != nil {
+			return d, err
+		}
+		d.last(func() { exporter.run(ctx, plan.exports) })
 	}
 	if plan.outage > 0 {
 		d.last(func() { pauseFor(ctx, w.plan.duration+2*plan.outage) }) // also when nothing comes any more

@@ -29,6 +29,8 @@ type oracle struct {
 	commanded map[stream]int
 	// handled is when the process managers of a group had handled an event.
 	handled map[handledKey]time.Duration
+	// acknowledged is what writers know of aggregates.
+	acknowledged map[stream]*acknowledgement
 	// removals are what operators have removed of aggregates.
 	removals map[stream]*removed
 	// handOuts is when each event was handed out first; nil as long as nobody wants to know.
@@ -39,7 +41,7 @@ type oracle struct {
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}, removals: map[stream]*removed{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}, removals: map[stream]*removed{}, acknowledged: map[stream]*acknowledgement{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
@@ -80,11 +82,13 @@ func (o *oracle) rest(group, topic string, resting bool) {
 	o.resting[stream{group: group, topic: topic}] = resting
 }
 
-// committed is told of a commit: of its aggregate and the number of its last event.
-func (o *oracle) committed(who, topic, id string, version uint64) {
+// committed is told of a commit that was acknowledged: of the number of its last event, and of the
+// ids of all its events.
+func (o *oracle) committed(who string, s stream, version uint64, ids []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trace.note("commit", who, stream{topic: topic, id: id}, version)
+	o.trace.note("commit", who, s, version)
+	o.acknowledge(s, version, ids)
 }
 
 // deliver is told of a message that a member hands out, before its handler.

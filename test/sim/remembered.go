@@ -83,7 +83,7 @@ func (w *world) history(ctx context.Context, id aggregate.ID) (all []*journal.Re
 	if err != nil {
 		return nil, err
 	}
-	w.oracle.removal(stream{topic: id.Type, id: id.Value}, func(r *removed) { all = slices.Clone(r.kept) })
+	w.oracle.removal(streamOf(id), func(r *removed) { all = slices.Clone(r.kept) })
 	for r, err := range w.journal.Events(ctx, id, uint64(len(all))+1, head.Version) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", id, err)

@@ -83,8 +83,6 @@ type removal struct {
 	after  time.Duration
 }
 
-func (r removal) stream() stream { return stream{topic: r.id.Type, id: r.id.Value} }
-
 func (r removal) do(ctx context.Context, j *journal.Journal) error {
 	return j.Truncate(ctx, r.id, r.before, journal.Removal{After: r.after})
 }
@@ -92,7 +90,7 @@ func (r removal) do(ctx context.Context, j *journal.Journal) error {
 // remove removes events, and leaves it to the end of the world to finish that. The oracle is told
 // before.
 func (r *remover) remove(ctx context.Context, what removal) {
-	w, s := r.world, what.stream()
+	w, s := r.world, streamOf(what.id)
 	if !w.keep(ctx, what.id, what.before-1) {
 		return
 	}
@@ -115,7 +113,7 @@ func (r *remover) remove(ctx context.Context, what removal) {
 // keep has the oracle keep the events of an aggregate up to one, before somebody removes them. It
 // reports whether it has them all.
 func (w *world) keep(ctx context.Context, id aggregate.ID, to uint64) (all bool) {
-	s, from := stream{topic: id.Type, id: id.Value}, uint64(0)
+	s, from := streamOf(id), uint64(0)
 	w.oracle.removal(s, func(r *removed) { from = uint64(len(r.kept)) + 1 })
 	var events []*journal.Record
 	for record, err := range w.journal.Events(ctx, id, from, to) {

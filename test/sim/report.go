@@ -32,6 +32,9 @@ const (
 	Effect Kind = "effect"
 	// Removed: an aggregate that is not truncated as far as an operator has asked for.
 	Removed Kind = "removed"
+	// Archived: an archive that lacks what was acknowledged, has what was not written, or cannot be
+	// gone on with.
+	Archived Kind = "archived"
 	// Slow: a Close, a start or a takeover that took longer than it may.
 	Slow Kind = "slow"
 	// Leak: a goroutine that is left when everything is closed.

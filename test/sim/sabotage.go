@@ -66,14 +66,17 @@ const (
 	// Overrun: members are told that aggregates are truncated one event further than they are, as
 	// by a subscriber that passes over one more than was removed.
 	Overrun Sabotage = "overrun"
+	// Omit: now and then an export is told that an aggregate has one event less than it has, as if
+	// it had read an index.
+	Omit Sabotage = "omit"
 )
 
 // Sabotages are all of them.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit}
 
 // disruption is the one that a sabotage needs in order to show, empty for none.
 func (s Sabotage) disruption() Disruption {
-	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations}[s]
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports}[s]
 }
 
 // ofSagas reports whether only process managers suffer.

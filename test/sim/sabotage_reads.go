@@ -44,10 +44,12 @@ func emptied(q *dynamodb.QueryInput) *dynamodb.QueryInput {
 }
 
 // spoilReply changes what a member is told that claims positions, by a write or by a strongly
-// consistent read, or that reads a head.
+// consistent read, or who reads a head.
 func (w *wire) spoilReply(in any, response *http.Response) error {
 	var spoil func(reply []byte) ([]byte, error)
 	switch {
+	case w.sabotage == Omit && w.member.name == exporterName && requestOf(in) == headReads:
+		spoil = w.omit
 	case w.member.group == "":
 	case (w.sabotage == Rewind || w.sabotage == Recall) && (isClaim(in) || isPositionRead(in)):
 		spoil = w.misremember
@@ -73,6 +75,18 @@ func (w *wire) spoilReply(in any, response *http.Response) error {
 // overrun has a head in a reply say that it is truncated one event further, where it is truncated.
 func overrun(reply []byte) ([]byte, error) {
 	return changeNumber(reply, "truncated_before", func(before uint64) uint64 { return before + 1 })
+}
+
+// omit has a head in a reply say that there is one event less, now and then.
+func (w *wire) omit(reply []byte) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return changeNumber(reply, "version", func(version uint64) uint64 {
+		if version > 1 && w.random.IntN(10) == 0 {
+			version--
+		}
+		return version
+	})
 }
 
 // changeNumber changes a number of the item in a reply, if it has that.

@@ -56,8 +56,10 @@ func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 // commitTo makes one commit to an aggregate, again on a conflict.
 func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.ID) {
 	p, commit := w.world.plan, eventlog.Commit{Aggregate: id}
+	var ids []string
 	for range 1 + w.random.IntN(p.commit) {
-		commit.Events = append(commit.Events, eventlog.Event{ID: w.id(), Payload: []byte(`{}`)})
+		ids = append(ids, w.id())
+		commit.Events = append(commit.Events, eventlog.Event{ID: ids[len(ids)-1], Payload: p.payload(ids[len(ids)-1])})
 	}
 	for range 5 {
 		commit.Expected, commit.Proven = w.version[id], w.proves
@@ -72,7 +74,7 @@ func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.
 		switch {
 		case err == nil:
 			w.version[id] = receipt.Version
-			w.world.oracle.committed(w.name, id.Type, id.Value, receipt.Version)
+			w.world.oracle.committed(w.name, streamOf(id), receipt.Version, ids)
 			return
 		case !errors.As(err, &conflict): // perhaps written: the next commit will find out
 			w.world.oracle.note("failed", w.name)

@@ -89,6 +89,7 @@ func TestWorlds(t *testing.T) {
 			"rewind":   `after_flush_duplicate`,
 			"recall":   `after_flush_duplicate`,
 			"overrun":  `reordered|position|lost`,
+			"omit":     `archived`,
 		}
 	}
 	for sabotage, finds := range sabotages {
