@@ -119,6 +119,9 @@ func (w *world) compare(s stream, c chapter, history []*journal.Record) {
 	case head.TruncatedBefore > 0 && !slices.Contains(points, head.TruncatedBefore):
 		find("is truncated before #%d, which nobody asked for", head.TruncatedBefore)
 		return
+	case head.DeletedAt != nil && head.TruncatedBefore != last+1:
+		find("is deleted after event %d, and truncated before #%d", last, head.TruncatedBefore)
+		return
 	case uint64(len(c.events)) != last+1-first:
 		find("has %d events from #%d to #%d", len(c.events), first, last)
 		return

@@ -43,12 +43,14 @@ const (
 	// Truncations: operators remove events of aggregates that snapshots stand for, also such that
 	// groups have not handled yet.
 	Truncations Disruption = "truncate"
+	// Deletions: operators delete some aggregates for good. Writers do not know.
+	Deletions Disruption = "delete"
 	// Exports: archives are made of the journal, in several attempts.
 	Exports Disruption = "export"
 )
 
 // Disruptions are all of them.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Exports}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports}
 
 // noDisruptions in [World].Disrupt leaves all of them out.
 const noDisruptions = "none"
@@ -113,7 +115,10 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	if d.has(Imports) {
 		d.imports = 2 + r.IntN(8)
 	}
-	if d.has(Truncations) {
+	if d.has(Deletions) {
+		p.aggregates = max(p.aggregates, 16) // so that enough are left
+	}
+	if d.removals() != nil {
 		d.removes = seconds(r, 1, 6)
 		p.duration = max(p.duration, 20*time.Second)
 	}
@@ -291,7 +296,7 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 		}
 		d.last(func() { importer.run(ctx, plan.imports) })
 	}
-	if plan.has(Truncations) {
+	if plan.removals() != nil {
 		for place := range removers {
 			remover, err := w.newRemover(ctx, fmt.Sprint("remover", place+1), draw.Derive(r))
 			if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/millrace-dev/millrace/test/draw"
 )
 
-// remover is an operator that truncates aggregates while writers and groups work on them. Two work
-// side by side.
+// remover is an operator that truncates or deletes aggregates while writers and groups work on them.
+// Two work side by side.
 type remover struct {
 	world   *world
 	journal *journal.Journal
@@ -37,17 +37,38 @@ func (w *world) newRemover(ctx context.Context, name string, random *rand.Rand) 
 	return &remover{world: w, journal: j, random: random}, nil
 }
 
+// removals are the disruptions of a world that remove something.
+func (d disruptionPlan) removals() (kinds []Disruption) {
+	for _, kind := range []Disruption{Truncations, Deletions} {
+		if d.has(kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 // run removes something again and again, until ctx ends.
 func (r *remover) run(ctx context.Context, every time.Duration) {
 	plan := r.world.plan
 	for ctx.Err() == nil {
 		pauseFor(ctx, exponential(r.random, every))
-		id := aggregate.ID{Type: draw.Pick(r.random, plan.topics...), Value: fmt.Sprint("a", r.random.IntN(plan.aggregates))}
-		if head, err := r.journal.Head(ctx, id); err == nil && head.DeletedAt.IsZero() {
+		kind, n := draw.Pick(r.random, plan.disruption.removals()...), r.random.IntN(plan.aggregates)
+		if kind == Deletions {
+			n -= n % mortal
+		}
+		head, err := r.journal.Head(ctx, aggregate.ID{Type: draw.Pick(r.random, plan.topics...), Value: fmt.Sprint("a", n)})
+		switch {
+		case err != nil || !head.DeletedAt.IsZero():
+		case kind == Deletions:
+			r.remove(ctx, removal{id: head.Aggregate, before: head.Version + 1, deletes: true, after: r.expiry()})
+		default:
 			r.truncate(ctx, head)
 		}
 	}
 }
+
+// mortal: one of so many aggregates may be deleted.
+const mortal = 4
 
 // truncate removes events that a snapshot stands for, as far as that or less far, or tries to
 // remove more.
@@ -78,12 +99,16 @@ func (r *remover) expiry() time.Duration {
 
 // removal is a call of an operator.
 type removal struct {
-	id     aggregate.ID
-	before uint64
-	after  time.Duration
+	id      aggregate.ID
+	before  uint64
+	deletes bool // all of it, as it is with the event before that
+	after   time.Duration
 }
 
 func (r removal) do(ctx context.Context, j *journal.Journal) error {
+	if r.deletes {
+		return j.Delete(ctx, r.id, r.before-1, journal.Removal{After: r.after})
+	}
 	return j.Truncate(ctx, r.id, r.before, journal.Removal{After: r.after})
 }
 
@@ -95,19 +120,33 @@ func (r *remover) remove(ctx context.Context, what removal) {
 		return
 	}
 	w.oracle.remove(s, what.before)
-	err := what.do(ctx, r.journal)
+	if w.removed(what, what.do(ctx, r.journal)) {
+		what.after = 0
+		w.begun = append(w.begun, what)
+	}
+}
+
+// removed tells the oracle what came of a removal, and reports whether it is worth to repeat it.
+func (w *world) removed(what removal, err error) (repeat bool) {
+	s := streamOf(what.id)
+	var deleted *journal.DeletedError
 	switch {
 	case err == nil:
 		w.oracle.note("removed", s.String())
-	case errors.Is(err, journal.ErrNotCovered):
-		w.oracle.note("not covered", s.String())
+		if what.deletes {
+			w.oracle.deleted(s, what.before-1)
+		}
+	case errors.Is(err, journal.ErrNotCovered), what.deletes && errors.Is(err, journal.ErrConflict):
+		w.oracle.note("remove refused", s.String())
 		w.oracle.retract(s, what.before)
-		return
+		return false
+	case errors.As(err, &deleted):
+		w.oracle.refused("remover", s, deleted.Version)
+		return false
 	default:
 		w.oracle.note("remove failed", s.String())
 	}
-	what.after = 0
-	w.begun = append(w.begun, what)
+	return true
 }
 
 // keep has the oracle keep the events of an aggregate up to one, before somebody removes them. It
@@ -133,22 +172,24 @@ func (w *world) keep(ctx context.Context, id aggregate.ID, to uint64) (all bool)
 	return all
 }
 
-// finishRemovals repeats all removals when all is calm, as one that has failed is, and as if what
-// was left to groups for a while had expired. Then the journal has to say what was removed.
+// finishRemovals repeats all removals when all is calm, as is to be done with one that has failed,
+// and as if what was left to groups for a while had expired. Then the journal has to say what was
+// removed.
 func (w *world) finishRemovals(ctx context.Context) error {
 	for _, what := range w.begun {
-		if err := what.do(ctx, w.journal); err != nil {
+		if err := what.do(ctx, w.journal); w.removed(what, err) && err != nil {
 			return err
 		}
 	}
 	for _, s := range sorted(w.oracle.removals) {
-		before := w.oracle.removals[s].before()
 		head, err := w.journal.Head(ctx, aggregate.ID{Type: s.topic, Value: s.id})
 		if err != nil {
 			return err
 		}
-		if head.TruncatedBefore != before {
-			w.oracle.find(Removed, "%s is truncated before #%d, not #%d", s, head.TruncatedBefore, before)
+		r := w.oracle.removals[s]
+		if head.TruncatedBefore != r.before() || head.DeletedAt.IsZero() == r.deleted || r.deleted && head.Version != r.version {
+			w.oracle.find(Removed, "%s has %d events, is truncated before #%d and deleted at %v, but was truncated before #%d, and deleted: %v, with event %d",
+				s, head.Version, head.TruncatedBefore, head.DeletedAt, r.before(), r.deleted, r.version)
 		}
 	}
 	return nil

@@ -13,8 +13,8 @@ type removed struct {
 	points []uint64
 	// kept are the events from the first on, as they were before anybody removed them.
 	kept []*journal.Record
-	// told: somebody was told that the aggregate is deleted. Version is that of its last event.
-	told    bool
+	// deleted: an operator was told that the aggregate is deleted. Version is that of its last event.
+	deleted bool
 	version uint64
 }
 
@@ -57,6 +57,29 @@ func (o *oracle) retract(s stream, before uint64) {
 			r.points = slices.Delete(r.points, i, i+1)
 		}
 	})
+}
+
+// deleted is told that an aggregate was deleted after an event.
+func (o *oracle) deleted(s stream, version uint64) {
+	o.removal(s, func(r *removed) { r.deleted, r.version = true, version })
+}
+
+// isDeleted reports whether an operator was told that an aggregate is deleted.
+func (o *oracle) isDeleted(s stream) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := o.removedOf(s)
+	return r != nil && r.deleted
+}
+
+// refused is told that somebody was refused because an aggregate was deleted after an event.
+func (o *oracle) refused(who string, s stream, version uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.trace.note("refused", who, s, version)
+	if r := o.removedOf(s); r == nil || !slices.Contains(r.points, version+1) {
+		o.finding(Removed, "%s is told that %s was deleted after event %d, which nobody asked for", who, s, version)
+	}
 }
 
 // passes looks whether a member that hands out an event has passed over those before it, because

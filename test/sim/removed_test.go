@@ -114,3 +114,16 @@ func TestAHeadSaysThatMoreIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"Item":{"version":{"N":"9"}}}`, string(got))
 }
+
+func TestTheOracleFindsADeletionThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.remove(s.aggregate(), 4)
+	s.refused("w1", s.aggregate(), 3)
+	assert.Empty(t, s.findings)
+	assert.False(t, s.isDeleted(s.aggregate()))
+	s.deleted(s.aggregate(), 3)
+	assert.True(t, s.isDeleted(s.aggregate()))
+	s.refused("w1", s.aggregate(), 4)
+	assert.Equal(t, []Kind{Removed}, s.kinds())
+}

@@ -30,7 +30,8 @@ const (
 	// Effect: an effect of a projection that did not happen exactly once, or a process manager that
 	// did not do what its events and timeouts ask for, or under ids that are not theirs.
 	Effect Kind = "effect"
-	// Removed: an aggregate that is not truncated as far as an operator has asked for.
+	// Removed: an aggregate that is not truncated or deleted as operators have asked for, or one
+	// that is deleted and can be written to.
 	Removed Kind = "removed"
 	// Archived: an archive that lacks what was acknowledged, has what was not written, or cannot be
 	// gone on with.

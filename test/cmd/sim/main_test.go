@@ -90,6 +90,7 @@ func TestWorlds(t *testing.T) {
 			"recall":   `after_flush_duplicate`,
 			"overrun":  `reordered|position|lost`,
 			"omit":     `archived`,
+			"revive":   `removed`,
 		}
 	}
 	for sabotage, finds := range sabotages {
