@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"time"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/test/draw"
@@ -89,23 +91,28 @@ func (p *plan) listLag() time.Duration {
 	return 0
 }
 
-// attempt goes on with an archive, and reports whether it is complete. It is stopped or has its disk
-// full after a while if that is asked for.
+// attempt goes on with an archive, and reports whether it is complete. If that is asked for, it is
+// stopped or its disk gets full after a while.
 func (x *exporter) attempt(ctx context.Context, file *bytes.Buffer, o archive.ExportOptions, breaks bool) (complete bool) {
-	w, to := x.world, &disk{file: file, left: 1 << 40}
+	w, to := x.world, &disk{file: file, left: math.MaxInt}
 	if breaks && x.random.IntN(2) == 0 {
-		to.left = x.random.IntN(200 << 10)
+		to.left = x.random.IntN(1 << (10 + x.random.IntN(13)))
 	} else if breaks {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, draw.UpTo(x.random, 2*time.Second))
+		ctx, stop = context.WithTimeout(ctx, draw.UpTo(x.random, 2*time.Second>>x.random.IntN(7)))
 		defer stop()
 	}
-	_, err := archive.Export(ctx, x.journal, to, o)
-	if to.left < 0 && !errors.Is(err, errDiskFull) {
-		w.oracle.find(Archived, "the disk was full, but an export returned %v", err)
+	if x.random.IntN(2) == 0 {
+		o.Unreadable = func(_ aggregate.ID, err error) error { return err }
 	}
-	if err != nil {
-		w.oracle.note("export failed", fmt.Sprint(exporterName, " ", err))
+	_, err := archive.Export(ctx, x.journal, to, o)
+	switch {
+	case to.left < 0 && !errors.Is(err, errDiskFull):
+		w.oracle.find(Archived, "the disk was full, but an export returned %v", err)
+	case errors.As(err, new(*journal.CorruptItemError)):
+		w.oracle.find(Archived, "an export finds something corrupt: %v", err)
+	case err != nil:
+		w.oracle.note("export failed", fmt.Sprint(exporterName, ": ", err))
 	}
 	return err == nil
 }

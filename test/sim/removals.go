@@ -54,7 +54,7 @@ func (r *remover) run(ctx context.Context, every time.Duration) {
 		pauseFor(ctx, exponential(r.random, every))
 		kind, n := draw.Pick(r.random, plan.disruption.removals()...), r.random.IntN(plan.aggregates)
 		if kind == Deletions {
-			n -= n % mortal
+			n += mortal - 1 - n%mortal
 		}
 		head, err := r.journal.Head(ctx, aggregate.ID{Type: draw.Pick(r.random, plan.topics...), Value: fmt.Sprint("a", n)})
 		switch {
@@ -67,7 +67,7 @@ func (r *remover) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// mortal: one of so many aggregates may be deleted.
+// mortal: one of so many aggregates may be deleted, not the one that most events come to.
 const mortal = 4
 
 // truncate removes events that a snapshot stands for, as far as that or less far, or tries to
