@@ -135,13 +135,20 @@ func happenedIn(h *history, after, to uint64) (numbers []uint64) {
 	return numbers
 }
 
-// passedOf counts the events of a stream that a projection has passed over, and sums up their
-// numbers.
+// passedOf counts the events of a stream that a projection has passed over or that were removed
+// behind its position in the end, and sums up their numbers.
 func (o *oracle) passedOf(s stream) (n, sum uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if h := o.streams[s]; h != nil {
-		for number := range h.passed {
+	h := o.streams[s]
+	if h == nil {
+		h = &history{}
+	}
+	for number := range h.passed {
+		n, sum = n+1, sum+number
+	}
+	if before := o.removedOf(s).before(); before > 0 {
+		for _, number := range happenedIn(h, h.position(), before-1) {
 			n, sum = n+1, sum+number
 		}
 	}

@@ -84,9 +84,21 @@ func TestTheOracleKnowsWhatAProjectionHasPassedOver(t *testing.T) {
 	assert.Equal(t, [2]uint64{2, 5}, [2]uint64{n, sum})
 	s.sendBack(&member{name: "operator"}, positionWrite{stream: s.s, to: 2})
 	n, sum = s.passedOf(s.s)
-	assert.Equal(t, [2]uint64{1, 2}, [2]uint64{n, sum}, "the other one may have an effect yet")
+	assert.Equal(t, [2]uint64{2, 5}, [2]uint64{n, sum}, "the other one was removed, too")
 	n, sum = s.againOf(s.s)
 	assert.Equal(t, [2]uint64{1, 4}, [2]uint64{n, sum})
+}
+
+func TestAProjectionLacksWhatWasRemovedBehindItsPosition(t *testing.T) {
+	t.Parallel()
+	s := newScene()
+	s.remove(s.aggregate(), 4)
+	n, sum := s.passedOf(s.s)
+	assert.Equal(t, [2]uint64{3, 6}, [2]uint64{n, sum}, "which nothing has led it to")
+	s.handle(s.a, 1)
+	s.oracle.store(s.a, positionWrite{stream: s.s, to: 1, effects: 1}, false)
+	n, sum = s.passedOf(s.s)
+	assert.Equal(t, [2]uint64{2, 5}, [2]uint64{n, sum})
 }
 
 func TestASagaMayLackAStepOnWhatWasRemoved(t *testing.T) {
