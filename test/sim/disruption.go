@@ -62,7 +62,7 @@ type disruptionPlan struct {
 	suspends  time.Duration // how often a process is suspended, about
 	edits     time.Duration // how often an editor edits, about
 	imports   int           // pages of history
-	exports   int
+	exports   int           // archives
 	removes   time.Duration // how often an operator truncates or deletes an aggregate, about
 	outage    time.Duration // how long handlers of some aggregates fail
 	// straggling is the chance that a removal of an entry is held back until its aggregate is
