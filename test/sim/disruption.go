@@ -40,10 +40,17 @@ const (
 	// behind, then those of the other half. Requests to remove entries are late. Some arrive when
 	// the owner has listed the aggregate again, and is about to crash.
 	Outages Disruption = "outage"
+	// Truncations: operators remove events of aggregates that snapshots stand for, also such that
+	// groups have not handled yet.
+	Truncations Disruption = "truncate"
+	// Deletions: operators delete some aggregates for good. Writers do not know.
+	Deletions Disruption = "delete"
+	// Exports: archives are made of the journal, in several attempts.
+	Exports Disruption = "export"
 )
 
 // Disruptions are all of them.
-var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages}
+var Disruptions = []Disruption{Throttling, Suspension, Edits, Lateness, Clocks, Imports, IndexDelays, Outages, Truncations, Deletions, Exports}
 
 // noDisruptions in [World].Disrupt leaves all of them out.
 const noDisruptions = "none"
@@ -55,6 +62,8 @@ type disruptionPlan struct {
 	suspends  time.Duration // how often a process is suspended, about
 	edits     time.Duration // how often an editor edits, about
 	imports   int           // pages of history
+	exports   int           // archives
+	removes   time.Duration // how often an operator truncates or deletes an aggregate, about
 	outage    time.Duration // how long handlers of some aggregates fail
 	// straggling is the chance that a removal of an entry is held back until its aggregate is
 	// listed again. Of the first of them, as many as strikes, the aggregate fails again at once,
@@ -83,6 +92,9 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	}
 	d := &p.disruption
 	d.kinds = kinds
+	if needed := p.sabotage.disruption(); needed != "" && !d.has(needed) {
+		d.kinds = append(d.kinds, needed)
+	}
 	if d.has(Throttling) {
 		d.throttles = newThrottles(r, w.Small)
 		for _, t := range d.throttles {
@@ -103,11 +115,20 @@ func (p *plan) disrupt(r *rand.Rand, w World) error {
 	if d.has(Imports) {
 		d.imports = 2 + r.IntN(8)
 	}
+	if d.has(Deletions) {
+		p.aggregates = max(p.aggregates, 16) // so that enough are left
+	}
+	if d.removals() != nil {
+		d.removes = seconds(r, 1, 6)
+		p.duration = max(p.duration, 20*time.Second)
+	}
+	if d.has(Exports) {
+		d.exports = 1 + r.IntN(2)
+	}
 	if d.has(IndexDelays) {
 		d.delays = []indexDelay{{indexFrom, indexTo, 0.9}, {p.trailing * 3 / 2, p.trailing * 3, draw.Pick(r, 0.002, 0.02)}}
 	}
 	if p.sabotage == Unrevise {
-		d.kinds = append(d.kinds, Outages)
 		p.linger()
 	}
 	if d.has(Outages) {
@@ -274,6 +295,22 @@ func (w *world) disrupt(ctx context.Context, clocks []*clock) (*disruptions, err
 			return d, err
 		}
 		d.last(func() { importer.run(ctx, plan.imports) })
+	}
+	if plan.removals() != nil {
+		for place := range removers {
+			remover, err := w.newRemover(ctx, fmt.Sprint("remover", place+1), draw.Derive(r))
+			if err != nil {
+				return d, err
+			}
+			d.goOn(func() { remover.run(ctx, plan.removes) })
+		}
+	}
+	if plan.exports > 0 {
+		exporter, err := w.newExporter(ctx, draw.Derive(r))
+		if err != nil {
+			return d, err
+		}
+		d.last(func() { exporter.run(ctx, plan.exports) })
 	}
 	if plan.outage > 0 {
 		d.last(func() { pauseFor(ctx, w.plan.duration+2*plan.outage) }) // also when nothing comes any more

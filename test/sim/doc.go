@@ -24,19 +24,23 @@
 // for minutes (throttle.go), owners are suspended in the middle of what they write
 // (suspension.go), operators edit several aggregates of a shard and requests from before arrive
 // after that (editor.go), clocks are a day off (clock.go), old histories are imported
-// (imports.go), entries come late to the tail index (faults.go), and handlers of half of the
-// aggregates fail for long (disruption.go), while requests to remove entries of the list of those
-// behind arrive when there is a newer entry (straggler.go). Such a world ends with commits
-// that are made while all is calm, to measure how soon they are handed out (prompt.go). A world
-// with -disrupt none is as it was before there were disruptions.
+// (imports.go), aggregates are truncated while groups are behind, or deleted while writers go on to
+// write to them (removals.go), the journal is exported in several attempts (exports.go), entries
+// come late to the tail index (faults.go), and handlers of half of the aggregates fail for long
+// (disruption.go), while requests to remove entries of the list of those behind arrive when there
+// is a newer entry (straggler.go). Such a world ends with commits that are made while all is calm,
+// to measure how soon they are handed out (prompt.go). A world with -disrupt none is as it was
+// before there were disruptions.
 //
 // An oracle outside the database (oracle.go) sees each commit, each message that is handed out,
 // each ack, each position that the database has stored, each command that arrives, and each record
 // of an event that is skipped (records.go). It compares them as they happen, so that a finding has
 // its time. A stored position is a promise that the events up to it do not come again, if its
 // writer had the current epoch of the shard when it was stored, or once an owner of the shard has
-// read it (history.go). In the end the oracle compares projections with the events, and follows
-// each saga through all that it remembers (remembered.go).
+// read it (history.go). Events that were removed may be handed out or not, and all others must be
+// (removed.go). In the end the oracle compares projections with the events, archives with what was
+// acknowledged before them and with the journal (archives.go), and follows each saga through all
+// that it remembers (remembered.go).
 //
 // # Determinism
 //

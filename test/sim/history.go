@@ -12,6 +12,7 @@ type history struct {
 	stored  []stored
 	members map[*member]*acquaintance
 	skipped map[uint64]record
+	passed  map[uint64]bool // removed events that a projection has passed over
 	// resets is how often an operator has sent the group back, and reset is when it last did.
 	resets int
 	reset  time.Duration
@@ -68,7 +69,7 @@ func (a *acquaintance) answered(ctx context.Context) {
 func (o *oracle) of(m *member, s stream) (*history, *acquaintance) {
 	h := o.streams[s]
 	if h == nil {
-		h = &history{members: map[*member]*acquaintance{}, skipped: map[uint64]record{}}
+		h = &history{members: map[*member]*acquaintance{}, skipped: map[uint64]record{}, passed: map[uint64]bool{}}
 		o.streams[s] = h
 	}
 	a := h.members[m]

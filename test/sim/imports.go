@@ -67,9 +67,14 @@ func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
 		}
 		head = journal.Head{Aggregate: id, Version: number}
 		restoration.Records = append(restoration.Records, &journal.Record{
-			Aggregate: id, Number: number, EventID: fmt.Sprint("import-", id.Type, id.Value, "-", number), EventType: eventType(number), Payload: []byte(`{}`),
+			Aggregate: id, Number: number, EventID: fmt.Sprint("import-", id.Type, id.Value, "-", number), EventType: eventType(number),
 			OccurredAt: at, CommitID: commit,
 		})
+	}
+	ids := make([]string, 0, len(restoration.Records))
+	for _, record := range restoration.Records {
+		record.Payload = i.world.plan.payload(record.EventID)
+		ids = append(ids, record.EventID)
 	}
 	restoration.Head.Version = head.Version
 	if _, err := eventlog.Of(i.journal).Restore(ctx, restoration); err != nil {
@@ -77,7 +82,7 @@ func (i *importer) restore(ctx context.Context, id aggregate.ID) bool {
 		return false
 	}
 	i.heads[id], i.at[id] = head, at
-	i.world.oracle.committed("importer", id.Type, id.Value, head.Version)
+	i.world.oracle.committed("importer", streamOf(id), head.Version, ids)
 	i.world.oracle.count("import", 1)
 	return true
 }

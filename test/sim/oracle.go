@@ -29,6 +29,10 @@ type oracle struct {
 	commanded map[stream]int
 	// handled is when the process managers of a group had handled an event.
 	handled map[handledKey]time.Duration
+	// acknowledged is what writers know of aggregates.
+	acknowledged map[stream]*acknowledgement
+	// removals are what operators have removed of aggregates.
+	removals map[stream]*removed
 	// handOuts is when each event was handed out first; nil as long as nobody wants to know.
 	handOuts map[stream]map[uint64]time.Duration
 }
@@ -37,7 +41,7 @@ type oracle struct {
 const mostFindings = 20
 
 func newOracle(t *trace) *oracle {
-	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}}
+	return &oracle{trace: t, streams: map[stream]*history{}, tokens: map[string]bool{}, rosters: map[string]*owners{}, filters: map[string]bool{}, runs: map[string]bool{}, resting: map[stream]bool{}, stopped: map[stream]time.Duration{}, skips: map[string]bool{}, commands: map[commandKey]arrived{}, handled: map[handledKey]time.Duration{}, commanded: map[stream]int{}, removals: map[stream]*removed{}, acknowledged: map[stream]*acknowledgement{}}
 }
 
 func (o *oracle) find(kind Kind, format string, args ...any) {
@@ -78,11 +82,13 @@ func (o *oracle) rest(group, topic string, resting bool) {
 	o.resting[stream{group: group, topic: topic}] = resting
 }
 
-// committed is told of a commit: of its aggregate and the number of its last event.
-func (o *oracle) committed(who, topic, id string, version uint64) {
+// committed is told of a commit that was acknowledged: of the number of its last event, and of the
+// ids of all its events.
+func (o *oracle) committed(who string, s stream, version uint64, ids []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.trace.note("commit", who, stream{topic: topic, id: id}, version)
+	o.trace.note("commit", who, s, version)
+	o.acknowledge(s, version, ids)
 }
 
 // deliver is told of a message that a member hands out, before its handler.
@@ -104,6 +110,7 @@ func (o *oracle) deliver(ctx context.Context, m *member, s stream, number uint64
 		return
 	}
 	o.deliversSkipped(m, s, h, number)
+	o.passes(m, s, h, a, number)
 	since, stopped := o.stopped[stream{group: s.group, topic: s.topic}]
 	before := max(h.position(), a.acked)
 	switch {
@@ -208,6 +215,9 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 		o.done(h, to) // a transaction is as good as an ack, which may never come: its effect is there
 	case to > h.acked && to < next:
 		o.done(h, to) // events that the group did not ask for
+	case flush && m.group != "" && o.hasPassed(s, h.acked, to):
+		o.trace.note("pass over", m.name, s, to)
+		o.done(h, to)
 	}
 	if to > h.acked {
 		o.finding(Moved, "%s moves the position of %s to #%d, but only up to #%d was acked", m.name, s, to, h.acked)
@@ -217,6 +227,7 @@ func (o *oracle) store(m *member, w positionWrite, flush bool) {
 	if !promised {
 		o.trace.note("store late", m.name, s, to)
 	}
+	o.withoutEffect(h, w)
 	if to > h.position() {
 		h.stored = append(h.stored, stored{to: to, by: m, promised: promised, at: o.trace.now()})
 	}
@@ -288,9 +299,10 @@ func (o *oracle) sendBack(m *member, w positionWrite) {
 		return
 	}
 	for number := w.to + 1; number <= position; number++ {
-		if _, skipped := h.skipped[number]; hasHappened(number) && !skipped {
+		if _, skipped := h.skipped[number]; hasHappened(number) && !skipped && !h.passed[number] {
 			h.again[0], h.again[1] = h.again[0]+1, h.again[1]+number
 		}
+		delete(h.passed, number)
 	}
 	h.resets, h.reset = h.resets+1, o.trace.now()
 	h.acked = w.to
@@ -332,12 +344,12 @@ func (o *oracle) againOf(s stream) (n, sum uint64) {
 	return 0, 0
 }
 
-// pending counts the events that a group has not acked.
+// pending counts the events that a group has not acked, and that were not removed.
 func (o *oracle) pending(group string, heads map[stream]uint64) (n uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for s, head := range heads {
-		n += head - min(head, o.ackedOf(stream{group, s.topic, s.id}))
+		n += head - o.doneTo(stream{group, s.topic, s.id}, head)
 	}
 	return n
 }
@@ -363,8 +375,8 @@ func (o *oracle) settle(groups []string, heads, positions map[stream]uint64) {
 		for _, aggregate := range sorted(heads) {
 			head := heads[aggregate]
 			s := stream{group, aggregate.topic, aggregate.id}
-			if acked := o.ackedOf(s); acked < head {
-				o.finding(Lost, "%s has %d events, the group acked up to #%d, its position is #%d", s, head, acked, positions[s])
+			if o.doneTo(s, head) < head {
+				o.finding(Lost, "%s has %d events, the group acked up to #%d, its position is #%d", s, head, o.ackedOf(s), positions[s])
 			}
 		}
 	}
@@ -375,12 +387,12 @@ func (o *oracle) settle(groups []string, heads, positions map[stream]uint64) {
 			o.finding(Moved, "the table has #%d for %s, of which nothing was seen", positions[s], s)
 		case h.position() != positions[s]:
 			o.finding(Moved, "the table has #%d for %s, and #%d was stored", positions[s], s, h.position())
-		case h.acked != positions[s]:
+		case h.acked != positions[s] && !o.isRemovedBehind(s, positions[s], h.acked):
 			o.finding(Moved, "all is closed, but the table has #%d for %s, and #%d was acked", positions[s], s, h.acked)
 		}
 	}
 	for _, s := range sorted(o.streams) {
-		if _, ok := positions[s]; !ok && o.streams[s].acked > 0 {
+		if _, ok := positions[s]; !ok && o.streams[s].acked > 0 && !o.isRemovedBehind(s, 0, o.streams[s].acked) {
 			o.finding(Moved, "all is closed, but the table has no position for %s, and #%d was acked", s, o.streams[s].acked)
 		}
 	}

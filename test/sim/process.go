@@ -128,6 +128,8 @@ func (l *life) close() {
 	w.oracle.note("closed", l.member.name)
 	w.oracle.count("swept", int(l.sub.Stats().Swept))
 	w.oracle.count("expired", int(l.sub.Stats().Expired))
+	w.oracle.count("corrupt", int(l.sub.Stats().Corrupt))
+	w.oracle.count("truncated", int(l.sub.Stats().Truncated))
 	if err != nil {
 		w.oracle.find(Slow, "%s cannot be closed: %v", l.member.name, err)
 	}

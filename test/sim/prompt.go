@@ -50,15 +50,16 @@ func (w *world) measure(ctx context.Context) error {
 	for n := range promptCommits {
 		id := aggregate.ID{Type: draw.Pick(r, w.plan.topics...), Value: fmt.Sprint("p", r.IntN(8))}
 		number := version[id] + 1
+		event := fmt.Sprint("prompt-", n)
 		_, err := log.Append(ctx, eventlog.Commit{Aggregate: id, Expected: version[id], Events: []eventlog.Event{
-			{ID: fmt.Sprint("prompt-", n), Type: eventType(number), Payload: []byte(`{}`)},
+			{ID: event, Type: eventType(number), Payload: []byte(`{}`)},
 		}})
 		if err != nil {
 			return fmt.Errorf("commit to measure: %w", err)
 		}
 		version[id] = number
 		commits = append(commits, commit{stream{topic: id.Type, id: id.Value}, number, w.trace.now()})
-		w.oracle.committed("measure", id.Type, id.Value, number)
+		w.oracle.committed("measure", streamOf(id), number, []string{event})
 		pauseFor(ctx, draw.UpTo(r, 60*time.Millisecond))
 	}
 	w.events += len(commits)

@@ -55,15 +55,17 @@ func isRecord(put *types.Put) bool {
 // isHandling reports whether a transaction has the effect of a projection.
 func isHandling(in any) bool {
 	transaction, ok := in.(*dynamodb.TransactWriteItemsInput)
-	if !ok {
-		return false
-	}
-	for _, item := range transaction.TransactItems {
+	return ok && effectsIn(transaction) > 0
+}
+
+// effectsIn returns on how many events a transaction has the effect of a projection.
+func effectsIn(in *dynamodb.TransactWriteItemsInput) (n uint64) {
+	for _, item := range in.TransactItems {
 		if u := item.Update; u != nil && aws.ToString(u.TableName) == effectsTable {
-			return true
+			n += number(u.ExpressionAttributeValues[":n"])
 		}
 	}
-	return false
+	return n
 }
 
 // record is told of the record that the database has stored of a skipped event.

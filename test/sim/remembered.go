@@ -73,7 +73,8 @@ func (w *world) eventIDs(ctx context.Context, heads map[stream]uint64) (map[stre
 	return ids, nil
 }
 
-// history returns the events of an aggregate, none if there is no such.
+// history returns the events of an aggregate, with those that were removed; none if there is no
+// such.
 func (w *world) history(ctx context.Context, id aggregate.ID) (all []*journal.Record, err error) {
 	head, err := w.journal.Head(ctx, id)
 	if errors.Is(err, journal.ErrNotFound) {
@@ -82,7 +83,8 @@ func (w *world) history(ctx context.Context, id aggregate.ID) (all []*journal.Re
 	if err != nil {
 		return nil, err
 	}
-	for r, err := range w.journal.Events(ctx, id, 1, head.Version) {
+	w.oracle.removal(streamOf(id), func(r *removed) { all = slices.Clone(r.kept) })
+	for r, err := range w.journal.Events(ctx, id, uint64(len(all))+1, head.Version) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", id, err)
 		}
@@ -144,7 +146,7 @@ func (c *course) step(r *journal.Record) {
 	}
 	s := e.stream()
 	ids, next := c.sources[s], c.next[s]
-	if e.Number != next || e.Number > uint64(len(ids)) {
+	if e.Number != next && !c.removedBefore(s, next, e.Number) || e.Number > uint64(len(ids)) {
 		c.find("takes a step on %s, not on #%d", e.source, next)
 		return
 	}
@@ -152,7 +154,7 @@ func (c *course) step(r *journal.Record) {
 		c.find("takes step %d on %s after %d steps", e.Steps, e.source, c.at.Steps)
 		return
 	}
-	c.next[s] = nextHappened(next + 1)
+	c.next[s] = nextHappened(e.Number + 1)
 	input := ids[e.Number-1]
 	c.cause(r, input)
 	for i, a := range e.acts() {
@@ -163,6 +165,12 @@ func (c *course) step(r *journal.Record) {
 	if !e.ends() && !e.cancels() {
 		c.set = c.derived(input, "timeout "+sagaTimeout)
 	}
+}
+
+// removedBefore reports whether an event comes after another because those between were removed.
+func (c *course) removedBefore(s stream, next, number uint64) bool {
+	r := c.oracle.removedOf(s)
+	return r != nil && slices.ContainsFunc(r.points, func(before uint64) bool { return before > next && number == nextHappened(before) })
 }
 
 func (c *course) wake(r *journal.Record) {
@@ -193,7 +201,8 @@ func (c *course) wake(r *journal.Record) {
 // end expects that nothing is left to be done.
 func (c *course) end() {
 	for _, s := range sorted(c.sources) {
-		if next := c.next[s]; next <= uint64(len(c.sources[s])) {
+		next := nextHappened(max(c.next[s], c.oracle.removedOf(s).before()))
+		if next <= uint64(len(c.sources[s])) {
 			c.find("took no step on %s/%s #%d", s.topic, s.id, next)
 		}
 	}
@@ -213,11 +222,13 @@ func (c *course) command(a act, input string, place int) {
 	c.sent++
 	want := sent{c.derived(input, "command "+strconv.Itoa(place)), input}
 	got, known := c.oracle.commands[commandKey{c.group, c.id.Value, a}]
-	handled := c.oracle.handled[handledKey{c.group, a.source}]
+	handled, done := c.oracle.handled[handledKey{c.group, a.source}]
+	// An event on which a step was stored may be removed before it is handled.
+	removed := !done && a.Number < c.oracle.removedOf(a.stream()).before()
 	switch {
 	case !known:
 		c.find("did not send the command %s", a)
-	case a.Woken == 0 && got.at > handled:
+	case a.Woken == 0 && got.at > handled && !removed:
 		c.find("has sent the command %s at %v, but its event had been handled at %v", a, got.at, handled)
 	case got.sent != want:
 		c.find("has sent the command %s under the id %s for %s, not %s for %s", a, got.id, got.cause, want.id, want.cause)

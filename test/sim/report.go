@@ -30,6 +30,12 @@ const (
 	// Effect: an effect of a projection that did not happen exactly once, or a process manager that
 	// did not do what its events and timeouts ask for, or under ids that are not theirs.
 	Effect Kind = "effect"
+	// Removed: an aggregate that is not truncated or deleted as operators have asked for, or one
+	// that is deleted and can be written to.
+	Removed Kind = "removed"
+	// Archived: an archive that lacks what was acknowledged, has what was not written, or cannot be
+	// gone on with.
+	Archived Kind = "archived"
 	// Slow: a Close, a start or a takeover that took longer than it may.
 	Slow Kind = "slow"
 	// Leak: a goroutine that is left when everything is closed.

@@ -34,6 +34,8 @@ type positionWrite struct {
 	to    uint64
 	claim bool
 	put   bool // by an operator
+	// effects is on how many events the same transaction has the effect of a projection.
+	effects uint64
 }
 
 // roster is the key of the roster that says who owns the shard.
@@ -50,6 +52,7 @@ func positionWrites(in any) (writes []positionWrite) {
 		for _, item := range in.TransactItems {
 			if u := item.Update; u != nil {
 				if w, ok := positionOf(u.TableName, u.Key, u.ExpressionAttributeValues); ok {
+					w.effects = effectsIn(in)
 					writes = append(writes, w)
 				}
 			}

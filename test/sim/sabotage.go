@@ -63,10 +63,24 @@ const (
 	// Recall: who claims a position is told the one that it knew last, as a subscriber that keeps
 	// positions when it loses a shard.
 	Recall Sabotage = "recall"
+	// Overrun: members are told that aggregates are truncated one event further than they are, as
+	// by a subscriber that passes over one more than was removed.
+	Overrun Sabotage = "overrun"
+	// Omit: now and then an export is told that an aggregate has one event less than it has, as if
+	// it had read an index.
+	Omit Sabotage = "omit"
+	// Revive: heads are written whatever they are, as by a journal that does not look whether the
+	// aggregate was deleted.
+	Revive Sabotage = "revive"
 )
 
 // Sabotages are all of them.
-var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall}
+var Sabotages = []Sabotage{Skip, Unfence, Forget, Shuffle, Reissue, Unguard, Detach, Strand, Unrecord, Rehandle, Unstop, Blink, Overlook, Unrevise, Rewind, Recall, Overrun, Omit, Revive}
+
+// disruption is the one that a sabotage needs in order to show, empty for none.
+func (s Sabotage) disruption() Disruption {
+	return map[Sabotage]Disruption{Unrevise: Outages, Overrun: Truncations, Omit: Exports, Revive: Deletions}[s]
+}
 
 // ofSagas reports whether only process managers suffer.
 func (s Sabotage) ofSagas() bool {
@@ -135,7 +149,8 @@ const farOff = 1 << 50 // ms since 1970
 
 func (s Sabotage) spoilAction(action *types.TransactWriteItem) {
 	switch {
-	case s == Unfence && action.Update != nil && isPosition(action.Update):
+	case s == Unfence && action.Update != nil && isPosition(action.Update),
+		s == Revive && action.Update != nil && aws.ToString(action.Update.TableName) == snapshotTable:
 		u := *action.Update
 		u.ConditionExpression, action.Update = always(u.ConditionExpression), &u
 	case s == Unguard && action.Put != nil && action.Put.Item["command_id"] != nil,

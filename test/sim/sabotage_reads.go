@@ -44,9 +44,19 @@ func emptied(q *dynamodb.QueryInput) *dynamodb.QueryInput {
 }
 
 // spoilReply changes what a member is told that claims positions, by a write or by a strongly
-// consistent read.
+// consistent read, or who reads a head.
 func (w *wire) spoilReply(in any, response *http.Response) error {
-	if w.sabotage != Rewind && w.sabotage != Recall || w.member.group == "" || !isClaim(in) && !isPositionRead(in) {
+	var spoil func(reply []byte) ([]byte, error)
+	switch {
+	case w.sabotage == Omit && w.member.name == exporterName && requestOf(in) == headReads:
+		spoil = w.omit
+	case w.member.group == "":
+	case (w.sabotage == Rewind || w.sabotage == Recall) && (isClaim(in) || isPositionRead(in)):
+		spoil = w.misremember
+	case w.sabotage == Overrun && requestOf(in) == headReads:
+		spoil = overrun
+	}
+	if spoil == nil {
 		return nil
 	}
 	body, err := io.ReadAll(response.Body)
@@ -54,12 +64,47 @@ func (w *wire) spoilReply(in any, response *http.Response) error {
 		return err
 	}
 	_ = response.Body.Close()
-	if spoiled, err := w.misremember(body); err == nil {
+	if spoiled, err := spoil(body); err == nil {
 		body = spoiled
 	}
 	response.Body, response.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	response.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	return nil
+}
+
+// overrun has a head in a reply say that it is truncated one event further, where it is truncated.
+func overrun(reply []byte) ([]byte, error) {
+	return changeNumber(reply, "truncated_before", func(before uint64) uint64 { return before + 1 })
+}
+
+// omit has a head in a reply say that there is one event less, now and then.
+func (w *wire) omit(reply []byte) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return changeNumber(reply, "version", func(version uint64) uint64 {
+		if version > 1 && w.random.IntN(10) == 0 {
+			version--
+		}
+		return version
+	})
+}
+
+// changeNumber changes a number of the item in a reply, if it has that.
+func changeNumber(reply []byte, attribute string, change func(uint64) uint64) ([]byte, error) {
+	var got map[string]any
+	if err := json.Unmarshal(reply, &got); err != nil {
+		return nil, err
+	}
+	row, _ := got["Item"].(map[string]any)
+	if value, ok := row[attribute].(map[string]any); ok {
+		text, _ := value["N"].(string)
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		value["N"] = strconv.FormatUint(change(n), 10)
+	}
+	return json.Marshal(got)
 }
 
 // misremember changes the positions in a reply.

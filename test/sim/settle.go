@@ -40,6 +40,9 @@ func (w *world) settle(ctx context.Context, operator *operator, random *rand.Ran
 		}
 	}()
 	w.wires.arrive() // what has not arrived yet is no event yet
+	if err := w.finishRemovals(ctx); err != nil {
+		return nil, err
+	}
 	heads, err := w.heads(ctx)
 	if err != nil {
 		return nil, err
@@ -252,7 +255,8 @@ func (w *world) inspect(ctx context.Context, heads map[stream]uint64) error {
 				}
 			}
 			more, sumOfMore := w.oracle.againOf(own)
-			n, sum = n+more, sum+sumOfMore
+			passed, sumOfPassed := w.oracle.passedOf(own)
+			n, sum = n+more-passed, sum+sumOfMore-sumOfPassed
 			if got, want := rows[effectID(g.name, s.topic, s.id)], [2]uint64{n, sum}; got != want {
 				w.oracle.find(Effect, "%s had %d effects with the sum %d, not %d with %d", own, got[0], got[1], want[0], want[1])
 			}

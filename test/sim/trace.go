@@ -4,6 +4,8 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
 )
 
 // trace is what happens, in order: a line for each thing. A world always writes it, wanted or not,
@@ -19,6 +21,8 @@ type trace struct {
 type stream struct{ group, topic, id string }
 
 func (s stream) String() string { return s.group + ":" + s.topic + "/" + s.id }
+
+func streamOf(id aggregate.ID) stream { return stream{topic: id.Type, id: id.Value} }
 
 func newTrace(out io.Writer) *trace {
 	return &trace{start: time.Now(), out: out, seen: map[string]int{}}

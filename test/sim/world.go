@@ -56,6 +56,8 @@ type world struct {
 	struck      atomic.Int64 // stragglers whose owners are to crash
 	stricken    sync.Map     // their streams
 
+	begun     []removal // which are to be finished
+	exported  []exported
 	processes []*process
 	events    int // committed
 }
@@ -116,6 +118,9 @@ func (w *world) run(ctx context.Context, random *rand.Rand) error {
 		return err
 	}
 	if err := w.inspectSagas(ctx, heads); err != nil {
+		return err
+	}
+	if err := w.inspectArchives(ctx); err != nil {
 		return err
 	}
 	w.wires.close()

@@ -56,22 +56,37 @@ func (w *writer) commit(ctx context.Context, j *journal.Journal) {
 // commitTo makes one commit to an aggregate, again on a conflict.
 func (w *writer) commitTo(ctx context.Context, j *journal.Journal, id aggregate.ID) {
 	p, commit := w.world.plan, eventlog.Commit{Aggregate: id}
+	var ids []string
 	for range 1 + w.random.IntN(p.commit) {
-		commit.Events = append(commit.Events, eventlog.Event{ID: w.id(), Payload: []byte(`{}`)})
+		ids = append(ids, w.id())
+		commit.Events = append(commit.Events, eventlog.Event{ID: ids[len(ids)-1], Payload: p.payload(ids[len(ids)-1])})
 	}
+	s := streamOf(id)
+	isDeleted := w.world.oracle.isDeleted(s)
 	for range 5 {
 		commit.Expected, commit.Proven = w.version[id], w.proves
 		for i := range commit.Events {
 			commit.Events[i].Type = eventType(commit.Expected + 1 + uint64(i))
 		}
+		if commit.Snapshot = nil; p.disruption.has(Truncations) && w.random.IntN(4) == 0 {
+			commit.Snapshot = snapshotAt(commit.Version())
+		}
 		receipt, err := eventlog.Of(j).Append(ctx, commit)
 		var conflict *journal.ConflictError
+		var deleted *journal.DeletedError
+		isConflict := errors.As(err, &conflict)
+		if isDeleted && (err == nil || isConflict && conflict.Actual > 0) {
+			w.world.oracle.find(Removed, "%s writes to %s, which was deleted before, and gets %v", w.name, s, err)
+		}
 		switch {
 		case err == nil:
 			w.version[id] = receipt.Version
-			w.world.oracle.committed(w.name, id.Type, id.Value, receipt.Version)
+			w.world.oracle.committed(w.name, s, receipt.Version, ids)
 			return
-		case !errors.As(err, &conflict): // perhaps written: the next commit will find out
+		case errors.As(err, &deleted): // it does not know that the next time
+			w.world.oracle.refused(w.name, s, deleted.Version)
+			return
+		case !isConflict: // perhaps written: the next commit will find out
 			w.world.oracle.note("failed", w.name)
 			return
 		}

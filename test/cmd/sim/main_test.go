@@ -88,6 +88,9 @@ func TestWorlds(t *testing.T) {
 			"unrevise": `lost`,
 			"rewind":   `after_flush_duplicate`,
 			"recall":   `after_flush_duplicate`,
+			"overrun":  `reordered|position|lost`,
+			"omit":     `archived`,
+			"revive":   `removed`,
 		}
 	}
 	for sabotage, finds := range sabotages {
