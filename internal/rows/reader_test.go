@@ -114,7 +114,7 @@ func TestItemsReadByKeyAreWhatTheSDKReads(t *testing.T) {
 
 			require.NoError(t, err, body)
 			require.Equal(t, want.UnprocessedKeys, left, body)
-			require.Equal(t, len(want.Responses["journal"]), len(items), body)
+			require.Len(t, items, len(want.Responses["journal"]), body)
 			for i, it := range want.Responses["journal"] {
 				require.Equal(t, it, items[i], body)
 			}

@@ -17,6 +17,7 @@ type Attribute struct {
 // Kind says which field of an attribute has its value.
 type Kind byte
 
+// Text and number are in Text, binary values in Binary, all else in Other.
 const (
 	Other Kind = iota
 	Text
