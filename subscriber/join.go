@@ -13,9 +13,9 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// join makes it a member with a share of what is free. It returns false when ctx has ended. The
-// roster as it was seen is where it begins, if that is known; else it reads the roster first.
-func (m *member) join(ctx context.Context, seen checkpoint.Roster, known bool) bool {
+// join makes it a member with a share of what is free. It returns false when ctx has ended.
+func (m *member) join(ctx context.Context, seen checkpoint.Roster) bool {
+	known := seen.Exists()
 	m.number, m.expired = 0, &atomic.Bool{}
 	// By the token it finds itself in the roster if the reply to an attempt was lost. If it joined
 	// a second time instead, nobody would work on the shards of the first.

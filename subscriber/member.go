@@ -78,9 +78,9 @@ func (m *member) run(ctx context.Context, seen checkpoint.Roster) {
 	}
 	defer m.sweeping(ctx)()
 
-	for known := true; m.join(ctx, seen, known); known = false {
+	for m.join(ctx, seen) {
 		m.work(ctx)
-		m.since = m.now()
+		m.since, seen = m.now(), checkpoint.Roster{}
 	}
 }
 
