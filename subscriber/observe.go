@@ -43,23 +43,19 @@ func (q *sequencer) hear(records []*journal.Record, by finding, final int64) (mi
 	defer q.mu.Unlock()
 	for _, r := range records {
 		st := q.stream(r.Aggregate)
-		stored := st.position.stored.Load()
+		if by == bySweep {
+			st.find(r)
+			q.schedule(st, true) // what a sweep finds is old, and may be much
+			continue
+		}
 		switch {
-		case by == bySweep:
-			if r.Number > max(st.hint, stored) { // a commit of this process may have shown it, without a trace
-				st.swept = r.Number
-			}
 		case r.Number <= st.head || st.claimed && r.Number <= st.acked:
 			q.stats.duplicates.Add(1)
 		case !q.forgotten.has(st.id):
 			missed = append(missed, r)
 		}
-		if by == bySweep && st.hint > stored {
-			st.hear(r.Number) // the cursor has to lead to what the tail has shown
-		} else {
-			st.show(r)
-		}
-		q.schedule(st, by == bySweep) // what a sweep finds is old, and may be much
+		st.show(r)
+		q.schedule(st, false)
 	}
 	if by != bySweep {
 		q.final = final
@@ -118,7 +114,8 @@ func (q *sequencer) turnBack(to int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.turns++
-	q.final, q.saved.at, q.swept = to, 0, time.Time{}
+	q.final, q.swept = to, time.Time{}
+	q.saved = savedCursor{} // else a sweep of before would count as done where this one is not
 }
 
 func (q *sequencer) isCaughtUp() bool {

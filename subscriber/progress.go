@@ -106,10 +106,11 @@ func (q *sequencer) clean(st *stream, stored uint64) {
 	q.readmit()
 }
 
-// isDone reports that a stream is drained and its position stored. The caller holds mu.
+// isDone reports that a stream is drained and its position stored. One that a former owner has
+// listed is not before its end is known. The caller holds mu.
 func (q *sequencer) isDone(st *stream) bool {
 	_, dirty := q.dirty[st]
-	return st.drained() && !dirty && st.state != parked
+	return st.drained() && !dirty && st.inherited == nil && st.state != parked
 }
 
 // expectEntry notes that there may be an entry of the list from now on, so that the stream is not

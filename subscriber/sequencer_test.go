@@ -63,6 +63,24 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	assert.Empty(t, q.progress().list, "nobody else removes an entry of its own")
 }
 
+// A position says nothing of events that the cursor has passed and the entry does not tell of.
+func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	x := aggregate.ID{Type: "account", Value: "x"}
+	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 1, Epoch: 1}}, 2)
+	st := q.streams["x"]
+	q.claimed(st, 1)
+	require.Empty(t, q.progress().unlist)
+	q.tookOver(st, 2)
+	assert.Equal(t, []*stream{st}, q.progress().list)
+
+	q.ack(st, 2)
+	st.position.stored.Store(2)
+	q.clean(st, 2)
+	assert.Equal(t, []*stream{st}, q.progress().unlist)
+}
+
 func TestAStreamThatFailsIsListedOnlyWhereTheCursorWouldPassIt(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
@@ -174,11 +192,24 @@ func TestASweepDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T) {
 	assert.Equal(t, savedCursor{600, before}, q.progress().next)
 }
 
+// The sweep that was done last may be one of before the event, and the tail leads to it as well.
+func TestWhatTheTailShowsAfterASweepHoldsTheCursor(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.behindAfter = time.Hour
+	q.begin(savedCursor{at: 5, swept: time.UnixMilli(7)}, time.UnixMilli(7), nil, 2)
+	q.hear([]*journal.Record{testRecord("x", 3, 5)}, bySweep, 0)
+	q.setSwept(time.UnixMilli(60), 0)
+	q.hear([]*journal.Record{testRecord("x", 3, 40)}, byTrailing, 80)
+	assert.EqualValues(t, 40, q.progress().next.at)
+	assert.EqualValues(t, 60, q.progress().next.swept.UnixMilli())
+}
+
 // What is stored, or swept, of before the cursor turned back does not count.
 func TestACursorThatTurnsBackIsStoredAndSweptAgain(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.begin(savedCursor{at: 500}, time.UnixMilli(1_000), nil, 2)
+	q.begin(savedCursor{500, time.UnixMilli(1_000)}, time.UnixMilli(1_000), nil, 2)
 	q.offer(nil, true, 9_000_000)
 	p := q.progress()
 	_, turns, _ := q.lastSweep()
@@ -188,6 +219,10 @@ func TestACursorThatTurnsBackIsStoredAndSweptAgain(t *testing.T) {
 	assert.EqualValues(t, 800, q.progress().next.at)
 	swept, _, _ := q.lastSweep()
 	assert.True(t, swept.IsZero(), "a sweep is due")
+
+	q.setSwept(time.UnixMilli(3_000), turns+1)
+	q.hear([]*journal.Record{testRecord("x", 3, 800)}, bySweep, 0)
+	assert.True(t, q.progress().next.swept.IsZero(), "nor does the sweep of before count while this one is not done")
 }
 
 func TestWhatWasForgottenIsKnownToHaveBeen(t *testing.T) {

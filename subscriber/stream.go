@@ -68,7 +68,24 @@ func (s *stream) hear(number uint64) { s.head = max(s.head, number) }
 // show notes that the tail has shown an event.
 func (s *stream) show(r *journal.Record) {
 	s.hear(r.Number)
-	if r.Number > s.hint {
+	if r.Number > s.hint || r.Number == s.swept {
+		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
+	}
+	if r.Number >= s.swept {
+		s.swept = 0
+	}
+}
+
+// find notes that a sweep has found an event. Where the tail has shown one that is left to do, the
+// cursor has to lead to that.
+func (s *stream) find(r *journal.Record) {
+	s.hear(r.Number)
+	stored := s.position.stored.Load()
+	if r.Number <= max(s.hint, stored) { // a commit of this process may have shown it, without a trace
+		return
+	}
+	s.swept = r.Number
+	if s.hint <= stored {
 		s.hint, s.hintAt = r.Number, r.WrittenAt.UnixMilli()
 	}
 }
