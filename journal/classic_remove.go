@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
 )
 
 // removesBetweenReports is after how many events at most [Removal].Progress is called.
@@ -47,7 +49,7 @@ func (l *classic) truncate(ctx context.Context, id aggregate.ID, before uint64, 
 			return ctx.Err()
 		}
 	}
-	return l.removeEvents(ctx, id, max(before, head.TruncatedBefore), removal)
+	return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), removal)
 }
 
 func (l *classic) delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error {
@@ -70,10 +72,10 @@ func (l *classic) delete(ctx context.Context, id aggregate.ID, expected uint64, 
 			return err
 		}
 	}
-	if err := l.removeStates(ctx, id); err != nil {
+	if err := l.removeStates(ctx, head); err != nil {
 		return err
 	}
-	return l.removeEvents(ctx, id, head.Version+1, removal)
+	return l.removeEvents(ctx, head, head.Version+1, removal)
 }
 
 // updateHead changes a head that nobody has moved since it was read, and sets :t as the place of
@@ -110,34 +112,45 @@ func (l *classic) updateHead(ctx context.Context, head Head, update string, name
 
 // removeStates deletes what a deleted aggregate has in the snapshot table beside its head, whoever
 // wrote it.
-func (l *classic) removeStates(ctx context.Context, id aggregate.ID) error {
-	table := l.config.Tables.Snapshot
-	return l.eachRow(ctx, table, id, func(rows []row) error {
+func (l *classic) removeStates(ctx context.Context, head Head) error {
+	table, id, late := l.config.Tables.Snapshot, head.Aggregate, map[uint64]bool{}
+	for _, n := range head.Redundant {
+		late[n] = true
+	}
+	err := l.eachRow(ctx, table, id, func(rows []row) error {
 		var keys []item
 		for _, r := range rows {
 			if r.number > 0 {
 				keys = append(keys, l.key(id, r.number))
 			}
+			delete(late, r.number)
 		}
 		return l.deleteAll(ctx, table, keys)
 	})
+	if err != nil {
+		return err
+	}
+	return l.deleteLate(ctx, table, l.keys(id, slices.Collect(maps.Keys(late))))
 }
 
-func (l *classic) removeEvents(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error {
-	table, expires, removed := l.config.Tables.Journal, l.config.Now().Add(removal.After), 0
-	return l.eachRow(ctx, table, id, func(rows []row) error {
+// removeEvents removes the events before a number. Head is that of before the removal.
+func (l *classic) removeEvents(ctx context.Context, head Head, before uint64, removal Removal) error {
+	table, id, expires, removed := l.config.Tables.Journal, head.Aggregate, l.config.Now().Add(removal.After), 0
+	late := lastCommit(head, before)
+	remove := l.deleteAll
+	if removal.After > 0 {
+		remove = func(ctx context.Context, table string, keys []item) error {
+			return l.expireAll(ctx, table, keys, expires)
+		}
+	}
+	err := l.eachRow(ctx, table, id, func(rows []row) error {
 		var keys []item
 		for _, r := range rows {
+			delete(late, r.number)
 			// By an earlier call, and not for longer.
 			marked := removal.After > 0 && r.expires > 0 && r.expires <= uint64(expires.Unix())
 			if r.number < before && !marked {
 				keys = append(keys, l.key(id, r.number))
-			}
-		}
-		remove := l.deleteAll
-		if removal.After > 0 {
-			remove = func(ctx context.Context, table string, keys []item) error {
-				return l.expireAll(ctx, table, keys, expires)
 			}
 		}
 		for some := range slices.Chunk(keys, removesBetweenReports) {
@@ -150,6 +163,24 @@ func (l *classic) removeEvents(ctx context.Context, id aggregate.ID, before uint
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	keys := l.keys(id, slices.Collect(maps.Keys(late)))
+	if removal.After > 0 {
+		return remove(ctx, table, keys) // which waits for transactions as well
+	}
+	return l.deleteLate(ctx, table, keys)
+}
+
+// lastCommit returns the numbers of the events that the last commit may have written, those before
+// a number: its transaction may be under way still, when the head shows already.
+func lastCommit(head Head, before uint64) map[uint64]bool {
+	numbers := map[uint64]bool{}
+	for n := before - 1; n >= max(head.TruncatedBefore, 1) && n+storage.MaxEvents > head.Version; n-- {
+		numbers[n] = true
+	}
+	return numbers
 }
 
 // row is what removal needs to know of an item. Number is 0 for a head.

@@ -6,12 +6,32 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // maxBatchWrites is DynamoDB's limit for one BatchWriteItem.
 const maxBatchWrites = 25
+
+// lateAtOnce is how many requests deleteLate has under way.
+const lateAtOnce = 16
+
+// deleteLate deletes items by key that do not show, although they have to be there: a transaction
+// is under way that writes one item after the other. It waits for that, as no batch request can.
+func (s *store) deleteLate(ctx context.Context, table string, keys []item) error {
+	deletes, ctx := errgroup.WithContext(ctx)
+	deletes.SetLimit(lateAtOnce)
+	for _, key := range keys {
+		deletes.Go(func() error {
+			return dynamo.Explain(s.whileUnderWay(ctx, func() error {
+				_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &table, Key: key})
+				return err
+			}), table)
+		})
+	}
+	return deletes.Wait()
+}
 
 // deleteAll deletes items by key, whether they exist or not.
 func (s *store) deleteAll(ctx context.Context, table string, keys []item) error {

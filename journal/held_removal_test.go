@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"time"
@@ -150,4 +151,62 @@ func TestEventsAreNotLeftToATimeToLiveThatIsOff(t *testing.T) {
 			require.NoError(t, s.Delete(t.Context(), id, 6, journal.Removal{After: time.Hour}))
 		})
 	}
+}
+
+// A transaction shows item by item. What does not show yet when a deletion looks has to go as well.
+func TestADeletionRemovesWhatATransactionIsStillWriting(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		for what, size := range map[string]int{"events": 300 << 10, "snapshots": 10} {
+			t.Run(string(layout)+", "+what, func(t *testing.T) {
+				t.Parallel()
+				met := 0
+				for range 40 {
+					met += deleteAmidACommit(t, layout, size)
+				}
+				assert.Positive(t, met, "some commits show the version first")
+			})
+		}
+	}
+}
+
+// deleteAmidACommit deletes an aggregate as soon as it shows the version after a commit, and
+// reports how often that was before the whole commit did.
+func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) {
+	t.Helper()
+	s, db := inMemory(t, journal.Config{Layout: layout})
+	id, deleted := user("1"), make(chan error, 1)
+	s.write(t, id, 1, 2)
+	hasty := s.through(t, s.client, impatient)
+	remove := func() { deleted <- s.Delete(t.Context(), id, 5, journal.Removal{}) }
+	db.Inject(dynamotest.Tear(func(context.Context) {
+		if head, err := hasty.Head(t.Context(), id); err == nil && head.Version == 5 && met == 0 {
+			met++
+			go remove()
+			time.Sleep(20 * time.Millisecond)
+		}
+	}))
+	c := eventlog.Commit{
+		Aggregate: id, Expected: 2, Proven: true, Events: events(3, 3), Snapshot: &journal.Snapshot{Number: 5, Payload: []byte("state")},
+		Redundancy: &eventlog.Redundancy{Listed: []uint64{}, Keep: 3},
+	}
+	for i := range c.Events {
+		c.Events[i].Payload = bytes.Repeat([]byte("x"), size)
+	}
+	_, err := s.Append(t.Context(), c)
+	require.NoError(t, err)
+	if met == 0 {
+		go remove()
+	}
+	require.NoError(t, <-deleted)
+
+	assert.Equal(t, 1, len(s.scan(t, s.Config().Tables.Snapshot)), "the tombstone alone is left") //nolint:testifylint // a short message
+	for _, it := range s.scan(t, s.Config().Tables.Journal) {
+		for _, value := range it {
+			if payload, is := value.(*types.AttributeValueMemberB); is {
+				assert.NotContains(t, string(payload.Value[:min(len(payload.Value), 100)]), "xxx", "events are left")
+			}
+		}
+	}
+	return met
 }

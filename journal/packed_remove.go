@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
@@ -157,22 +158,34 @@ func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 		return dynamo.Explain(err, table)
 	}
 	removed, reported := 0, 0
-	var due []*packedItem
-	flush := func() error {
+	flush := func(due []*packedItem) error {
 		if err := p.blankAll(ctx, due); err != nil {
 			return err
 		}
 		for _, it := range due {
 			removed += int(it.count) //nolint:gosec // an item has few
 		}
-		due = due[:0]
 		if removed > reported && removal.Progress != nil {
 			removal.Progress(removed)
 			reported = removed
 		}
 		return nil
 	}
-	pending := uint64(0)
+	wait := untilShown()
+	for {
+		gap, err := p.eachFull(ctx, id, before, flush)
+		if err != nil || !gap || !sleep(ctx, wait.NextBackOff()) {
+			return cmp.Or(err, ctx.Err())
+		}
+	}
+}
+
+// eachFull hands out the items that end before a number and have their events, some at a time. Gap
+// reports that one does not show that has to be there: a transaction is under way that writes one
+// item after the other.
+func (p *packed) eachFull(ctx context.Context, id aggregate.ID, before uint64, do func([]*packedItem) error) (gap bool, err error) {
+	var due []*packedItem
+	pending, next := uint64(0), uint64(1)
 	err = p.query(ctx, id, "1", strconv.FormatUint(before-1, 10), func(in *dynamodb.QueryInput) {
 		p.withoutEvents(in)
 		in.ProjectionExpression = aws.String(*in.ProjectionExpression + ", #p")
@@ -181,6 +194,8 @@ func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 		if err != nil {
 			return err
 		}
+		gap = gap || it.first > next
+		next = it.last() + 1
 		if it.last() >= before || !it.tailed {
 			return nil // blank already
 		}
@@ -189,12 +204,14 @@ func (p *packed) blank(ctx context.Context, id aggregate.ID, before uint64, remo
 			return nil
 		}
 		pending = 0
-		return flush()
+		some := due
+		due = nil
+		return do(some)
 	})
 	if err != nil {
-		return err
+		return gap, err
 	}
-	return flush()
+	return gap, do(due)
 }
 
 func (p *packed) blankAll(ctx context.Context, items []*packedItem) error {
@@ -276,16 +293,29 @@ func (p *packed) bury(ctx context.Context, id aggregate.ID, version uint64) erro
 // keeps the command ids.
 func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
 	table := p.config.Tables.Snapshot
-	err := p.updateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:        &table,
-		Key:              p.snapshotKey(id, latestSnapshot),
-		UpdateExpression: aws.String("SET #n = :most, #d = :now REMOVE #s, #v, #x, #r"),
-		ExpressionAttributeNames: attributeNames("#n", attrCount, "#d", attrDeleted, "#s", attrState, "#v", attrSchema,
-			"#x", attrApplied, "#r", attrKept),
-		ExpressionAttributeValues: item{":most": numberValue(uint64(noMoreSnapshots)), ":now": numberValue(p.config.Now().UnixMilli())},
+	var before map[string]types.AttributeValue
+	err := p.whileUnderWay(ctx, func() error {
+		out, err := p.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName:        &table,
+			Key:              p.snapshotKey(id, latestSnapshot),
+			UpdateExpression: aws.String("SET #n = :most, #d = :now REMOVE #s, #v, #x, #r"),
+			ExpressionAttributeNames: attributeNames("#n", attrCount, "#d", attrDeleted, "#s", attrState, "#v", attrSchema,
+				"#x", attrApplied, "#r", attrKept),
+			ExpressionAttributeValues: item{":most": numberValue(uint64(noMoreSnapshots)), ":now": numberValue(p.config.Now().UnixMilli())},
+			ReturnValues:              types.ReturnValueUpdatedOld,
+		})
+		if err == nil {
+			before = out.Attributes
+		}
+		return err
 	})
 	if err != nil {
 		return dynamo.Explain(err, table)
+	}
+	// What a transaction is still writing beside the row.
+	late := []string{strconv.Itoa(baseSnapshot)}
+	for _, n := range numbersOf(before[attrKept]) {
+		late = append(late, strconv.FormatUint(n, 10))
 	}
 	pages := dynamodb.NewQueryPaginator(p.client, &dynamodb.QueryInput{
 		TableName: &table, ConsistentRead: aws.Bool(true),
@@ -301,13 +331,19 @@ func (p *packed) buryStates(ctx context.Context, id aggregate.ID) error {
 		}
 		var keys []item
 		for _, key := range page.Items {
-			if _, number := p.placeOf(key); number != strconv.Itoa(latestSnapshot) {
+			_, number := p.placeOf(key)
+			if number != strconv.Itoa(latestSnapshot) {
 				keys = append(keys, key)
 			}
+			late = slices.DeleteFunc(late, func(other string) bool { return other == number })
 		}
 		if err := p.deleteAll(ctx, table, keys); err != nil {
 			return err
 		}
 	}
-	return nil
+	keys := make([]item, len(late))
+	for i, number := range late {
+		keys[i] = p.keyIn(partitionOf(id), number)
+	}
+	return p.deleteLate(ctx, table, keys)
 }
