@@ -24,6 +24,7 @@ type committer struct {
 	commits atomic.Bool
 	// revisions counts the writes to the list.
 	revisions atomic.Uint64
+	saved     bool // the cursor was saved in this term. For one flush at a time
 }
 
 func newCommitter(t *term, q *sequencer, r checkpoint.Roster) *committer {
@@ -209,20 +210,23 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	for _, st := range p.list {
 		rows = append(rows, func() error { return c.list(ctx, st) })
 	}
-	for _, st := range p.unlist {
-		rows = append(rows, func() error { return c.unlist(ctx, st) })
-	}
 	if err := worst(c.inParallel(rows)); err != nil {
 		return err
 	}
-	if p.next == p.saved {
-		return nil
+	// A former owner may believe in entries of its own, and have its cursor pass what they lead to. So
+	// none is deleted before its cursor is refused.
+	if p.next != p.saved || len(p.unlist) > 0 && !c.saved {
+		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.swept); err != nil {
+			return err
+		}
+		c.sequencer.saveCursor(p)
+		c.saved = true
 	}
-	if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.swept); err != nil {
-		return err
+	rows = nil
+	for _, st := range p.unlist {
+		rows = append(rows, func() error { return c.unlist(ctx, st) })
 	}
-	c.sequencer.saveCursor(p)
-	return nil
+	return worst(c.inParallel(rows))
 }
 
 // worst returns one of some errors: that the shard is another's, if it is among them.

@@ -102,11 +102,7 @@ func (q *sequencer) inherit(b checkpoint.Behind, epoch uint64) {
 	// The owner that parked it never deletes the entry, and older owners cannot.
 	st.state, st.listed = parked, always
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
-	if b.Epoch+1 == epoch {
-		st.inherited = nil // nobody has had the shard since
-	} else {
-		q.unverified = append(q.unverified, st)
-	}
+	q.unverified = append(q.unverified, st)
 }
 
 // turnBack has the cursor go back to a time, and a sweep find what it has hidden.
