@@ -17,9 +17,13 @@ func (q *sequencer) admit(st *stream) bool {
 	return false
 }
 
-// readmit brings streams back for which there is room now.
+// readmit brings streams back for which there is room now: all of them once nothing is dirty, since
+// those that go on need not make anything dirty, and nothing else would bring the others back.
 func (q *sequencer) readmit() {
 	n := min(len(q.waiting), max(0, q.maxUnstored-len(q.dirty)))
+	if len(q.dirty) == 0 {
+		n = len(q.waiting)
+	}
 	for _, st := range q.waiting[:n] {
 		q.ready(st, st.cautious)
 	}

@@ -24,6 +24,7 @@ type committer struct {
 	commits atomic.Bool
 	// revisions counts the writes to the list.
 	revisions atomic.Uint64
+	saved     bool // this owner has stored the cursor; flush alone uses it
 }
 
 func newCommitter(t *term, q *sequencer, r checkpoint.Roster) *committer {
@@ -52,7 +53,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 	if swept.IsZero() {
 		swept = c.now() // reading the tail from its beginning shows as much
 	}
-	c.sequencer.begin(savedCursor{at, progress.Swept}, swept, progress.Behind, c.epoch)
+	c.sequencer.begin(savedCursor{at, progress.Swept}, swept, progress.Behind)
 	return at, nil
 }
 
@@ -209,20 +210,23 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	for _, st := range p.list {
 		rows = append(rows, func() error { return c.list(ctx, st) })
 	}
-	for _, st := range p.unlist {
-		rows = append(rows, func() error { return c.unlist(ctx, st) })
-	}
 	if err := worst(c.inParallel(rows)); err != nil {
 		return err
 	}
-	if p.next == p.saved {
-		return nil
+	// A former owner may believe in entries of its own, and have its cursor pass what they lead to. So
+	// none is deleted before its cursor is refused.
+	if p.next != p.saved || len(p.unlist) > 0 && !c.saved {
+		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.swept); err != nil {
+			return err
+		}
+		c.sequencer.saveCursor(p)
+		c.saved = true
 	}
-	if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.swept); err != nil {
-		return err
+	rows = nil
+	for _, st := range p.unlist {
+		rows = append(rows, func() error { return c.unlist(ctx, st) })
 	}
-	c.sequencer.saveCursor(p)
-	return nil
+	return worst(c.inParallel(rows))
 }
 
 // worst returns one of some errors: that the shard is another's, if it is among them.

@@ -127,7 +127,7 @@ func (d *deliverer) prepare(st *stream) error {
 // step does the next thing for a stream, and reports whether there was any.
 func (d *deliverer) step(st *stream) (more bool, err error) {
 	if st.delivery.verdict != nil {
-		return true, d.carryOut(st)
+		return d.carryOut(st)
 	}
 	record, err := d.nextRecord(st)
 	if err != nil || record == nil {

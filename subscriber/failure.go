@@ -8,7 +8,6 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/message"
 
-	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -110,22 +109,13 @@ func (d *deliverer) giveUp(st *stream, f *failure) error {
 		number: f.record.Number, eventType: f.record.EventType, at: d.now(), err: cause, attempts: st.delivery.attempts,
 		reason: fmt.Sprintf("%v, %s", cause, times(st.delivery.attempts)),
 	}
-	switch d.config.Failures.kind {
-	case poisonQueue:
+	if d.config.Failures.kind == poisonQueue {
 		return d.sendPoison(st, f, v)
-	case skip, stop:
-		// From now on the event is not tried again, whatever becomes of the write.
-		st.delivery.verdict = v
-		d.sequencer.resume(st)
-		return nil
-	default:
-		if err := d.committer.park(st, &checkpoint.Parked{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
-			return err
-		}
-		d.stats.parked.Add(1)
-		d.logger.Error("Aggregate is parked, its events wait until it is told to go on", v.err, v.fields(st))
-		return nil
 	}
+	// From now on the event is not tried again, whatever becomes of the write.
+	st.delivery.verdict = v
+	d.sequencer.resume(st)
+	return nil
 }
 
 func (d *deliverer) block(st *stream, err error, pause time.Duration) {

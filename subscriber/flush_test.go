@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -65,4 +66,52 @@ func TestAFlushThatFailsWritesOneLine(t *testing.T) {
 	lines := log.of("Cannot write a checkpoint")
 	require.Len(t, lines, 1)
 	assert.Equal(t, aggregates, lines[0].fields["rows"])
+}
+
+// Nobody can tell whether the aggregate is parked, so its event does not come again: the next owner
+// would have the aggregate wait, and rely on an entry that this one would take off the list.
+func TestAnEventWhoseAggregateMayBeParkedDoesNotComeAgain(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty := dynamotest.NewProxy(t, client)
+	write(t, open(t, client), "x", 0, 2)
+	lost := faulty.Inject(dynamotest.LoseReply(), dynamotest.On("UpdateItem"), onRow("behind/x", ""), dynamotest.Times(2))
+	config := quick(open(t, faulty.Client(testdb.Once)))
+	config.Failures = subscriber.Park(1)
+	sub, messages := subscribe(t, config)
+	receive(t, messages).Nack()
+	eventually(t, "it is parked", func() bool { return sub.Stats().Parked == 1 })
+	assert.Equal(t, 2, lost.Fired())
+	assert.EqualValues(t, 1, sub.Stats().Delivered)
+}
+
+// A former owner believes in its own entries, and has its cursor pass what they lead to.
+func TestNoEntryIsTakenOffTheListBeforeTheCursorIsTheOwners(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	faulty, j := dynamotest.NewProxy(t, client), open(t, client)
+	first, _ := subscribe(t, quick(j))
+	eventually(t, "the group has begun", func() bool { return len(first.Shards()) == 1 })
+	require.NoError(t, first.Close())
+	write(t, j, "x", 0, 1)
+	store := checkpoint.New(j)
+	group := checkpoint.Group{Name: "group"}
+	require.NoError(t, store.ListBehind(t.Context(), group, checkpoint.Revision{Epoch: 1}, checkpoint.Behind{Aggregate: account("x"), Head: 1}))
+
+	refused := faulty.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"), onRow("cursor", ""))
+	_, messages := subscribe(t, subscriber.WithCursorInterval(quick(open(t, faulty.Client(testdb.Once))), time.Millisecond))
+	receive(t, messages).Ack()
+	eventually(t, "the position is stored", func() bool {
+		position, _, err := store.ReadPosition(t.Context(), group, account("x"), 9)
+		return err == nil && position == 1
+	})
+	fired := refused.Fired()
+	eventually(t, "the cursor is refused", func() bool { return refused.Fired() > fired+2 })
+	listed := func() bool {
+		_, listed, err := store.Listed(t.Context(), group, account("x"))
+		return err != nil || listed
+	}
+	assert.True(t, listed())
+	refused.Remove()
+	eventually(t, "it is off the list", func() bool { return !listed() })
 }

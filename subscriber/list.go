@@ -16,9 +16,9 @@ func (c *committer) revision() checkpoint.Revision {
 func (c *committer) list(ctx context.Context, st *stream) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()
-	head, listed := c.sequencer.expectEntry(st)
-	if listed {
-		return nil // it was parked meanwhile
+	head, needed := c.sequencer.beginListing(st)
+	if !needed {
+		return nil
 	}
 	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), checkpoint.Behind{Aggregate: st.id, Head: head}); err != nil {
 		return err
@@ -43,12 +43,10 @@ func (c *committer) unlist(ctx context.Context, st *stream) error {
 }
 
 // park lists a stream as parked, and lets it rest.
-func (c *committer) park(st *stream, why *checkpoint.Parked) error {
+func (c *committer) park(ctx context.Context, st *stream, why *checkpoint.Parked) error {
 	st.listing.Lock()
 	defer st.listing.Unlock()
-	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
-	defer cancel()
-	head, _ := c.sequencer.expectEntry(st)
+	head := c.sequencer.expectEntry(st)
 	b := checkpoint.Behind{Aggregate: st.id, Head: head, Parked: why}
 	if err := c.checkpoint.ListBehind(ctx, c.key.Group, c.revision(), b); err != nil {
 		return err

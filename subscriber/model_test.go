@@ -122,7 +122,7 @@ func (m *model) restart() {
 	if m.swept >= 0 {
 		saved.swept, swept = time.UnixMilli(m.swept), time.UnixMilli(m.swept)
 	}
-	m.q.begin(saved, swept, behind, m.epoch)
+	m.q.begin(saved, swept, behind)
 	if m.shown = m.cursor; m.shown > m.now {
 		m.turnBack()
 	}
@@ -248,7 +248,7 @@ func (m *model) goOn() {
 }
 
 func (m *model) park(st *stream, number uint64) {
-	head, _ := m.q.expectEntry(st)
+	head := m.q.expectEntry(st)
 	m.entries[st.id.Value] = checkpoint.Behind{Aggregate: st.id, Head: head, Epoch: m.epoch, Parked: &checkpoint.Parked{Number: number}}
 	m.q.park(st)
 }
@@ -379,8 +379,7 @@ func (m *model) flush(all bool) {
 	}
 	p := m.q.progress()
 	for _, st := range inOrder(p.list) {
-		head, listed := m.q.expectEntry(st)
-		if !listed {
+		if head, needed := m.q.beginListing(st); needed {
 			m.entries[st.id.Value] = checkpoint.Behind{Aggregate: st.id, Head: head, Epoch: m.epoch}
 			m.q.setListed(st, true)
 		}

@@ -78,17 +78,17 @@ func (q *sequencer) wake(id aggregate.ID, version uint64) {
 }
 
 // begin starts a term where a former owner's cursor is, with what that has listed.
-func (q *sequencer) begin(saved savedCursor, swept time.Time, behind []checkpoint.Behind, epoch uint64) {
+func (q *sequencer) begin(saved savedCursor, swept time.Time, behind []checkpoint.Behind) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.saved, q.final, q.swept = saved, saved.at, swept
 	for _, b := range behind {
-		q.inherit(b, epoch)
+		q.inherit(b)
 	}
 }
 
 // inherit takes up an entry of the list. The caller holds mu.
-func (q *sequencer) inherit(b checkpoint.Behind, epoch uint64) {
+func (q *sequencer) inherit(b checkpoint.Behind) {
 	st := q.stream(b.Aggregate)
 	st.hear(b.Head)
 	st.entry, st.inherited = true, &b
@@ -102,11 +102,7 @@ func (q *sequencer) inherit(b checkpoint.Behind, epoch uint64) {
 	// The owner that parked it never deletes the entry, and older owners cannot.
 	st.state, st.listed = parked, always
 	st.acked = b.Parked.Number - min(1, b.Parked.Number)
-	if b.Epoch+1 == epoch {
-		st.inherited = nil // nobody has had the shard since
-	} else {
-		q.unverified = append(q.unverified, st)
-	}
+	q.unverified = append(q.unverified, st)
 }
 
 // turnBack has the cursor go back to a time, and a sweep find what it has hidden.

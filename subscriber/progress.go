@@ -113,14 +113,31 @@ func (q *sequencer) isDone(st *stream) bool {
 	return st.drained() && !dirty && st.inherited == nil && st.state != parked
 }
 
-// expectEntry notes that there may be an entry of the list from now on, so that the stream is not
-// forgotten. It returns the stream's last event, and whether this owner has listed it already.
-func (q *sequencer) expectEntry(st *stream) (head uint64, listed bool) {
+// beginListing is expectEntry, unless no entry is needed any more: this owner has parked the stream
+// meanwhile, or nothing is left to do. Such a stream may be forgotten already, and the entry is then
+// that of another one with its id.
+func (q *sequencer) beginListing(st *stream) (head uint64, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if st.listed == always || q.isDone(st) {
+		return 0, false
+	}
+	return q.expects(st), true
+}
+
+// expectEntry notes that there may be an entry of the list from now on, so that the stream is not
+// forgotten. It returns the stream's last event.
+func (q *sequencer) expectEntry(st *stream) (head uint64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.expects(st)
+}
+
+// expects is expectEntry. The caller holds mu.
+func (q *sequencer) expects(st *stream) (head uint64) {
 	st.entry = true
 	q.unfinished[st] = struct{}{}
-	return st.head, st.listed == always
+	return st.head
 }
 
 // beginUnlisting notes that there may be no entry from now on, if nothing is left to do.

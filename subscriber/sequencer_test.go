@@ -50,7 +50,7 @@ func TestAnInheritedEntryLeadsToNoLaterEvents(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 2, Epoch: 1}}, 2)
+	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 2, Epoch: 1}})
 	st := q.streams["x"]
 	q.claimed(st, 1)
 	q.tookOver(st, 2)
@@ -68,7 +68,7 @@ func TestAnInheritedEntryStaysUntilTheEndOfTheAggregateIsKnown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	x := aggregate.ID{Type: "account", Value: "x"}
-	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 1, Epoch: 1}}, 2)
+	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 1, Epoch: 1}})
 	st := q.streams["x"]
 	q.claimed(st, 1)
 	require.Empty(t, q.progress().unlist)
@@ -140,7 +140,7 @@ func TestASweepIsNotDoneBeforeWhatItFoundIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
+	q.begin(savedCursor{at: 500, swept: before}, before, nil)
 	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
 	q.setSwept(after, 0)
 	assert.Equal(t, before, q.progress().next.swept)
@@ -157,7 +157,7 @@ func TestASweepIsNotDoneBeforePositionsOfWhatItFoundAreStored(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before, after := time.UnixMilli(1_000), time.UnixMilli(2_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
+	q.begin(savedCursor{at: 500, swept: before}, before, nil)
 	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
 	q.setSwept(after, 0)
 	st := q.streams["x"]
@@ -171,7 +171,7 @@ func TestASweepIsNotDoneBeforeWhatOnlyAWakeUpHasShownIs(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before := time.UnixMilli(1_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
+	q.begin(savedCursor{at: 500, swept: before}, before, nil)
 	q.offer(nil, true, 500)
 	q.wake(aggregate.ID{Type: "account", Value: "x"}, 1)
 	q.hear([]*journal.Record{testRecord("x", 1, 500)}, bySweep, 0)
@@ -184,7 +184,7 @@ func TestASweepDoesNotLetTheCursorPassWhatTheTailHasShown(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	before := time.UnixMilli(1_000)
-	q.begin(savedCursor{at: 500, swept: before}, before, nil, 2)
+	q.begin(savedCursor{at: 500, swept: before}, before, nil)
 	q.offer([]*journal.Record{testRecord("x", 1, 600)}, true, 600)
 	q.offer(nil, true, 700)
 	q.hear([]*journal.Record{testRecord("x", 2, 700)}, bySweep, 0)
@@ -197,7 +197,7 @@ func TestWhatTheTailShowsAfterASweepHoldsTheCursor(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
 	q.behindAfter = time.Hour
-	q.begin(savedCursor{at: 5, swept: time.UnixMilli(7)}, time.UnixMilli(7), nil, 2)
+	q.begin(savedCursor{at: 5, swept: time.UnixMilli(7)}, time.UnixMilli(7), nil)
 	q.hear([]*journal.Record{testRecord("x", 3, 5)}, bySweep, 0)
 	q.setSwept(time.UnixMilli(60), 0)
 	q.hear([]*journal.Record{testRecord("x", 3, 40)}, byTrailing, 80)
@@ -209,7 +209,7 @@ func TestWhatTheTailShowsAfterASweepHoldsTheCursor(t *testing.T) {
 func TestACursorThatTurnsBackIsStoredAndSweptAgain(t *testing.T) {
 	t.Parallel()
 	q := testSequencer()
-	q.begin(savedCursor{500, time.UnixMilli(1_000)}, time.UnixMilli(1_000), nil, 2)
+	q.begin(savedCursor{500, time.UnixMilli(1_000)}, time.UnixMilli(1_000), nil)
 	q.offer(nil, true, 9_000_000)
 	p := q.progress()
 	_, turns, _ := q.lastSweep()
@@ -270,4 +270,61 @@ func TestAWakeUpAddsNoStreamWhileTheBufferIsFull(t *testing.T) {
 	q.budget.give(1)
 	q.wake(aggregate.ID{Type: "account", Value: "a"}, 1)
 	assert.Len(t, q.streams, 1)
+}
+
+// What goes on need not make anything dirty, as where a handler has stored its position itself.
+func TestNobodyWaitsForPositionsOnceAllAreStored(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.maxUnstored = 1
+	q.offer([]*journal.Record{testRecord("x", 1, 10), testRecord("y", 1, 10), testRecord("z", 1, 10)}, true, 10)
+	for _, st := range q.streams {
+		q.claimed(st, 0)
+	}
+	q.ack(q.streams["x"], 1)
+	var ready []*stream
+	q.ready = func(st *stream, _ bool) { ready = append(ready, st) }
+	require.False(t, q.admit(q.streams["y"]))
+	require.False(t, q.admit(q.streams["z"]))
+	q.streams["x"].position.stored.Store(1)
+	q.clean(q.streams["x"], 1)
+	assert.Equal(t, []*stream{q.streams["y"], q.streams["z"]}, ready)
+}
+
+// Between the decision to list a stream and the write it may be done with, and forgotten. The entry
+// would be removed later on as that of a stream that is done, while another one with its id relies
+// on it.
+func TestAStreamThatIsForgottenIsNotListed(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	q.idleStreams = 0
+	q.offer([]*journal.Record{testRecord("x", 1, 50)}, true, 40)
+	st := q.streams["x"]
+	q.claimed(st, 0)
+	q.putOff(st)
+	q.offer(nil, true, 60)
+	require.Equal(t, []*stream{st}, q.progress().list)
+
+	st.position.stored.Store(1) // by its handler
+	q.resume(st)
+	q.ack(st, 1)
+	q.next(st)
+	q.offer(nil, true, 60)
+	require.Empty(t, q.streams)
+	_, needed := q.beginListing(st)
+	assert.False(t, needed)
+	assert.Empty(t, q.progress().unlist)
+}
+
+// The event by which it was parked may have been handled after all: by a transaction that came
+// late, or by the owner before, which stored its position late.
+func TestEachParkedStreamIsComparedWithItsPosition(t *testing.T) {
+	t.Parallel()
+	q := testSequencer()
+	x := aggregate.ID{Type: "account", Value: "x"}
+	q.begin(savedCursor{}, time.Now(), []checkpoint.Behind{{Aggregate: x, Head: 5, Epoch: 1, Parked: &checkpoint.Parked{Number: 3}}})
+	some := q.takeUnverified(10)
+	require.Len(t, some, 1)
+	q.verify(some, map[aggregate.ID]uint64{x: 3})
+	assert.Equal(t, active, q.streams["x"].state)
 }

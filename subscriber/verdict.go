@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
 // verdict is the decision to give up an event.
@@ -21,14 +23,29 @@ func (v *verdict) fields(st *stream) watermill.LogFields {
 	return watermill.LogFields{"aggregate_id": st.id.Value, "number": v.number, "attempts": v.attempts}
 }
 
-// carryOut writes what follows from a verdict. After an error it is called again, and the event
-// does not come meanwhile: nobody could tell whether an earlier attempt at the write will still be
-// done.
-func (d *deliverer) carryOut(st *stream) error {
+// carryOut writes what follows from a verdict, and reports whether the stream goes on. After an
+// error it is called again, and the event does not come meanwhile: nobody could tell whether an
+// earlier attempt at the write will still be done.
+func (d *deliverer) carryOut(st *stream) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)
 	defer cancel()
-	if d.config.Failures.kind == stop {
-		return d.stopGroup(ctx, st)
+	switch d.config.Failures.kind {
+	case stop:
+		return true, d.stopGroup(ctx, st)
+	case skip:
+		return true, d.skip(ctx, st)
+	default:
+		return false, d.park(ctx, st)
 	}
-	return d.skip(ctx, st)
+}
+
+// park lists an aggregate as parked, and lets it rest.
+func (d *deliverer) park(ctx context.Context, st *stream) error {
+	v := st.delivery.verdict
+	if err := d.committer.park(ctx, st, &checkpoint.Parked{Number: v.number, At: v.at, Reason: v.reason}); err != nil {
+		return err
+	}
+	d.stats.parked.Add(1)
+	d.logger.Error("Aggregate is parked, its events wait until it is told to go on", v.err, v.fields(st))
+	return nil
 }
