@@ -15,7 +15,9 @@ type Scenario[S any] struct {
 	definition aggregate.Definition[S]
 	history    []aggregate.EncodedEvent
 	step       int // 0 until the first When
+	trial      trial[S]
 	outcome    outcome[S]
+	part       aggregate.Part[S]
 	failed     bool
 }
 
@@ -80,32 +82,19 @@ func (s *Scenario[S]) When(decide aggregate.Decision[S]) *Scenario[S] {
 	if s.failed || s.failOnRefusal() {
 		return s
 	}
-	s.step++
-	s.outcome = outcome[S]{}
 	if decide == nil {
+		s.step++
 		s.fail("the decision is nil")
 		return s
 	}
-	result, ok := s.decide(decide)
-	if !ok {
+	if !s.begin() {
 		return s
 	}
-	if result.refusal != nil {
-		s.outcome.refusal = result.refusal
-		return s
+	for n := range s.trial.runs {
+		run := &s.trial.runs[n]
+		run.events, run.refusal = decide(s.trial.states[n])
 	}
-	before, ok := s.state()
-	if !ok {
-		return s
-	}
-	for i, event := range result.events {
-		decoded, ok := s.record(fmt.Sprintf("produced event %d", i+1), event)
-		if !ok {
-			return s
-		}
-		s.outcome.events = append(s.outcome.events, decoded)
-	}
-	s.checkSnapshot(before)
+	s.end()
 	return s
 }
 
@@ -197,43 +186,6 @@ func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario
 		check(s.t, state)
 	}
 	return s
-}
-
-// decide makes a decision three times, each time on a copy of the state of its own: twice to see
-// whether it is pure, and once on the state as restored from a snapshot.
-func (s *Scenario[S]) decide(decide aggregate.Decision[S]) (outcome[S], bool) {
-	s.t.Helper()
-	var copies [3]S // the first stays as it is
-	for i := range copies {
-		state, ok := s.state()
-		if !ok {
-			return outcome[S]{}, false
-		}
-		copies[i] = state
-	}
-	reloaded, ok := s.reload(copies[0])
-	if !ok {
-		return outcome[S]{}, false
-	}
-
-	var first, second, third outcome[S]
-	first.events, first.refusal = decide(copies[1])
-	if d, differs := compare(copies[0], copies[1]); differs {
-		s.fail("the decision changed the state it was given, at %s from %s to %s: copy maps, slices and what pointers lead to before changing them",
-			d.path, d.want, d.got)
-		return first, false
-	}
-	second.events, second.refusal = decide(copies[2])
-	if why := s.differ(first, second); why != "" {
-		s.fail("the decision is not pure, made twice on the same state %s: pass times, ids and the like as arguments to what makes the decision", why)
-		return first, false
-	}
-	third.events, third.refusal = decide(reloaded)
-	if why := s.differ(first, third); why != "" {
-		s.fail("on the same state from a snapshot the decision comes out differently, %s: it must not tell nil from empty", why)
-		return first, false
-	}
-	return first, true
 }
 
 // decided reports whether there is an outcome to look at.

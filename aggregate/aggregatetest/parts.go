@@ -1,0 +1,118 @@
+package aggregatetest
+
+import (
+	"testing"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Part returns the scenario's aggregate as a part of a decision over several; see [Parts].
+func (s *Scenario[S]) Part() *aggregate.Part[S] { return &s.part }
+
+// Parts are the scenarios of the aggregates of one decision:
+//
+//	from := aggregatetest.Given(t, Accounts, Deposited{100})
+//	to := aggregatetest.Given(t, Accounts)
+//	aggregatetest.Parts{from, to}.When(func() error {
+//		return Transfer(from.Part(), to.Part(), 30)
+//	})
+//	from.Then(Withdrawn{30})
+//	to.Then(Deposited{30})
+type Parts []Participant
+
+// Participant is a [*Scenario] of any state.
+type Participant interface {
+	test() testing.TB
+	hasFailed() bool
+	failOnRefusal() bool
+	begin() bool
+	offer(run int)
+	collect(run int, refusal error)
+	end()
+	leaveRefusal()
+	expectError(target error)
+	expectErrorFunc(check func(t testing.TB, err error))
+}
+
+// When makes a decision over the parts, on their states so far. Their events become part of their
+// histories. It checks the decision as [Scenario.When] does.
+func (parts Parts) When(decide func() error) Parts {
+	if len(parts) == 0 {
+		return parts
+	}
+	parts[0].test().Helper()
+	for _, p := range parts {
+		if p.hasFailed() || p.failOnRefusal() || !p.begin() {
+			return parts
+		}
+	}
+	for run := range 3 {
+		for _, p := range parts {
+			p.offer(run)
+		}
+		refusal := decide()
+		for _, p := range parts {
+			p.collect(run, refusal)
+		}
+	}
+	for i, p := range parts {
+		if p.end(); p.hasFailed() {
+			return parts
+		}
+		if i > 0 {
+			p.leaveRefusal() // it is reported once
+		}
+	}
+	return parts
+}
+
+// ThenError expects that the latest decision was refused with an error that is target, by
+// errors.Is.
+func (parts Parts) ThenError(target error) Parts {
+	for _, p := range parts {
+		p.test().Helper()
+		if p.expectError(target); p.hasFailed() {
+			break
+		}
+	}
+	return parts
+}
+
+// ThenErrorFunc expects that the latest decision was refused and hands its error to check, which
+// reports what it does not like to t.
+func (parts Parts) ThenErrorFunc(check func(t testing.TB, err error)) Parts {
+	for i, p := range parts {
+		p.test().Helper()
+		if i > 0 {
+			check = func(testing.TB, error) {}
+		}
+		if p.expectErrorFunc(check); p.hasFailed() {
+			break
+		}
+	}
+	return parts
+}
+
+func (s *Scenario[S]) test() testing.TB { return s.t }
+func (s *Scenario[S]) hasFailed() bool  { return s.failed }
+
+func (s *Scenario[S]) offer(run int) {
+	s.part = aggregate.Part[S]{State: s.trial.states[run], Version: uint64(len(s.history))}
+}
+
+func (s *Scenario[S]) collect(run int, refusal error) {
+	s.trial.runs[run] = outcome[S]{events: s.part.Events, refusal: refusal}
+}
+
+// leaveRefusal leaves it to another scenario to report a refusal that is not expected.
+func (s *Scenario[S]) leaveRefusal() { s.outcome.seen = true }
+
+func (s *Scenario[S]) expectError(target error) {
+	s.t.Helper()
+	s.ThenError(target)
+}
+
+func (s *Scenario[S]) expectErrorFunc(check func(t testing.TB, err error)) {
+	s.t.Helper()
+	s.ThenErrorFunc(check)
+}
