@@ -10,16 +10,24 @@ import (
 // Append is described at eventlog.Engine, as are all exported methods of engine that Journal does
 // not have.
 func (j *engine) Append(ctx context.Context, c commit) (storage.Receipt, error) {
+	if len(c.Events) == 0 && c.CommandID == "" {
+		return storage.Receipt{}, fmt.Errorf("append to %s: %w: it has no events", c.Aggregate, ErrInvalidCommit)
+	}
 	d, err := j.draft(ctx, c)
 	if err != nil {
 		return storage.Receipt{}, err
 	}
-	d.announce = func(version uint64) {
-		if len(c.Events) > 0 {
-			j.watchers.notify(c.Aggregate, version)
-		}
+	p, err := j.layout.part(ctx, d)
+	if err != nil {
+		return storage.Receipt{}, err
 	}
-	return j.layout.append(ctx, d)
+	if err := p.build(j.date()); err != nil {
+		return storage.Receipt{}, err
+	}
+	if err := j.send(ctx, p); err != nil {
+		return storage.Receipt{}, err
+	}
+	return p.finish(ctx), nil
 }
 
 // Resolve reports whether the commit of an [OutcomeUnknownError] was written, with one strongly
@@ -44,6 +52,9 @@ func (j *engine) Resolve(ctx context.Context, unknown *OutcomeUnknownError) (boo
 	}
 	if err := unknown.ID.Validate(); err != nil {
 		return false, fmt.Errorf("resolve: %w", err)
+	}
+	if unknown.Joint {
+		return j.resolveJoint(ctx, unknown)
 	}
 	written, executed, err := j.layout.lookFor(ctx, unknown)
 	if err != nil {

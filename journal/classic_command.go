@@ -32,6 +32,44 @@ func (l *classic) guardKey(id aggregate.ID, commandID string) item {
 	}
 }
 
+func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
+	keys, at := make([]item, len(places)), map[[2]string]int{}
+	for i, p := range places {
+		keys[i] = l.key(p.Aggregate, 0)
+		partition, sort := l.keysOf(keys[i])
+		at[[2]string{partition, sort}] = i
+	}
+	items, err := l.transactGet(ctx, l.config.Tables.Snapshot, keys)
+	if err != nil {
+		return err
+	}
+	versions := make([]uint64, len(places))
+	for _, it := range items {
+		partition, sort := l.keysOf(it)
+		i := at[[2]string{partition, sort}]
+		head, err := l.headOf(places[i].Aggregate, it)
+		if err != nil {
+			return err
+		}
+		if versions[i] = head.Version; !head.DeletedAt.IsZero() {
+			return &ConflictError{ID: head.Aggregate, Expected: places[i].Version}
+		}
+	}
+	for i, p := range places {
+		if versions[i] != p.Version {
+			return &ConflictError{ID: p.Aggregate, Expected: p.Version, Actual: versions[i]}
+		}
+	}
+	return nil
+}
+
+func (l *classic) commandKey(commandID string) item {
+	return item{
+		l.config.Attributes.PartitionKey: stringValue(commandPartition(commandID)),
+		l.config.Attributes.SortKey:      stringValue("command"),
+	}
+}
+
 // guardItem has neither an aid nor a time, so no index lists it.
 func (l *classic) guardItem(t *transaction) item {
 	it := l.guardKey(t.commit.Aggregate, t.commit.CommandID)

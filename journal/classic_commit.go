@@ -32,27 +32,18 @@ type transaction struct {
 	refitted bool // see refit
 }
 
-func (l *classic) append(ctx context.Context, d draft) (storage.Receipt, error) {
-	l.date(&d)
-	t, err := l.build(d)
-	if err != nil {
-		return storage.Receipt{}, err
-	}
-	if err := l.send(ctx, t); err != nil {
-		return storage.Receipt{}, err
-	}
-	t.announce(t.receipt.Version)
-	return t.receipt, nil
+func (l *classic) part(_ context.Context, d draft) (part, error) {
+	return &transaction{draft: d, layout: l, dated: true}, nil
 }
 
-func (l *classic) build(d draft) (*transaction, error) {
-	c := d.commit
-	t := &transaction{draft: d, layout: l, dated: true}
+func (t *transaction) build(at dates) error {
+	t.date(at)
+	l, c := t.layout, t.commit
 	t.input = &dynamodb.TransactWriteItemsInput{
 		TransactItems:      make([]types.TransactWriteItem, 1, 2+len(c.Events)+len(c.Writes)),
 		ClientRequestToken: &t.receipt.CommitID,
 	}
-	for i, e := range d.events {
+	for i, e := range t.events {
 		it := l.itemOf(&Record{
 			Aggregate: c.Aggregate, Number: c.Expected + uint64(i) + 1,
 			EventID: e.ID, EventType: e.Type, Payload: e.Payload, Metadata: e.Metadata, Encoding: e.Encoding,
@@ -60,7 +51,7 @@ func (l *classic) build(d draft) (*transaction, error) {
 		})
 		bytes := itemSize(it)
 		if bytes > storage.MaxItemBytes {
-			return nil, &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
+			return &TooLargeError{ID: c.Aggregate, What: fmt.Sprintf("event %d of the commit, %q,", i+1, e.Type), Size: bytes, Limit: storage.MaxItemBytes, Unit: unitBytes}
 		}
 		t.add(l.putNew(l.config.Tables.Journal, it), bytes)
 	}
@@ -75,14 +66,22 @@ func (l *classic) build(d draft) (*transaction, error) {
 	head := l.headItem(c)
 	t.size += itemSize(head)
 	if t.size > storage.MaxCommitBytes {
-		return nil, &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: t.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
 	t.head, t.states = head, len(t.input.TransactItems)
 	l.addSnapshot(t, head)
 	t.input.TransactItems[0] = l.writeHead(c, head)
 	t.writes = len(t.input.TransactItems)
 	t.input.TransactItems = append(t.input.TransactItems, c.Writes...)
-	return t, nil
+	return nil
+}
+
+func (t *transaction) actions() []types.TransactWriteItem { return t.input.TransactItems }
+func (t *transaction) bytes() int                         { return t.size }
+
+func (t *transaction) finish(context.Context) storage.Receipt {
+	t.announce()
+	return t.receipt
 }
 
 func (t *transaction) add(action types.TransactWriteItem, bytes int) {
@@ -92,6 +91,9 @@ func (t *transaction) add(action types.TransactWriteItem, bytes int) {
 
 // hasRoom is for what a commit can do without.
 func (t *transaction) hasRoom(actions, bytes int) bool {
+	if t.beside != nil {
+		actions, bytes = actions+t.beside.actions, bytes+t.beside.bytes
+	}
 	return len(t.input.TransactItems)+len(t.commit.Writes)+actions <= storage.MaxActions && t.size+bytes <= storage.MaxCommitBytes
 }
 

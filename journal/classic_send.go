@@ -66,9 +66,8 @@ func (t *transaction) explain(err error) error {
 
 // redate keeps the id. Groups look for events by their dates, and wait long for those that show
 // long after.
-func (t *transaction) redate() {
+func (t *transaction) redate(now time.Time) {
 	l := t.layout
-	now := l.now()
 	if !t.dated || now.Sub(t.receipt.OccurredAt) < dateAge {
 		return
 	}

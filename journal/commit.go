@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
@@ -19,6 +21,7 @@ const maxTokenBytes = 36
 // These types of package storage have parameters, which are the types of this package.
 type (
 	commit      = storage.Commit[Snapshot]
+	joint       = storage.Joint[Snapshot]
 	tailPage    = storage.TailPage[Record, CorruptItemError]
 	restoration = storage.Restoration[Head, Record]
 	inspection  = storage.Inspection[Head, CorruptItemError]
@@ -31,7 +34,27 @@ type draft struct {
 	begun   time.Time       // from where RetryBudget counts
 	receipt storage.Receipt // CommitID, Version, OccurredAt, and why the snapshot was left out
 	// announce notifies readers in this process. It is called as soon as the commit is written.
-	announce func(version uint64)
+	announce func()
+	// beside is what else its transaction has, nil where it is sent by itself.
+	beside *beside
+}
+
+// beside is what a transaction has beside one of its parts.
+type beside struct{ actions, bytes int }
+
+// dates are the time from where RetryBudget counts, and that of the events.
+type dates struct{ begun, occurredAt time.Time }
+
+// part is a commit to one aggregate, which is sent by itself or in one transaction with others.
+type part interface {
+	sending
+	// build makes the request.
+	build(at dates) error
+	// actions are those of the transaction. Refusal gets a reason for each.
+	actions() []types.TransactWriteItem
+	bytes() int
+	// finish does what follows once the commit is written.
+	finish(ctx context.Context) storage.Receipt
 }
 
 func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
@@ -43,6 +66,11 @@ func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 		return draft{}, fmt.Errorf("append to %s, nothing written: %w", c.Aggregate, err)
 	}
 	d := draft{commit: &c, events: events, receipt: storage.Receipt{CommitID: j.config.NewID(), Version: c.Version()}}
+	d.announce = func() {
+		if len(c.Events) > 0 {
+			j.watchers.notify(c.Aggregate, d.receipt.Version)
+		}
+	}
 	if snapshotErr != nil {
 		d.leaveOut(snapshotErr) // it is only a short cut
 	}
@@ -54,7 +82,9 @@ func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 
 // date dates a commit. It comes after all that may take its time, such as an encoding that waits
 // for a key service, or a read: an event must not show long after its date.
-func (s *store) date(d *draft) { d.begun, d.receipt.OccurredAt = time.Now(), s.now() }
+func (s *store) date() dates { return dates{time.Now(), s.now()} }
+
+func (d *draft) date(at dates) { d.begun, d.receipt.OccurredAt = at.begun, at.occurredAt }
 
 // leaveOut leaves the snapshot out: no commit fails for one.
 func (d *draft) leaveOut(reason error) {
@@ -90,9 +120,6 @@ func (j *engine) encodeCommit(ctx context.Context, c *commit) (events []storage.
 func (j *engine) validate(c *commit) error {
 	if err := j.validateTarget(c.Aggregate); err != nil {
 		return err
-	}
-	if len(c.Events) == 0 && c.CommandID == "" {
-		return fmt.Errorf("append to %s: %w: it has no events", c.Aggregate, ErrInvalidCommit)
 	}
 	if err := validateCommandID(c.CommandID); err != nil {
 		return fmt.Errorf("append to %s: %w", c.Aggregate, err)

@@ -115,6 +115,9 @@ func (e *TruncatedError) Error() string {
 // DuplicateCommandError reports a command id that the aggregate already has. Nothing was written.
 // CommitID, First and Version describe the earlier commit: First and Version are the numbers of its
 // first and last event. If that command had no events, First is Version+1.
+//
+// The id of a command of several aggregates belongs to the whole journal. Then ID, First and
+// Version are zero.
 type DuplicateCommandError struct {
 	ID                  aggregate.ID
 	CommandID, CommitID string
@@ -122,6 +125,9 @@ type DuplicateCommandError struct {
 }
 
 func (e *DuplicateCommandError) Error() string {
+	if e.ID == (aggregate.ID{}) {
+		return fmt.Sprintf("append, nothing written: command %q was executed before, by commit %s", e.CommandID, e.CommitID)
+	}
 	return fmt.Sprintf("append to %s, nothing written: command %q was executed before, by commit %s, which led to version %d",
 		e.ID, e.CommandID, e.CommitID, e.Version)
 }
@@ -145,7 +151,9 @@ func (e *WriteRefusedError) Error() string {
 // OutcomeUnknownError is an [ErrOutcomeUnknown]. Pass it to [Journal.Resolve]. Another process can
 // rebuild it from the exported fields except Err.
 type OutcomeUnknownError struct {
+	// ID is the aggregate. Of a commit to several it is one of them, and Joint is true.
 	ID        aggregate.ID
+	Joint     bool
 	First     uint64 // sequence number of the commit's first event
 	CommitID  string
 	CommandID string // of a commit that has one
@@ -159,9 +167,10 @@ func (e *OutcomeUnknownError) Error() string {
 func (e *OutcomeUnknownError) Is(target error) bool { return target == ErrOutcomeUnknown }
 func (e *OutcomeUnknownError) Unwrap() error        { return e.Err }
 
-// TooLargeError reports an item over 400 KB, a commit over 4 MB, or a commit with more events than
-// a transaction has room for, 99 without anything else. What says which item, or that it is the
-// commit. Unit is "bytes", as DynamoDB counts them, or "events". Nothing was written.
+// TooLargeError reports an item over 400 KB, a commit over 4 MB, a commit with more events than a
+// transaction has room for, 99 without anything else, or a commit to several aggregates with more
+// actions. What says which item, or that it is the commit. Unit is "bytes", as DynamoDB counts
+// them, "events" or "actions". Nothing was written.
 type TooLargeError struct {
 	ID          aggregate.ID
 	What        string
@@ -170,6 +179,10 @@ type TooLargeError struct {
 }
 
 func (e *TooLargeError) Error() string {
+	if e.Unit == unitActions {
+		return fmt.Sprintf("append to %s: %s needs %d actions, a transaction has room for %d: an event, an aggregate and a command id take one each: split the decision",
+			e.ID, e.What, e.Size, e.Limit)
+	}
 	if e.Unit == unitEvents {
 		return fmt.Sprintf("append to %s: %s has %d events, its transaction has room for %d: split the decision", e.ID, e.What, e.Size, e.Limit)
 	}
@@ -177,7 +190,7 @@ func (e *TooLargeError) Error() string {
 		e.ID, e.What, e.Size, e.Limit)
 }
 
-const unitBytes, unitEvents = "bytes", "events"
+const unitBytes, unitEvents, unitActions = "bytes", "events", "actions"
 
 // CorruptItemError reports an item of the store that is missing or cannot be read, by its keys.
 // Aggregate and Number are set if the item is an event whose keys can be read. Aggregate is also

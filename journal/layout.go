@@ -123,8 +123,14 @@ type layout interface {
 
 	// Commits.
 
-	// append writes a commit. The receipt is that of the draft, with what became of the snapshot.
-	append(ctx context.Context, d draft) (storage.Receipt, error)
+	// part makes a commit, and reads before that what it needs. The receipt will be that of the
+	// draft, with what became of the snapshot.
+	part(ctx context.Context, d draft) (part, error)
+	// unchanged returns a [*ConflictError] for an aggregate that is not at its version, by one read
+	// of all of them.
+	unchanged(ctx context.Context, places []storage.Place) error
+	// commandKey is where the guard is of a command of several aggregates.
+	commandKey(commandID string) item
 	// restore writes events as they were. The same events in the table are success.
 	restore(ctx context.Context, r *restoration) (storage.Receipt, error)
 	// lookFor reports whether a commit was written, and whether its command was executed, by this

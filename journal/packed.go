@@ -119,6 +119,10 @@ func (p *packed) guardKey(id aggregate.ID, commandID string) item {
 	return p.keyIn(partitionOf(id), "-"+number.Add(number, big.NewInt(1)).String())
 }
 
+func (p *packed) commandKey(commandID string) item {
+	return p.keyIn(commandPartition(commandID), "-1")
+}
+
 // placeOf names an item in an error, whatever is wrong with the item.
 func (p *packed) placeOf(it item) (partition, number string) {
 	partition, _ = stringOf(it[p.config.Attributes.PartitionKey])

@@ -35,7 +35,7 @@ type packedCommit struct {
 	known       *storage.Commands                 // of the aggregate before the commit, then after it; nil where they are not known
 }
 
-func (p *packed) append(ctx context.Context, d draft) (storage.Receipt, error) {
+func (p *packed) part(ctx context.Context, d draft) (part, error) {
 	// What a writer knows of partitions is still right, but it has to know of a restore. It does not
 	// wait again and again for a descriptor that cannot be read.
 	patience := time.Duration(math.MaxInt64)
@@ -44,26 +44,26 @@ func (p *packed) append(ctx context.Context, d draft) (storage.Receipt, error) {
 	}
 	_ = p.check(ctx, patience)
 	if p.tailing.isStale() {
-		return storage.Receipt{}, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
+		return nil, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
 	}
 	c := &packedCommit{p: p, draft: d}
 	if err := c.lookForCommand(ctx); err != nil {
-		return storage.Receipt{}, err
+		return nil, err
 	}
 	if err := c.prove(ctx); err != nil {
-		return storage.Receipt{}, err
+		return nil, err
 	}
-	p.date(&c.draft)
-	if err := c.build(); err != nil {
-		return storage.Receipt{}, err
-	}
-	if err := p.send(ctx, c); err != nil {
-		return storage.Receipt{}, err
-	}
-	c.announce(c.receipt.Version)
+	return c, nil
+}
+
+func (c *packedCommit) actions() []types.TransactWriteItem { return c.transaction.TransactItems }
+func (c *packedCommit) bytes() int                         { return c.size }
+
+func (c *packedCommit) finish(ctx context.Context) storage.Receipt {
+	c.announce()
 	c.remember()
-	p.storeSnapshot(ctx, c)
-	return c.receipt, nil
+	c.p.storeSnapshot(ctx, c)
+	return c.receipt
 }
 
 // lookForCommand refuses a command that was executed before.
@@ -139,9 +139,14 @@ func (c *packedCommit) duplicate(earlier storage.Command) error {
 	}
 }
 
-// build makes the items and the request.
-func (c *packedCommit) build() error {
-	if len(c.Events) == 0 {
+func (c *packedCommit) build(at dates) error {
+	c.date(at)
+	switch {
+	case len(c.Events) > 0:
+		if err := c.pack(); err != nil {
+			return err
+		}
+	case c.CommandID != "":
 		placeholder := c.p.key(c.Aggregate, c.Expected+1)
 		placeholder[attrCommit], placeholder[attrCount] = commitValue(c.receipt.CommitID), numberValue(0)
 		noted, err := commandsValue([]storage.DatedCommand{c.dated()})
@@ -150,8 +155,6 @@ func (c *packedCommit) build() error {
 		}
 		placeholder[attrNoted] = noted
 		c.items = []item{placeholder}
-	} else if err := c.pack(); err != nil {
-		return err
 	}
 	c.size = 0
 	for _, it := range c.items {
@@ -163,7 +166,7 @@ func (c *packedCommit) build() error {
 	if c.size > storage.MaxCommitBytes {
 		return &TooLargeError{ID: c.Aggregate, What: "the commit", Size: c.size, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	}
-	if len(c.items) == 1 && len(c.Writes) == 0 {
+	if len(c.items) == 1 && len(c.Writes) == 0 && c.beside == nil {
 		c.put = alone(c.p.putNew(c.p.config.Tables.Journal, c.items[0]))
 		return nil
 	}
@@ -171,9 +174,49 @@ func (c *packedCommit) build() error {
 	for _, it := range c.items {
 		c.transaction.TransactItems = append(c.transaction.TransactItems, c.p.putNew(c.p.config.Tables.Journal, it))
 	}
+	if len(c.items) == 0 {
+		c.transaction.TransactItems = append(c.transaction.TransactItems, c.checkEnd())
+	}
 	c.writes = len(c.transaction.TransactItems)
 	c.transaction.TransactItems = append(c.transaction.TransactItems, c.Writes...)
 	return nil
+}
+
+func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
+	keys, at := make([]item, len(places)), map[aggregate.ID]uint64{}
+	for i, place := range places {
+		keys[i], at[place.Aggregate] = p.key(place.Aggregate, place.Version+1), place.Version
+	}
+	items, err := p.transactGet(ctx, p.config.Tables.Journal, keys)
+	if err != nil {
+		return err
+	}
+	for _, raw := range items {
+		it, err := p.parse(raw)
+		switch {
+		case err != nil:
+			return err
+		case it.isTombstone():
+			return &ConflictError{ID: it.id, Expected: at[it.id]}
+		case !it.isPlaceholder():
+			return &ConflictError{ID: it.id, Expected: at[it.id], Actual: it.last()}
+		}
+	}
+	return nil
+}
+
+// checkEnd is the part of an aggregate of which a commit relies on the version and writes nothing:
+// that nothing follows. Commands without events may, and do not count.
+func (c *packedCommit) checkEnd() types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName:           &c.p.config.Tables.Journal,
+		Key:                 c.p.key(c.Aggregate, c.Expected+1),
+		ConditionExpression: aws.String("attribute_not_exists(#pk) OR #n = :none AND attribute_not_exists(#d)"),
+		ExpressionAttributeNames: attributeNames("#pk", c.p.config.Attributes.PartitionKey, "#n", attrCount,
+			"#d", attrDeleted),
+		ExpressionAttributeValues:           item{":none": numberValue(0)},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
 }
 
 // pack makes one item of the events, or as few as they fit into.

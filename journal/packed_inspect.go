@@ -98,14 +98,14 @@ func (p *packed) stray(ctx context.Context, it item, begun *string) (*CorruptIte
 		return nil, nil // the descriptor
 	}
 	partition, number := p.placeOf(it)
+	if strings.HasPrefix(number, "-") {
+		return nil, nil // a command's
+	}
 	stray := p.corrupt(p.config.Tables.Journal, it, "")
 	id, ok := idOf(partition)
 	if !ok {
 		stray.Reason = "has a partition key that names no aggregate"
 		return stray, nil
-	}
-	if strings.HasPrefix(number, "-") {
-		return nil, nil // a command's
 	}
 	first, err := strconv.ParseUint(number, 10, 64)
 	if err != nil || first == 0 {

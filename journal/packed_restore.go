@@ -43,7 +43,7 @@ func (p *packed) restore(ctx context.Context, r *restoration) (storage.Receipt, 
 		}
 	}
 	r2.begun = time.Now()
-	r2.redate()
+	r2.redate(p.now())
 	if err := p.send(ctx, r2); err != nil {
 		if err := r2.unlessThere(ctx, err); err != nil {
 			return storage.Receipt{}, err
@@ -268,12 +268,11 @@ func (r *packedRestoration) isThere(ctx context.Context) (bool, error) {
 
 // What follows makes packedRestoration a sending.
 
-func (r *packedRestoration) target() aggregate.ID { return r.Head.Aggregate }
-func (r *packedRestoration) begunAt() time.Time   { return r.begun }
+func (r *packedRestoration) target() string     { return r.Head.Aggregate.String() }
+func (r *packedRestoration) begunAt() time.Time { return r.begun }
 
 // redate changes the place in the tail alone: the events have dates of their own.
-func (r *packedRestoration) redate() {
-	now := r.now()
+func (r *packedRestoration) redate(now time.Time) {
 	if now.Sub(r.at) < dateAge {
 		return
 	}

@@ -18,9 +18,6 @@ import (
 
 // What follows makes packedCommit a sending.
 
-func (c *packedCommit) target() aggregate.ID { return c.Aggregate }
-func (c *packedCommit) begunAt() time.Time   { return c.begun }
-
 func (c *packedCommit) attempt(ctx context.Context) (err error) {
 	if c.transaction == nil {
 		_, err = c.p.client.PutItem(ctx, c.put, once)
@@ -30,8 +27,7 @@ func (c *packedCommit) attempt(ctx context.Context) (err error) {
 	return err
 }
 
-func (c *packedCommit) redate() {
-	now := c.p.now()
+func (c *packedCommit) redate(now time.Time) {
 	if now.Sub(c.receipt.OccurredAt) < dateAge {
 		return
 	}

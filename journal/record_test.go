@@ -130,7 +130,7 @@ func TestTimesThatUsersSeeAreInUTC(t *testing.T) {
 	d, err := j.draft(t.Context(), commit{Aggregate: aggregate.ID{Type: "order", Value: "1"}, Events: []storage.Event{{}}})
 
 	require.NoError(t, err)
-	j.date(&d)
+	d.date(j.date())
 	require.Equal(t, time.Unix(1, 0).UTC(), d.receipt.OccurredAt)
 }
 

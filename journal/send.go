@@ -13,14 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 // sending is a commit on its way: the requests of a layout that write it, and what their errors
 // mean.
 type sending interface {
-	target() aggregate.ID
+	target() string     // in errors
 	begunAt() time.Time // from where RetryBudget counts
 	// attempt sends one request, without the SDK's retries; see once.
 	attempt(ctx context.Context) error
@@ -30,7 +29,7 @@ type sending interface {
 	refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error
 	// redate replaces the date of a commit whose date is old. No attempt can have been written:
 	// otherwise its events could have two dates.
-	redate()
+	redate(now time.Time)
 	// explain says what an error means, and for which tables.
 	explain(err error) error
 	unknown(err error) *OutcomeUnknownError
@@ -61,7 +60,7 @@ func (s *store) send(ctx context.Context, w sending) error {
 				return giveUp(ctx, w, ErrContended, ambiguous, s.left(w))
 			}
 			if !ambiguous {
-				w.redate()
+				w.redate(s.now())
 			}
 			continue
 		case maybeWritten:
@@ -71,7 +70,7 @@ func (s *store) send(ctx context.Context, w sending) error {
 			return giveUp(ctx, w, err, ambiguous, s.left(w))
 		}
 		if !ambiguous {
-			w.redate()
+			w.redate(s.now())
 		}
 	}
 }
@@ -181,8 +180,8 @@ func giveUp(ctx context.Context, w sending, err error, ambiguous bool, left time
 	return w.unknown(err)
 }
 
-func (d *draft) target() aggregate.ID { return d.Aggregate }
-func (d *draft) begunAt() time.Time   { return d.begun }
+func (d *draft) target() string     { return d.Aggregate.String() }
+func (d *draft) begunAt() time.Time { return d.begun }
 
 // unknown keeps the SDK's error as it is: the sentinels of this package say that nothing was
 // written.

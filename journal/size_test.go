@@ -95,7 +95,8 @@ func TestEventsUpToTheAnnouncedSizeFitIntoOneCommit(t *testing.T) {
 
 		d, err := j.draft(t.Context(), c)
 		require.NoError(t, err)
-		_, err = classicOf(j).build(d)
-		assert.NoError(t, err)
+		p, err := classicOf(j).part(t.Context(), d)
+		require.NoError(t, err)
+		assert.NoError(t, p.build(j.date()))
 	}
 }

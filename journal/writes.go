@@ -41,7 +41,10 @@ func writeSize(w types.TransactWriteItem) int {
 }
 
 // validateWrites keeps the caller's actions from changing the store behind its back.
-func (j *engine) validateWrites(c *commit) error {
+func (j *engine) validateWrites(c *commit) error { return j.validateWritesBeside(c, c) }
+
+// validateWritesBeside is validateWrites for a commit in one transaction with another one.
+func (j *engine) validateWritesBeside(c, other *commit) error {
 	refuse := func(i int, format string, args ...any) error {
 		return fmt.Errorf("append to %s: %w: write %d: %s", c.Aggregate, ErrInvalidCommit, i, fmt.Sprintf(format, args...))
 	}
@@ -60,7 +63,7 @@ func (j *engine) validateWrites(c *commit) error {
 		if t.kind != "ConditionCheck" {
 			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)
 		}
-		if j.layout.isOwn(c, table, t.key) {
+		if j.layout.isOwn(other, table, t.key) {
 			return refuse(i, "ConditionCheck on an item of the commit's own: a transaction can name an item only once; use Expected for the head")
 		}
 	}

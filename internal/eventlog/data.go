@@ -11,6 +11,14 @@ import (
 type (
 	// Commit is what Append writes.
 	Commit = storage.Commit[journal.Snapshot]
+	// Joint is what AppendJoint writes.
+	Joint = storage.Joint[journal.Snapshot]
+	// JointCommand is a stored command id of a [Joint] with what that has written.
+	JointCommand = storage.JointCommand
+	// Place is an aggregate at a version.
+	Place = storage.Place
+	// JointPart is a part of a [JointCommand].
+	JointPart = storage.JointPart
 	// Event is an event of a [Commit].
 	Event = storage.Event
 	// Redundancy makes a [Commit] store its snapshot twice.

@@ -32,6 +32,31 @@ type Engine interface {
 	// request: see Journal.Resolve.
 	Append(ctx context.Context, c Commit) (Receipt, error)
 
+	// AppendJoint writes to several aggregates in one TransactWriteItems, in both layouts: all of
+	// the parts, or nothing. The parts share one commit id. A part without events costs a condition
+	// check: in the classic layout two write units for each KB of its head, in the packed layout
+	// two. A CommandID costs a guard of its own, two units or more.
+	//
+	// The receipts are those of the parts, in their order. Errors: those of Append. For a command
+	// that was executed before it is a *DuplicateCommandError without an aggregate.
+	AppendJoint(ctx context.Context, c Joint) ([]Receipt, error)
+
+	// Unchanged returns nil if all aggregates are at the given versions, at one moment: it reads them
+	// in one transaction, so it sees all of a commit or nothing. Otherwise it returns a
+	// *ConflictError for one that is not. The version has to be proven; see Commit.Proven. It costs
+	// two read units for each 4 KB of a head, or for each aggregate in the packed layout.
+	//
+	// Errors: *TooLargeError for more than 100 aggregates, ErrThrottled, ErrContended,
+	// ErrTableMissing, ErrAccess, *CorruptItemError, *aggregate.InvalidIDError, the context's.
+	Unchanged(ctx context.Context, places []Place) error
+
+	// JointCommand returns the commit of a command of several aggregates. It is false where there
+	// is none that Config.CommandRetention keeps. It costs one read unit.
+	//
+	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, the
+	// context's.
+	JointCommand(ctx context.Context, commandID string) (JointCommand, bool, error)
+
 	// Restore writes events that were read from a journal, this one or another, as they were: with
 	// their ids, times, commit ids and payloads, to their aggregates and numbers. It stores
 	// payloads of events and snapshot as they are given, with what their Encoding says, so read

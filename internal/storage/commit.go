@@ -66,6 +66,16 @@ type Commit[Snapshot any] struct {
 // Version is that of the head after the commit.
 func (c *Commit[Snapshot]) Version() uint64 { return c.Expected + uint64(len(c.Events)) }
 
+// Joint is what one transaction writes to several aggregates, all of it or nothing.
+type Joint[Snapshot any] struct {
+	// Parts are of different aggregates. One without events writes nothing: its aggregate has to be
+	// at the version Expected still, and not deleted. Parts have no CommandID.
+	Parts []Commit[Snapshot]
+	// CommandID, if any, makes the journal refuse a second commit with the same id, whatever its
+	// parts are. 1 to 512 bytes of UTF-8. Without it, a part at least has events.
+	CommandID string
+}
+
 // Redundancy makes a commit store its snapshot twice: where the latest one is, and under its own
 // sequence number. Those that are kept let a repository load an aggregate as it was.
 //
@@ -102,6 +112,27 @@ type Receipt struct {
 	// caller removes with RemoveSnapshots. Both are in ascending order, and nil for a commit
 	// without Redundancy or with one whose list is not known.
 	Redundant, Surplus []uint64
+}
+
+// Place is an aggregate at a version.
+type Place struct {
+	Aggregate aggregate.ID
+	Version   uint64
+}
+
+// JointCommand is what the journal knows of a command of several aggregates that was executed.
+type JointCommand struct {
+	ID       string
+	CommitID string
+	// Parts are the commits to the aggregates that it wrote to, none for a command without events.
+	Parts []JointPart
+}
+
+// JointPart is the part of one aggregate: First and Version are the numbers of its first and last
+// event.
+type JointPart struct {
+	Aggregate      aggregate.ID
+	First, Version uint64
 }
 
 // Command is what the journal knows of a command that was executed: which commit came of it.

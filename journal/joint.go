@@ -1,0 +1,392 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+func (j *engine) AppendJoint(ctx context.Context, c joint) ([]storage.Receipt, error) {
+	drafts, err := j.draftJoint(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	t := &jointCommit{engine: j, id: drafts[0].receipt.CommitID, commandID: c.CommandID}
+	t.token = t.id
+	for _, d := range drafts {
+		p, err := j.layout.part(ctx, d)
+		if err != nil {
+			return nil, err
+		}
+		t.parts = append(t.parts, p)
+	}
+	if err := t.build(drafts); err != nil {
+		return nil, err
+	}
+	if err := j.send(ctx, t); err != nil {
+		return nil, err
+	}
+	receipts := make([]storage.Receipt, len(t.parts))
+	for i, p := range t.parts {
+		receipts[i] = p.finish(ctx)
+	}
+	return receipts, nil
+}
+
+// draftJoint validates and encodes the parts, which share one commit id.
+func (j *engine) draftJoint(ctx context.Context, c *joint) ([]draft, error) {
+	if err := j.validateJoint(c); err != nil {
+		return nil, err
+	}
+	drafts := make([]draft, len(c.Parts))
+	for i, p := range c.Parts {
+		var err error
+		if drafts[i], err = j.draft(ctx, p); err != nil {
+			return nil, err
+		}
+		drafts[i].beside = &beside{}
+		drafts[i].receipt.CommitID = drafts[0].receipt.CommitID
+	}
+	for i := range drafts {
+		for k := range c.Parts {
+			if err := j.validateWritesBeside(drafts[i].commit, drafts[k].commit); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return drafts, nil
+}
+
+func (j *engine) validateJoint(c *joint) error {
+	events, actions := 0, 0
+	if c.CommandID != "" {
+		actions++
+	}
+	known := map[aggregate.ID]bool{}
+	for _, p := range c.Parts {
+		if known[p.Aggregate] {
+			return fmt.Errorf("append to several aggregates: %w: %s is among them twice: take it once, with all of its events", ErrInvalidCommit, p.Aggregate)
+		}
+		known[p.Aggregate] = true
+		if p.CommandID != "" {
+			return fmt.Errorf("append to %s: %w: the command id is that of the whole commit", p.Aggregate, ErrInvalidCommit)
+		}
+		events += len(p.Events)
+		actions += leastActions(&p)
+	}
+	switch {
+	case len(c.Parts) == 0 || events == 0 && c.CommandID == "":
+		return fmt.Errorf("append to several aggregates: %w: it has no events", ErrInvalidCommit)
+	case actions > storage.MaxActions:
+		return &TooLargeError{ID: c.Parts[0].Aggregate, What: "the commit, with the other aggregates,", Size: actions, Limit: storage.MaxActions, Unit: unitActions}
+	}
+	if err := validateCommandID(c.CommandID); err != nil {
+		return fmt.Errorf("append to %s: %w", c.Parts[0].Aggregate, err)
+	}
+	return nil
+}
+
+// leastActions is how many a part has without what a layout can leave out. In the packed layout
+// events share items, which is not counted on.
+func leastActions(c *commit) int { return 1 + len(c.Events) + len(c.Writes) }
+
+// jointCommit is a commit to several aggregates as it is sent: one transaction of parts, each in
+// the form in which its aggregate would be written to alone.
+type jointCommit struct {
+	*engine
+	id        string
+	commandID string
+	parts     []part
+	token     string // new with each change
+	begun     time.Time
+	guard     item // of the command, nil for none
+	first     int  // a part that writes, if there is one
+}
+
+func (t *jointCommit) build(drafts []draft) error {
+	at := t.date()
+	t.begun, t.first = at.begun, max(0, slices.IndexFunc(drafts, func(d draft) bool { return len(d.Events) > 0 }))
+	t.setGuard(drafts, at.occurredAt)
+	// What the parts before have taken, and the least that those behind will.
+	actions, bytes := len(t.actionsOf(nil)), itemSize(t.guard)
+	for _, d := range drafts {
+		actions += leastActions(d.commit)
+		bytes += t.leastBytes(&d)
+	}
+	for i, p := range t.parts {
+		least, leastBytes := leastActions(drafts[i].commit), t.leastBytes(&drafts[i])
+		*drafts[i].beside = beside{actions - least, bytes - leastBytes}
+		if err := p.build(at); err != nil {
+			return err
+		}
+		actions += len(p.actions()) - least
+		bytes += p.bytes() - leastBytes
+	}
+	id := drafts[0].Aggregate
+	if bytes > storage.MaxCommitBytes {
+		return &TooLargeError{ID: id, What: "the commit, with the other aggregates,", Size: bytes, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	}
+	return nil
+}
+
+func (t *jointCommit) leastBytes(d *draft) (bytes int) {
+	for _, e := range d.events {
+		bytes += t.layout.eventSize(d.Aggregate, e, 0)
+	}
+	for _, w := range d.Writes {
+		bytes += writeSize(w)
+	}
+	return bytes
+}
+
+// setGuard makes the guard of the command, with what the commit writes to.
+func (t *jointCommit) setGuard(drafts []draft, at time.Time) {
+	if t.commandID == "" {
+		return
+	}
+	var parts []types.AttributeValue
+	for _, d := range drafts {
+		if len(d.Events) > 0 {
+			parts = append(parts, &types.AttributeValueMemberL{Value: []types.AttributeValue{
+				stringValue(d.Aggregate.Type), stringValue(d.Aggregate.Value), numberValue(d.Expected + 1), numberValue(d.Version()),
+			}})
+		}
+	}
+	t.guard = t.layout.commandKey(t.commandID)
+	t.guard[attrCommandID], t.guard[attrCommitID] = stringValue(t.commandID), stringValue(t.id)
+	t.guard[attrCommitParts] = &types.AttributeValueMemberL{Value: parts}
+	t.dateGuard(at)
+}
+
+func (t *jointCommit) dateGuard(at time.Time) {
+	if keep := t.config.CommandRetention; keep > 0 && t.guard != nil {
+		t.guard[t.config.Attributes.TTL] = numberValue(at.Add(keep).Unix() + 1)
+	}
+}
+
+// What follows makes jointCommit a sending.
+
+func (t *jointCommit) target() string {
+	targets := make([]string, len(t.parts))
+	for i, p := range t.parts {
+		targets[i] = p.target()
+	}
+	return strings.Join(targets, ", ")
+}
+
+func (t *jointCommit) begunAt() time.Time { return t.begun }
+
+// actionsOf returns the guard's action, if there is a guard, and those of some parts.
+func (t *jointCommit) actionsOf(parts []part) (actions []types.TransactWriteItem) {
+	if t.guard != nil {
+		actions = append(actions, t.putNew(t.config.Tables.Journal, t.guard))
+	}
+	for _, p := range parts {
+		actions = append(actions, p.actions()...)
+	}
+	return actions
+}
+
+func (t *jointCommit) attempt(ctx context.Context) error {
+	_, err := t.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{
+		TransactItems: t.actionsOf(t.parts), ClientRequestToken: &t.token,
+	}, once)
+	return err
+}
+
+// isWritten goes by one part: all are written or none.
+func (t *jointCommit) isWritten(ctx context.Context) (bool, error) {
+	if written, err := t.parts[t.first].isWritten(ctx); written || err != nil || t.guard == nil {
+		return written, err
+	}
+	command, executed, err := t.engine.jointCommand(ctx, t.commandID) // the events may have been removed
+	return executed && command.CommitID == t.id, err
+}
+
+func (t *jointCommit) redate(now time.Time) {
+	for _, p := range t.parts {
+		p.redate(now)
+	}
+	t.dateGuard(now)
+	t.token = t.config.NewID() // DynamoDB may remember the other one with what was sent under it
+}
+
+func (t *jointCommit) explain(err error) error {
+	var tables []string
+	for _, action := range t.actionsOf(t.parts) {
+		if target, _ := targetOf(action); !slices.Contains(tables, target.table) {
+			tables = append(tables, target.table)
+		}
+	}
+	return dynamo.ExplainAny(err, tables, "journal.Create, or the package that has the other table,")
+}
+
+func (t *jointCommit) unknown(err error) *OutcomeUnknownError {
+	unknown := t.parts[t.first].unknown(err)
+	unknown.Joint, unknown.CommandID = true, t.commandID
+	return unknown
+}
+
+// refusal is that of the first part whose condition was false. The conditions of parts never come
+// true again: so no attempt can be written any more, even one whose reply was lost.
+func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
+	var reasons []types.CancellationReason
+	var canceled *types.TransactionCanceledException
+	if errors.As(err, &canceled) && len(canceled.CancellationReasons) == len(t.actionsOf(t.parts)) {
+		reasons = canceled.CancellationReasons
+	}
+	if ambiguous {
+		if done, readErr := isWrittenWithin(ctx, t, left); done {
+			return nil
+		} else if readErr != nil || !slices.ContainsFunc(reasons, conditionFailed) {
+			return t.unknown(err)
+		}
+	}
+	if reasons == nil {
+		return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
+	}
+	if t.guard != nil {
+		if guard := reasons[0]; conditionFailed(guard) {
+			return t.duplicate(guard.Item)
+		}
+		reasons = reasons[1:]
+	}
+	for _, p := range t.parts {
+		own := reasons[:len(p.actions())]
+		reasons = reasons[len(own):]
+		if !slices.ContainsFunc(own, isFinal) {
+			continue
+		}
+		err := p.refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, left)
+		if errors.Is(err, errRefit) {
+			t.token = t.config.NewID()
+		}
+		if errors.Is(err, ErrOutcomeUnknown) {
+			return t.unknown(canceled)
+		}
+		return err
+	}
+	return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
+}
+
+// duplicate explains that the guard was there: nil if this commit has put it.
+func (t *jointCommit) duplicate(guard item) error {
+	command, err := t.engine.jointCommandOf(guard)
+	switch {
+	case err != nil:
+		return fmt.Errorf("append to %s, nothing written: %w", t.target(), err)
+	case command.CommitID == t.id:
+		return nil
+	}
+	return &DuplicateCommandError{CommandID: command.ID, CommitID: command.CommitID}
+}
+
+// attrCommitParts is the attribute of a guard with what a commit to several aggregates has written.
+const attrCommitParts = "commit_parts"
+
+// commandPartition is that of the guard of a command of several aggregates: a partition of its own,
+// since a repetition of the command may take other aggregates. It ends in a letter, as no shard key
+// does, and has no slash.
+func commandPartition(commandID string) string {
+	digest := commandDigest(commandID)
+	return fmt.Sprintf("%s-command-%xx", descriptorPartition, digest[:15])
+}
+
+func (j *engine) JointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
+	if commandID == "" {
+		return storage.JointCommand{}, false, fmt.Errorf("read command: %w: the command id is empty", ErrInvalidCommit)
+	}
+	if err := validateCommandID(commandID); err != nil {
+		return storage.JointCommand{}, false, fmt.Errorf("read command: %w", err)
+	}
+	c, executed, err := j.jointCommand(ctx, commandID)
+	if err != nil {
+		return storage.JointCommand{}, false, fmt.Errorf("read command %q: %w", commandID, err)
+	}
+	return c, executed, nil
+}
+
+func (j *engine) jointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
+	guard, err := j.getItem(ctx, j.config.Tables.Journal, j.layout.commandKey(commandID))
+	if err != nil || guard == nil {
+		return storage.JointCommand{}, false, err
+	}
+	c, err := j.jointCommandOf(guard)
+	return c, err == nil, err
+}
+
+func (j *engine) jointCommandOf(guard item) (c storage.JointCommand, err error) {
+	var idOK, commitOK bool
+	c.ID, idOK = stringOf(guard[attrCommandID])
+	c.CommitID, commitOK = stringOf(guard[attrCommitID])
+	list, partsOK := guard[attrCommitParts].(*types.AttributeValueMemberL)
+	if idOK && commitOK && partsOK {
+		for _, v := range list.Value {
+			p, ok := jointPartOf(v)
+			if !ok {
+				partsOK = false
+				break
+			}
+			c.Parts = append(c.Parts, p)
+		}
+	}
+	if !idOK || !commitOK || !partsOK {
+		return storage.JointCommand{}, &CorruptItemError{
+			Table: j.config.Tables.Journal, PartitionKey: commandPartition(c.ID), Reason: "is not the guard of a command",
+		}
+	}
+	return c, nil
+}
+
+func jointPartOf(v types.AttributeValue) (p storage.JointPart, ok bool) {
+	list, _ := v.(*types.AttributeValueMemberL)
+	if list == nil || len(list.Value) != 4 {
+		return p, false
+	}
+	var oks [4]bool
+	p.Aggregate.Type, oks[0] = stringOf(list.Value[0])
+	p.Aggregate.Value, oks[1] = stringOf(list.Value[1])
+	p.First, oks[2] = uintOf(list.Value[2])
+	p.Version, oks[3] = uintOf(list.Value[3])
+	return p, oks == [4]bool{true, true, true, true}
+}
+
+func (j *engine) Unchanged(ctx context.Context, places []storage.Place) error {
+	if len(places) > storage.MaxActions {
+		return &TooLargeError{ID: places[0].Aggregate, What: "the check of versions", Size: len(places), Limit: storage.MaxActions, Unit: unitActions}
+	}
+	for _, p := range places {
+		if err := p.Aggregate.Validate(); err != nil {
+			return err
+		}
+	}
+	err := j.layout.unchanged(ctx, places)
+	if err != nil && !errors.Is(err, ErrConflict) {
+		return fmt.Errorf("compare versions: %w", err)
+	}
+	return err
+}
+
+// resolveJoint is Resolve for a commit to several aggregates.
+func (j *engine) resolveJoint(ctx context.Context, unknown *OutcomeUnknownError) (bool, error) {
+	alone := *unknown
+	alone.CommandID = "" // its guard is elsewhere
+	written, _, err := j.layout.lookFor(ctx, &alone)
+	if err == nil && !written && unknown.CommandID != "" {
+		_, written, err = j.jointCommand(ctx, unknown.CommandID)
+	}
+	if err != nil {
+		return false, fmt.Errorf("resolve commit %s: %w", unknown.CommitID, err)
+	}
+	return written, nil
+}
