@@ -52,7 +52,7 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
-	a, err := e.untilKnown(ctx)
+	a, err := untilKnown(ctx, e, options.commandID, r.journal.Config().RetryBudget)
 	if err != nil {
 		return Aggregate[S]{}, err
 	}
@@ -71,12 +71,7 @@ type execution[S any] struct {
 
 // run loads and decides until there is no conflict.
 func (e *execution[S]) run(ctx context.Context) (Aggregate[S], error) {
-	pauses := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(100*time.Millisecond),
-		backoff.WithMaxElapsedTime(0), // attempts and context end it
-	)
+	pauses := conflictPauses()
 	var conflict *journal.ConflictError
 	for attempt := 1; ; attempt++ {
 		var a Aggregate[S]
@@ -95,6 +90,16 @@ func (e *execution[S]) run(ctx context.Context) (Aggregate[S], error) {
 			return a, fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", e.id, err, attempt, conflict)
 		}
 	}
+}
+
+// conflictPauses paces the attempts at a decision that meets conflicts.
+func conflictPauses() *backoff.ExponentialBackOff {
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(5*time.Millisecond),
+		backoff.WithMultiplier(2),
+		backoff.WithMaxInterval(100*time.Millisecond),
+		backoff.WithMaxElapsedTime(0), // attempts and context end it
+	)
 }
 
 // attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other
@@ -151,11 +156,9 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	if refusal := e.options.conflict(a.ID, a.Version); refusal != nil {
 		return a, false, fmt.Errorf("execute: %w", refusal), nil
 	}
-	own, ok := e.decoded(a)
-	if !ok {
-		if own, err = e.copyOf(a); err != nil {
-			return a, false, nil, err
-		}
+	own, err := e.ownCopy(a)
+	if err != nil {
+		return a, false, nil, err
 	}
 	e.latest = ""
 	events, refusal := e.decide(own.State)

@@ -70,6 +70,23 @@ func (r *Repository[S]) Save(
 func (r *Repository[S]) commit(
 	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
 ) (bool, error) {
+	commit, replayed, err := r.draft(ctx, a, replayed, events, options)
+	if err != nil {
+		return replayed, err
+	}
+	receipt, err := r.journal.Append(ctx, commit)
+	if err != nil {
+		return replayed, err
+	}
+	r.written(ctx, a, commit, receipt)
+	return replayed, nil
+}
+
+// draft makes the commit of some events, and applies them to the aggregate. It is otherwise as
+// commit.
+func (r *Repository[S]) draft(
+	ctx context.Context, a *Aggregate[S], replayed bool, events aggregate.Events[S], options options,
+) (eventlog.Commit, bool, error) {
 	about := Commit{
 		Aggregate: a.ID, Before: a.Version, After: a.Version + uint64(len(events)), Events: make([]EventInfo, len(events)),
 		CommandID: options.commandID,
@@ -82,41 +99,42 @@ func (r *Repository[S]) commit(
 	for i, event := range events {
 		info, err := r.encode(a.ID, about.Before+uint64(i)+1, event)
 		if err != nil {
-			return replayed, fmt.Errorf("append to %s, nothing written: event %d of the commit: %w", a.ID, i+1, err)
+			return commit, replayed, fmt.Errorf("append to %s, nothing written: event %d of the commit: %w", a.ID, i+1, err)
 		}
 		about.Events[i] = info
 		commit.Events[i] = eventlog.Event{ID: info.ID, Type: info.Type, Payload: info.Payload, Metadata: metadata}
 	}
 	if err := r.apply(a, about); err != nil {
-		return replayed, err
+		return commit, replayed, err
 	}
-	if len(events) > 0 {
-		writes, err := options.writesOf(about)
-		if err != nil {
-			return replayed, fmt.Errorf("append to %s, nothing written: %w", a.ID, err)
-		}
-		commit.Writes = writes
-		if r.isDue(*a, about) {
-			if !replayed {
-				if *a, err = r.replayed(ctx, about); err != nil {
-					return replayed, err
-				}
-				replayed, commit.Proven = true, true
-			}
-			if commit.Snapshot = r.snapshot(a); commit.Snapshot != nil {
-				commit.Redundancy = r.redundancy(a.from(), commit.Expected)
-			}
-		}
+	if len(events) == 0 {
+		return commit, replayed, nil
 	}
-	receipt, err := r.journal.Append(ctx, commit)
+	writes, err := options.writesOf(about)
 	if err != nil {
-		return replayed, err
+		return commit, replayed, fmt.Errorf("append to %s, nothing written: %w", a.ID, err)
 	}
+	commit.Writes = writes
+	if r.isDue(*a, about) {
+		if !replayed {
+			if *a, err = r.replayed(ctx, about); err != nil {
+				return commit, replayed, err
+			}
+			replayed, commit.Proven = true, true
+		}
+		if commit.Snapshot = r.snapshot(a); commit.Snapshot != nil {
+			commit.Redundancy = r.redundancy(a.from(), commit.Expected)
+		}
+	}
+	return commit, replayed, nil
+}
+
+// written notes on an aggregate what a commit has left behind.
+func (r *Repository[S]) written(ctx context.Context, a *Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) {
 	if commit.Snapshot != nil {
 		a.setFrom(r.settle(ctx, *a, commit, receipt))
 	}
 	a.setLast(receipt.Commands)
-	return replayed, nil
 }
 
 // apply brings an aggregate to the version after a commit. What it applies is what a load will

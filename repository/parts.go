@@ -1,0 +1,343 @@
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Parts are the aggregates of one decision, of the same or of different types, in one journal:
+//
+//	from, to := accounts.Part("alice"), accounts.Part("bob")
+//	err := repository.Parts{from, to}.Execute(ctx, func() error {
+//		if from.State.Balance < 30 {
+//			return ErrInsufficientFunds
+//		}
+//		from.Append(Withdrawn{30})
+//		to.Append(Deposited{30})
+//		return nil
+//	})
+type Parts []Participant
+
+// Execute loads the parts side by side, runs a decision on their states, and commits the events
+// that it appends, to all aggregates or to none. It relies on all parts: the commit is written only
+// if none of the aggregates has moved since it was loaded, also those that get no events.
+//
+// If somebody else writes to one of them meanwhile, Execute starts again: it loads all of them, and
+// runs the decision once more. An [*AttemptsError] ends this after the smallest [Config.MaxAttempts]
+// of the repositories, and so does the end of the context. The error of a decision, and one that
+// appends nothing, count only if a transaction shows that all versions are still the same: the parts
+// were read one after the other, so they may never have been like that at the same time.
+//
+// After a success each part has its aggregate, see [Part.Aggregate]. The events carry the metadata
+// of the context. They have one commit id in all aggregates.
+//
+// Of the options, [CommandID] makes the call take effect once in the whole journal, whatever the
+// parts are. [Writes] is called for each aggregate that gets events. [ExpectVersion] is an option of
+// [Repository.Part].
+//
+// It costs one transaction, which DynamoDB bills twice: events and heads as with [Repository.Save],
+// but also in the layout journal.Packed, where a commit to one aggregate needs no transaction. A
+// part without events costs two write units, and in the layout journal.Classic two for each KB of
+// its head, with the state. A transaction has 100 actions, and 4 MB: one action for each aggregate,
+// and, in the layout journal.Classic, one for each event.
+//
+// Errors: those of [Repository.Execute]. One that is of no single part has the first one's id. An
+// aggregate that is among the parts twice, or parts of different journals, are a
+// [journal.ErrInvalidCommit], and nothing was read. More than the limits are a
+// [*journal.TooLargeError].
+func (parts Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
+	options, err := parts.check(given)
+	if err != nil {
+		return err
+	}
+	if decide == nil {
+		return fmt.Errorf("execute on %s: %w", parts, ErrNilDecision)
+	}
+	e := &joint{parts: parts, log: parts[0].log(), decide: decide, options: options}
+	_, err = untilKnown(ctx, e, options.commandID, e.log.Config().RetryBudget)
+	if err != nil {
+		for _, p := range parts {
+			p.fail()
+		}
+	}
+	return err
+}
+
+func (parts Parts) String() string { return fmt.Sprint(parts.ids()) }
+
+func (parts Parts) ids() []aggregate.ID {
+	ids := make([]aggregate.ID, len(parts))
+	for i, p := range parts {
+		ids[i] = p.id()
+	}
+	return ids
+}
+
+// check finds what makes parts or options impossible.
+func (parts Parts) check(given []Option) (options, error) {
+	if len(parts) == 0 {
+		return options{}, fmt.Errorf("execute: %w: there are no parts", journal.ErrInvalidCommit)
+	}
+	seen := map[aggregate.ID]bool{}
+	for _, p := range parts {
+		switch id := p.id(); {
+		case p.check() != nil:
+			return options{}, fmt.Errorf("execute: %w", p.check())
+		case seen[id]:
+			return options{}, fmt.Errorf("execute: %w: %s is among the parts twice: use one part for it", journal.ErrInvalidCommit, id)
+		case p.log().Journal != parts[0].log().Journal:
+			return options{}, fmt.Errorf("execute: %w: %s and %s are of different journals: make their repositories with the same one",
+				journal.ErrInvalidCommit, parts[0].id(), id)
+		default:
+			seen[id] = true
+		}
+	}
+	o, err := optionsOf(given)
+	if err == nil && o.expected != nil {
+		err = fmt.Errorf("%w: the option ExpectVersion is for one aggregate: give it to its part", journal.ErrInvalidCommit)
+	}
+	if err != nil {
+		return o, fmt.Errorf("execute on %s, nothing written: %w", parts, err)
+	}
+	return o, nil
+}
+
+// each calls a function for all parts side by side.
+func (parts Parts) each(do func(p Participant) error) error {
+	var calls errgroup.Group
+	calls.SetLimit(partsAtOnce)
+	for _, p := range parts {
+		calls.Go(func() error { return do(p) })
+	}
+	return calls.Wait()
+}
+
+// partsAtOnce bounds the requests that read parts side by side.
+const partsAtOnce = 16
+
+// joint is one call of Parts.Execute.
+type joint struct {
+	parts   Parts
+	log     eventlog.Log
+	decide  func() error
+	options options
+	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
+	expects []map[aggregate.ID]uint64      // by each of them
+	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
+}
+
+type nothing = struct{}
+
+func (e *joint) outcomes() []*journal.OutcomeUnknownError { return e.unknown }
+
+func (e *joint) run(ctx context.Context) (nothing, error) {
+	attempts := slices.Min(e.attemptsOf())
+	pauses := conflictPauses()
+	for attempt := 1; ; attempt++ {
+		conflict, err := e.attempt(ctx, attempt == 1)
+		if conflict == nil {
+			return nothing{}, err
+		}
+		if attempt >= attempts {
+			return nothing{}, &AttemptsError{ID: conflict.ID, Attempts: attempt, Err: conflict}
+		}
+		if err := pause(ctx, pauses.NextBackOff()); err != nil {
+			return nothing{}, fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", e.parts, err, attempt, conflict)
+		}
+	}
+}
+
+func (e *joint) attemptsOf() []int {
+	attempts := make([]int, len(e.parts))
+	for i, p := range e.parts {
+		attempts[i] = p.attempts()
+	}
+	return attempts
+}
+
+// attempt returns a conflict that is worth another one. It keeps those of its own commit apart from
+// all other errors; that of a decision may be anything.
+func (e *joint) attempt(ctx context.Context, first bool) (conflict *journal.ConflictError, err error) {
+	if err := e.parts.each(func(p Participant) error { return p.load(ctx, first) }); err != nil {
+		return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
+	}
+	done, refusal, err := e.act(ctx)
+	if err == nil && !done {
+		if conflict, err = e.moved(ctx); conflict != nil {
+			return conflict, nil
+		}
+	}
+	switch {
+	case err == nil && refusal != nil:
+		return nil, e.orKnown(ctx, refusal)
+	case err == nil && !done:
+		for _, p := range e.parts {
+			p.unchanged()
+		}
+		return nil, nil
+	case err == nil:
+		return nil, nil
+	case isCallers(err):
+	case errors.As(err, &conflict):
+		if e.isExpected(conflict.ID) {
+			return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", conflict))
+		}
+		return conflict, nil
+	case errors.As(err, new(*journal.DuplicateCommandError)):
+		return nil, e.repeated(ctx)
+	}
+	return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
+}
+
+// isExpected reports whether the part of an aggregate is for one version alone.
+func (e *joint) isExpected(id aggregate.ID) bool {
+	return slices.ContainsFunc(e.parts, func(p Participant) bool { return p.id() == id && p.isExpected() })
+}
+
+// act decides and commits. A refusal is the error of the decision, or the conflict with an expected
+// version. Done reports that there was a commit.
+func (e *joint) act(ctx context.Context) (done bool, refusal, err error) {
+	for _, p := range e.parts {
+		if refusal := p.conflict(); refusal != nil {
+			return false, fmt.Errorf("execute: %w", refusal), nil
+		}
+		if err := p.offer(); err != nil {
+			return false, nil, err
+		}
+	}
+	e.latest = ""
+	if refusal := e.decide(); refusal != nil {
+		return false, &RefusedError{ID: e.parts[0].id(), Err: refusal}, nil
+	}
+	commit := eventlog.Joint{Parts: make([]eventlog.Commit, len(e.parts)), CommandID: e.options.commandID}
+	expects, events := map[aggregate.ID]uint64{}, 0
+	for i, p := range e.parts {
+		if commit.Parts[i], err = p.draft(ctx, options{writes: e.options.writes}); err != nil {
+			return false, nil, err
+		}
+		expects[p.id()] = p.version()
+		events += len(commit.Parts[i].Events)
+	}
+	if events == 0 && e.options.commandID == "" {
+		return false, nil, nil
+	}
+	receipts, err := e.log.AppendJoint(ctx, commit)
+	var unknown *journal.OutcomeUnknownError
+	if !isCallers(err) && errors.As(err, &unknown) {
+		e.unknown, e.expects, e.latest = append(e.unknown, unknown), append(e.expects, expects), unknown.CommitID
+	}
+	if err != nil {
+		return true, nil, err
+	}
+	for i, p := range e.parts {
+		p.written(ctx, commit.Parts[i], receipts[i])
+	}
+	return true, nil, nil
+}
+
+// moved returns the conflict of a part that has moved since it was loaded, for a decision that no
+// commit has checked. One part that was just read needs no other look.
+func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
+	if len(e.parts) == 1 && !e.parts[0].isOld() {
+		return nil, nil
+	}
+	places := make([]eventlog.Place, len(e.parts))
+	for i, p := range e.parts {
+		places[i] = eventlog.Place{Aggregate: p.id(), Version: p.version()}
+	}
+	err = e.log.Unchanged(ctx, places)
+	if errors.As(err, &conflict) {
+		return conflict, nil
+	}
+	return nil, err
+}
+
+// orRepeated returns success if one of the aggregates was deleted after the command was executed.
+// It must not receive the error of a decision.
+func (e *joint) orRepeated(ctx context.Context, reason error) error {
+	var deleted *journal.DeletedError
+	if isCallers(reason) || !errors.As(reason, &deleted) || !slices.Contains(e.parts.ids(), deleted.ID) {
+		return reason
+	}
+	return e.orKnown(ctx, reason)
+}
+
+// orKnown returns success if the command was executed before, and otherwise the reason not to
+// execute it. If that cannot be read, the reason does not count, and the error does not wrap it.
+func (e *joint) orKnown(ctx context.Context, reason error) error {
+	if e.options.commandID == "" {
+		return reason
+	}
+	_, known, err := e.log.JointCommand(ctx, e.options.commandID)
+	switch {
+	case err != nil:
+		return fmt.Errorf("execute: %w, after: %v", err, reason) //nolint:errorlint // see above
+	case !known:
+		return reason
+	}
+	return e.repeated(ctx)
+}
+
+// repeated gives the parts their aggregates as they are now.
+func (e *joint) repeated(ctx context.Context) error {
+	if err := e.parts.each(func(p Participant) error { return p.repeated(ctx) }); err != nil {
+		return fmt.Errorf("execute: %w", err)
+	}
+	return nil
+}
+
+// executed goes by the guard of the command. If the last run of the decision made its commit, the
+// parts get their aggregates after it, as they do otherwise; and as they are now in all other cases,
+// or where an aggregate cannot be loaded like that any more.
+func (e *joint) executed(ctx context.Context) (nothing, bool, error) {
+	command, known, err := e.log.JointCommand(ctx, e.options.commandID)
+	if err != nil || !known {
+		return nothing{}, false, err
+	}
+	if command.CommitID == e.latest && e.after(ctx, command.Parts) == nil {
+		return nothing{}, true, nil
+	}
+	if err := e.repeated(ctx); err != nil {
+		return nothing{}, false, err
+	}
+	return nothing{}, true, nil
+}
+
+// after gives the parts their aggregates after a commit, which is that of the last decision.
+func (e *joint) after(ctx context.Context, written []eventlog.JointPart) error {
+	return e.parts.each(func(p Participant) error {
+		i := slices.IndexFunc(written, func(w eventlog.JointPart) bool { return w.Aggregate == p.id() })
+		if i < 0 {
+			p.unchanged()
+			return nil
+		}
+		return p.after(ctx, written[i].Version)
+	})
+}
+
+// isSettled goes by the versions: where one of the aggregates of a commit has moved on, that commit
+// can no longer be written.
+func (e *joint) isSettled(ctx context.Context) bool {
+	for _, expects := range e.expects {
+		moved := false
+		for id, expected := range expects {
+			version, err := e.log.Version(ctx, id)
+			deleted := errors.As(err, new(*journal.DeletedError))
+			if moved = deleted || err == nil && version > expected; moved {
+				break
+			}
+		}
+		if !moved {
+			return false
+		}
+	}
+	return true
+}

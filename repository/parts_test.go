@@ -1,0 +1,473 @@
+package repository_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// transfer decides on a payment from one account to another.
+func transfer(from, to *repository.Part[Account], amount int) func() error {
+	return func() error {
+		if from.State.Balance < amount {
+			return ErrInsufficientFunds
+		}
+		from.Append(Withdrawn{amount})
+		to.Append(Deposited{amount})
+		return nil
+	}
+}
+
+func endow(t *testing.T, repo *repository.Repository[Account], id string, amount int) {
+	t.Helper()
+	_, err := repo.Execute(t.Context(), id, Deposit(amount))
+	require.NoError(t, err)
+}
+
+func TestADecisionOverSeveralAggregatesIsOneCommit(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		accounts, baskets := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{})
+		endow(t, accounts, "alice", 100)
+		from, to, basketPart := accounts.Part("alice"), accounts.Part("bob"), baskets.Part("b")
+		s.calls.Reset()
+		ctx := aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{"k": "v"})
+
+		err := repository.Parts{from, to, basketPart}.Execute(ctx, func() error {
+			assert.Equal(t, Account{100}, from.State)
+			assert.EqualValues(t, 1, from.Version)
+			assert.Zero(t, to.State)
+			basketPart.Append(Added{"pen", 1}, Added{"ink", 2})
+			return transfer(from, to, 30)()
+		})
+
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("alice"), State: Account{70}, Version: 2}, bare(from.Aggregate()))
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("bob"), State: Account{30}, Version: 1}, bare(to.Aggregate()))
+		assert.Equal(t, repository.Aggregate[Basket]{ID: basket("b"), State: Basket{Items: map[string]int{"pen": 1, "ink": 2}}, Version: 2}, bare(basketPart.Aggregate()))
+		assert.Equal(t, 1, s.calls.Counts()["TransactWriteItems"])
+		assert.Zero(t, s.calls.Counts()["PutItem"])
+		last := s.records(t, account("alice"))[1]
+		for _, r := range append(s.records(t, account("bob")), s.records(t, basket("b"))...) {
+			assert.Equal(t, last.CommitID, r.CommitID)
+			assert.Equal(t, aggregate.Metadata{"k": "v"}, r.Metadata)
+		}
+
+		next, err := accounts.Save(t.Context(), to.Aggregate(), Events{Deposited{1}})
+		require.NoError(t, err, "it is proven as any other")
+		assert.Equal(t, 31, next.State.Balance)
+	})
+}
+
+func TestADecisionOverSeveralAggregatesIsMadeAgainAfterAConflict(t *testing.T) {
+	t.Parallel()
+	for _, moved := range []string{"alice", "bob", "limit"} {
+		for cached, config := range map[string]repository.Config{"without a cache": {}, "with a cache": {Cache: 10}} {
+			t.Run(moved+" "+cached, func(t *testing.T) {
+				t.Parallel()
+				eachLayout(t, func(t *testing.T, s store) {
+					accounts, rival := s.accounts(t, config), open(t, s.direct).accounts(t, repository.Config{})
+					for _, id := range []string{"alice", "bob", "limit"} {
+						endow(t, accounts, id, 100)
+					}
+					from, to, limit := accounts.Part("alice"), accounts.Part("bob"), accounts.Part("limit")
+					decisions := 0
+
+					err := repository.Parts{from, to, limit}.Execute(t.Context(), func() error {
+						if decisions++; decisions == 1 {
+							endow(t, rival, moved, 5)
+						}
+						return transfer(from, to, limit.State.Balance/2)()
+					})
+
+					require.NoError(t, err)
+					assert.Equal(t, 2, decisions)
+					want := map[string]int{"alice": 100 - 50, "bob": 100 + 50, "limit": 100}
+					want[moved] += 5
+					if moved == "limit" {
+						want["alice"], want["bob"] = 100-52, 100+52
+					}
+					for _, p := range []*repository.Part[Account]{from, to, limit} {
+						assert.Equal(t, want[p.ID.Value], p.Aggregate().State.Balance, p.ID)
+						loaded, err := rival.Load(t.Context(), p.ID.Value)
+						require.NoError(t, err)
+						assert.Equal(t, bare(loaded), bare(p.Aggregate()))
+					}
+				})
+			})
+		}
+	}
+}
+
+// The parts are read one after the other. What a decision saw may never have been.
+func TestARefusalCountsOnlyOnVersionsThatWereThereAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+		endow(t, accounts, "alice", 100)
+		endow(t, accounts, "bob", 0)
+		a, b := accounts.Part("alice"), accounts.Part("bob")
+		total := func() error {
+			if a.State.Balance+b.State.Balance != 100 {
+				return ErrInsufficientFunds
+			}
+			return nil
+		}
+		for name, cached := range map[string]bool{"refused": false, "accepted": true} {
+			decisions := 0
+			err := repository.Parts{a, b}.Execute(t.Context(), func() error {
+				if decisions++; decisions == 1 {
+					from, to := rival.Part("alice"), rival.Part("bob")
+					require.NoError(t, repository.Parts{from, to}.Execute(t.Context(), transfer(from, to, 10)))
+					if !cached {
+						return ErrInsufficientFunds // as if the payment had shown in one of them
+					}
+				}
+				return total()
+			})
+			require.NoError(t, err, name)
+			assert.Equal(t, 2, decisions, name)
+		}
+		assert.Equal(t, 80, a.Aggregate().State.Balance)
+
+		err := repository.Parts{a, b}.Execute(t.Context(), func() error { return ErrInsufficientFunds })
+		var refused *repository.RefusedError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, repository.RefusedError{ID: account("alice"), Err: ErrInsufficientFunds}, *refused)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("bob")}, bare(b.Aggregate()))
+	})
+}
+
+func TestACommandOfSeveralAggregatesTakesEffectOnce(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		accounts := s.accounts(t, repository.Config{})
+		endow(t, accounts, "alice", 100)
+		pay := func(to string) (*repository.Part[Account], *repository.Part[Account], error) {
+			a, b := accounts.Part("alice"), accounts.Part(to)
+			return a, b, repository.Parts{a, b}.Execute(t.Context(), transfer(a, b, 60), repository.CommandID("pay"))
+		}
+		_, _, err := pay("bob")
+		require.NoError(t, err)
+
+		a, b, err := pay("carol") // it would be refused now, and chooses another
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("alice"), State: Account{40}, Version: 2, Repeated: true}, bare(a.Aggregate()))
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("carol"), Repeated: true}, bare(b.Aggregate()))
+
+		require.NoError(t, s.journal.Delete(t.Context(), account("bob"), 1, journal.Removal{}))
+		_, b, err = pay("bob")
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("bob"), Repeated: true}, bare(b.Aggregate()))
+
+		part, decisions := accounts.Part("alice"), 0
+		for range 2 {
+			require.NoError(t, repository.Parts{part}.Execute(t.Context(), func() error { decisions++; return nil }, repository.CommandID("look")))
+		}
+		assert.True(t, part.Aggregate().Repeated, "one without events is recorded too")
+	})
+}
+
+func TestACommandOfSeveralAggregatesIsRepeatedUntilItsOutcomeIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		lost      dynamotest.Fault
+		decisions int
+	}{
+		"it was not written": {dynamotest.CutConnection(), 2},
+		"it was written":     {dynamotest.LoseReply(), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := setup(t).impatient(t)
+			accounts := s.accounts(t, repository.Config{})
+			s.proxy.Inject(test.lost, dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+			s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(3), dynamotest.Times(1))
+			a, b, read := accounts.Part("a"), accounts.Part("b"), accounts.Part("c")
+			decisions := 0
+
+			err := repository.Parts{a, b, read}.Execute(t.Context(), func() error {
+				decisions++
+				a.Append(Deposited{1})
+				b.Append(Deposited{2})
+				return nil
+			}, repository.CommandID("pay"))
+
+			require.NoError(t, err)
+			assert.Equal(t, test.decisions, decisions)
+			assert.Equal(t, repository.Aggregate[Account]{ID: account("a"), State: Account{1}, Version: 1}, bare(a.Aggregate()))
+			assert.Equal(t, repository.Aggregate[Account]{ID: account("b"), State: Account{2}, Version: 1}, bare(b.Aggregate()))
+			assert.Equal(t, repository.Aggregate[Account]{ID: account("c")}, bare(read.Aggregate()))
+			assert.Len(t, s.records(t, account("a")), 1)
+		})
+	}
+}
+
+func TestAnUnknownOutcomeOfSeveralAggregatesCanBeResolved(t *testing.T) {
+	t.Parallel()
+	s := setup(t).impatient(t)
+	accounts := s.accounts(t, repository.Config{})
+	s.proxy.Inject(dynamotest.LoseReply(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(2), dynamotest.Times(1))
+	a, b := accounts.Part("a"), accounts.Part("b")
+
+	err := repository.Parts{a, b}.Execute(t.Context(), func() error {
+		b.Append(Deposited{2})
+		return nil
+	})
+
+	var unknown *journal.OutcomeUnknownError
+	require.ErrorAs(t, err, &unknown)
+	written, err := s.journal.Resolve(t.Context(), unknown)
+	require.NoError(t, err)
+	assert.True(t, written)
+}
+
+func TestAPartCanBeForOneVersionAlone(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+		endow(t, accounts, "a", 1)
+		a, b := accounts.Part("a", repository.ExpectVersion(1)), accounts.Part("b")
+		decisions := 0
+
+		err := repository.Parts{a, b}.Execute(t.Context(), func() error {
+			if decisions++; decisions == 1 {
+				endow(t, rival, "b", 1)
+			} else {
+				endow(t, rival, "a", 1)
+			}
+			a.Append(Deposited{1})
+			return nil
+		})
+
+		var conflict *journal.ConflictError
+		require.ErrorAs(t, err, &conflict)
+		assert.Equal(t, journal.ConflictError{ID: account("a"), Expected: 1, Actual: 2}, *conflict)
+		assert.Equal(t, 2, decisions, "a conflict of another part is worth another attempt")
+	})
+}
+
+func TestPartsThatCannotBeAreRefusedBeforeAnythingIsRead(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	accounts, elsewhere := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+	decide := func() error { return errors.New("it must not be asked") }
+	for name, test := range map[string]struct {
+		parts   repository.Parts
+		options []repository.Option
+		kind    any
+	}{
+		"none":                     {nil, nil, journal.ErrInvalidCommit},
+		"one twice":                {repository.Parts{accounts.Part("a"), accounts.Part("a")}, nil, journal.ErrInvalidCommit},
+		"of two journals":          {repository.Parts{accounts.Part("a"), elsewhere.Part("b")}, nil, journal.ErrInvalidCommit},
+		"an id that is not one":    {repository.Parts{accounts.Part("")}, nil, new(*aggregate.InvalidIDError)},
+		"a version for all":        {repository.Parts{accounts.Part("a")}, []repository.Option{repository.ExpectVersion(1)}, journal.ErrInvalidCommit},
+		"a command id of a part":   {repository.Parts{accounts.Part("a", repository.CommandID("c"))}, nil, journal.ErrInvalidCommit},
+		"a command id that is not": {repository.Parts{accounts.Part("a")}, []repository.Option{repository.CommandID("")}, journal.ErrInvalidCommit},
+	} {
+		s.calls.Reset()
+		err := test.parts.Execute(t.Context(), decide, test.options...)
+		requireKind(t, err, test.kind, name)
+		assert.Empty(t, s.calls.Counts(), name)
+	}
+	err := repository.Parts{accounts.Part("a")}.Execute(t.Context(), nil)
+	require.ErrorIs(t, err, repository.ErrNilDecision)
+}
+
+func TestAnAggregateThatWasDeletedCannotBePartOfADecision(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		accounts := s.accounts(t, repository.Config{Cache: 10})
+		endow(t, accounts, "gone", 1)
+		require.NoError(t, s.journal.Delete(t.Context(), account("gone"), 1, journal.Removal{}))
+		a, gone := accounts.Part("a"), accounts.Part("gone") // which the cache has
+		err := repository.Parts{a, gone}.Execute(t.Context(), func() error {
+			a.Append(Deposited{1})
+			return nil
+		})
+		var deleted *journal.DeletedError
+		require.ErrorAs(t, err, &deleted)
+		assert.Equal(t, account("gone"), deleted.ID)
+	})
+}
+
+func TestADecisionWhoseAggregatesAlwaysMoveEnds(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	accounts, rival := s.accounts(t, repository.Config{MaxAttempts: 3}), open(t, s.direct).accounts(t, repository.Config{})
+	a, b := accounts.Part("a"), accounts.Part("b")
+	for name, outcome := range map[string]error{"committed": nil, "refused": ErrInsufficientFunds} {
+		err := repository.Parts{a, b}.Execute(t.Context(), func() error {
+			endow(t, rival, "b", 1)
+			a.Append(Deposited{1})
+			return outcome
+		})
+		var attempts *repository.AttemptsError
+		require.ErrorAs(t, err, &attempts, name)
+		assert.Equal(t, 3, attempts.Attempts)
+		assert.Equal(t, account("b"), attempts.ID)
+	}
+}
+
+// Payments between a few accounts, by several processes, while replies are lost, requests come
+// late, and DynamoDB throttles. Each account is never below zero, and all have as much together as
+// in the beginning, after each commit.
+func TestPaymentsNeitherMakeNorLoseMoney(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		for seed := range uint64(2) {
+			t.Run(fmt.Sprint(layout, ", seed ", seed), func(t *testing.T) {
+				t.Parallel()
+				pay(t, layout, seed)
+			})
+		}
+	}
+}
+
+func pay(t *testing.T, layout journal.Layout, seed uint64) {
+	t.Helper()
+	const accountsOf, endowment, payments = 4, 50, 20
+	s := setupIn(t, layout)
+	repo := s.accounts(t, repository.Config{})
+	for n := range accountsOf {
+		endow(t, repo, fmt.Sprint(n), endowment)
+	}
+	var payers sync.WaitGroup
+	var faults []*dynamotest.Injection
+	for p := range 3 {
+		random := rand.New(rand.NewPCG(seed, uint64(p)))
+		payer := through(t, s.direct).open(t, journal.Config{RetryBudget: 50 * time.Millisecond})
+		for _, fault := range []dynamotest.Fault{
+			dynamotest.LoseReply(), dynamotest.CutConnection(), dynamotest.Throttle(), dynamotest.Conflict(), dynamotest.LateBy(0, 20*time.Millisecond),
+		} {
+			faults = append(faults, payer.proxy.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.05)))
+		}
+		faults = append(faults, payer.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "Query"), dynamotest.Chance(0.01)))
+		accounts := payer.accounts(t, repository.Config{Cache: random.IntN(2) * 10})
+		payers.Add(1)
+		go func() {
+			defer payers.Done()
+			for n := range payments {
+				first := random.IntN(accountsOf)
+				from := accounts.Part(fmt.Sprint(first))
+				to := accounts.Part(fmt.Sprint((first + 1 + random.IntN(accountsOf-1)) % accountsOf))
+				amount := 1 + random.IntN(30)
+				for range 1 + random.IntN(2) { // messages come again
+					_ = repository.Parts{from, to}.Execute(context.Background(), transfer(from, to, amount), repository.CommandID(fmt.Sprint(p, "/", n)))
+				}
+			}
+		}()
+	}
+	payers.Wait()
+	fired := 0
+	for _, fault := range faults {
+		fault.Remove()
+		fired += fault.Fired()
+	}
+	assert.Positive(t, fired)
+	time.Sleep(20 * time.Millisecond) // what is late
+	requireWholePayments(t, s, accountsOf, endowment)
+}
+
+// requireWholePayments replays the accounts in an order of the payments that all of them agree to,
+// and looks at the balances after each.
+func requireWholePayments(t *testing.T, s store, accounts, endowment int) {
+	t.Helper()
+	histories, at, balances := make([][]*journal.Record, accounts), make([]int, accounts), make([]int, accounts)
+	for n := range accounts {
+		histories[n] = s.records(t, account(fmt.Sprint(n)))
+		at[n], balances[n] = 1, endowment
+	}
+	for progress := true; progress; {
+		progress = false
+		next := map[string][]int{} // the accounts that have a payment next
+		for n, h := range histories {
+			if at[n] < len(h) {
+				next[h[at[n]].CommitID] = append(next[h[at[n]].CommitID], n)
+			}
+		}
+		for _, of := range next {
+			if len(of) < 2 {
+				continue // another account has an earlier payment first
+			}
+			require.Len(t, of, 2)
+			sum := 0
+			for _, n := range of {
+				event, err := Accounts.Decode(histories[n][at[n]].EventType, histories[n][at[n]].Payload)
+				require.NoError(t, err)
+				state := Account{balances[n]}
+				event.Apply(&state)
+				sum += state.Balance - balances[n]
+				require.GreaterOrEqual(t, state.Balance, 0, "account %d", n)
+				balances[n] = state.Balance
+				at[n]++
+			}
+			require.Zero(t, sum, "a payment neither makes nor loses money")
+			progress = true
+		}
+	}
+	payments := 0
+	for n, h := range histories {
+		require.Equal(t, len(h), at[n], "account %d: all payments are whole", n)
+		payments += len(h) - 1
+	}
+	require.Greater(t, payments, 20, "there are some")
+}
+
+// A transaction shows item by item. A decision that writes nothing must not count on what it has
+// seen of one that is still being written.
+func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			s := openOn(t, db, journal.Config{Layout: layout})
+			payer, auditor := s.accounts(t, repository.Config{Cache: 10}), open(t, db.Client()).accounts(t, repository.Config{MaxAttempts: 1000})
+			for _, id := range []string{"a", "b"} {
+				endow(t, payer, id, 100)
+			}
+			db.Inject(dynamotest.Tear(dynamotest.For(2*time.Millisecond)), dynamotest.On("TransactWriteItems"))
+			ctx, stop := context.WithCancel(t.Context())
+			paid := make(chan error, 1)
+			go func() {
+				for ctx.Err() == nil {
+					from, to := payer.Part("a"), payer.Part("b")
+					if err := (repository.Parts{from, to}).Execute(context.Background(), transfer(from, to, 0)); err != nil {
+						paid <- err
+						return
+					}
+					time.Sleep(time.Millisecond)
+				}
+				paid <- nil
+			}()
+			a, b, torn := auditor.Part("a"), auditor.Part("b"), 0
+			for range 10 {
+				err := repository.Parts{a, b}.Execute(ctx, func() error {
+					if a.Version != b.Version { // as each payment is an event of both
+						torn++
+						return errors.New("a payment is in one account only")
+					}
+					return nil
+				})
+				require.NoError(t, err)
+			}
+			stop()
+			require.NoError(t, <-paid)
+			t.Logf("%d decisions saw a payment in part", torn)
+		})
+	}
+}
