@@ -255,3 +255,43 @@ func TestARepositoryWithSpansMakesNoRoundTripMore(t *testing.T) {
 
 	assert.Equal(t, calls("plain", w.plain.Execute), calls("traced", w.accounts.Execute))
 }
+
+func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
+	t.Parallel()
+	errRefused := errors.New("insufficient funds")
+	w := setup(t)
+	from, to := w.accounts.Part("a"), w.accounts.Part("b")
+	parts := tracing.NewParts(repository.Parts{from, to}, w.config)
+	ctx, request := w.begin("request")
+	pay := func() error {
+		from.Append(Withdrawn{1})
+		to.Append(Deposited{1})
+		return nil
+	}
+	for _, test := range []struct {
+		outcome string
+		decide  func() error
+		options []repository.Option
+	}{
+		{"committed", pay, []repository.Option{repository.CommandID("c")}},
+		{"repeated", pay, []repository.Option{repository.CommandID("c")}},
+		{"nothing", func() error { return nil }, nil},
+		{"refused", func() error { return errRefused }, nil},
+	} {
+		w.spans.Reset()
+		err := parts.Execute(ctx, test.decide, test.options...)
+		if test.outcome == "refused" {
+			require.ErrorIs(t, err, errRefused)
+		} else {
+			require.NoError(t, err)
+		}
+		span := w.span("commit account")
+		assert.Equal(t, request.SpanContext().TraceID(), span.SpanContext().TraceID(), test.outcome)
+		attributes := attributesOf(span)
+		assert.Equal(t, test.outcome, attributes["millrace.commit.outcome"])
+		assert.Equal(t, []string{"account-a", "account-b"}, attributes["millrace.aggregates"])
+		if test.outcome == "committed" {
+			assert.Equal(t, []string{"account.deposited.v1", "account.withdrawn.v1"}, attributes["millrace.event.types"])
+		}
+	}
+}

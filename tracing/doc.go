@@ -49,7 +49,7 @@
 //
 // # Spans
 //
-//	commit {type}    producer   Execute and Save of a Repository, with all attempts
+//	commit {type}    producer   Execute and Save of a Repository, Execute of Parts, with all attempts
 //	step {type}      producer   one step of a process manager, with its commands; see [Steps]
 //	publish {topic}  producer   Publish, once for each span that the messages' contexts have
 //	process {topic}  consumer   one handling of one message
@@ -66,6 +66,7 @@
 //	messaging.consumer.group.name       process
 //	error.type                          where the status is an error, see below
 //	millrace.aggregate.id               the id without its type; publish only of one message
+//	millrace.aggregates                 commit of Parts: type and id of each, with a hyphen between
 //	millrace.aggregate.version          commit: the version after it
 //	millrace.commit.outcome             commit: committed, nothing, repeated, refused, unknown, failed;
 //	                                    step: nothing, unknown, failed

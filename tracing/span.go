@@ -15,6 +15,7 @@ import (
 // Attributes that the semantic conventions have no name for.
 const (
 	aggregateIDKey      = attribute.Key("millrace.aggregate.id")
+	aggregatesKey       = attribute.Key("millrace.aggregates")
 	aggregateVersionKey = attribute.Key("millrace.aggregate.version")
 	outcomeKey          = attribute.Key("millrace.commit.outcome")
 	decisionsKey        = attribute.Key("millrace.commit.decisions")

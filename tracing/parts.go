@@ -1,0 +1,90 @@
+package tracing
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// Parts are [repository.Parts] with a span for each Execute, which the events that it writes lead
+// to. The span names all aggregates.
+type Parts struct {
+	repository.Parts
+	config Config
+}
+
+// NewParts makes [Parts] of those without spans.
+func NewParts(parts repository.Parts, config Config) Parts { return Parts{parts, config} }
+
+// Execute is [repository.Parts.Execute] in a span, one for all attempts.
+func (parts Parts) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
+	if decide == nil {
+		return parts.Parts.Execute(ctx, decide, given...) // which refuses it
+	}
+	propagator := parts.config.propagator()
+	var types, aggregates []string
+	for _, p := range parts.Parts {
+		id := p.Result().ID
+		if aggregates = append(aggregates, id.String()); !slices.Contains(types, id.Type) {
+			types = append(types, id.Type)
+		}
+	}
+	ctx = withParent(ctx, propagator, aggregate.MetadataFromContext(ctx))
+	ctx, span := parts.config.tracer().Start(ctx, "commit "+strings.Join(types, ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+		system, semconv.MessagingOperationName("commit"), semconv.MessagingOperationTypeSend, aggregatesKey.StringSlice(aggregates),
+	))
+	ctx = withTrace(ctx, propagator)
+	spanned(span, func() {
+		decisions := 0
+		err = parts.Parts.Execute(ctx, func() error {
+			decisions++
+			return decide()
+		}, given...)
+		span.SetAttributes(decisionsKey.Int(decisions))
+		if refused, ok := err.(*repository.RefusedError); ok { //nolint:errorlint // one inside another error is that of another call
+			span.RecordError(refused.Err)
+			span.SetAttributes(outcomeKey.String("refused"))
+			return
+		}
+		parts.note(span, err)
+	})
+	return err
+}
+
+// note says in a span what has become of a commit.
+func (parts Parts) note(span trace.Span, err error) {
+	events, repeated := []string{}, false
+	for _, p := range parts.Parts {
+		result := p.Result()
+		events = append(events, result.EventTypes...)
+		repeated = repeated || result.Repeated
+	}
+	switch {
+	case !span.IsRecording():
+	case errors.Is(err, journal.ErrOutcomeUnknown):
+		span.SetAttributes(outcomeKey.String("unknown"))
+		fail(span, err)
+	case err != nil:
+		span.SetAttributes(outcomeKey.String("failed"))
+		fail(span, err)
+	case repeated:
+		span.SetAttributes(outcomeKey.String("repeated"))
+	case len(events) == 0:
+		span.SetAttributes(outcomeKey.String("nothing"))
+	default:
+		span.SetAttributes(outcomeKey.String("committed"))
+		if len(events) > 1 {
+			span.SetAttributes(semconv.MessagingBatchMessageCount(len(events)))
+		}
+		slices.Sort(events)
+		span.SetAttributes(eventTypesKey.StringSlice(slices.Compact(events)))
+	}
+}
