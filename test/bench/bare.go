@@ -26,8 +26,32 @@ type bareWriter struct {
 type item = map[string]types.AttributeValue
 
 func (w *bareWriter) commit(ctx context.Context, list aggregate.Events[account]) error {
-	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	return commitBare(ctx, list, w)
+}
+
+// commitBare writes events to some aggregates, the same to each, in one transaction.
+func commitBare(ctx context.Context, list aggregate.Events[account], writers ...*bareWriter) error {
 	commitID := uuid.NewString()
+	var items []types.TransactWriteItem
+	for _, w := range writers {
+		actions, err := w.actions(list, commitID)
+		if err != nil {
+			return err
+		}
+		items = append(items, actions...)
+	}
+	_, err := writers[0].client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: &commitID})
+	if err != nil {
+		return err
+	}
+	for _, w := range writers {
+		w.version += len(list)
+	}
+	return nil
+}
+
+func (w *bareWriter) actions(list aggregate.Events[account], commitID string) ([]types.TransactWriteItem, error) {
+	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
 	aid := w.id.String()
 	names := map[string]string{"#pk": "pkey"}
 	items := make([]types.TransactWriteItem, 0, 1+len(list))
@@ -44,7 +68,7 @@ func (w *bareWriter) commit(ctx context.Context, list aggregate.Events[account])
 	for i, e := range list {
 		payload, err := json.Marshal(e)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		n := w.version + 1 + i
 		items = append(items, types.TransactWriteItem{Put: &types.Put{
@@ -59,12 +83,7 @@ func (w *bareWriter) commit(ctx context.Context, list aggregate.Events[account])
 			ExpressionAttributeNames: names,
 		}})
 	}
-	_, err := w.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: &commitID})
-	if err != nil {
-		return err
-	}
-	w.version += len(list)
-	return nil
+	return items, nil
 }
 
 // bareLoad reads an aggregate as the library does: the head, all pages of the aggregate index, and

@@ -85,6 +85,7 @@ func run(ctx context.Context, pairs, many int, only string) error {
 		{"packed-commit10", func(ctx context.Context) error { return b.packedCommit(ctx, "packed-commit10", 10) }},
 		{"packed-vs-classic", b.packedVersusClassic},
 		{"cached", b.cached},
+		{"across2", b.across2},
 		{"load1500", b.load},
 		{"packed-load1500", b.packedLoad},
 		{"loadsnap", b.loadSnap},

@@ -378,6 +378,9 @@ func others(t *testing.T) string {
 				return []types.TransactWriteItem{row}, nil
 			}))(w)
 		}},
+		{"Execute over 2 aggregates with a warm cache, 1 event each", together(event, state, 0)},
+		{"the same, with a command id", together(event, state, 0, repository.CommandID("1"))},
+		{"the same without it, and another aggregate that is only read", together(event, state, 1)},
 		{"Journal.Resolve", func(w world) bill {
 			return w.bill(func(ctx context.Context) error {
 				_, err := w.j.Resolve(ctx, &journal.OutcomeUnknownError{ID: document, First: 1, CommitID: "c"})
@@ -405,6 +408,30 @@ func others(t *testing.T) string {
 		b.WriteString("\n")
 	}
 	return b.String()
+}
+
+// together is what a decision over several aggregates costs, all with a state of one size: two get an
+// event, and some are read.
+func together(event, state, reads int, options ...repository.Option) func(w world) bill {
+	return func(w world) bill {
+		r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 10})
+		parts := make([]*repository.Part[Document], 2+reads)
+		var all repository.Parts
+		for i := range parts {
+			parts[i] = r.Part(fmt.Sprintf("%s%02d", id[:len(id)-2], i))
+			all = append(all, parts[i])
+			_, err := r.Execute(w.t.Context(), parts[i].ID.Value, always(written(event, state)))
+			require.NoError(w.t, err)
+		}
+		return w.bill(func(ctx context.Context) error {
+			return all.Execute(ctx, func() error {
+				for _, p := range parts[:2] {
+					p.Append(written(event, state))
+				}
+				return nil
+			}, options...)
+		})
+	}
 }
 
 // published is what it costs to publish messages to a stream that the Publisher knows.

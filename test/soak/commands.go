@@ -21,6 +21,7 @@ var commands = []command{
 	{"execute", 25, (*writer).execute},
 	{"save", 45, (*writer).save},
 	{"order", 12, (*writer).order},
+	{"together", 10, (*writer).together},
 	{"repeat", 4, (*writer).repeat},
 	{"create", 2, (*writer).create},
 	{"publish", 18, (*writer).publish},

@@ -78,6 +78,7 @@ func (w *running) inspect(ctx context.Context, writers []*writer) (Report, error
 			w.truth.report(Wrong, "command %d: its events are there: %v, its row in the outbox: %v", command, written, sent[command])
 		}
 	}
+	w.checkPairs(found)
 	for command, o := range w.truth.commands {
 		if err := w.checkCommand(ctx, j, command, o, found[command], heads[o.id]); err != nil {
 			return Report{}, err

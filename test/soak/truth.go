@@ -20,6 +20,7 @@ type truth struct {
 	findings []Finding
 	// orders are the commands that also put a row into the outbox.
 	orders map[uint64]bool
+	pairs  []pair
 }
 
 // Kind is the invariant that a finding is about, as DESIGN and the last line of a run name it.

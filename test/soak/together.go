@@ -1,0 +1,107 @@
+package soak
+
+import (
+	"errors"
+	"math/rand/v2"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// pair is a decision over two things, with a command for each.
+type pair [2]uint64
+
+// together decides on two things at once, and relies on a third one.
+func (w *writer) together() {
+	ids := map[string]bool{}
+	var parts []*repository.Part[state]
+	var all repository.Parts
+	for range 20 {
+		if id := w.thing(w.random); !ids[id] && len(parts) < 3 {
+			ids[id] = true
+			parts = append(parts, w.repo.Part(id))
+			all = append(all, parts[len(parts)-1])
+		}
+	}
+	if len(parts) < 3 {
+		return
+	}
+	one, other, n, seed := parts[0], parts[1], 1+w.random.IntN(3), w.random.Uint64()
+	commands := pair{w.truth.command(one.ID.Value), w.truth.command(other.ID.Value)}
+	w.truth.pair(commands)
+	floors := map[string]uint64{}
+	told := map[string]func(error){}
+	for id := range ids {
+		if !w.cached {
+			floors[id] = w.truth.floor(id)
+		}
+		told[id] = w.mortal("together", id)
+	}
+	err := all.Execute(w.alive, func() error {
+		sum := uint64(0)
+		for _, p := range parts {
+			w.seen("a decision over several", p.ID.Value, p.State.Count, p.State, floors[p.ID.Value])
+			sum += p.State.Sum
+			for i := range p.State.Recent {
+				p.State.Recent[i] = 0
+			}
+		}
+		if sum%32 == 1 {
+			return errRefused
+		}
+		r := rand.New(rand.NewPCG(seed, sum)) //nolint:gosec // not for secrets
+		one.Append(w.events(r, commands[0], n)...)
+		other.Append(w.events(r, commands[1], n)...)
+		return nil
+	})
+	var deleted *journal.DeletedError
+	switch {
+	case errors.As(err, &deleted):
+		told[deleted.ID.Value](err)
+	case err == nil:
+		for _, p := range parts {
+			a := p.Aggregate()
+			told[p.ID.Value](nil)
+			w.seen("Execute over several", p.ID.Value, a.Version, a.State, floors[p.ID.Value])
+			w.held[p.ID.Value] = a
+		}
+	}
+	for i, p := range parts[:2] {
+		w.settle(commands[i], "together", n, p.Version+1, partOf(err, p))
+	}
+}
+
+// partOf is an error as it is about one of the parts: any of them tells whether a commit was
+// written.
+func partOf(err error, p *repository.Part[state]) error {
+	var unknown *journal.OutcomeUnknownError
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	own := *unknown
+	own.ID, own.First = p.ID, p.Version+1
+	return &own
+}
+
+// pair notes that the commands are written both or neither.
+func (t *truth) pair(commands pair) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pairs = append(t.pairs, commands)
+}
+
+// checkPairs: both commands of a decision were written, in one commit, or neither.
+func (w *running) checkPairs(found map[uint64][]row) {
+	for _, p := range w.truth.pairs {
+		one, other := found[p[0]], found[p[1]]
+		switch {
+		case len(one) == 0 && len(other) == 0:
+		case len(one) != len(other):
+			w.truth.report(Wrong, "commands %d and %d are of one decision: %d events of one and %d of the other are there", p[0], p[1], len(one), len(other))
+		case one[0].commitID != other[0].commitID:
+			w.truth.report(Wrong, "commands %d and %d are of one decision, and were written by two commits", p[0], p[1])
+		default:
+			w.truth.see("written together")
+		}
+	}
+}
