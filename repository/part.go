@@ -67,7 +67,13 @@ func (p *Part[S]) Result() Result {
 // Participant is a [*Part] of any state.
 type Participant interface {
 	Result() Result
+	participant() participant
+}
 
+func (p *Part[S]) participant() participant { return p }
+
+// participant is a part as Execute uses it.
+type participant interface {
 	id() aggregate.ID
 	log() eventlog.Log
 	attempts() int

@@ -54,26 +54,33 @@ type Parts []Participant
 // [journal.ErrInvalidCommit], and nothing was read. More than the limits are a
 // [*journal.TooLargeError].
 func (parts Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
-	options, err := parts.check(given)
+	participants := make(participants, len(parts))
+	for i, p := range parts {
+		participants[i] = p.participant()
+	}
+	options, err := participants.check(given)
 	if err != nil {
 		return err
 	}
 	if decide == nil {
-		return fmt.Errorf("execute on %s: %w", parts, ErrNilDecision)
+		return fmt.Errorf("execute on %s: %w", participants, ErrNilDecision)
 	}
-	e := &joint{parts: parts, log: parts[0].log(), decide: decide, options: options}
+	e := &joint{parts: participants, log: participants[0].log(), decide: decide, options: options}
 	_, err = untilKnown(ctx, e, options.commandID, e.log.Config().RetryBudget)
 	if err != nil {
-		for _, p := range parts {
+		for _, p := range participants {
 			p.fail()
 		}
 	}
 	return err
 }
 
-func (parts Parts) String() string { return fmt.Sprint(parts.ids()) }
+// participants are the parts of a call.
+type participants []participant
 
-func (parts Parts) ids() []aggregate.ID {
+func (parts participants) String() string { return fmt.Sprint(parts.ids()) }
+
+func (parts participants) ids() []aggregate.ID {
 	ids := make([]aggregate.ID, len(parts))
 	for i, p := range parts {
 		ids[i] = p.id()
@@ -82,7 +89,7 @@ func (parts Parts) ids() []aggregate.ID {
 }
 
 // check finds what makes parts or options impossible.
-func (parts Parts) check(given []Option) (options, error) {
+func (parts participants) check(given []Option) (options, error) {
 	if len(parts) == 0 {
 		return options{}, fmt.Errorf("execute: %w: there are no parts", journal.ErrInvalidCommit)
 	}
@@ -111,7 +118,7 @@ func (parts Parts) check(given []Option) (options, error) {
 }
 
 // each calls a function for all parts side by side.
-func (parts Parts) each(do func(p Participant) error) error {
+func (parts participants) each(do func(p participant) error) error {
 	var calls errgroup.Group
 	calls.SetLimit(partsAtOnce)
 	for _, p := range parts {
@@ -125,7 +132,7 @@ const partsAtOnce = 16
 
 // joint is one call of Parts.Execute.
 type joint struct {
-	parts   Parts
+	parts   participants
 	log     eventlog.Log
 	decide  func() error
 	options options
@@ -166,7 +173,7 @@ func (e *joint) attemptsOf() []int {
 // attempt returns a conflict that is worth another one. It keeps those of its own commit apart from
 // all other errors; that of a decision may be anything.
 func (e *joint) attempt(ctx context.Context, first bool) (conflict *journal.ConflictError, err error) {
-	if err := e.parts.each(func(p Participant) error { return p.load(ctx, first) }); err != nil {
+	if err := e.parts.each(func(p participant) error { return p.load(ctx, first) }); err != nil {
 		return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 	}
 	done, refusal, err := e.act(ctx)
@@ -199,7 +206,7 @@ func (e *joint) attempt(ctx context.Context, first bool) (conflict *journal.Conf
 
 // isExpected reports whether the part of an aggregate is for one version alone.
 func (e *joint) isExpected(id aggregate.ID) bool {
-	return slices.ContainsFunc(e.parts, func(p Participant) bool { return p.id() == id && p.isExpected() })
+	return slices.ContainsFunc(e.parts, func(p participant) bool { return p.id() == id && p.isExpected() })
 }
 
 // act decides and commits. A refusal is the error of the decision, or the conflict with an expected
@@ -288,7 +295,7 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 
 // repeated gives the parts their aggregates as they are now.
 func (e *joint) repeated(ctx context.Context) error {
-	if err := e.parts.each(func(p Participant) error { return p.repeated(ctx) }); err != nil {
+	if err := e.parts.each(func(p participant) error { return p.repeated(ctx) }); err != nil {
 		return fmt.Errorf("execute: %w", err)
 	}
 	return nil
@@ -313,7 +320,7 @@ func (e *joint) executed(ctx context.Context) (nothing, bool, error) {
 
 // after gives the parts their aggregates after a commit, which is that of the last decision.
 func (e *joint) after(ctx context.Context, written []eventlog.JointPart) error {
-	return e.parts.each(func(p Participant) error {
+	return e.parts.each(func(p participant) error {
 		i := slices.IndexFunc(written, func(w eventlog.JointPart) bool { return w.Aggregate == p.id() })
 		if i < 0 {
 			p.unchanged()
