@@ -82,7 +82,7 @@ func (j *engine) validateJoint(c *joint) error {
 			return fmt.Errorf("append to %s: %w: the command id is that of the whole commit", p.Aggregate, ErrInvalidCommit)
 		}
 		events += len(p.Events)
-		actions += leastActions(&p)
+		actions += j.leastActions(&p)
 	}
 	switch {
 	case len(c.Parts) == 0 || events == 0 && c.CommandID == "":
@@ -96,9 +96,13 @@ func (j *engine) validateJoint(c *joint) error {
 	return nil
 }
 
-// leastActions is how many a part has without what a layout can leave out. In the packed layout
-// events share items, which is not counted on.
-func leastActions(c *commit) int { return 1 + len(c.Events) + len(c.Writes) }
+// leastActions is how many a part has, at least.
+func (j *engine) leastActions(c *commit) int {
+	if j.kind().eventsApart {
+		return 1 + len(c.Events) + len(c.Writes)
+	}
+	return 1 + len(c.Writes)
+}
 
 // jointCommit is a commit to several aggregates as it is sent: one transaction of parts, each in
 // the form in which its aggregate would be written to alone.
@@ -120,11 +124,11 @@ func (t *jointCommit) build(drafts []draft) error {
 	// What the parts before have taken, and the least that those behind will.
 	actions, bytes := len(t.actionsOf(nil)), itemSize(t.guard)
 	for _, d := range drafts {
-		actions += leastActions(d.commit)
+		actions += t.leastActions(d.commit)
 		bytes += t.leastBytes(&d)
 	}
 	for i, p := range t.parts {
-		least, leastBytes := leastActions(drafts[i].commit), t.leastBytes(&drafts[i])
+		least, leastBytes := t.leastActions(drafts[i].commit), t.leastBytes(&drafts[i])
 		*drafts[i].beside = beside{actions - least, bytes - leastBytes}
 		if err := p.build(at); err != nil {
 			return err
@@ -132,9 +136,11 @@ func (t *jointCommit) build(drafts []draft) error {
 		actions += len(p.actions()) - least
 		bytes += p.bytes() - leastBytes
 	}
-	id := drafts[0].Aggregate
-	if bytes > storage.MaxCommitBytes {
-		return &TooLargeError{ID: id, What: "the commit, with the other aggregates,", Size: bytes, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	switch id, what := drafts[0].Aggregate, "the commit, with the other aggregates,"; {
+	case bytes > storage.MaxCommitBytes:
+		return &TooLargeError{ID: id, What: what, Size: bytes, Limit: storage.MaxCommitBytes, Unit: unitBytes}
+	case actions > storage.MaxActions:
+		return &TooLargeError{ID: id, What: what, Size: actions, Limit: storage.MaxActions, Unit: unitActions}
 	}
 	return nil
 }

@@ -247,12 +247,16 @@ func TestResolveTellsWhetherAJointCommitWasWritten(t *testing.T) {
 func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	eachLayoutInMemory(t, func(t *testing.T, s store, db *dynamotest.DB) {
 		db.Observe(func(c dynamotest.Call) { assert.Fail(t, "nothing is sent", c.Operation) })
-		many := make([]eventlog.Commit, 51)
+		many := make([]eventlog.Commit, 101)
 		for i := range many {
 			many[i] = part(user(fmt.Sprint(i)), 0, 1)
 		}
+		actions := 202
+		if s.isPacked() {
+			actions = 101 // events are in the item of their commit
+		}
 		large := eventlog.Joint{}
-		for i := range 3 {
+		for i := range 4 {
 			p := part(user(fmt.Sprint(i)), 0, 5)
 			for k := range p.Events {
 				p.Events[k].Payload = make([]byte, 300<<10)
@@ -264,7 +268,7 @@ func TestAJointCommitBeyondTheLimitsIsRefusedBeforeAnythingIsSent(t *testing.T) 
 		_, err := s.AppendJoint(t.Context(), eventlog.Joint{Parts: many})
 		require.ErrorAs(t, err, &tooLarge)
 		assert.Equal(t, "actions", tooLarge.Unit)
-		assert.Equal(t, 102, tooLarge.Size)
+		assert.Equal(t, actions, tooLarge.Size)
 
 		_, err = s.AppendJoint(t.Context(), large)
 		require.ErrorAs(t, err, &tooLarge)
@@ -392,4 +396,24 @@ func (s store) move(ctx context.Context, t *testing.T, from, to aggregate.ID) bo
 		assert.ErrorIs(t, err, journal.ErrConflict)
 	}
 	return err == nil
+}
+
+func TestAJointCommitHoldsAsMuchAsATransaction(t *testing.T) {
+	eachLayoutInMemory(t, func(t *testing.T, s store, _ *dynamotest.DB) {
+		n := 50
+		if s.isPacked() {
+			n = 100
+		}
+		c := eventlog.Joint{}
+		for i := range n {
+			p := part(user(fmt.Sprint(i)), 0, 1)
+			p.Snapshot = &journal.Snapshot{Number: 1, Payload: []byte("state")}
+			p.Redundancy = &eventlog.Redundancy{Listed: []uint64{}, Keep: 1} // for which there is no room
+			c.Parts = append(c.Parts, p)
+		}
+		receipts, err := s.AppendJoint(t.Context(), c)
+		require.NoError(t, err)
+		assert.Len(t, receipts, n)
+		s.requireVersion(t, user(fmt.Sprint(n-1)), 1)
+	})
 }

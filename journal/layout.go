@@ -34,6 +34,8 @@ type layoutKind struct {
 	check    func(Config) error // beyond what every layout needs, nil for nothing
 	// groupBytes bounds the events of a commit that groups what could as well be several commits.
 	groupBytes int
+	// eventsApart: each event is an item of its own, and so is the head.
+	eventsApart bool
 	// stateAtFirst: programs of the family expect a state with the first event.
 	stateAtFirst bool
 	// tailByWriteTime: the tail is in the order in which events were written, not that of their
@@ -49,7 +51,7 @@ type layoutKind struct {
 // layoutKinds are all layouts, in the order in which [Open] tries them where the config names none.
 var layoutKinds = []layoutKind{
 	{
-		name: Classic, constant: "journal.Classic", layout: newClassic, groupBytes: storage.MaxEventsBytes, stateAtFirst: true,
+		name: Classic, constant: "journal.Classic", layout: newClassic, groupBytes: storage.MaxEventsBytes, eventsApart: true, stateAtFirst: true,
 		names: func(a Attributes) []string {
 			return []string{a.PartitionKey, a.SortKey, a.AggregateID, a.SequenceNumber, a.Payload, a.OccurredAt, a.Version, a.TTL}
 		},
