@@ -471,3 +471,63 @@ func TestADecisionDoesNotCountOnAPaymentThatShowsInPart(t *testing.T) {
 		})
 	}
 }
+
+// Customers reserve seats, several at a time, under a quota that another aggregate sets.
+func TestNoSeatIsSoldTwiceAndNoQuotaExceeded(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			const seatsOf, customersOf, quota = 12, 4, 2
+			s := setupIn(t, layout)
+			_, err := newRepository(t, s, Shows, repository.Config{}).Execute(t.Context(), "hamlet", always[Show](ShowOpened{SeatsEach: quota}))
+			require.NoError(t, err)
+			var buyers sync.WaitGroup
+			for b := range 3 {
+				random := rand.New(rand.NewPCG(7, uint64(b)))
+				buyer := through(t, s.direct).open(t, journal.Config{RetryBudget: 50 * time.Millisecond})
+				for _, fault := range []dynamotest.Fault{dynamotest.LoseReply(), dynamotest.CutConnection(), dynamotest.Throttle()} {
+					buyer.proxy.Inject(fault, dynamotest.On("TransactWriteItems"), dynamotest.Chance(0.1))
+				}
+				seats, customers, shows := newRepository(t, buyer, Seats, repository.Config{}), newRepository(t, buyer, Customers, repository.Config{Cache: 5}), newRepository(t, buyer, Shows, repository.Config{Cache: 1})
+				buyers.Add(1)
+				go func() {
+					defer buyers.Done()
+					for n := range 25 {
+						show, customer := shows.Part("hamlet"), customers.Part(fmt.Sprint(random.IntN(customersOf)))
+						parts, wanted := repository.Parts{show, customer}, []*aggregate.Part[Seat]{}
+						for _, id := range random.Perm(seatsOf)[:1+random.IntN(2)] {
+							seat := seats.Part(fmt.Sprint(id))
+							parts, wanted = append(parts, seat), append(wanted, &seat.Part)
+						}
+						_ = parts.Execute(context.Background(), func() error {
+							return Reserve(&show.Part, &customer.Part, wanted...)
+						}, repository.CommandID(fmt.Sprint(b, "/", n)))
+					}
+				}()
+			}
+			buyers.Wait()
+
+			held, sold := map[string]int{}, 0
+			for n := range seatsOf {
+				seat, err := newRepository(t, s, Seats, repository.Config{}).Load(t.Context(), fmt.Sprint(n))
+				if errors.Is(err, journal.ErrNotFound) {
+					continue
+				}
+				require.NoError(t, err)
+				require.EqualValues(t, 1, seat.Version, "seat %d is sold once", n)
+				held[seat.State.HeldBy]++
+				sold++
+			}
+			require.Positive(t, sold)
+			for n := range customersOf {
+				customer, err := newRepository(t, s, Customers, repository.Config{}).Load(t.Context(), fmt.Sprint(n))
+				if !errors.Is(err, journal.ErrNotFound) {
+					require.NoError(t, err)
+				}
+				assert.LessOrEqual(t, customer.State.Seats, quota)
+				assert.Equal(t, held[fmt.Sprint(n)], customer.State.Seats, "customer %d has what the seats say", n)
+			}
+		})
+	}
+}
