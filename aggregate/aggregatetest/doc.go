@@ -12,6 +12,8 @@
 // Every When decides on the state that all events so far have made. A refusal must be expected by
 // [Scenario.ThenError]; one that no Then looks at fails the test.
 //
+// A decision over several aggregates has a scenario for each; see [Parts].
+//
 // Beside what the test expects, a scenario checks what a stored aggregate relies on, and fails when
 //
 //   - the definition is not valid,

@@ -46,3 +46,21 @@ func ExampleScenario_Stored() {
 	// expected {Balances:map[EUR:4] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
 	// got {Balances:map[EUR:5] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
 }
+
+func ExampleParts() {
+	t := printer{} // in a test, its *testing.T
+
+	from := aggregatetest.Given(t, Wallets, Deposited{Currency: "EUR", Amount: 100})
+	to := aggregatetest.Given(t, Wallets)
+	pay := func(amount int) func() error { return transfer(from.Part(), to.Part(), amount) }
+
+	aggregatetest.Parts{from, to}.
+		When(pay(71)).
+		When(pay(30)).ThenError(errInsufficientFunds)
+	to.ThenState(Wallet{Balances: map[string]int{"EUR": 70}})
+
+	// Output:
+	// When 2 (after 1 event): the state differs at Balances["EUR"]: expected 70, got 71
+	// expected {Balances:map[EUR:70] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
+	// got {Balances:map[EUR:71] Notes:[] LastAt:0001-01-01 00:00:00 +0000 UTC}
+}
