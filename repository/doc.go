@@ -65,6 +65,16 @@
 // [journal.Config]. If it still returns [journal.ErrOutcomeUnknown], execute the command again
 // later.
 //
+// # Several aggregates
+//
+// [Parts] are the aggregates of one decision, of any types. [Parts.Execute] loads them, and commits
+// the events of all of them in one transaction, under the condition that none has changed:
+//
+//	from, to := accounts.Part("alice"), accounts.Part("bob")
+//	err := repository.Parts{from, to}.Execute(ctx, func() error { return Transfer(&from.Part, &to.Part, 30) })
+//
+// docs/consistency.md says when to use it, and when a process manager.
+//
 // # Writes of your own
 //
 // [Writes] puts further actions into the transaction of a commit: an outbox row, or a guard that

@@ -43,11 +43,11 @@ type Parts []Participant
 // parts are. [Writes] is called for each aggregate that gets events. [ExpectVersion] is an option of
 // [Repository.Part].
 //
-// It costs one transaction, which DynamoDB bills twice: events and heads as with [Repository.Save],
-// but also in the layout journal.Packed, where a commit to one aggregate needs no transaction. A
-// part without events costs two write units, and in the layout journal.Classic two for each KB of
-// its head, with the state. A transaction has 100 actions, and 4 MB: one action for each aggregate,
-// and, in the layout journal.Classic, one for each event.
+// It costs one transaction: two write units for each KB of each item, also in the layout
+// journal.Packed, where a commit to one aggregate needs no transaction. A part without events costs
+// two write units, and in the layout journal.Classic two for each KB of its head, with the state. A
+// transaction has room for 100 actions and 4 MB: each aggregate takes one action, a command id one,
+// and in the layout journal.Classic each event one.
 //
 // Errors: those of [Repository.Execute]. One that is of no single part has the first one's id. An
 // aggregate that is among the parts twice, or parts of different journals, are a
