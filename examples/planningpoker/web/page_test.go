@@ -227,6 +227,22 @@ func TestARoomIsPlayedWithTheKeyboardAlone(t *testing.T) {
 	ada.Waits(`document.activeElement.name === "name"`)
 }
 
+// The browser reports that a dialog was closed some time later, when it may be open again.
+func TestAQuestionIsNotAnsweredByTheOneBefore(t *testing.T) {
+	t.Parallel()
+	base := serve(t, dynamotest.New(t).Client(), service.ServerConfig{}).URL()
+	ada, ben := chromium.User(t, "Ada"), chromium.User(t, "Ben")
+	url := base + open(ada, base, "Sprint 12")
+	enter(ada, url, "Ada")
+	enter(ben, url, "Ben")
+	ada.Press("Kick Ben")
+	ada.Sees("Kick Ben?")
+	browsertest.Evaluate[any](ada, `{ document.getElementById("ask").close(); document.querySelector('[aria-label="Kick Ben"]').click(); null; }`)
+	ada.Sees("Kick Ben?")
+	ada.Press("Kick out")
+	ada.Sees("0 of 1 have picked")
+}
+
 func TestARoomCanBeReadOnAPhoneInTheLightAndInTheDark(t *testing.T) {
 	t.Parallel()
 	s := serve(t, dynamotest.New(t).Client(), service.ServerConfig{})

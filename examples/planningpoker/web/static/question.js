@@ -6,11 +6,12 @@ let posed; // the question that is open: its texts for a view
 // ask asks a question about a room and resolves to whether the answer is yes. question returns the
 // texts {title, detail, yes} for a view, or nothing where there is nothing left to ask.
 export function ask(view, question) {
+  dialog.onclose?.(); // the event of the question before may still come, and must not answer this one
   posed = question;
   dialog.returnValue = "";
   dialog.showModal();
   return new Promise((resolve) => {
-    dialog.onclose = () => resolve(dialog.returnValue === "yes");
+    dialog.onclose = () => dialog.open || resolve(dialog.returnValue === "yes");
     askStill(view);
   });
 }
