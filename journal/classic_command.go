@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -40,6 +41,11 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 		at[[2]string{partition, sort}] = i
 	}
 	items, err := l.transactGet(ctx, l.config.Tables.Snapshot, keys)
+	if dynamo.Code(err) == "ValidationException" {
+		return &TooLargeError{
+			ID: places[0].Aggregate, What: "what a decision has read, in heads with their states,", Size: storage.MaxCommitBytes + 1, Limit: storage.MaxCommitBytes, Unit: unitBytes,
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -79,10 +79,7 @@ func (t *transaction) build(at dates) error {
 func (t *transaction) actions() []types.TransactWriteItem { return t.input.TransactItems }
 func (t *transaction) bytes() int                         { return t.size }
 
-func (t *transaction) finish(context.Context) storage.Receipt {
-	t.announce()
-	return t.receipt
-}
+func (t *transaction) finish(context.Context) storage.Receipt { return t.receipt }
 
 func (t *transaction) add(action types.TransactWriteItem, bytes int) {
 	t.input.TransactItems = append(t.input.TransactItems, action)

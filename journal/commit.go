@@ -53,9 +53,13 @@ type part interface {
 	// actions are those of the transaction. Refusal gets a reason for each.
 	actions() []types.TransactWriteItem
 	bytes() int
-	// finish does what follows once the commit is written.
+	// tell notifies readers in this process, once the commit is written.
+	tell()
+	// finish does what else follows then.
 	finish(ctx context.Context) storage.Receipt
 }
+
+func (d *draft) tell() { d.announce() }
 
 func (j *engine) draft(ctx context.Context, c commit) (draft, error) {
 	if err := j.validate(&c); err != nil {

@@ -180,7 +180,7 @@ type TooLargeError struct {
 
 func (e *TooLargeError) Error() string {
 	if e.Unit == unitActions {
-		return fmt.Sprintf("append to %s: %s needs %d actions, a transaction has room for %d: an event, an aggregate and a command id take one each: split the decision",
+		return fmt.Sprintf("append to %s: %s needs %d actions, a transaction has room for %d: split the decision",
 			e.ID, e.What, e.Size, e.Limit)
 	}
 	if e.Unit == unitEvents {

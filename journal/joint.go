@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/dynamo"
@@ -36,12 +38,23 @@ func (j *engine) AppendJoint(ctx context.Context, c joint) ([]storage.Receipt, e
 	if err := j.send(ctx, t); err != nil {
 		return nil, err
 	}
-	receipts := make([]storage.Receipt, len(t.parts))
-	for i, p := range t.parts {
-		receipts[i] = p.finish(ctx)
+	for _, p := range t.parts {
+		p.tell()
 	}
-	return receipts, nil
+	receipts := make([]storage.Receipt, len(t.parts))
+	var finishing errgroup.Group
+	finishing.SetLimit(finishesAtOnce)
+	for i, p := range t.parts {
+		finishing.Go(func() error {
+			receipts[i] = p.finish(ctx)
+			return nil
+		})
+	}
+	return receipts, finishing.Wait()
 }
+
+// finishesAtOnce is how many parts store their snapshots side by side.
+const finishesAtOnce = 16
 
 // draftJoint validates and encodes the parts, which share one commit id.
 func (j *engine) draftJoint(ctx context.Context, c *joint) ([]draft, error) {
@@ -114,27 +127,27 @@ type jointCommit struct {
 	token     string // new with each change
 	begun     time.Time
 	guard     item // of the command, nil for none
-	first     int  // a part that writes, if there is one
+	first     int  // the index of the first part with events, or 0
 }
 
 func (t *jointCommit) build(drafts []draft) error {
 	at := t.date()
 	t.begun, t.first = at.begun, max(0, slices.IndexFunc(drafts, func(d draft) bool { return len(d.Events) > 0 }))
 	t.setGuard(drafts, at.occurredAt)
-	// What the parts before have taken, and the least that those behind will.
+	// What the parts before have taken, and an estimate of those behind.
 	actions, bytes := len(t.actionsOf(nil)), itemSize(t.guard)
 	for _, d := range drafts {
 		actions += t.leastActions(d.commit)
-		bytes += t.leastBytes(&d)
+		bytes += t.bytesOf(&d)
 	}
 	for i, p := range t.parts {
-		least, leastBytes := t.leastActions(drafts[i].commit), t.leastBytes(&drafts[i])
-		*drafts[i].beside = beside{actions - least, bytes - leastBytes}
+		least, estimated := t.leastActions(drafts[i].commit), t.bytesOf(&drafts[i])
+		*drafts[i].beside = beside{actions - least, bytes - estimated}
 		if err := p.build(at); err != nil {
 			return err
 		}
 		actions += len(p.actions()) - least
-		bytes += p.bytes() - leastBytes
+		bytes += p.bytes() - estimated
 	}
 	switch id, what := drafts[0].Aggregate, "the commit, with the other aggregates,"; {
 	case bytes > storage.MaxCommitBytes:
@@ -145,7 +158,9 @@ func (t *jointCommit) build(drafts []draft) error {
 	return nil
 }
 
-func (t *jointCommit) leastBytes(d *draft) (bytes int) {
+// bytesOf estimates what a part takes without what a layout can leave out. It is rarely too little.
+func (t *jointCommit) bytesOf(d *draft) (bytes int) {
+	bytes = 1<<10 + 2*len(d.Aggregate.String()) // of a head
 	for _, e := range d.events {
 		bytes += t.layout.eventSize(d.Aggregate, e, 0)
 	}
@@ -244,7 +259,8 @@ func (t *jointCommit) unknown(err error) *OutcomeUnknownError {
 }
 
 // refusal is that of the first part whose condition was false. The conditions of parts never come
-// true again: so no attempt can be written any more, even one whose reply was lost.
+// true again, except where a head is behind: so no attempt can be written any more, even one whose
+// reply was lost.
 func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
@@ -267,6 +283,7 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		}
 		reasons = reasons[1:]
 	}
+	var write error // refused, which counts only if no part has moved
 	for _, p := range t.parts {
 		own := reasons[:len(p.actions())]
 		reasons = reasons[len(own):]
@@ -280,7 +297,14 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		if errors.Is(err, ErrOutcomeUnknown) {
 			return t.unknown(canceled)
 		}
+		if errors.As(err, new(*WriteRefusedError)) {
+			write = cmp.Or(write, err)
+			continue
+		}
 		return err
+	}
+	if write != nil {
+		return write
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
 }
@@ -323,11 +347,11 @@ func (j *engine) JointCommand(ctx context.Context, commandID string) (storage.Jo
 }
 
 func (j *engine) jointCommand(ctx context.Context, commandID string) (storage.JointCommand, bool, error) {
-	guard, err := j.getItem(ctx, j.config.Tables.Journal, j.layout.commandKey(commandID))
-	if err != nil || guard == nil {
+	guards, err := j.transactGet(ctx, j.config.Tables.Journal, []item{j.layout.commandKey(commandID)})
+	if err != nil || len(guards) == 0 {
 		return storage.JointCommand{}, false, err
 	}
-	c, err := j.jointCommandOf(guard)
+	c, err := j.jointCommandOf(guards[0])
 	return c, err == nil, err
 }
 

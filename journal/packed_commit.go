@@ -36,14 +36,7 @@ type packedCommit struct {
 }
 
 func (p *packed) part(ctx context.Context, d draft) (part, error) {
-	// What a writer knows of partitions is still right, but it has to know of a restore. It does not
-	// wait again and again for a descriptor that cannot be read.
-	patience := time.Duration(math.MaxInt64)
-	if p.tailing.failed() == nil {
-		patience = mostUnwatched
-	}
-	_ = p.check(ctx, patience)
-	if p.tailing.isStale() {
+	if p.isRestored(ctx) {
 		return nil, fmt.Errorf("append to %s, nothing written: %w", d.Aggregate, ErrRestored)
 	}
 	c := &packedCommit{p: p, draft: d}
@@ -56,11 +49,22 @@ func (p *packed) part(ctx context.Context, d draft) (part, error) {
 	return c, nil
 }
 
+// isRestored reports whether the journal is known to have been restored since it was opened. What a
+// writer knows of partitions is still right then. A writer does not wait again and again for a
+// descriptor that cannot be read.
+func (p *packed) isRestored(ctx context.Context) bool {
+	patience := time.Duration(math.MaxInt64)
+	if p.tailing.failed() == nil {
+		patience = mostUnwatched
+	}
+	_ = p.check(ctx, patience)
+	return p.tailing.isStale()
+}
+
 func (c *packedCommit) actions() []types.TransactWriteItem { return c.transaction.TransactItems }
 func (c *packedCommit) bytes() int                         { return c.size }
 
 func (c *packedCommit) finish(ctx context.Context) storage.Receipt {
-	c.announce()
 	c.remember()
 	c.p.storeSnapshot(ctx, c)
 	return c.receipt
@@ -183,6 +187,9 @@ func (c *packedCommit) build(at dates) error {
 }
 
 func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
+	if p.isRestored(ctx) {
+		return ErrRestored
+	}
 	keys, at := make([]item, len(places)), map[aggregate.ID]uint64{}
 	for i, place := range places {
 		keys[i], at[place.Aggregate] = p.key(place.Aggregate, place.Version+1), place.Version

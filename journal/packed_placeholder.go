@@ -73,7 +73,11 @@ func (c *packedCommit) note(ctx context.Context) error {
 	if c.mostNoted == 0 {
 		c.mostNoted = fewNoted + rand.IntN(mostNoted-fewNoted)
 	}
-	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes || c.size+size > storage.MaxCommitBytes {
+	used := c.size
+	if c.beside != nil {
+		used += c.beside.bytes
+	}
+	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes || used+size > storage.MaxCommitBytes {
 		if err := c.guardOnce(ctx); err != nil {
 			return err
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option adjusts one call of Execute or Save. [CommandID], [ExpectVersion] and [Writes] return
+// Option adjusts one call of [Repository.Execute], [Repository.Save] or [Parts.Execute], or a [Part]. [CommandID], [ExpectVersion] and [Writes] return
 // options. A nil option has no effect.
 type Option func(*options)
 
@@ -35,7 +35,10 @@ func optionsOf(given []Option) (options, error) {
 // knows writes nothing. Take an id that stays the same when the command is repeated, such as the
 // UUID of the message that carries it. It has 1 to 512 bytes of UTF-8; the same id on another
 // aggregate is another command. It costs two write units in the layout journal.Classic. In
-// journal.Packed it is part of the commit's item, and costs as a rule nothing more. See
+// journal.Packed it is part of the commit's item, and costs as a rule nothing more.
+//
+// With [Parts.Execute] the id is one of the whole journal, and costs two write units or more. The
+// ids of Repository.Execute and those of Parts.Execute are not compared with each other. See
 // [journal.Config].CommandRetention for how long ids are known.
 func CommandID(id string) Option {
 	return func(o *options) {
@@ -49,7 +52,8 @@ func CommandID(id string) Option {
 // without events. It is for a version that a client sends back, such as in an If-Match header.
 // [Repository.Execute] then runs the decision on that version alone. On any other it writes
 // nothing, does not try again, and returns a [*journal.ConflictError] with both versions.
-// [Repository.Save] compares it with the version of the aggregate to be saved.
+// [Repository.Save] compares it with the version of the aggregate to be saved. [Repository.Part]
+// makes one aggregate of several be decided on at that version alone.
 func ExpectVersion(version uint64) Option {
 	return func(o *options) { o.expected = &version }
 }

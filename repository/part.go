@@ -54,6 +54,9 @@ type Result struct {
 
 // Result returns what the last [Parts.Execute] has done.
 func (p *Part[S]) Result() Result {
+	if p == nil {
+		return Result{}
+	}
 	result := Result{ID: p.ID, Version: p.result.Version, Repeated: p.result.Repeated}
 	if !p.committed {
 		return result
@@ -70,7 +73,12 @@ type Participant interface {
 	participant() participant
 }
 
-func (p *Part[S]) participant() participant { return p }
+func (p *Part[S]) participant() participant {
+	if p == nil || p.repository == nil {
+		return nil
+	}
+	return p
+}
 
 // participant is a part as Execute uses it.
 type participant interface {
@@ -149,7 +157,7 @@ func (p *Part[S]) written(ctx context.Context, commit eventlog.Commit, receipt e
 	p.committed = true
 }
 
-func (p *Part[S]) unchanged() { p.finish(p.loaded) }
+func (p *Part[S]) unchanged() { p.finish(p.next) }
 
 func (p *Part[S]) repeated(ctx context.Context) error {
 	a, err := p.repository.currentOrNew(ctx, p.ID)

@@ -33,8 +33,9 @@ type Parts []Participant
 // If somebody else writes to one of them meanwhile, Execute starts again: it loads all of them, and
 // runs the decision once more. An [*AttemptsError] ends this after the smallest [Config.MaxAttempts]
 // of the repositories, and so does the end of the context. The error of a decision, and one that
-// appends nothing, count only if a transaction shows that all versions are still the same: the parts
-// were read one after the other, so they may never have been like that at the same time.
+// appends nothing, count only if a transaction shows that all versions are still the same. The parts
+// are read by separate requests, so their states may never have existed together. One part that was
+// just read needs no second look.
 //
 // After a success each part has its aggregate, see [Part.Aggregate]. The events carry the metadata
 // of the context. They have one commit id in all aggregates.
@@ -49,14 +50,23 @@ type Parts []Participant
 // transaction has room for 100 actions and 4 MB: each aggregate takes one action, a command id one,
 // and in the layout journal.Classic each event one.
 //
-// Errors: those of [Repository.Execute]. One that is of no single part has the first one's id. An
+// Errors: those of [Repository.Execute]. An error that concerns no single part has the id of the first
+// one. An
 // aggregate that is among the parts twice, or parts of different journals, are a
 // [journal.ErrInvalidCommit], and nothing was read. More than the limits are a
 // [*journal.TooLargeError].
 func (parts Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
 	participants := make(participants, len(parts))
 	for i, p := range parts {
-		participants[i] = p.participant()
+		if p != nil {
+			participants[i] = p.participant()
+		}
+		if participants[i] == nil {
+			return fmt.Errorf("execute: %w: part %d is none: make it with Repository.Part", journal.ErrInvalidCommit, i)
+		}
+	}
+	for _, p := range participants {
+		p.fail() // until it is known better
 	}
 	options, err := participants.check(given)
 	if err != nil {
@@ -117,14 +127,29 @@ func (parts participants) check(given []Option) (options, error) {
 	return o, nil
 }
 
-// each calls a function for all parts side by side.
+// each calls a function for all parts side by side. If one panics, as the caller's codec may, each
+// does.
 func (parts participants) each(do func(p participant) error) error {
 	var calls errgroup.Group
 	calls.SetLimit(partsAtOnce)
+	panics := make(chan any, len(parts))
 	for _, p := range parts {
-		calls.Go(func() error { return do(p) })
+		calls.Go(func() error {
+			defer func() {
+				if r := recover(); r != nil {
+					panics <- r
+				}
+			}()
+			return do(p)
+		})
 	}
-	return calls.Wait()
+	err := calls.Wait()
+	select {
+	case r := <-panics:
+		panic(r)
+	default:
+		return err
+	}
 }
 
 // partsAtOnce bounds the requests that read parts side by side.
@@ -177,9 +202,13 @@ func (e *joint) attempt(ctx context.Context, first bool) (conflict *journal.Conf
 		return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 	}
 	done, refusal, err := e.act(ctx)
-	if err == nil && !done {
-		if conflict, err = e.moved(ctx); conflict != nil {
+	if !done {
+		conflict, failed := e.moved(ctx)
+		if conflict != nil {
 			return conflict, nil
+		}
+		if failed != nil && (err == nil || !errors.As(failed, new(*journal.TooLargeError))) {
+			err = failed
 		}
 	}
 	switch {
@@ -216,11 +245,13 @@ func (e *joint) act(ctx context.Context) (done bool, refusal, err error) {
 		if refusal := p.conflict(); refusal != nil {
 			return false, fmt.Errorf("execute: %w", refusal), nil
 		}
+	}
+	e.latest = ""
+	for _, p := range e.parts {
 		if err := p.offer(); err != nil {
 			return false, nil, err
 		}
 	}
-	e.latest = ""
 	if refusal := e.decide(); refusal != nil {
 		return false, &RefusedError{ID: e.parts[0].id(), Err: refusal}, nil
 	}
@@ -242,12 +273,18 @@ func (e *joint) act(ctx context.Context) (done bool, refusal, err error) {
 		e.unknown, e.expects, e.latest = append(e.unknown, unknown), append(e.expects, expects), unknown.CommitID
 	}
 	if err != nil {
-		return true, nil, err
+		done = ctx.Err() != nil || unknown != nil || errors.Is(err, journal.ErrConflict) || errors.As(err, new(*journal.DuplicateCommandError))
+		return done, nil, err
 	}
+	at := map[aggregate.ID]int{}
 	for i, p := range e.parts {
-		p.written(ctx, commit.Parts[i], receipts[i])
+		at[p.id()] = i
 	}
-	return true, nil, nil
+	return true, nil, e.parts.each(func(p participant) error {
+		i := at[p.id()]
+		p.written(ctx, commit.Parts[i], receipts[i])
+		return nil
+	})
 }
 
 // moved returns the conflict of a part that has moved since it was loaded, for a decision that no
@@ -260,11 +297,32 @@ func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err
 	for i, p := range e.parts {
 		places[i] = eventlog.Place{Aggregate: p.id(), Version: p.version()}
 	}
-	err = e.log.Unchanged(ctx, places)
+	err = e.parts.each(func(p participant) error {
+		if p.isOld() {
+			return e.confirm(ctx, p)
+		}
+		return nil
+	})
+	if err == nil {
+		err = e.log.Unchanged(ctx, places)
+	}
 	if errors.As(err, &conflict) {
 		return conflict, nil
 	}
 	return nil, err
+}
+
+// confirm returns a conflict if the version of a part from the cache is not that of the aggregate:
+// it may be of a history that a restore has taken back.
+func (e *joint) confirm(ctx context.Context, p participant) error {
+	now, err := e.log.Version(ctx, p.id())
+	switch {
+	case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*journal.DeletedError)):
+		return &journal.ConflictError{ID: p.id(), Expected: p.version()} // the next load tells
+	case err == nil && now != p.version():
+		return &journal.ConflictError{ID: p.id(), Expected: p.version(), Actual: now}
+	}
+	return err
 }
 
 // orRepeated returns success if one of the aggregates was deleted after the command was executed.

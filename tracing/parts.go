@@ -32,6 +32,9 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 	propagator := parts.config.propagator()
 	var types, aggregates []string
 	for _, p := range parts.Parts {
+		if p == nil {
+			return parts.Parts.Execute(ctx, decide, given...) // which refuses it
+		}
 		id := p.Result().ID
 		if aggregates = append(aggregates, id.String()); !slices.Contains(types, id.Type) {
 			types = append(types, id.Type)

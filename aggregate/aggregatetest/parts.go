@@ -6,7 +6,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Part returns the scenario's aggregate as a part of a decision over several; see [Parts].
+// Part returns the scenario's aggregate as a part of a decision over several; see [Parts]. Set its
+// ID if the decision uses it.
 func (s *Scenario[S]) Part() *aggregate.Part[S] { return &s.part }
 
 // Parts are the scenarios of the aggregates of one decision:
@@ -41,6 +42,10 @@ func (parts Parts) When(decide func() error) Parts {
 		return parts
 	}
 	parts[0].test().Helper()
+	if decide == nil {
+		parts[0].test().Fatal("the decision is nil")
+		return parts
+	}
 	for _, p := range parts {
 		if p.hasFailed() || p.failOnRefusal() || !p.begin() {
 			return parts
@@ -97,7 +102,7 @@ func (s *Scenario[S]) test() testing.TB { return s.t }
 func (s *Scenario[S]) hasFailed() bool  { return s.failed }
 
 func (s *Scenario[S]) offer(run int) {
-	s.part = aggregate.Part[S]{State: s.trial.states[run], Version: uint64(len(s.history))}
+	s.part = aggregate.Part[S]{ID: s.part.ID, State: s.trial.states[run], Version: uint64(len(s.history))}
 }
 
 func (s *Scenario[S]) collect(run int, refusal error) {

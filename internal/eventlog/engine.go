@@ -43,15 +43,18 @@ type Engine interface {
 
 	// Unchanged returns nil if all aggregates are at the given versions, at one moment: it reads them
 	// in one transaction, so it sees all of a commit or nothing. Otherwise it returns a
-	// *ConflictError for one that is not. The version has to be proven; see Commit.Proven. It costs
-	// two read units for each 4 KB of a head, or for each aggregate in the packed layout.
+	// *ConflictError for one that is not. The versions have to be proven, see Commit.Proven: the
+	// packed layout only looks whether a commit follows. It costs two read units for each 4 KB of a
+	// head, or for each aggregate in the packed layout.
 	//
-	// Errors: *TooLargeError for more than 100 aggregates, ErrThrottled, ErrContended,
+	// Errors: *TooLargeError for more than 100 aggregates, or for heads of more than 4 MB together,
+	// ErrRestored (packed layout), ErrThrottled, ErrContended,
 	// ErrTableMissing, ErrAccess, *CorruptItemError, *aggregate.InvalidIDError, the context's.
 	Unchanged(ctx context.Context, places []Place) error
 
 	// JointCommand returns the commit of a command of several aggregates. It is false where there
-	// is none that Config.CommandRetention keeps. It costs one read unit.
+	// is none that Config.CommandRetention keeps. It sees a commit whole or not at all, and costs two
+	// read units.
 	//
 	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, the
 	// context's.

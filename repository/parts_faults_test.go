@@ -1,0 +1,275 @@
+package repository_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// eachInMemory runs a test with a database of each layout that the test can interfere with.
+func eachInMemory(t *testing.T, test func(t *testing.T, db *dynamotest.DB, s store)) {
+	t.Helper()
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			db := dynamotest.New(t)
+			test(t, db, openOn(t, db, journal.Config{Layout: layout}))
+		})
+	}
+}
+
+func TestAnErrorOfSeveralAggregatesThatFollowsFromAnOldStateIsNotBelieved(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		for name, test := range map[string]struct {
+			rival  func(*repository.Repository[Account])
+			decide func(p *repository.Part[Account]) error
+			opts   []repository.Option
+		}{
+			"too many": {
+				func(r *repository.Repository[Account]) {
+					_, err := r.Execute(t.Context(), "too many", Withdraw(140))
+					require.NoError(t, err)
+				},
+				func(p *repository.Part[Account]) error {
+					for range p.State.Balance {
+						p.Append(Withdrawn{1}, Noted{strings.Repeat("x", 100)})
+					}
+					return nil
+				}, nil,
+			},
+			"too large": {
+				func(r *repository.Repository[Account]) {
+					_, err := r.Execute(t.Context(), "too large", Withdraw(140))
+					require.NoError(t, err)
+				},
+				func(p *repository.Part[Account]) error {
+					p.Append(Noted{strings.Repeat("x", p.State.Balance*4<<10)})
+					return nil
+				}, nil,
+			},
+			"writes": {
+				func(r *repository.Repository[Account]) {
+					_, err := r.Execute(t.Context(), "writes", Deposit(1))
+					require.NoError(t, err)
+				},
+				func(p *repository.Part[Account]) error { p.Append(Deposited{1}); return nil },
+				[]repository.Option{repository.Writes(func(c repository.Commit) ([]types.TransactWriteItem, error) {
+					if c.Before < 2 {
+						return nil, errors.New("too early")
+					}
+					return nil, nil
+				})},
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				repo := s.accounts(t, repository.Config{Cache: 10})
+				endow(t, repo, name, 150)
+				test.rival(open(t, s.direct).accounts(t, repository.Config{}))
+				for range 2 {
+					p := repo.Part(name)
+					err := repository.Parts{p}.Execute(t.Context(), func() error { return test.decide(p) }, test.opts...)
+					assert.NoError(t, err)
+				}
+			})
+		}
+	})
+}
+
+func TestARefusedWriteDoesNotCountWhereAnotherPartHasMoved(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		_, err := s.direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String("rows"), BillingMode: types.BillingModePayPerRequest,
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("k"), AttributeType: "S"}},
+			KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("k"), KeyType: "HASH"}},
+		})
+		require.NoError(t, err)
+		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+		endow(t, accounts, "a", 1)
+		endow(t, accounts, "b", 1)
+		row := func(repository.Commit) ([]types.TransactWriteItem, error) {
+			return []types.TransactWriteItem{{Put: &types.Put{
+				TableName: aws.String("rows"), Item: map[string]types.AttributeValue{"k": &types.AttributeValueMemberS{Value: "x"}},
+				ConditionExpression: aws.String("attribute_not_exists(k)"),
+			}}}, nil
+		}
+		a, b := accounts.Part("a"), accounts.Part("b")
+		decisions := 0
+		err = repository.Parts{a, b}.Execute(t.Context(), func() error {
+			decisions++
+			if decisions == 1 {
+				// the rival takes the row, with an event of b that says so
+				_, err := rival.Execute(t.Context(), "b", Deposit(1), repository.Writes(row))
+				require.NoError(t, err)
+			}
+			if b.Version == 1 {
+				a.Append(Deposited{1}) // takes the row
+			}
+			return nil
+		}, repository.Writes(row))
+		assert.NoError(t, err)
+		assert.Equal(t, 2, decisions)
+	})
+}
+
+// The outcome is unknown, the next run cannot load, and then the commit arrives.
+func TestAPartThatWasReadIsReturnedAsTheDecisionSawIt(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s0 store) {
+		endow(t, s0.accounts(t, repository.Config{}), "read", 7)
+		s := through(t, s0.direct).open(t, journal.Config{RetryBudget: 300 * time.Millisecond})
+		accounts := s.accounts(t, repository.Config{})
+		late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"))
+		a, read := accounts.Part("a"), accounts.Part("read")
+		decided := false
+		loads := 0
+		// After the first commit is unknown, reads of "read" fail; then what is late arrives.
+		s.proxy.Inject(dynamotest.Refuse(&types.InternalServerError{Message: aws.String("x")}), dynamotest.On("GetItem", "Query", "BatchGetItem"), dynamotest.Matching(func(op string, in any) bool {
+			text := fmt.Sprint(keyText(in))
+			if decided && strings.Contains(text, "read") {
+				loads++
+				go func() { time.Sleep(5 * time.Millisecond); late.Arrive() }()
+				return true
+			}
+			return false
+		}), dynamotest.Times(50))
+		err := repository.Parts{a, read}.Execute(t.Context(), func() error {
+			decided = true
+			a.Append(Deposited{1})
+			return nil
+		}, repository.CommandID("c"))
+		t.Log("err", err, "loads", loads)
+		if err == nil {
+			assert.Equal(t, account("read"), read.Aggregate().ID)
+			assert.EqualValues(t, 1, read.Aggregate().Version)
+			assert.Equal(t, 7, read.Aggregate().State.Balance)
+		}
+	})
+}
+
+func keyText(in any) string {
+	switch in := in.(type) {
+	case *dynamodb.GetItemInput:
+		return keyOfMap(in.Key)
+	case *dynamodb.QueryInput:
+		return keyOfMap(in.ExpressionAttributeValues)
+	case *dynamodb.BatchGetItemInput:
+		var all string
+		for _, k := range in.RequestItems {
+			for _, key := range k.Keys {
+				all += keyOfMap(key)
+			}
+		}
+		return all
+	}
+	return ""
+}
+
+func keyOfMap(m map[string]types.AttributeValue) (text string) {
+	for _, v := range m {
+		if s, ok := v.(*types.AttributeValueMemberS); ok {
+			text += s.Value + " "
+		}
+	}
+	return text
+}
+
+func TestAPartThatIsNoneIsRefused(t *testing.T) {
+	_, s := onDynamotest(t)
+	accounts := s.accounts(t, repository.Config{})
+	var none *repository.Part[Account]
+	for name, parts := range map[string]repository.Parts{
+		"nil":     {accounts.Part("a"), nil},
+		"nil ptr": {accounts.Part("a"), none},
+		"zero":    {accounts.Part("a"), &repository.Part[Account]{}},
+	} {
+		assert.NotPanics(t, func() {
+			t.Log(name, parts.Execute(t.Context(), func() error { return nil }))
+		}, name)
+	}
+	p := accounts.Part("a")
+	assert.NotPanics(t, func() {
+		t.Log(repository.Parts{p}.Execute(t.Context(), func() error { p.Append(nil); return nil }))
+	})
+}
+
+func TestACommandIsNotRefusedForItsOwnEffectThatShowsInPart(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		refusedN := 0
+		for n := range 60 {
+			a, b := fmt.Sprint("a", n), fmt.Sprint("b", n)
+			accounts := s.accounts(t, repository.Config{})
+			endow(t, accounts, a, 30)
+			second := open(t, s.direct).accounts(t, repository.Config{})
+			cmd := repository.CommandID(fmt.Sprint("pay", n))
+			var again error
+			tear := db.Inject(dynamotest.Tear(func(context.Context) {
+				ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
+				defer cancel()
+				from, to := second.Part(a), second.Part(b)
+				again = repository.Parts{from, to}.Execute(ctx, transfer(from, to, 30), cmd)
+			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+			from, to := accounts.Part(a), accounts.Part(b)
+			err := repository.Parts{from, to}.Execute(t.Context(), transfer(from, to, 30), cmd)
+			tear.Remove()
+			require.NoError(t, err)
+			if errors.Is(again, ErrInsufficientFunds) {
+				refusedN++
+			}
+		}
+		assert.Zero(t, refusedN, "refused although it was executed")
+	})
+}
+
+func TestARefusalDoesNotCountOnAHistoryThatARestoreHasTakenBack(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		repo := s.accounts(t, repository.Config{Cache: 10})
+		endow(t, repo, "a", 10)
+		endow(t, repo, "b", 10)
+		_, err := repo.Execute(t.Context(), "a", Withdraw(10)) // which the backup does not have
+		require.NoError(t, err)
+		if s.isPacked() {
+			_, err = s.direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: aws.String(s.journal.Config().Tables.Journal), Key: s.key(account("a"), "2")})
+			require.NoError(t, err)
+		} else {
+			t.Skip()
+		}
+		require.NoError(t, journal.MarkRestored(t.Context(), s.direct, journal.Config{}))
+		for range 2 {
+			a, b := repo.Part("a"), repo.Part("b")
+			err = repository.Parts{a, b}.Execute(t.Context(), transfer(a, b, 5))
+			assert.NotErrorIs(t, err, ErrInsufficientFunds)
+			t.Log(err)
+			db.Clock().Advance(2 * time.Minute)
+		}
+	})
+}
+
+func TestAPanicInALoadReachesTheCaller(t *testing.T) {
+	_, s := onDynamotest(t)
+	repo := s.accounts(t, repository.Config{})
+	endow(t, repo, "a", 10)
+	bad := newRepository(t, s, Accounts.WithCodec(panicking{aggregate.JSON}), repository.Config{})
+	assert.Panics(t, func() { _, _ = bad.Load(t.Context(), "a") })
+	assert.Panics(t, func() {
+		p := bad.Part("a")
+		_ = repository.Parts{p}.Execute(t.Context(), func() error { return nil })
+	})
+}
+
+type panicking struct{ aggregate.Codec }
+
+func (panicking) Unmarshal([]byte, any) error { panic("codec") }
