@@ -13,11 +13,13 @@ import (
 )
 
 func (l *classic) command(ctx context.Context, id aggregate.ID, commandID string) (storage.Command, bool, error) {
-	it, err := l.getItem(ctx, l.config.Tables.Journal, l.guardKey(id, commandID))
-	if it == nil || err != nil {
+	// By a transaction, which waits while the commit is being written: the aggregate may show it
+	// before the guard does.
+	items, err := l.transactGet(ctx, l.config.Tables.Journal, []item{l.guardKey(id, commandID)})
+	if len(items) == 0 || err != nil {
 		return storage.Command{}, false, err
 	}
-	c, err := l.commandOf(it)
+	c, err := l.commandOf(items[0])
 	return c, err == nil, err
 }
 

@@ -143,7 +143,7 @@ var allCalls = []call{
 		_, err := j.Version(ctx, user("1"))
 		return err
 	}},
-	{"Command", "GetItem", inJournal, func(ctx context.Context, j eventlog.Log) error {
+	{"Command", "TransactGetItems", inJournal, func(ctx context.Context, j eventlog.Log) error {
 		_, _, err := j.Command(ctx, user("1"), "c")
 		return err
 	}},

@@ -46,7 +46,7 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	w.pass(time.Second)
 	cost("a timeout that is moved", 1, step+2+2, handle("e2", OrderTouched{}))
 	cost("two events, commands, and a timeout that is cancelled", 1, step+more+commands+cancelled, handle("e3", CreditReserved{Order: "o1"}))
-	cost("what is passed over, as the process is over", 2, 0, handle("e4", OrderTouched{}))
+	cost("what is passed over, as the process is over", 3, 0, handle("e4", OrderTouched{}))
 	cost("what has no reaction", 0, 0, handle("e5", Begun{}))
 	cost("nothing is due, and the number of queues is read", 0.5+number, 0, func() { w.fire(m) })
 	cost("nothing is due", 0.5, 0, func() { w.fire(m) })

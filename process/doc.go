@@ -91,7 +91,7 @@
 // timeout that is set or cancelled three, one that fires six, and an attempt at either that fails
 // four. While nothing is due, a running manager takes half a read unit for each queue and
 // PollInterval, and half a unit each minute for the number of queues. This is 1,830 an hour with
-// the defaults. An input that is passed over costs the load and a read unit or more to find out
+// the defaults. An input that is passed over costs the load and two read units or more to find out
 // whether it was handled before, or nothing if its type has no reaction. A step takes two round
 // trips, in journal.Packed four; with commands one more, and those of the publisher.
 // docs/process.md has the details.

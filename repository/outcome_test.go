@@ -103,8 +103,8 @@ func TestACommandIsNotRepeatedWhereTheLaterRunDidNotDecide(t *testing.T) {
 	t.Parallel()
 	s := setup(t).impatient(t)
 	late := s.proxy.Inject(dynamotest.Late(), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
-	arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem"), dynamotest.After(4), dynamotest.Times(1))
-	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem"), dynamotest.After(4), dynamotest.Times(1))
+	arrived := s.proxy.Inject(dynamotest.Pause(func(context.Context) { late.Arrive() }), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
+	s.proxy.Inject(dynamotest.CutConnection(), dynamotest.On("GetItem", "TransactGetItems"), dynamotest.After(4), dynamotest.Times(1))
 	decisions := 0
 	a, err := s.accounts(t, repository.Config{}).Execute(t.Context(), "42", func(Account) (Events, error) {
 		decisions++

@@ -273,3 +273,23 @@ func TestAPanicInALoadReachesTheCaller(t *testing.T) {
 type panicking struct{ aggregate.Codec }
 
 func (panicking) Unmarshal([]byte, any) error { panic("codec") }
+
+func TestACommandOfOneAggregateIsNotRefusedForItsOwnEffectThatShowsInPart(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		first, second := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+		for n := range 15 {
+			id, command := fmt.Sprint(n), repository.CommandID("withdraw")
+			endow(t, first, id, 30)
+			var again error
+			tear := db.Inject(dynamotest.Tear(func(context.Context) {
+				ctx, cancel := context.WithTimeout(context.Background(), 60*time.Millisecond)
+				defer cancel()
+				_, again = second.Execute(ctx, id, Withdraw(30), command)
+			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+			_, err := first.Execute(t.Context(), id, Withdraw(30), command)
+			tear.Remove()
+			require.NoError(t, err)
+			require.NotErrorIs(t, again, ErrInsufficientFunds)
+		}
+	})
+}

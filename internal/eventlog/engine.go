@@ -133,7 +133,8 @@ type Engine interface {
 
 	// Command returns the commit of a command. It returns false where the aggregate has no such
 	// command, or one that Config.CommandRetention no longer keeps. It reads strongly consistent:
-	// in the classic layout the guard that the commit has left; in the packed layout the ids that
+	// in the classic layout the guard that the commit has left, by a transaction, so that it waits
+	// while that commit is being written; in the packed layout the ids that
 	// the latest snapshot keeps, those of the commits since, and a guard if the aggregate has any.
 	//
 	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess,
