@@ -76,26 +76,29 @@ func TestASeedGivesTheSameWorldEachTime(t *testing.T) {
 
 func TestEveryCommandAndEveryOutcomeComesUp(t *testing.T) {
 	t.Parallel()
-	seen := map[string]int{}
-	for _, layout := range layouts {
-		for number := range uint64(7) {
-			report, err := World{Seed: 5, Number: number, Commands: 80, Layout: layout}.Run(t.Context())
-			require.NoError(t, err)
-			for what, n := range report.Seen {
-				seen[what] += n
-			}
-		}
-	}
-	for _, c := range commands {
-		assert.NotZero(t, seen[c.name], c.name)
-	}
+	missing := map[string]bool{}
 	for _, what := range []string{
 		"conflict", "attempts used up", "throttled", "outcome unknown", "unknown and written",
 		"crashed, nothing written", "read failed", "refused", "not found", "conflict of a publish",
 		"truncated", "not covered", "truncated events asked for", "deleted", "refused after deletion",
+		"written together",
 	} {
-		assert.NotZero(t, seen[what], what)
+		missing[what] = true
 	}
+	for _, c := range commands {
+		missing[c.name] = true
+	}
+	const most = 50 // worlds of each layout, as some outcomes are rare; a few are enough as a rule
+	for number := uint64(0); number < most && (number < 4 || len(missing) > 0); number++ {
+		for _, layout := range layouts {
+			report, err := World{Seed: 5, Number: number, Commands: 80, Layout: layout}.Run(t.Context())
+			require.NoError(t, err)
+			for what := range report.Seen {
+				delete(missing, what)
+			}
+		}
+	}
+	assert.Empty(t, missing)
 }
 
 func TestWhatIsWrongWithTheTablesIsFound(t *testing.T) {
