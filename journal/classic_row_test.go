@@ -21,8 +21,8 @@ import (
 	"github.com/millrace-dev/millrace/internal/rows"
 )
 
-// What ownRecord reads is what recordOf reads, whatever of an item is missing or otherwise than this
-// package writes it.
+// What ownRecord reads is what recordOf reads, whatever of an item is missing or otherwise than
+// this package writes it.
 func TestRowsAreReadAsItemsAre(t *testing.T) {
 	t.Parallel()
 	l := classicOf(engineOf(Config{Shards: 4}))

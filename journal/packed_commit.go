@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/storage"
@@ -100,16 +101,23 @@ func (c *packedCommit) prove(ctx context.Context) error {
 	if c.Expected == 0 || c.Proven {
 		return nil
 	}
-	actual, err := c.p.version(ctx, c.Aggregate)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return &ConflictError{ID: c.Aggregate, Expected: c.Expected}
-	case err != nil:
+	err := c.p.isAtVersion(ctx, storage.Place{Aggregate: c.Aggregate, Version: c.Expected})
+	if err != nil && !errors.Is(err, ErrConflict) {
 		return c.notWritten(err)
-	case actual != c.Expected:
-		return &ConflictError{ID: c.Aggregate, Expected: c.Expected, Actual: actual}
 	}
-	return nil
+	return err
+}
+
+// isAtVersion returns a [*ConflictError] if an aggregate is not at a version.
+func (p *packed) isAtVersion(ctx context.Context, place storage.Place) error {
+	actual, err := p.version(ctx, place.Aggregate)
+	if errors.Is(err, ErrNotFound) {
+		actual, err = 0, nil
+	}
+	if err == nil && actual != place.Version {
+		err = &ConflictError{ID: place.Aggregate, Expected: place.Version, Actual: actual}
+	}
+	return err
 }
 
 func (c *packedCommit) notWritten(err error) error {
@@ -191,8 +199,16 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 		return ErrRestored
 	}
 	keys, at := make([]item, len(places)), map[aggregate.ID]uint64{}
+	kept, within := errgroup.WithContext(ctx)
+	kept.SetLimit(readsAtOnce)
 	for i, place := range places {
 		keys[i], at[place.Aggregate] = p.key(place.Aggregate, place.Version+1), place.Version
+		if place.Kept { // that nothing follows says nothing of a history that is no more
+			kept.Go(func() error { return p.isAtVersion(within, place) })
+		}
+	}
+	if err := kept.Wait(); err != nil {
+		return err
 	}
 	items, err := p.transactGet(ctx, p.config.Tables.Journal, keys)
 	if err != nil {

@@ -71,7 +71,9 @@
 // the events of all of them in one transaction, under the condition that none has changed:
 //
 //	from, to := accounts.Part("alice"), accounts.Part("bob")
-//	err := repository.Parts{from, to}.Execute(ctx, func() error { return Transfer(&from.Part, &to.Part, 30) })
+//	err := repository.Parts{from, to}.Execute(ctx, func() error {
+//		return Transfer(&from.Part, &to.Part, 30)
+//	})
 //
 // docs/consistency.md says when to use it, and when a process manager.
 //

@@ -146,39 +146,18 @@ func (e *joint) act(ctx context.Context) (done bool, refusal, err error) {
 // moved returns the conflict of a part that has moved since it was loaded, for a decision that no
 // commit has checked. One part that was just read needs no other look.
 func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
-	if len(e.parts) == 1 && !e.parts[0].isOld() {
+	if len(e.parts) == 1 && !e.parts[0].isKept() {
 		return nil, nil
 	}
 	places := make([]eventlog.Place, len(e.parts))
 	for i, p := range e.parts {
-		places[i] = eventlog.Place{Aggregate: p.id(), Version: p.version()}
+		places[i] = eventlog.Place{Aggregate: p.id(), Version: p.version(), Kept: p.isKept()}
 	}
-	err = e.parts.each(func(p participant) error {
-		if p.isOld() {
-			return e.confirm(ctx, p)
-		}
-		return nil
-	})
-	if err == nil {
-		err = e.log.Unchanged(ctx, places)
-	}
+	err = e.log.Unchanged(ctx, places)
 	if errors.As(err, &conflict) {
 		return conflict, nil
 	}
 	return nil, err
-}
-
-// confirm returns a conflict if the version of a part from the cache is not that of the aggregate:
-// it may be of a history that a restore has taken back.
-func (e *joint) confirm(ctx context.Context, p participant) error {
-	now, err := e.log.Version(ctx, p.id())
-	switch {
-	case errors.Is(err, journal.ErrNotFound), errors.As(err, new(*journal.DeletedError)):
-		return &journal.ConflictError{ID: p.id(), Expected: p.version()} // the next load tells
-	case err == nil && now != p.version():
-		return &journal.ConflictError{ID: p.id(), Expected: p.version(), Actual: now}
-	}
-	return err
 }
 
 // orRepeated returns success if one of the aggregates was deleted after the command was executed.
@@ -207,7 +186,7 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 	return e.repeated(ctx)
 }
 
-// repeated gives the parts their aggregates as they are now.
+// repeated sets the result of each part to its aggregate as it is now.
 func (e *joint) repeated(ctx context.Context) error {
 	if err := e.parts.each(func(p participant) error { return p.repeated(ctx) }); err != nil {
 		return fmt.Errorf("execute: %w", err)
@@ -215,9 +194,9 @@ func (e *joint) repeated(ctx context.Context) error {
 	return nil
 }
 
-// executed goes by the guard of the command. If the last run of the decision made its commit, the
-// parts get their aggregates after it, as they do otherwise; and as they are now in all other cases,
-// or where an aggregate cannot be loaded like that any more.
+// executed reads the guard of the command. If the last run of the decision made the commit, the
+// results are the aggregates after that commit. In all other cases, or if an aggregate cannot be
+// loaded at that version any more, they are the aggregates as they are now.
 func (e *joint) executed(ctx context.Context) (nothing, bool, error) {
 	command, known, err := e.log.JointCommand(ctx, e.options.commandID)
 	if err != nil || !known {
@@ -232,7 +211,8 @@ func (e *joint) executed(ctx context.Context) (nothing, bool, error) {
 	return nothing{}, true, nil
 }
 
-// after gives the parts their aggregates after a commit, which is that of the last decision.
+// after sets the result of each part to its aggregate after a commit. The commit is that of the
+// last decision.
 func (e *joint) after(ctx context.Context, written []eventlog.JointPart) error {
 	return e.parts.each(func(p participant) error {
 		i := slices.IndexFunc(written, func(w eventlog.JointPart) bool { return w.Aggregate == p.id() })

@@ -9,8 +9,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Option adjusts one call of [Repository.Execute], [Repository.Save] or [Parts.Execute], or a [Part]. [CommandID], [ExpectVersion] and [Writes] return
-// options. A nil option has no effect.
+// Option adjusts one call of [Repository.Execute], [Repository.Save] or [Parts.Execute], or a
+// [Part]. [CommandID], [ExpectVersion] and [Writes] return options. A nil option has no effect.
 type Option func(*options)
 
 type options struct {

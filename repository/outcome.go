@@ -19,11 +19,11 @@ const leastRepetition = time.Second
 type command[R any] interface {
 	// run decides and commits, in as many attempts as conflicts take.
 	run(ctx context.Context) (R, error)
-	// executed returns what run does, if the command is known to have been executed. An error leaves
-	// that open.
+	// executed returns what run does, if the command is known to have been executed. An error
+	// leaves that open.
 	executed(ctx context.Context) (result R, known bool, err error)
-	// isSettled reports whether none of the commits with an unknown outcome can be written any more.
-	// One of them may have been written.
+	// isSettled reports whether none of the commits with an unknown outcome can be written any
+	// more. One of them may have been written.
 	isSettled(ctx context.Context) bool
 	// outcomes are the unknown ones of all commits so far.
 	outcomes() []*journal.OutcomeUnknownError

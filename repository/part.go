@@ -92,8 +92,8 @@ type participant interface {
 	load(ctx context.Context, first bool) error
 	// version returns the version that was loaded.
 	version() uint64
-	// isOld reports whether the loaded version may not be the latest.
-	isOld() bool
+	// isKept reports whether the version comes from the cache, so it may not be the latest.
+	isKept() bool
 	// conflict returns an error if the part is for another version than the loaded one.
 	conflict() error
 	// offer resets the part for another decision.
@@ -118,7 +118,7 @@ func (p *Part[S]) attempts() int     { return p.repository.config.MaxAttempts }
 func (p *Part[S]) check() error      { return p.invalid }
 func (p *Part[S]) isExpected() bool  { return p.expected != nil }
 func (p *Part[S]) version() uint64   { return p.loaded.Version }
-func (p *Part[S]) isOld() bool       { return p.kept }
+func (p *Part[S]) isKept() bool      { return p.kept }
 
 func (p *Part[S]) load(ctx context.Context, first bool) (err error) {
 	if first {

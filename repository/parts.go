@@ -25,21 +25,21 @@ type Parts []Participant
 
 // Execute loads the parts side by side, runs a decision on their states, and commits the events
 // that it appends, to all aggregates or to none. It relies on all parts: the commit is written only
-// if none of the aggregates has moved since it was loaded, also those that get no events.
+// if none of the aggregates has changed since it was loaded, including those that get no events.
 //
 // If somebody else writes to one of them meanwhile, Execute starts again: it loads all of them, and
-// runs the decision once more. An [*AttemptsError] ends this after the smallest [Config.MaxAttempts]
-// of the repositories, and so does the end of the context. The error of a decision, and one that
-// appends nothing, count only if a transaction shows that all versions are still the same. The parts
-// are read by separate requests, so their states may never have existed together. One part that was
-// just read needs no second look.
+// runs the decision once more. An [*AttemptsError] ends this after the smallest
+// [Config.MaxAttempts] of the repositories, and so does the end of the context. The error of a
+// decision, and one that appends nothing, count only if a transaction shows that all versions are
+// still the same. The parts are read by separate requests, so their states may never have existed
+// together. One part that was just read needs no second look.
 //
 // After a success each part has its aggregate, see [Part.Aggregate]. The events carry the metadata
 // of the context. They have one commit id in all aggregates.
 //
 // Of the options, [CommandID] makes the call take effect once in the whole journal, whatever the
-// parts are. [Writes] is called for each aggregate that gets events. [ExpectVersion] is an option of
-// [Repository.Part].
+// parts are. [Writes] is called for each aggregate that gets events. [ExpectVersion] is an option
+// of [Repository.Part].
 //
 // It costs one transaction: two write units for each KB of each item, also in the layout
 // journal.Packed, where a commit to one aggregate needs no transaction. A part without events costs
@@ -47,9 +47,8 @@ type Parts []Participant
 // transaction has room for 100 actions and 4 MB: each aggregate takes one action, a command id one,
 // and in the layout journal.Classic each event one.
 //
-// Errors: those of [Repository.Execute]. An error that concerns no single part has the id of the first
-// one. An
-// aggregate that is among the parts twice, or parts of different journals, are a
+// Errors: those of [Repository.Execute]. An error that concerns no single part has the id of the
+// first one. An aggregate that is among the parts twice, or parts of different journals, are a
 // [journal.ErrInvalidCommit], and nothing was read. More than the limits are a
 // [*journal.TooLargeError].
 func (parts Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {

@@ -213,8 +213,8 @@ func (c *committer) saveCursor(ctx context.Context) error {
 	if err := worst(c.inParallel(rows)); err != nil {
 		return err
 	}
-	// A former owner may believe in entries of its own, and have its cursor pass what they lead to. So
-	// none is deleted before its cursor is refused.
+	// A former owner may believe in entries of its own, and have its cursor pass what they lead to.
+	// So none is deleted before its cursor is refused.
 	if p.next != p.saved || len(p.unlist) > 0 && !c.saved {
 		if err := c.checkpoint.SaveCursor(ctx, c.key, c.epoch, time.UnixMilli(p.next.at), p.next.swept); err != nil {
 			return err

@@ -310,8 +310,8 @@ func (m *model) compare(all bool) {
 	}
 }
 
-// runAhead has the clock of the owner be wrong for a moment: the tail is final up to the future, and
-// the cursor may pass what comes until then.
+// runAhead has the clock of the owner be wrong for a moment: the tail is final up to the future,
+// and the cursor may pass what comes until then.
 func (m *model) runAhead() {
 	m.look(true)
 	m.shown = m.now + modelAhead + int64(m.random.IntN(20))

@@ -114,8 +114,8 @@ func (q *sequencer) isDone(st *stream) bool {
 }
 
 // beginListing is expectEntry, unless no entry is needed any more: this owner has parked the stream
-// meanwhile, or nothing is left to do. Such a stream may be forgotten already, and the entry is then
-// that of another one with its id.
+// meanwhile, or nothing is left to do. Such a stream may be forgotten already, and the entry is
+// then that of another one with its id.
 func (q *sequencer) beginListing(st *stream) (head uint64, needed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

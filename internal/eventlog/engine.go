@@ -41,20 +41,22 @@ type Engine interface {
 	// that was executed before it is a *DuplicateCommandError without an aggregate.
 	AppendJoint(ctx context.Context, c Joint) ([]Receipt, error)
 
-	// Unchanged returns nil if all aggregates are at the given versions, at one moment: it reads them
-	// in one transaction, so it sees all of a commit or nothing. Otherwise it returns a
+	// Unchanged returns nil if all aggregates are at the given versions, at one moment. It reads
+	// them in one transaction, so it sees all of a commit or nothing. Otherwise it returns a
 	// *ConflictError for one that is not. The versions have to be proven, see Commit.Proven: the
-	// packed layout only looks whether a commit follows. It costs two read units for each 4 KB of a
-	// head, or for each aggregate in the packed layout.
+	// packed layout only looks whether a commit follows, and reads the last commit of a place that
+	// was kept. It costs two read units for each 4 KB of a head, or in the packed layout for each
+	// aggregate, and one more if it was kept.
 	//
 	// Errors: *TooLargeError for more than 100 aggregates, or for heads of more than 4 MB together,
-	// ErrRestored (packed layout), ErrThrottled, ErrContended,
-	// ErrTableMissing, ErrAccess, *CorruptItemError, *aggregate.InvalidIDError, the context's.
+	// ErrRestored (packed layout), ErrThrottled, ErrContended, ErrTableMissing, ErrAccess,
+	// *CorruptItemError, *DeletedError of a place that was kept, *aggregate.InvalidIDError, the
+	// context's.
 	Unchanged(ctx context.Context, places []Place) error
 
-	// JointCommand returns the commit of a command of several aggregates. It is false where there
-	// is none that Config.CommandRetention keeps. It sees a commit whole or not at all, and costs two
-	// read units.
+	// JointCommand returns the commit of a command of several aggregates. It returns false if there
+	// is none that Config.CommandRetention keeps. It sees a commit whole or not at all. It costs
+	// two read units.
 	//
 	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess, the
 	// context's.
@@ -134,8 +136,8 @@ type Engine interface {
 	// Command returns the commit of a command. It returns false where the aggregate has no such
 	// command, or one that Config.CommandRetention no longer keeps. It reads strongly consistent:
 	// in the classic layout the guard that the commit has left, by a transaction, so that it waits
-	// while that commit is being written; in the packed layout the ids that
-	// the latest snapshot keeps, those of the commits since, and a guard if the aggregate has any.
+	// while that commit is being written; in the packed layout the ids that the latest snapshot
+	// keeps, those of the commits since, and a guard if the aggregate has any.
 	//
 	// Errors: ErrInvalidCommit, *CorruptItemError, ErrTableMissing, ErrThrottled, ErrAccess,
 	// *aggregate.InvalidIDError, the context's.

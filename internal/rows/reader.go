@@ -16,8 +16,8 @@ type Client interface {
 // Source is a client, and whether its replies can be read as rows.
 type Source struct {
 	Client Client
-	// SDK says that the client is the SDK's own, or passes options on to it and does not look at the
-	// items of its replies. The replies of any other client are read by the client itself.
+	// SDK says that the client is the SDK's own, or passes options on to it and does not look at
+	// the items of its replies. The replies of any other client are read by the client itself.
 	SDK bool
 }
 

@@ -118,6 +118,8 @@ type Receipt struct {
 type Place struct {
 	Aggregate aggregate.ID
 	Version   uint64
+	// Kept: the version was read some time ago. A restore may have taken it back since.
+	Kept bool
 }
 
 // JointCommand is what the journal knows of a command of several aggregates that was executed.

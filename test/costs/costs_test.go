@@ -410,8 +410,8 @@ func others(t *testing.T) string {
 	return b.String()
 }
 
-// together is what a decision over several aggregates costs, all with a state of one size: two get an
-// event, and some are read.
+// together is what a decision over several aggregates costs, all with a state of one size: two get
+// an event, and some are read.
 func together(event, state, reads int, options ...repository.Option) func(w world) bill {
 	return func(w world) bill {
 		r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 10})
