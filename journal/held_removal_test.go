@@ -179,11 +179,11 @@ func deleteAmidACommit(t *testing.T, layout journal.Layout, size int) (met int) 
 	s.write(t, id, 1, 2)
 	hasty := s.through(t, s.client, impatient)
 	remove := func() { deleted <- s.Delete(t.Context(), id, 5, journal.Removal{}) }
-	db.Inject(dynamotest.Tear(func(context.Context) {
+	db.Inject(dynamotest.Tear(func(ctx context.Context) {
 		if head, err := hasty.Head(t.Context(), id); err == nil && head.Version == 5 && met == 0 {
 			met++
 			go remove()
-			time.Sleep(20 * time.Millisecond)
+			dynamotest.For(20 * time.Millisecond)(ctx) // the deletion does not wait for all of the commit
 		}
 	}))
 	c := eventlog.Commit{

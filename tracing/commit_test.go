@@ -291,7 +291,7 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 		assert.Equal(t, test.outcome, attributes["millrace.commit.outcome"])
 		assert.Equal(t, []string{"account-a", "account-b"}, attributes["millrace.aggregates"])
 		if test.outcome == "committed" {
-			assert.Equal(t, []string{"account.deposited.v1", "account.withdrawn.v1"}, attributes["millrace.event.types"])
+			assert.Equal(t, []string{"account.withdrawn.v1", "account.deposited.v1"}, attributes["millrace.event.types"])
 		}
 	}
 }

@@ -2,15 +2,12 @@ package tracing
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"strings"
 
 	semconv "go.opentelemetry.io/otel/semconv/v1.37.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 )
 
@@ -36,12 +33,10 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 			return parts.Parts.Execute(ctx, decide, given...) // which refuses it
 		}
 		id := p.Result().ID
-		if aggregates = append(aggregates, id.String()); !slices.Contains(types, id.Type) {
-			types = append(types, id.Type)
-		}
+		aggregates, types = append(aggregates, id.String()), append(types, id.Type)
 	}
 	ctx = withParent(ctx, propagator, aggregate.MetadataFromContext(ctx))
-	ctx, span := parts.config.tracer().Start(ctx, "commit "+strings.Join(types, ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
+	ctx, span := parts.config.tracer().Start(ctx, "commit "+strings.Join(once(types), ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
 		system, semconv.MessagingOperationName("commit"), semconv.MessagingOperationTypeSend, aggregatesKey.StringSlice(aggregates),
 	))
 	ctx = withTrace(ctx, propagator)
@@ -62,32 +57,14 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 	return err
 }
 
-// note says in a span what has become of a commit.
+// note says in a span what has become of a commit to several aggregates.
 func (parts Parts) note(span trace.Span, err error) {
-	events, repeated := []string{}, false
+	var events []string
+	repeated := false
 	for _, p := range parts.Parts {
 		result := p.Result()
 		events = append(events, result.EventTypes...)
 		repeated = repeated || result.Repeated
 	}
-	switch {
-	case !span.IsRecording():
-	case errors.Is(err, journal.ErrOutcomeUnknown):
-		span.SetAttributes(outcomeKey.String("unknown"))
-		fail(span, err)
-	case err != nil:
-		span.SetAttributes(outcomeKey.String("failed"))
-		fail(span, err)
-	case repeated:
-		span.SetAttributes(outcomeKey.String("repeated"))
-	case len(events) == 0:
-		span.SetAttributes(outcomeKey.String("nothing"))
-	default:
-		span.SetAttributes(outcomeKey.String("committed"))
-		if len(events) > 1 {
-			span.SetAttributes(semconv.MessagingBatchMessageCount(len(events)))
-		}
-		slices.Sort(events)
-		span.SetAttributes(eventTypesKey.StringSlice(slices.Compact(events)))
-	}
+	noteCommit(span, events, repeated, err)
 }

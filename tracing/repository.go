@@ -79,11 +79,25 @@ func (r *Repository[S]) start(ctx context.Context, id aggregate.ID) (context.Con
 	return withTrace(ctx, r.propagator), span
 }
 
-// note says in a span what has become of a commit.
+// note says in a span what has become of a commit to one aggregate.
 func note[S any](span trace.Span, a repository.Aggregate[S], events aggregate.Events[S], err error) {
+	if !span.IsRecording() {
+		return
+	}
+	types := make([]string, len(events))
+	for i, event := range events {
+		types[i] = event.EventType()
+	}
+	noteCommit(span, types, a.Repeated, err)
+	if err == nil && !a.Repeated {
+		span.SetAttributes(aggregateVersionKey.Int64(int64(a.Version)))
+	}
+}
+
+// noteCommit says in a span what has become of a commit with events of some types.
+func noteCommit(span trace.Span, events []string, repeated bool, err error) {
 	switch {
-	case !span.IsRecording():
-	case err == nil && a.Repeated || errors.As(err, new(*journal.DuplicateCommandError)):
+	case err == nil && repeated || errors.As(err, new(*journal.DuplicateCommandError)):
 		span.SetAttributes(outcomeKey.String("repeated"))
 	case errors.Is(err, journal.ErrOutcomeUnknown):
 		span.SetAttributes(outcomeKey.String("unknown"))
@@ -92,24 +106,23 @@ func note[S any](span trace.Span, a repository.Aggregate[S], events aggregate.Ev
 		span.SetAttributes(outcomeKey.String("failed"))
 		fail(span, err)
 	case len(events) == 0:
-		span.SetAttributes(outcomeKey.String("nothing"), aggregateVersionKey.Int64(int64(a.Version)))
+		span.SetAttributes(outcomeKey.String("nothing"))
 	default:
-		span.SetAttributes(
-			outcomeKey.String("committed"), aggregateVersionKey.Int64(int64(a.Version)), eventTypesKey.StringSlice(typesOf(events)),
-		)
+		span.SetAttributes(outcomeKey.String("committed"), eventTypesKey.StringSlice(once(events)))
 		if len(events) > 1 {
 			span.SetAttributes(semconv.MessagingBatchMessageCount(len(events)))
 		}
 	}
 }
 
-func typesOf[S any](events aggregate.Events[S]) (types []string) {
-	seen := make(map[string]bool, len(events))
-	for _, event := range events {
-		if name := event.EventType(); !seen[name] {
+// once returns the names without those that came before.
+func once(names []string) (different []string) {
+	seen := make(map[string]bool, len(names))
+	for _, name := range names {
+		if !seen[name] {
 			seen[name] = true
-			types = append(types, name)
+			different = append(different, name)
 		}
 	}
-	return types
+	return different
 }
