@@ -144,7 +144,9 @@ func TestTwoWhoActAtOnceBothSeeTheTruth(t *testing.T) {
 	nextRound(ben, "Start round 3")
 	ben.Waits(`window.release !== undefined`)
 	nextRound(ada, "Start round 3")
-	ben.Sees("Round 3", "0 of 2 have picked")
+	for _, u := range []*browsertest.User{ada, ben} {
+		u.Sees("Round 3", "0 of 2 have picked")
+	}
 	ada.Press("8")
 	ben.Sees("1 of 2 have picked")
 	browsertest.Evaluate[any](ben, `{ window.release(); null; }`)
