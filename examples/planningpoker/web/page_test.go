@@ -412,7 +412,9 @@ func TestARoundIsNotWipedWithoutAQuestion(t *testing.T) {
 	ben.Press("Refresh the table")
 	ben.Sees("Refresh the table?")
 	nextRound(ada, "Start round 2")
-	ben.Sees("Round 2", "0 of 2 have picked")
+	for _, u := range []*browsertest.User{ada, ben} {
+		u.Sees("Round 2", "0 of 2 have picked")
+	}
 	ben.SeesNo("Refresh the table?") // there is nothing left to ask
 
 	ben.Press("Refresh the table") // nor here
