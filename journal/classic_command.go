@@ -45,7 +45,8 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 	items, err := l.transactGet(ctx, l.config.Tables.Snapshot, keys)
 	if dynamo.Code(err) == "ValidationException" {
 		return &TooLargeError{
-			ID: places[0].Aggregate, What: "what a decision has read, in heads with their states,", Size: storage.MaxCommitBytes + 1, Limit: storage.MaxCommitBytes, Unit: unitBytes,
+			ID: places[0].Aggregate, What: "a transaction that reads all heads again", Size: storage.MaxCommitBytes + 1, // at least: DynamoDB does not tell
+			Limit: storage.MaxCommitBytes, Unit: unitBytes,
 		}
 	}
 	if err != nil {

@@ -35,12 +35,12 @@ type draft struct {
 	receipt storage.Receipt // CommitID, Version, OccurredAt, and why the snapshot was left out
 	// announce notifies readers in this process. It is called as soon as the commit is written.
 	announce func()
-	// beside is what else its transaction has, nil where it is sent by itself.
+	// beside is what the other parts of its transaction take, nil where it is sent by itself.
 	beside *beside
 }
 
-// beside is what a transaction has beside one of its parts.
-type beside struct{ actions, bytes int }
+// beside is the size of the other parts of a transaction, and how many they are.
+type beside struct{ actions, bytes, parts int }
 
 // dates are the time from where RetryBudget counts, and that of the events.
 type dates struct{ begun, occurredAt time.Time }

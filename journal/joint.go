@@ -101,7 +101,7 @@ func (j *engine) validateJoint(c *joint) error {
 	case len(c.Parts) == 0 || events == 0 && c.CommandID == "":
 		return fmt.Errorf("append to several aggregates: %w: it has no events", ErrInvalidCommit)
 	case actions > storage.MaxActions:
-		return &TooLargeError{ID: c.Parts[0].Aggregate, What: "the commit, with the other aggregates,", Size: actions, Limit: storage.MaxActions, Unit: unitActions}
+		return &TooLargeError{ID: c.Parts[0].Aggregate, What: "the commit to all aggregates", Size: actions, Limit: storage.MaxActions, Unit: unitActions}
 	}
 	if err := validateCommandID(c.CommandID); err != nil {
 		return fmt.Errorf("append to %s: %w", c.Parts[0].Aggregate, err)
@@ -134,7 +134,7 @@ func (t *jointCommit) build(drafts []draft) error {
 	at := t.date()
 	t.begun, t.first = at.begun, max(0, slices.IndexFunc(drafts, func(d draft) bool { return len(d.Events) > 0 }))
 	t.setGuard(drafts, at.occurredAt)
-	// What the parts before have taken, and an estimate of those behind.
+	// The size of the parts built so far, plus an estimate of the rest.
 	actions, bytes := len(t.actionsOf(nil)), itemSize(t.guard)
 	for _, d := range drafts {
 		actions += t.leastActions(d.commit)
@@ -142,14 +142,14 @@ func (t *jointCommit) build(drafts []draft) error {
 	}
 	for i, p := range t.parts {
 		least, estimated := t.leastActions(drafts[i].commit), t.bytesOf(&drafts[i])
-		*drafts[i].beside = beside{actions - least, bytes - estimated}
+		*drafts[i].beside = beside{actions: actions - least, bytes: bytes - estimated, parts: len(drafts) - 1}
 		if err := p.build(at); err != nil {
 			return err
 		}
 		actions += len(p.actions()) - least
 		bytes += p.bytes() - estimated
 	}
-	switch id, what := drafts[0].Aggregate, "the commit, with the other aggregates,"; {
+	switch id, what := drafts[0].Aggregate, "the commit to all aggregates"; {
 	case bytes > storage.MaxCommitBytes:
 		return &TooLargeError{ID: id, What: what, Size: bytes, Limit: storage.MaxCommitBytes, Unit: unitBytes}
 	case actions > storage.MaxActions:
@@ -158,7 +158,8 @@ func (t *jointCommit) build(drafts []draft) error {
 	return nil
 }
 
-// bytesOf estimates what a part takes without what a layout can leave out. It is rarely too little.
+// bytesOf estimates what a part takes without what a layout can leave out. The estimate is rarely too
+// low.
 func (t *jointCommit) bytesOf(d *draft) (bytes int) {
 	bytes = 1<<10 + 2*len(d.Aggregate.String()) // of a head
 	for _, e := range d.events {
@@ -233,9 +234,9 @@ func (t *jointCommit) unknown(err error) *OutcomeUnknownError {
 	return unknown
 }
 
-// refusal is that of the first part whose condition was false. The conditions of parts never come
-// true again, except where a head is behind: so no attempt can be written any more, even one whose
-// reply was lost.
+// refusal is that of the first part whose condition was false. Once the condition of a part is false
+// it stays false, except where a head was put back. So no earlier attempt can still be written.
+// Parts that can be adapted to what they met are, all at once.
 func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException
@@ -259,6 +260,7 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		reasons = reasons[1:]
 	}
 	var write error // refused, which counts only if no part has moved
+	adapted := false
 	for _, p := range t.parts {
 		own := reasons[:len(p.actions())]
 		reasons = reasons[len(own):]
@@ -266,20 +268,23 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 			continue
 		}
 		err := p.refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, left)
-		if errors.Is(err, errRefit) {
-			t.token = t.config.NewID()
-		}
-		if errors.Is(err, ErrOutcomeUnknown) {
+		switch {
+		case errors.Is(err, errRefit):
+			adapted = true // as others may have to be: the next attempt has it all
+		case errors.Is(err, ErrOutcomeUnknown):
 			return t.unknown(canceled)
-		}
-		if errors.As(err, new(*WriteRefusedError)) {
+		case errors.As(err, new(*WriteRefusedError)):
 			write = cmp.Or(write, err)
-			continue
+		default:
+			return err
 		}
-		return err
 	}
-	if write != nil {
+	switch {
+	case write != nil:
 		return write
+	case adapted:
+		t.token = t.config.NewID()
+		return errRefit
 	}
 	return fmt.Errorf("append to %s, nothing written: %w", t.target(), t.explain(err))
 }

@@ -75,7 +75,7 @@ func (c *packedCommit) note(ctx context.Context) error {
 	}
 	used := c.size
 	if c.beside != nil {
-		used += c.beside.bytes
+		used += c.beside.bytes + c.beside.parts*mostNotedBytes // as each may note that much
 	}
 	if len(all) > c.mostNoted || len(c.Events) > 0 && size > mostNotedBytes || itemSize(first)+size+itemSpare > storage.MaxItemBytes || used+size > storage.MaxCommitBytes {
 		if err := c.guardOnce(ctx); err != nil {

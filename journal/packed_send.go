@@ -58,10 +58,6 @@ func (c *packedCommit) explain(err error) error {
 	return dynamo.ExplainAny(err, tables, creator)
 }
 
-func (c *packedCommit) unknown(err error) *OutcomeUnknownError {
-	return &OutcomeUnknownError{ID: c.Aggregate, First: c.Expected + 1, CommitID: c.receipt.CommitID, CommandID: c.CommandID, Err: err}
-}
-
 func (c *packedCommit) isWritten(ctx context.Context) (bool, error) {
 	return c.p.isAt(ctx, c.Aggregate, c.Expected+1, c.receipt.CommitID)
 }
@@ -115,12 +111,10 @@ func (c *packedCommit) explainRefusal(ctx context.Context, err error, ambiguous 
 		return c.conflict(ctx, it)
 	}
 	if ambiguous {
-		written, readErr := c.isWritten(ctx)
-		if written {
+		if written, _ := c.isWritten(ctx); written {
 			return nil
 		}
-		_ = readErr // an attempt may still be on its way, in any case
-		return c.unknown(err)
+		return c.unknown(err) // also where it is not there yet: an attempt may still be on its way
 	}
 	if refused != nil {
 		return refused

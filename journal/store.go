@@ -127,7 +127,7 @@ func (s *store) transactGet(ctx context.Context, table string, keys []item) (ite
 			return items, nil
 		}
 		var canceled *types.TransactionCanceledException
-		if !errors.As(err, &canceled) || !sleep(ctx, wait.NextBackOff()) {
+		if !errors.As(err, &canceled) || slices.ContainsFunc(canceled.CancellationReasons, isFinal) || !sleep(ctx, wait.NextBackOff()) {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}

@@ -68,6 +68,14 @@ func (r *Repository[S]) copyOf(a Aggregate[S]) (Aggregate[S], error) {
 	return copied, nil
 }
 
+// ownCopy is copyOf, without encoding a state that is there encoded.
+func (r *Repository[S]) ownCopy(a Aggregate[S]) (Aggregate[S], error) {
+	if own, ok := r.decoded(a); ok {
+		return own, nil
+	}
+	return r.copyOf(a)
+}
+
 // decoded returns an aggregate with the state that its origin holds encoded, if it does.
 func (r *Repository[S]) decoded(a Aggregate[S]) (Aggregate[S], bool) {
 	payload, ok := a.encoded()

@@ -70,8 +70,9 @@
 // [Parts] are the aggregates of one decision, of any types. [Parts.Execute] loads them, and commits
 // the events of all of them in one transaction, under the condition that none has changed:
 //
-//	from, to := accounts.Part("alice"), accounts.Part("bob")
-//	err := repository.Parts{from, to}.Execute(ctx, func() error {
+//	var parts repository.Parts
+//	from, to := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
+//	err := parts.Execute(ctx, func() error {
 //		return Transfer(&from.Part, &to.Part, 30)
 //	})
 //

@@ -37,8 +37,9 @@ func ExampleParts_Execute() {
 	}
 
 	pay := func(amount int, commandID string) {
-		from, to := accounts.Part("alice"), accounts.Part("bob")
-		err := repository.Parts{from, to}.Execute(ctx, func() error {
+		var parts repository.Parts
+		from, to := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
+		err := parts.Execute(ctx, func() error {
 			return Transfer(&from.Part, &to.Part, amount)
 		}, repository.CommandID(commandID))
 		if err != nil {
@@ -134,12 +135,11 @@ func ExampleParts_Execute_seats() {
 	}
 
 	reserve := func(customerID string, seatIDs ...string) error {
-		show, customer := shows.Part("hamlet"), customers.Part(customerID)
-		parts := repository.Parts{show, customer}
+		var parts repository.Parts
+		show, customer := shows.Part(&parts, "hamlet"), customers.Part(&parts, customerID)
 		var wanted []*aggregate.Part[Seat]
 		for _, id := range seatIDs {
-			seat := seats.Part("hamlet/" + id)
-			parts, wanted = append(parts, seat), append(wanted, &seat.Part)
+			wanted = append(wanted, &seats.Part(&parts, "hamlet/"+id).Part)
 		}
 		return parts.Execute(ctx, func() error { return Reserve(&show.Part, &customer.Part, wanted...) })
 	}
@@ -205,13 +205,12 @@ func ExampleParts_Execute_unique() {
 		if err != nil {
 			return err
 		}
-		user := users.Part(userID, repository.ExpectVersion(now.Version))
-		wanted := addresses.Part(email)
-		parts := repository.Parts{user, wanted}
+		var parts repository.Parts
+		user := users.Part(&parts, userID, repository.ExpectVersion(now.Version))
+		wanted := addresses.Part(&parts, email)
 		var old *repository.Part[Address]
 		if now.State.Email != "" && now.State.Email != email {
-			old = addresses.Part(now.State.Email)
-			parts = append(parts, old)
+			old = addresses.Part(&parts, now.State.Email)
 		}
 		return parts.Execute(ctx, func() error {
 			switch wanted.State.User {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
@@ -52,11 +49,10 @@ func (r *Repository[S]) Execute(ctx context.Context, id string, decide aggregate
 		return Aggregate[S]{}, fmt.Errorf("execute on %s, nothing written: %w", name, err)
 	}
 	e := &execution[S]{Repository: r, id: name, decide: decide, options: options}
-	a, err := untilKnown(ctx, e, options.commandID, r.journal.Config().RetryBudget)
-	if err != nil {
+	if err := untilKnown(ctx, e, options.commandID, r.journal.Config().RetryBudget); err != nil {
 		return Aggregate[S]{}, err
 	}
-	return r.sealed(a), nil
+	return r.sealed(e.result), nil
 }
 
 // execution is one call of Execute.
@@ -65,41 +61,21 @@ type execution[S any] struct {
 	id      aggregate.ID
 	decide  aggregate.Decision[S]
 	options options
+	result  Aggregate[S]
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
 	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
 }
 
 // run loads and decides until there is no conflict.
-func (e *execution[S]) run(ctx context.Context) (Aggregate[S], error) {
-	pauses := conflictPauses()
-	var conflict *journal.ConflictError
-	for attempt := 1; ; attempt++ {
-		var a Aggregate[S]
-		var err error
-		a, conflict, err = e.attempt(ctx, conflict)
-		if conflict == nil {
-			return a, err
+func (e *execution[S]) run(ctx context.Context) error {
+	return untilNoConflict(ctx, e.id, e.config.MaxAttempts, func(last *journal.ConflictError) (conflict *journal.ConflictError, err error) {
+		e.result, conflict, err = e.attempt(ctx, last)
+		if conflict != nil && e.options.expected != nil {
+			e.result, err = e.orKnown(ctx, nil, fmt.Errorf("execute: %w", conflict))
+			return nil, err
 		}
-		if e.options.expected != nil {
-			return e.orKnown(ctx, nil, fmt.Errorf("execute: %w", conflict))
-		}
-		if attempt >= e.config.MaxAttempts {
-			return a, &AttemptsError{ID: e.id, Attempts: attempt, Err: conflict}
-		}
-		if err := pause(ctx, pauses.NextBackOff()); err != nil {
-			return a, fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", e.id, err, attempt, conflict)
-		}
-	}
-}
-
-// conflictPauses paces the attempts at a decision that meets conflicts.
-func conflictPauses() *backoff.ExponentialBackOff {
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(5*time.Millisecond),
-		backoff.WithMultiplier(2),
-		backoff.WithMaxInterval(100*time.Millisecond),
-		backoff.WithMaxElapsedTime(0), // attempts and context end it
-	)
+		return conflict, err
+	})
 }
 
 // attempt keeps conflicts of its own commit, which are worth another attempt, apart from all other
@@ -125,17 +101,21 @@ func (e *execution[S]) attempt(
 			next, _, refusal, err = e.act(ctx, now)
 		}
 	}
+	var duplicate *journal.DuplicateCommandError
 	switch {
 	case err == nil && refusal != nil:
 		a, err = e.orKnown(ctx, &next, refusal)
 		return a, nil, err
 	case err == nil:
 		return next, nil, nil
+	case dependsOnState(ctx, err): // as the command itself may be why
+		a, err = e.orKnown(ctx, nil, fmt.Errorf("execute: %w", err))
+		return a, nil, err
 	case isCallers(err):
 	case errors.As(err, &conflict):
 		return none, conflict, nil
-	case errors.As(err, new(*journal.DuplicateCommandError)):
-		if a, err = e.currentOrNew(ctx, e.id); err == nil {
+	case errors.As(err, &duplicate):
+		if a, err = e.currentSince(ctx, e.id, duplicate.Version); err == nil {
 			a.Repeated = true
 			return a, nil, nil
 		}
@@ -150,8 +130,8 @@ func isCallers(err error) bool {
 }
 
 // act decides on a state and writes the events. A refusal is the error of the decision, or the
-// conflict with an expected version. done reports that the commit was written, may have been
-// written, or was refused because of a conflict or the context.
+// conflict with an expected version. Done reports that the result is not one of an old state: see
+// dependsOnState.
 func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[S], done bool, refusal, err error) {
 	if refusal := e.options.conflict(a.ID, a.Version); refusal != nil {
 		return a, false, fmt.Errorf("execute: %w", refusal), nil
@@ -168,20 +148,15 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 	if len(events) == 0 && e.options.commandID == "" {
 		return a, false, nil, nil
 	}
-	_, err = e.commit(ctx, &a, true, events, e.options)
-	var unknown *journal.OutcomeUnknownError
-	switch {
-	case err == nil:
+	if _, err = e.commit(ctx, &a, true, events, e.options); err == nil {
 		e.cache.put(&a)
 		return a, true, nil, nil
-	case isCallers(err):
-		return a, ctx.Err() != nil, nil, err
-	case errors.As(err, &unknown):
-		e.unknown, e.latest = append(e.unknown, unknown), unknown.CommitID
-		return a, true, nil, err
 	}
-	done = ctx.Err() != nil || errors.Is(err, journal.ErrConflict) || errors.As(err, new(*journal.DuplicateCommandError))
-	return a, done, nil, err
+	var unknown *journal.OutcomeUnknownError
+	if !isCallers(err) && errors.As(err, &unknown) {
+		e.unknown, e.latest = append(e.unknown, unknown), unknown.CommitID
+	}
+	return a, !dependsOnState(ctx, err), nil, err
 }
 
 // orRepeated returns success if the aggregate was deleted after it executed the command. It must
@@ -207,7 +182,7 @@ func (e *execution[S]) orKnown(ctx context.Context, read *Aggregate[S], reason e
 	var a Aggregate[S]
 	if read != nil && command.Version <= read.Version {
 		a = *read
-	} else if a, err = e.currentOrNew(ctx, e.id); e.isDeleted(err) {
+	} else if a, err = e.currentSince(ctx, e.id, command.Version); e.isDeleted(err) {
 		return e.deleted(), nil
 	} else if err != nil {
 		return Aggregate[S]{}, fmt.Errorf("execute: %w", err)
@@ -256,16 +231,4 @@ func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (
 	}
 	a, err = e.currentOrNew(ctx, e.id)
 	return a, true, err
-}
-
-// pause waits, or returns the error of a context that ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

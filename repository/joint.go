@@ -14,146 +14,139 @@ import (
 // joint is one call of Parts.Execute.
 type joint struct {
 	parts   participants
-	log     eventlog.Log
+	journal eventlog.Log
 	decide  func() error
 	options options
 	unknown []*journal.OutcomeUnknownError // of the commits that this call may have written
-	expects []map[aggregate.ID]uint64      // by each of them
+	expects [][]eventlog.Place             // by each of them
 	latest  string                         // the id of the commit, one of unknown, that the last run of decide made
 }
 
-type nothing = struct{}
-
 func (e *joint) outcomes() []*journal.OutcomeUnknownError { return e.unknown }
 
-func (e *joint) run(ctx context.Context) (nothing, error) {
-	attempts := slices.Min(e.attemptsOf())
-	pauses := conflictPauses()
-	for attempt := 1; ; attempt++ {
-		conflict, err := e.attempt(ctx, attempt == 1)
-		if conflict == nil {
-			return nothing{}, err
-		}
-		if attempt >= attempts {
-			return nothing{}, &AttemptsError{ID: conflict.ID, Attempts: attempt, Err: conflict}
-		}
-		if err := pause(ctx, pauses.NextBackOff()); err != nil {
-			return nothing{}, fmt.Errorf("execute on %s, nothing written: %w, after attempt %d: %w", e.parts, err, attempt, conflict)
-		}
+func (e *joint) run(ctx context.Context) error {
+	most := e.parts[0].maxAttempts()
+	for _, p := range e.parts {
+		most = min(most, p.maxAttempts())
 	}
-}
-
-func (e *joint) attemptsOf() []int {
-	attempts := make([]int, len(e.parts))
-	for i, p := range e.parts {
-		attempts[i] = p.attempts()
-	}
-	return attempts
+	return untilNoConflict(ctx, e.parts, most, func(last *journal.ConflictError) (*journal.ConflictError, error) {
+		return e.attempt(ctx, last == nil)
+	})
 }
 
 // attempt returns a conflict that is worth another one. It keeps those of its own commit apart from
 // all other errors; that of a decision may be anything.
-func (e *joint) attempt(ctx context.Context, first bool) (conflict *journal.ConflictError, err error) {
-	if err := e.parts.each(func(p participant) error { return p.load(ctx, first) }); err != nil {
+func (e *joint) attempt(ctx context.Context, first bool) (*journal.ConflictError, error) {
+	if err := e.parts.each(func(_ int, p participant) error { return p.load(ctx, first) }); err != nil {
 		return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 	}
-	done, refusal, err := e.act(ctx)
-	if !done {
-		conflict, failed := e.moved(ctx)
-		if conflict != nil {
-			return conflict, nil
+	commit, refusal, err := e.draft(ctx)
+	if commit != nil {
+		if err = e.append(ctx, commit); err == nil {
+			return nil, nil
 		}
-		if failed != nil && (err == nil || !errors.As(failed, new(*journal.TooLargeError))) {
+	}
+	if dependsOnState(ctx, err) { // and no commit has checked that one
+		conflict, failed := e.moved(ctx)
+		switch {
+		case conflict != nil:
+			return conflict, nil
+		case failed != nil && (err == nil || !errors.As(failed, new(*journal.TooLargeError))):
 			err = failed
 		}
 	}
+	var conflict *journal.ConflictError
 	switch {
 	case err == nil && refusal != nil:
 		return nil, e.orKnown(ctx, refusal)
-	case err == nil && !done:
-		for _, p := range e.parts {
-			p.unchanged()
-		}
-		return nil, nil
+	case err != nil && dependsOnState(ctx, err): // as the command itself may be why
+		return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", err))
 	case err == nil:
+		for _, p := range e.parts {
+			p.endUnchanged()
+		}
 		return nil, nil
 	case isCallers(err):
 	case errors.As(err, &conflict):
-		if e.isExpected(conflict.ID) {
+		if e.isForVersion(conflict.ID) {
 			return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", conflict))
 		}
 		return conflict, nil
 	case errors.As(err, new(*journal.DuplicateCommandError)):
-		return nil, e.repeated(ctx)
+		return nil, e.orKnown(ctx, fmt.Errorf("execute: %w", err))
 	}
 	return nil, e.orRepeated(ctx, fmt.Errorf("execute: %w", err))
 }
 
-// isExpected reports whether the part of an aggregate is for one version alone.
-func (e *joint) isExpected(id aggregate.ID) bool {
-	return slices.ContainsFunc(e.parts, func(p participant) bool { return p.id() == id && p.isExpected() })
+// isForVersion reports whether the part of an aggregate has ExpectVersion.
+func (e *joint) isForVersion(id aggregate.ID) bool {
+	return slices.ContainsFunc(e.parts, func(p participant) bool { return p.id() == id && p.isForVersion() })
 }
 
-// act decides and commits. A refusal is the error of the decision, or the conflict with an expected
-// version. Done reports that there was a commit.
-func (e *joint) act(ctx context.Context) (done bool, refusal, err error) {
+// draft decides, and returns the commit that follows, or nil if there is nothing to be written. A
+// refusal is the error of the decision, or the conflict with an expected version.
+func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err error) {
 	for _, p := range e.parts {
 		if refusal := p.conflict(); refusal != nil {
-			return false, fmt.Errorf("execute: %w", refusal), nil
+			return nil, fmt.Errorf("execute: %w", refusal), nil
 		}
 	}
 	e.latest = ""
 	for _, p := range e.parts {
 		if err := p.offer(); err != nil {
-			return false, nil, err
+			return nil, nil, err
 		}
 	}
 	if refusal := e.decide(); refusal != nil {
-		return false, &RefusedError{ID: e.parts[0].id(), Err: refusal}, nil
+		return nil, &RefusedError{ID: e.parts[0].id(), Err: refusal}, nil
 	}
-	commit := eventlog.Joint{Parts: make([]eventlog.Commit, len(e.parts)), CommandID: e.options.commandID}
-	expects, events := map[aggregate.ID]uint64{}, 0
+	commit = &eventlog.Joint{Parts: make([]eventlog.Commit, len(e.parts)), CommandID: e.options.commandID}
+	events := 0
 	for i, p := range e.parts {
-		if commit.Parts[i], err = p.draft(ctx, options{writes: e.options.writes}); err != nil {
-			return false, nil, err
+		commit.Parts[i], err = p.draft(ctx, options{writes: e.options.writes, jointCommandID: e.options.commandID})
+		if err != nil {
+			return nil, nil, err
 		}
-		expects[p.id()] = p.version()
 		events += len(commit.Parts[i].Events)
 	}
 	if events == 0 && e.options.commandID == "" {
-		return false, nil, nil
+		return nil, nil, nil
 	}
-	receipts, err := e.log.AppendJoint(ctx, commit)
+	return commit, nil, nil
+}
+
+// append writes the commit, and gives each part its result.
+func (e *joint) append(ctx context.Context, commit *eventlog.Joint) error {
+	receipts, err := e.journal.AppendJoint(ctx, *commit)
 	var unknown *journal.OutcomeUnknownError
-	if !isCallers(err) && errors.As(err, &unknown) {
-		e.unknown, e.expects, e.latest = append(e.unknown, unknown), append(e.expects, expects), unknown.CommitID
+	if errors.As(err, &unknown) {
+		e.unknown, e.expects, e.latest = append(e.unknown, unknown), append(e.expects, e.places()), unknown.CommitID
 	}
 	if err != nil {
-		done = ctx.Err() != nil || unknown != nil || errors.Is(err, journal.ErrConflict) || errors.As(err, new(*journal.DuplicateCommandError))
-		return done, nil, err
+		return err
 	}
-	at := map[aggregate.ID]int{}
-	for i, p := range e.parts {
-		at[p.id()] = i
-	}
-	return true, nil, e.parts.each(func(p participant) error {
-		i := at[p.id()]
-		p.written(ctx, commit.Parts[i], receipts[i])
+	return e.parts.each(func(i int, p participant) error {
+		p.endCommitted(ctx, commit.Parts[i], receipts[i])
 		return nil
 	})
 }
 
-// moved returns the conflict of a part that has moved since it was loaded, for a decision that no
-// commit has checked. One part that was just read needs no other look.
-func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
-	if len(e.parts) == 1 && !e.parts[0].isKept() {
-		return nil, nil
-	}
+func (e *joint) places() []eventlog.Place {
 	places := make([]eventlog.Place, len(e.parts))
 	for i, p := range e.parts {
-		places[i] = eventlog.Place{Aggregate: p.id(), Version: p.version(), Kept: p.isKept()}
+		places[i] = p.place()
 	}
-	err = e.log.Unchanged(ctx, places)
+	return places
+}
+
+// moved returns the conflict of a part that has moved since it was loaded. A single part that was
+// just read is not read again.
+func (e *joint) moved(ctx context.Context) (conflict *journal.ConflictError, err error) {
+	places := e.places()
+	if len(places) == 1 && !places[0].Kept {
+		return nil, nil
+	}
+	err = e.journal.Unchanged(ctx, places)
 	if errors.As(err, &conflict) {
 		return conflict, nil
 	}
@@ -176,19 +169,19 @@ func (e *joint) orKnown(ctx context.Context, reason error) error {
 	if e.options.commandID == "" {
 		return reason
 	}
-	_, known, err := e.log.JointCommand(ctx, e.options.commandID)
+	command, known, err := e.journal.JointCommand(ctx, e.options.commandID)
 	switch {
 	case err != nil:
 		return fmt.Errorf("execute: %w, after: %v", err, reason) //nolint:errorlint // see above
 	case !known:
 		return reason
 	}
-	return e.repeated(ctx)
+	return e.repeated(ctx, command)
 }
 
 // repeated sets the result of each part to its aggregate as it is now.
-func (e *joint) repeated(ctx context.Context) error {
-	if err := e.parts.each(func(p participant) error { return p.repeated(ctx) }); err != nil {
+func (e *joint) repeated(ctx context.Context, command eventlog.JointCommand) error {
+	if err := e.parts.each(func(_ int, p participant) error { return p.endRepeated(ctx, command.VersionOf(p.id())) }); err != nil {
 		return fmt.Errorf("execute: %w", err)
 	}
 	return nil
@@ -197,45 +190,35 @@ func (e *joint) repeated(ctx context.Context) error {
 // executed reads the guard of the command. If the last run of the decision made the commit, the
 // results are the aggregates after that commit. In all other cases, or if an aggregate cannot be
 // loaded at that version any more, they are the aggregates as they are now.
-func (e *joint) executed(ctx context.Context) (nothing, bool, error) {
-	command, known, err := e.log.JointCommand(ctx, e.options.commandID)
+func (e *joint) executed(ctx context.Context) (bool, error) {
+	command, known, err := e.journal.JointCommand(ctx, e.options.commandID)
 	if err != nil || !known {
-		return nothing{}, false, err
+		return false, err
 	}
-	if command.CommitID == e.latest && e.after(ctx, command.Parts) == nil {
-		return nothing{}, true, nil
-	}
-	if err := e.repeated(ctx); err != nil {
-		return nothing{}, false, err
-	}
-	return nothing{}, true, nil
-}
-
-// after sets the result of each part to its aggregate after a commit. The commit is that of the
-// last decision.
-func (e *joint) after(ctx context.Context, written []eventlog.JointPart) error {
-	return e.parts.each(func(p participant) error {
-		i := slices.IndexFunc(written, func(w eventlog.JointPart) bool { return w.Aggregate == p.id() })
-		if i < 0 {
-			p.unchanged()
+	if command.CommitID == e.latest {
+		err := e.parts.each(func(_ int, p participant) error {
+			if version := command.VersionOf(p.id()); version > 0 {
+				return p.endCommittedAt(ctx, version)
+			}
+			p.endUnchanged()
 			return nil
+		})
+		if err == nil {
+			return true, nil
 		}
-		return p.after(ctx, written[i].Version)
-	})
+	}
+	err = e.repeated(ctx, command)
+	return err == nil, err
 }
 
 // isSettled goes by the versions: where one of the aggregates of a commit has moved on, that commit
 // can no longer be written.
 func (e *joint) isSettled(ctx context.Context) bool {
-	for _, expects := range e.expects {
-		moved := false
-		for id, expected := range expects {
-			version, err := e.log.Version(ctx, id)
-			deleted := errors.As(err, new(*journal.DeletedError))
-			if moved = deleted || err == nil && version > expected; moved {
-				break
-			}
-		}
+	for _, places := range e.expects {
+		moved := slices.ContainsFunc(places, func(p eventlog.Place) bool {
+			version, err := e.journal.Version(ctx, p.Aggregate)
+			return errors.As(err, new(*journal.DeletedError)) || err == nil && version > p.Version
+		})
 		if !moved {
 			return false
 		}

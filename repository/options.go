@@ -14,10 +14,11 @@ import (
 type Option func(*options)
 
 type options struct {
-	commandID string // empty for none
-	expected  *uint64
-	invalid   error // of an option that cannot work
-	writes    []func(Commit) ([]types.TransactWriteItem, error)
+	commandID      string // empty for none
+	jointCommandID string // that of the call to which a part belongs
+	expected       *uint64
+	invalid        error // of an option that cannot work
+	writes         []func(Commit) ([]types.TransactWriteItem, error)
 }
 
 func optionsOf(given []Option) (options, error) {

@@ -4,16 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Part is an aggregate of a decision over several; see [Parts]. A Part is for one call at a time.
+// Part is an aggregate of a decision over several; see [Parts]. Repository.Part makes it.
 type Part[S any] struct {
 	aggregate.Part[S]
 
+	name       aggregate.ID // that of aggregate.Part, which a decision may change
 	repository *Repository[S]
 	expected   *uint64      // see ExpectVersion
 	invalid    error        // of the id or of an option
@@ -21,22 +23,24 @@ type Part[S any] struct {
 	kept       bool         // loaded comes from the cache, and may be old
 	next       Aggregate[S] // what the commit leads to
 	result     Aggregate[S]
-	committed  bool // the events were written
+	written    []string // the types of the events that were
 }
 
-// Part returns a part for the aggregate with an id, which [Parts.Execute] loads. It makes no
-// request. An id that is not valid is an error of Execute. Of the options, a part takes
-// [ExpectVersion].
-func (r *Repository[S]) Part(id string, given ...Option) *Part[S] {
+// Part adds the aggregate with an id to the parts of a decision, and returns it. It makes no
+// request: [Parts.Execute] loads the aggregate, and returns the error for an id that is not valid.
+// Of the options, a part accepts only [ExpectVersion].
+func (r *Repository[S]) Part(parts *Parts, id string, given ...Option) *Part[S] {
 	p := &Part[S]{repository: r}
 	options, err := optionsOf(given)
 	if err == nil && (options.commandID != "" || len(options.writes) > 0) {
-		err = fmt.Errorf("%w: a part takes the option ExpectVersion alone: give the others to Execute", journal.ErrInvalidCommit)
+		err = fmt.Errorf("%w: a part accepts only ExpectVersion: pass the other options to Execute", journal.ErrInvalidCommit)
 	}
 	p.expected, p.invalid = options.expected, err
-	if p.ID, err = r.definition.ID(id); err != nil {
+	if p.name, err = r.definition.ID(id); err != nil {
 		p.invalid = err
 	}
+	p.ID = p.name
+	parts.all = append(parts.all, p)
 	return p
 }
 
@@ -44,7 +48,7 @@ func (r *Repository[S]) Part(id string, given ...Option) *Part[S] {
 // returns.
 func (p *Part[S]) Aggregate() Aggregate[S] { return p.result }
 
-// Result is what [Parts.Execute] has done with one part, for those who report it.
+// Result reports what [Parts.Execute] did to one part. Package tracing uses it.
 type Result struct {
 	ID         aggregate.ID
 	Version    uint64   // after the call
@@ -52,87 +56,69 @@ type Result struct {
 	Repeated   bool     // see [Aggregate]
 }
 
-// Result returns what the last [Parts.Execute] has done.
+// Result returns the result of the last [Parts.Execute].
 func (p *Part[S]) Result() Result {
-	if p == nil {
-		return Result{}
-	}
-	result := Result{ID: p.ID, Version: p.result.Version, Repeated: p.result.Repeated}
-	if !p.committed {
-		return result
-	}
-	for _, event := range p.Events {
-		result.EventTypes = append(result.EventTypes, event.EventType())
-	}
-	return result
-}
-
-// Participant is a [*Part] of any state.
-type Participant interface {
-	Result() Result
-	participant() participant
-}
-
-func (p *Part[S]) participant() participant {
-	if p == nil || p.repository == nil {
-		return nil
-	}
-	return p
+	return Result{ID: p.name, Version: p.result.Version, EventTypes: slices.Clone(p.written), Repeated: p.result.Repeated}
 }
 
 // participant is a part as Execute uses it.
 type participant interface {
+	Result() Result
+
 	id() aggregate.ID
-	log() eventlog.Log
-	attempts() int
+	journal() eventlog.Log
+	maxAttempts() int
+	// check returns the error of an id or option that cannot be.
 	check() error
-	isExpected() bool
 
 	// load reads the aggregate, or takes it from the cache for a first attempt.
 	load(ctx context.Context, first bool) error
-	// version returns the version that was loaded.
-	version() uint64
-	// isKept reports whether the version comes from the cache, so it may not be the latest.
-	isKept() bool
+	// place returns the version that was loaded.
+	place() eventlog.Place
+	// isForVersion reports whether the part has ExpectVersion.
+	isForVersion() bool
 	// conflict returns an error if the part is for another version than the loaded one.
 	conflict() error
 	// offer resets the part for another decision.
 	offer() error
 	// draft makes the commit of the part.
 	draft(ctx context.Context, options options) (eventlog.Commit, error)
-	// written ends the call with the aggregate after the commit.
-	written(ctx context.Context, commit eventlog.Commit, receipt eventlog.Receipt)
-	// unchanged ends the call with the aggregate as it was loaded.
-	unchanged()
-	// repeated ends the call with the aggregate as it is now.
-	repeated(ctx context.Context) error
-	// after ends the call with the aggregate at a version that it has passed.
-	after(ctx context.Context, version uint64) error
-	// fail ends the call without an aggregate.
+
+	// endCommitted ends the call with the aggregate after the commit.
+	endCommitted(ctx context.Context, commit eventlog.Commit, receipt eventlog.Receipt)
+	// endCommittedAt ends it with the aggregate at the version of the commit, which is read.
+	endCommittedAt(ctx context.Context, version uint64) error
+	// endUnchanged ends it with the aggregate as it was loaded.
+	endUnchanged()
+	// endRepeated ends it with the aggregate as it is now, at the version of the command or later.
+	endRepeated(ctx context.Context, version uint64) error
+	// fail ends it without an aggregate.
 	fail()
 }
 
-func (p *Part[S]) id() aggregate.ID  { return p.ID }
-func (p *Part[S]) log() eventlog.Log { return p.repository.journal }
-func (p *Part[S]) attempts() int     { return p.repository.config.MaxAttempts }
-func (p *Part[S]) check() error      { return p.invalid }
-func (p *Part[S]) isExpected() bool  { return p.expected != nil }
-func (p *Part[S]) version() uint64   { return p.loaded.Version }
-func (p *Part[S]) isKept() bool      { return p.kept }
+func (p *Part[S]) id() aggregate.ID      { return p.name }
+func (p *Part[S]) journal() eventlog.Log { return p.repository.journal }
+func (p *Part[S]) maxAttempts() int      { return p.repository.config.MaxAttempts }
+func (p *Part[S]) check() error          { return p.invalid }
+func (p *Part[S]) isForVersion() bool    { return p.expected != nil }
+
+func (p *Part[S]) place() eventlog.Place {
+	return eventlog.Place{Aggregate: p.name, Version: p.loaded.Version, Kept: p.kept}
+}
 
 func (p *Part[S]) load(ctx context.Context, first bool) (err error) {
 	if first {
-		if p.loaded, p.kept = p.repository.cache.get(p.ID); p.kept {
+		if p.loaded, p.kept = p.repository.cache.get(p.name); p.kept {
 			return nil
 		}
 	}
 	p.kept = false
-	p.loaded, err = p.repository.currentOrNew(ctx, p.ID)
+	p.loaded, err = p.repository.currentOrNew(ctx, p.name)
 	return err
 }
 
 func (p *Part[S]) conflict() error {
-	return options{expected: p.expected}.conflict(p.ID, p.loaded.Version)
+	return options{expected: p.expected}.conflict(p.name, p.loaded.Version)
 }
 
 func (p *Part[S]) offer() error {
@@ -140,7 +126,7 @@ func (p *Part[S]) offer() error {
 	if err != nil {
 		return err
 	}
-	p.State, p.Version, p.Events = own.State, own.Version, nil
+	p.Part = aggregate.Part[S]{ID: p.name, State: own.State, Version: own.Version}
 	return nil
 }
 
@@ -150,52 +136,49 @@ func (p *Part[S]) draft(ctx context.Context, options options) (eventlog.Commit, 
 	return commit, err
 }
 
-func (p *Part[S]) written(ctx context.Context, commit eventlog.Commit, receipt eventlog.Receipt) {
+func (p *Part[S]) endCommitted(ctx context.Context, commit eventlog.Commit, receipt eventlog.Receipt) {
 	p.repository.written(ctx, &p.next, commit, receipt)
 	p.repository.cache.put(&p.next)
-	p.finish(p.next)
-	p.committed = true
+	p.end(p.next)
+	p.noteWritten()
 }
 
-func (p *Part[S]) unchanged() { p.finish(p.next) }
-
-func (p *Part[S]) repeated(ctx context.Context) error {
-	a, err := p.repository.currentOrNew(ctx, p.ID)
-	var deleted *journal.DeletedError
-	switch {
-	case errors.As(err, &deleted) && deleted.ID == p.ID:
-		a = Aggregate[S]{ID: p.ID}
-	case err != nil:
-		return err
-	}
-	a.Repeated = true
-	p.finish(a)
-	return nil
-}
-
-func (p *Part[S]) after(ctx context.Context, version uint64) error {
-	a, err := p.repository.currentOrNew(ctx, p.ID)
+func (p *Part[S]) endCommittedAt(ctx context.Context, version uint64) error {
+	a, err := p.repository.currentSince(ctx, p.name, version)
 	if err == nil && a.Version != version {
-		a, err = p.repository.byHead(ctx, p.ID, func(head journal.Head) (Aggregate[S], error) {
+		a, err = p.repository.byHead(ctx, p.name, func(head journal.Head) (Aggregate[S], error) {
 			return p.repository.loadAt(ctx, head, version)
 		})
 	}
 	if err != nil {
 		return err
 	}
-	p.finish(a)
-	p.committed = true
+	p.end(a)
+	p.noteWritten()
 	return nil
 }
 
-func (p *Part[S]) finish(a Aggregate[S]) { p.result, p.committed = p.repository.sealed(a), false }
-
-func (p *Part[S]) fail() { p.result, p.committed = Aggregate[S]{ID: p.ID}, false }
-
-// ownCopy returns an aggregate whose state shares no memory with that of a.
-func (r *Repository[S]) ownCopy(a Aggregate[S]) (Aggregate[S], error) {
-	if own, ok := r.decoded(a); ok {
-		return own, nil
+func (p *Part[S]) noteWritten() {
+	for _, event := range p.Events {
+		p.written = append(p.written, event.EventType())
 	}
-	return r.copyOf(a)
 }
+
+func (p *Part[S]) endUnchanged() { p.end(p.next) }
+
+func (p *Part[S]) endRepeated(ctx context.Context, version uint64) error {
+	a, err := p.repository.currentSince(ctx, p.name, version)
+	var deleted *journal.DeletedError
+	switch {
+	case errors.As(err, &deleted) && deleted.ID == p.name:
+		a = Aggregate[S]{ID: p.name}
+	case err != nil:
+		return err
+	}
+	a.Repeated = true
+	p.end(a)
+	return nil
+}
+
+func (p *Part[S]) end(a Aggregate[S]) { p.result, p.written = p.repository.sealed(a), nil }
+func (p *Part[S]) fail()              { p.result, p.written = Aggregate[S]{ID: p.name}, nil }

@@ -3,17 +3,21 @@ package repository
 import (
 	"context"
 	"fmt"
+	"runtime"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Parts are the aggregates of one decision, of the same or of different types, in one journal:
+// Parts are the aggregates of one decision, of the same or of different types, in one journal.
+// [Repository.Part] adds one:
 //
-//	from, to := accounts.Part("alice"), accounts.Part("bob")
-//	err := repository.Parts{from, to}.Execute(ctx, func() error {
+//	var parts repository.Parts
+//	from, to := accounts.Part(&parts, "alice"), accounts.Part(&parts, "bob")
+//	err := parts.Execute(ctx, func() error {
 //		if from.State.Balance < 30 {
 //			return ErrInsufficientFunds
 //		}
@@ -21,18 +25,22 @@ import (
 //		to.Append(Deposited{30})
 //		return nil
 //	})
-type Parts []Participant
+//
+// Parts are for one call at a time. They may be executed again, which loads them again.
+type Parts struct{ all participants }
 
 // Execute loads the parts side by side, runs a decision on their states, and commits the events
-// that it appends, to all aggregates or to none. It relies on all parts: the commit is written only
-// if none of the aggregates has changed since it was loaded, including those that get no events.
+// that it appends, to all aggregates or to none. It checks all parts: the commit is written only if
+// none of the aggregates has changed since it was loaded, including those that get no events.
 //
 // If somebody else writes to one of them meanwhile, Execute starts again: it loads all of them, and
 // runs the decision once more. An [*AttemptsError] ends this after the smallest
-// [Config.MaxAttempts] of the repositories, and so does the end of the context. The error of a
-// decision, and one that appends nothing, count only if a transaction shows that all versions are
-// still the same. The parts are read by separate requests, so their states may never have existed
-// together. One part that was just read needs no second look.
+// [Config.MaxAttempts] of the repositories, and so does the end of the context.
+//
+// The parts are read by separate requests, so their states may never have existed together. Execute
+// returns the error of a decision only after a transaction has shown that no version has changed.
+// The same holds for a decision that appends nothing. A single part that was just read is not read
+// again.
 //
 // After a success each part has its aggregate, see [Part.Aggregate]. The events carry the metadata
 // of the context. They have one commit id in all aggregates.
@@ -48,37 +56,38 @@ type Parts []Participant
 // and in the layout journal.Classic each event one.
 //
 // Errors: those of [Repository.Execute]. An error that concerns no single part has the id of the
-// first one. An aggregate that is among the parts twice, or parts of different journals, are a
-// [journal.ErrInvalidCommit], and nothing was read. More than the limits are a
-// [*journal.TooLargeError].
-func (parts Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
-	participants := make(participants, len(parts))
-	for i, p := range parts {
-		if p != nil {
-			participants[i] = p.participant()
-		}
-		if participants[i] == nil {
-			return fmt.Errorf("execute: %w: part %d is none: make it with Repository.Part", journal.ErrInvalidCommit, i)
-		}
+// first one. Execute returns [journal.ErrInvalidCommit], and reads nothing, if there are no parts,
+// an aggregate is among them twice, or they are of different journals. It returns a
+// [*journal.TooLargeError] for a commit that exceeds a limit, and for more than 100 parts.
+func (parts *Parts) Execute(ctx context.Context, decide func() error, given ...Option) error {
+	for _, p := range parts.all {
+		p.fail() // no part has a result until Execute succeeds
 	}
-	for _, p := range participants {
-		p.fail() // until it is known better
-	}
-	options, err := participants.check(given)
+	options, err := parts.all.check(given)
 	if err != nil {
 		return err
 	}
 	if decide == nil {
-		return fmt.Errorf("execute on %s: %w", participants, ErrNilDecision)
+		return fmt.Errorf("execute on %s: %w", parts.all, ErrNilDecision)
 	}
-	e := &joint{parts: participants, log: participants[0].log(), decide: decide, options: options}
-	_, err = untilKnown(ctx, e, options.commandID, e.log.Config().RetryBudget)
-	if err != nil {
-		for _, p := range participants {
+	e := &joint{parts: parts.all, journal: parts.all[0].journal(), decide: decide, options: options}
+	if err := untilKnown(ctx, e, options.commandID, e.journal.Config().RetryBudget); err != nil {
+		for _, p := range parts.all {
 			p.fail()
 		}
+		return err
 	}
-	return err
+	return nil
+}
+
+// Results returns the result of each part, in the order in which they were added. Before the first
+// Execute they have the ids alone.
+func (parts *Parts) Results() []Result {
+	results := make([]Result, len(parts.all))
+	for i, p := range parts.all {
+		results[i] = p.Result()
+	}
+	return results
 }
 
 // participants are the parts of a call.
@@ -97,7 +106,10 @@ func (parts participants) ids() []aggregate.ID {
 // check finds what makes parts or options impossible.
 func (parts participants) check(given []Option) (options, error) {
 	if len(parts) == 0 {
-		return options{}, fmt.Errorf("execute: %w: there are no parts", journal.ErrInvalidCommit)
+		return options{}, fmt.Errorf("execute: %w: there are no parts: add them with Repository.Part", journal.ErrInvalidCommit)
+	}
+	if len(parts) > eventlog.MaxActions {
+		return options{}, &journal.TooLargeError{ID: parts[0].id(), What: "the commit to all aggregates", Size: len(parts), Limit: eventlog.MaxActions, Unit: "actions"}
 	}
 	seen := map[aggregate.ID]bool{}
 	for _, p := range parts {
@@ -105,8 +117,8 @@ func (parts participants) check(given []Option) (options, error) {
 		case p.check() != nil:
 			return options{}, fmt.Errorf("execute: %w", p.check())
 		case seen[id]:
-			return options{}, fmt.Errorf("execute: %w: %s is among the parts twice: use one part for it", journal.ErrInvalidCommit, id)
-		case p.log().Journal != parts[0].log().Journal:
+			return options{}, fmt.Errorf("execute: %w: %s is among the parts twice: add it once", journal.ErrInvalidCommit, id)
+		case p.journal().Journal != parts[0].journal().Journal:
 			return options{}, fmt.Errorf("execute: %w: %s and %s are of different journals: make their repositories with the same one",
 				journal.ErrInvalidCommit, parts[0].id(), id)
 		default:
@@ -123,20 +135,26 @@ func (parts participants) check(given []Option) (options, error) {
 	return o, nil
 }
 
-// each calls a function for all parts side by side. If one panics, as the caller's codec may, each
-// does.
-func (parts participants) each(do func(p participant) error) error {
+// each calls a function for all parts side by side. If a call panics, such as the caller's codec,
+// each panics with the same value in the goroutine of its caller. If a call ends its goroutine, each
+// ends that of its caller.
+func (parts participants) each(do func(i int, p participant) error) error {
 	var calls errgroup.Group
 	calls.SetLimit(partsAtOnce)
-	panics := make(chan any, len(parts))
-	for _, p := range parts {
-		calls.Go(func() error {
+	panics, ended := make(chan any, len(parts)), make(chan struct{}, len(parts))
+	for i, p := range parts {
+		calls.Go(func() (err error) {
+			returned := false
 			defer func() {
 				if r := recover(); r != nil {
 					panics <- r
+				} else if !returned {
+					ended <- struct{}{}
 				}
 			}()
-			return do(p)
+			err = do(i, p)
+			returned = true
+			return err
 		})
 	}
 	err := calls.Wait()
@@ -144,8 +162,11 @@ func (parts participants) each(do func(p participant) error) error {
 	case r := <-panics:
 		panic(r)
 	default:
-		return err
 	}
+	if len(ended) > 0 {
+		runtime.Goexit()
+	}
+	return err
 }
 
 // partsAtOnce bounds the requests that read parts side by side.

@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -89,7 +90,7 @@ func (r *Repository[S]) draft(
 ) (eventlog.Commit, bool, error) {
 	about := Commit{
 		Aggregate: a.ID, Before: a.Version, After: a.Version + uint64(len(events)), Events: make([]EventInfo, len(events)),
-		CommandID: options.commandID,
+		CommandID: cmp.Or(options.commandID, options.jointCommandID),
 	}
 	commit := eventlog.Commit{
 		Aggregate: a.ID, Expected: a.Version, Proven: a.isLast(), Events: make([]eventlog.Event, len(events)),
@@ -117,7 +118,7 @@ func (r *Repository[S]) draft(
 	commit.Writes = writes
 	if r.isDue(*a, about) {
 		if !replayed {
-			if *a, err = r.replayed(ctx, about); err != nil {
+			if *a, err = r.replayed(ctx, about, options.commandID); err != nil {
 				return commit, replayed, err
 			}
 			replayed, commit.Proven = true, true
@@ -153,8 +154,8 @@ func (r *Repository[S]) apply(a *Aggregate[S], c Commit) error {
 
 // replayed returns the aggregate after a commit that is about to be written, from what is stored
 // and the commit's events.
-func (r *Repository[S]) replayed(ctx context.Context, c Commit) (Aggregate[S], error) {
-	a, err := r.currentAt(ctx, c.Aggregate, c.Before, c.CommandID)
+func (r *Repository[S]) replayed(ctx context.Context, c Commit, commandID string) (Aggregate[S], error) {
+	a, err := r.currentAt(ctx, c.Aggregate, c.Before, commandID)
 	if err == nil {
 		err = r.apply(&a, c)
 	}

@@ -260,8 +260,9 @@ func TestOneSpanNamesAllAggregatesOfADecision(t *testing.T) {
 	t.Parallel()
 	errRefused := errors.New("insufficient funds")
 	w := setup(t)
-	from, to := w.accounts.Part("a"), w.accounts.Part("b")
-	parts := tracing.NewParts(repository.Parts{from, to}, w.config)
+	var plain repository.Parts
+	from, to := w.accounts.Part(&plain, "a"), w.accounts.Part(&plain, "b")
+	parts := tracing.NewParts(&plain, w.config)
 	ctx, request := w.begin("request")
 	pay := func() error {
 		from.Append(Withdrawn{1})

@@ -11,29 +11,25 @@ import (
 	"github.com/millrace-dev/millrace/repository"
 )
 
-// Parts are [repository.Parts] with a span for each Execute, which the events that it writes lead
-// to. The span names all aggregates.
+// Parts are [repository.Parts] with a span for each Execute. The span names all aggregates, and the
+// handling of the events is linked to it.
 type Parts struct {
-	repository.Parts
+	parts  *repository.Parts
 	config Config
 }
 
 // NewParts makes [Parts] of those without spans.
-func NewParts(parts repository.Parts, config Config) Parts { return Parts{parts, config} }
+func NewParts(parts *repository.Parts, config Config) Parts { return Parts{parts, config} }
 
 // Execute is [repository.Parts.Execute] in a span, one for all attempts.
 func (parts Parts) Execute(ctx context.Context, decide func() error, given ...repository.Option) (err error) {
 	if decide == nil {
-		return parts.Parts.Execute(ctx, decide, given...) // which refuses it
+		return parts.parts.Execute(ctx, nil, given...) // which refuses it
 	}
 	propagator := parts.config.propagator()
 	var types, aggregates []string
-	for _, p := range parts.Parts {
-		if p == nil {
-			return parts.Parts.Execute(ctx, decide, given...) // which refuses it
-		}
-		id := p.Result().ID
-		aggregates, types = append(aggregates, id.String()), append(types, id.Type)
+	for _, p := range parts.parts.Results() {
+		aggregates, types = append(aggregates, p.ID.String()), append(types, p.ID.Type)
 	}
 	ctx = withParent(ctx, propagator, aggregate.MetadataFromContext(ctx))
 	ctx, span := parts.config.tracer().Start(ctx, "commit "+strings.Join(once(types), ", "), trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
@@ -42,7 +38,7 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 	ctx = withTrace(ctx, propagator)
 	spanned(span, func() {
 		decisions := 0
-		err = parts.Parts.Execute(ctx, func() error {
+		err = parts.parts.Execute(ctx, func() error {
 			decisions++
 			return decide()
 		}, given...)
@@ -61,10 +57,9 @@ func (parts Parts) Execute(ctx context.Context, decide func() error, given ...re
 func (parts Parts) note(span trace.Span, err error) {
 	var events []string
 	repeated := false
-	for _, p := range parts.Parts {
-		result := p.Result()
-		events = append(events, result.EventTypes...)
-		repeated = repeated || result.Repeated
+	for _, p := range parts.parts.Results() {
+		events = append(events, p.EventTypes...)
+		repeated = repeated || p.Repeated
 	}
 	noteCommit(span, events, repeated, err)
 }

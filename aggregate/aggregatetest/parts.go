@@ -1,13 +1,14 @@
 package aggregatetest
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Part returns the scenario's aggregate as a part of a decision over several; see [Parts]. Set its
-// ID if the decision uses it.
+// Part returns the scenario's aggregate as a part of a decision over several; see [Parts]. Its ID has
+// the type alone: set the Value if the decision uses it.
 func (s *Scenario[S]) Part() *aggregate.Part[S] { return &s.part }
 
 // Parts are the scenarios of the aggregates of one decision:
@@ -26,6 +27,7 @@ type Participant interface {
 	test() testing.TB
 	hasFailed() bool
 	failOnRefusal() bool
+	fail(format string, args ...any)
 	begin() bool
 	offer(run int)
 	collect(run int, refusal error)
@@ -36,15 +38,22 @@ type Participant interface {
 }
 
 // When makes a decision over the parts, on their states so far. Their events become part of their
-// histories. It checks the decision as [Scenario.When] does.
+// histories. It checks the decision as [Scenario.When] does. A decision that appends to a scenario
+// which is not among the parts fails the test at its end.
 func (parts Parts) When(decide func() error) Parts {
 	if len(parts) == 0 {
-		return parts
+		panic("aggregatetest: Parts has no scenarios, so there is no test to fail")
 	}
 	parts[0].test().Helper()
 	if decide == nil {
-		parts[0].test().Fatal("the decision is nil")
+		parts[0].fail("the decision is nil")
 		return parts
+	}
+	for i, p := range parts {
+		if slices.Contains(parts[:i], p) {
+			p.fail("the scenario is among the parts twice: use one for each aggregate")
+			return parts
+		}
 	}
 	for _, p := range parts {
 		if p.hasFailed() || p.failOnRefusal() || !p.begin() {
@@ -65,7 +74,7 @@ func (parts Parts) When(decide func() error) Parts {
 			return parts
 		}
 		if i > 0 {
-			p.leaveRefusal() // it is reported once
+			p.leaveRefusal() // that of the first is the one to be expected
 		}
 	}
 	return parts
@@ -74,27 +83,16 @@ func (parts Parts) When(decide func() error) Parts {
 // ThenError expects that the latest decision was refused with an error that is target, by
 // errors.Is.
 func (parts Parts) ThenError(target error) Parts {
-	for _, p := range parts {
-		p.test().Helper()
-		if p.expectError(target); p.hasFailed() {
-			break
-		}
-	}
+	parts[0].test().Helper()
+	parts[0].expectError(target)
 	return parts
 }
 
 // ThenErrorFunc expects that the latest decision was refused and hands its error to check, which
 // reports what it does not like to t.
 func (parts Parts) ThenErrorFunc(check func(t testing.TB, err error)) Parts {
-	for i, p := range parts {
-		p.test().Helper()
-		if i > 0 {
-			check = func(testing.TB, error) {}
-		}
-		if p.expectErrorFunc(check); p.hasFailed() {
-			break
-		}
-	}
+	parts[0].test().Helper()
+	parts[0].expectErrorFunc(check)
 	return parts
 }
 
@@ -107,6 +105,7 @@ func (s *Scenario[S]) offer(run int) {
 
 func (s *Scenario[S]) collect(run int, refusal error) {
 	s.trial.runs[run] = outcome[S]{events: s.part.Events, refusal: refusal}
+	s.part.Events = nil
 }
 
 // leaveRefusal leaves it to another scenario to report a refusal that is not expected.
@@ -121,3 +120,6 @@ func (s *Scenario[S]) expectErrorFunc(check func(t testing.TB, err error)) {
 	s.t.Helper()
 	s.ThenErrorFunc(check)
 }
+
+// forgotten is how a decision that appended to a scenario outside of its [Parts] is reported.
+const forgotten = "a decision appended events to it, but it is not among the Parts of When"

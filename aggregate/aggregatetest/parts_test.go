@@ -83,6 +83,22 @@ func TestScenariosOfSeveralAggregatesFail(t *testing.T) {
 			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
 			aggregatetest.Parts{from, to}.When(transfer(from.Part(), to.Part(), 1)).ThenError(errFrozen)
 		}, "expected a refusal"},
+		"a scenario that is not among the parts": {func(t testing.TB) {
+			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
+			aggregatetest.Parts{from}.When(transfer(from.Part(), to.Part(), 1))
+		}, "not among the Parts of When"},
+		"an expectation of a scenario that is not among the parts": {func(t testing.TB) {
+			from, to := aggregatetest.Given(t, Wallets, funds), aggregatetest.Given(t, Wallets)
+			aggregatetest.Parts{from}.When(transfer(from.Part(), to.Part(), 1))
+			to.Then(Deposited{Currency: "EUR", Amount: 1})
+		}, "not among the Parts of When"},
+		"a scenario twice": {func(t testing.TB) {
+			from := aggregatetest.Given(t, Wallets, funds)
+			aggregatetest.Parts{from, from}.When(func() error { return nil })
+		}, "twice"},
+		"no decision": {func(t testing.TB) {
+			aggregatetest.Parts{aggregatetest.Given(t, Wallets)}.When(nil)
+		}, "the decision is nil"},
 	} {
 		assert.Contains(t, failure(t, test.scenario), test.want, name)
 	}

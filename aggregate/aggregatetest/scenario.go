@@ -33,6 +33,7 @@ type outcome[S any] struct {
 func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...aggregate.Event[S]) *Scenario[S] {
 	t.Helper()
 	s := &Scenario[S]{t: t, definition: definition}
+	s.part.ID.Type = definition.Type()
 	if err := definition.Validate(); err != nil {
 		s.fail("%v", err)
 		return s
@@ -46,6 +47,9 @@ func Given[S any](t testing.TB, definition aggregate.Definition[S], events ...ag
 		t.Helper()
 		if s.refused() {
 			t.Error(s.unexpectedRefusal())
+		}
+		if !s.failed && len(s.part.Events) > 0 {
+			t.Error(s.where() + ": " + forgotten)
 		}
 	})
 	return s
@@ -191,7 +195,11 @@ func (s *Scenario[S]) ThenStateFunc(check func(t testing.TB, state S)) *Scenario
 // decided reports whether there is an outcome to look at.
 func (s *Scenario[S]) decided(method string) bool {
 	s.t.Helper()
-	if !s.failed && s.step == 0 {
+	switch {
+	case s.failed:
+	case len(s.part.Events) > 0:
+		s.fail("%s", forgotten)
+	case s.step == 0:
 		s.fail("%s needs a When before it", method)
 	}
 	return !s.failed

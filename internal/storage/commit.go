@@ -118,7 +118,7 @@ type Receipt struct {
 type Place struct {
 	Aggregate aggregate.ID
 	Version   uint64
-	// Kept: the version was read some time ago. A restore may have taken it back since.
+	// Kept: the version was read some time ago. The tables may have been restored since.
 	Kept bool
 }
 
@@ -128,6 +128,17 @@ type JointCommand struct {
 	CommitID string
 	// Parts are the commits to the aggregates that it wrote to, none for a command without events.
 	Parts []JointPart
+}
+
+// VersionOf returns the number of the last event that the command has written to an aggregate, 0 if
+// it has written none.
+func (c JointCommand) VersionOf(id aggregate.ID) uint64 {
+	for _, p := range c.Parts {
+		if p.Aggregate == id {
+			return p.Version
+		}
+	}
+	return 0
 }
 
 // JointPart is the part of one aggregate: First and Version are the numbers of its first and last

@@ -18,8 +18,9 @@ func (b *bench) across2(ctx context.Context) error {
 	}
 	list := events(1, eventBytes)
 	execute := func() error {
-		from, to := repo.Part("from"), repo.Part("to")
-		return repository.Parts{from, to}.Execute(ctx, func() error {
+		var parts repository.Parts
+		from, to := repo.Part(&parts, "from"), repo.Part(&parts, "to")
+		return parts.Execute(ctx, func() error {
 			from.Append(list...)
 			to.Append(list...)
 			return nil

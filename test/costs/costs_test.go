@@ -418,8 +418,7 @@ func together(event, state, reads int, options ...repository.Option) func(w worl
 		parts := make([]*repository.Part[Document], 2+reads)
 		var all repository.Parts
 		for i := range parts {
-			parts[i] = r.Part(fmt.Sprintf("%s%02d", id[:len(id)-2], i))
-			all = append(all, parts[i])
+			parts[i] = r.Part(&all, fmt.Sprintf("%s%02d", id[:len(id)-2], i))
 			_, err := r.Execute(w.t.Context(), parts[i].ID.Value, always(written(event, state)))
 			require.NoError(w.t, err)
 		}

@@ -19,8 +19,7 @@ func (w *writer) together() {
 	for range 20 {
 		if id := w.thing(w.random); !ids[id] && len(parts) < 3 {
 			ids[id] = true
-			parts = append(parts, w.repo.Part(id))
-			all = append(all, parts[len(parts)-1])
+			parts = append(parts, w.repo.Part(&all, id))
 		}
 	}
 	if len(parts) < 3 {

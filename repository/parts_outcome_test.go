@@ -1,0 +1,232 @@
+package repository_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// The error of a commit that DynamoDB does not take is no reason to look at the versions, which
+// would begin another retry budget.
+func TestThrottlingEndsACallWithOneRetryBudgetThoughAPartMoves(t *testing.T) {
+	t.Parallel()
+	for _, layout := range layouts {
+		t.Run(string(layout), func(t *testing.T) {
+			testdb.WithFakeTime(t, func(t *testing.T) {
+				db := dynamotest.New(t)
+				direct := openOn(t, db, journal.Config{Layout: layout})
+				rival := direct.accounts(t, repository.Config{})
+				endow(t, rival, "a", 100)
+				s := through(t, direct.direct).open(t, journal.Config{})
+				s.proxy.Inject(dynamotest.Throttle(), dynamotest.On("TransactWriteItems"))
+				var parts repository.Parts
+				accounts := s.accounts(t, repository.Config{})
+				from, to := accounts.Part(&parts, "a"), accounts.Part(&parts, "b")
+				decisions, begun := 0, time.Now()
+
+				err := parts.Execute(t.Context(), func() error {
+					decisions++
+					endow(t, rival, "a", 1)
+					return transfer(from, to, 10)()
+				})
+
+				require.ErrorIs(t, err, journal.ErrThrottled)
+				assert.Equal(t, 1, decisions)
+				assert.LessOrEqual(t, time.Since(begun), s.journal.Config().RetryBudget)
+			})
+		})
+	}
+}
+
+func TestPackedAllPlaceholdersOfADecisionAreReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := setupIn(t, journal.Packed)
+	accounts := s.accounts(t, repository.Config{})
+	var parts repository.Parts
+	all := make([]*repository.Part[Account], 20)
+	for i := range all {
+		id := fmt.Sprint(i)
+		all[i] = accounts.Part(&parts, id)
+		_, err := accounts.Execute(t.Context(), id, always[Account](), repository.CommandID("look"))
+		require.NoError(t, err)
+	}
+	s.calls.Reset()
+
+	err := parts.Execute(t.Context(), func() error {
+		for _, p := range all {
+			p.Append(Deposited{1})
+		}
+		return nil
+	})
+
+	require.NoError(t, err)
+	assert.Equal(t, 2, s.calls.Counts()["TransactWriteItems"])
+	again, err := accounts.Execute(t.Context(), "7", Withdraw(1), repository.CommandID("look"))
+	require.NoError(t, err)
+	assert.True(t, again.Repeated, "what they have noted stays")
+}
+
+func TestPackedPlaceholdersCountForTheSizeOfATransaction(t *testing.T) {
+	t.Parallel()
+	for _, each := range []int{381_000, 380_500, 379_000} {
+		s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Packed})
+		accounts := s.accounts(t, repository.Config{})
+		var parts repository.Parts
+		all := make([]*repository.Part[Account], 11)
+		for i := range all {
+			for k := range 7 {
+				_, err := accounts.Execute(t.Context(), fmt.Sprint(i), always[Account](), repository.CommandID(fmt.Sprint(k, strings.Repeat("x", 490))))
+				require.NoError(t, err)
+			}
+			all[i] = accounts.Part(&parts, fmt.Sprint(i))
+		}
+
+		err := parts.Execute(t.Context(), func() error {
+			for _, p := range all {
+				p.Append(Noted{strings.Repeat("n", each)})
+			}
+			return nil
+		})
+
+		require.NoError(t, err, each)
+	}
+}
+
+// The transaction of a command is torn: its guard shows before an aggregate does.
+func TestARepeatedCommandReturnsAStateAfterIt(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		first, second := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+		for n := range 30 {
+			id, command := fmt.Sprint(n), repository.CommandID(fmt.Sprint(n))
+			endow(t, first, id, 30)
+			var again []repository.Aggregate[Account]
+			tear := db.Inject(dynamotest.Tear(func(context.Context) {
+				ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+				defer cancel()
+				var parts repository.Parts
+				p := second.Part(&parts, id)
+				if parts.Execute(ctx, func() error { return errors.New("refused") }, command) == nil {
+					again = append(again, p.Aggregate())
+				}
+			}), dynamotest.On("TransactWriteItems"), dynamotest.Times(1))
+			var parts repository.Parts
+			p := first.Part(&parts, id)
+			require.NoError(t, parts.Execute(t.Context(), func() error { p.Append(Withdrawn{30}); return nil }, command))
+			tear.Remove()
+			for _, a := range again {
+				assert.Equal(t, repository.Aggregate[Account]{ID: account(id), Version: 2, Repeated: true}, bare(a))
+			}
+		}
+	})
+}
+
+func TestARepeatedCommandIsNotAnErrorHoweverItFailsNow(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, _ *dynamotest.DB, s store) {
+		errTooLate := errors.New("too late")
+		accounts := s.accounts(t, repository.Config{})
+		endow(t, accounts, "a", 1)
+		calls := 0
+		options := []repository.Option{repository.CommandID("c"), repository.Writes(func(repository.Commit) ([]types.TransactWriteItem, error) {
+			if calls++; calls > 1 {
+				return nil, errTooLate
+			}
+			return nil, nil
+		})}
+		var parts repository.Parts
+		p := accounts.Part(&parts, "a")
+		for range 2 {
+			require.NoError(t, parts.Execute(t.Context(), func() error { p.Append(Deposited{1}); return nil }, options...))
+			assert.Equal(t, 2, p.Aggregate().State.Balance)
+		}
+		assert.True(t, p.Aggregate().Repeated)
+
+		calls = 0
+		for n := range 2 {
+			a, err := accounts.Execute(t.Context(), "a", Deposit(1), options...)
+			require.NoError(t, err)
+			assert.Equal(t, n == 1, a.Repeated)
+			assert.Equal(t, 3, a.State.Balance)
+		}
+	})
+}
+
+func TestWritesAndPoliciesOfADecisionSeeItsCommandID(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		var seen []string
+		see := func(c repository.Commit) { seen = append(seen, c.CommandID) }
+		endow(t, s.accounts(t, repository.Config{}), "a", 1)
+		accounts := s.accounts(t, repository.Config{Snapshots: func(c repository.Commit) bool { see(c); return false }})
+		var parts repository.Parts
+		p := accounts.Part(&parts, "a")
+
+		err := parts.Execute(t.Context(), func() error { p.Append(Deposited{1}); return nil },
+			repository.CommandID("c"), repository.Writes(func(c repository.Commit) ([]types.TransactWriteItem, error) { see(c); return nil, nil }))
+
+		require.NoError(t, err)
+		assert.Equal(t, []string{"c", "c"}, seen)
+	})
+}
+
+func TestTheEventsOfAPartAreThoseOfItsRepositoryPart(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		accounts, rival := s.accounts(t, repository.Config{}), open(t, s.direct).accounts(t, repository.Config{})
+		var parts repository.Parts
+		p, q := accounts.Part(&parts, "p"), accounts.Part(&parts, "q")
+		p.ID = basket("b")
+		decisions := 0
+
+		err := parts.Execute(t.Context(), func() error {
+			assert.Equal(t, account("p"), p.ID)
+			if decisions++; decisions == 1 {
+				endow(t, rival, "q", 1)
+			}
+			p.ID = account("z")
+			p.Append(Deposited{100})
+			return nil
+		})
+
+		require.NoError(t, err)
+		assert.Equal(t, repository.Aggregate[Account]{ID: account("p"), State: Account{100}, Version: 1}, bare(p.Aggregate()))
+		assert.Len(t, s.records(t, account("p")), 1)
+		assert.Equal(t, account("q"), q.Result().ID)
+		p.Append(Withdrawn{1})
+		assert.Equal(t, []string{"account.deposited.v1"}, p.Result().EventTypes, "what comes after the call does not count")
+	})
+}
+
+func TestALoadThatEndsItsGoroutineEndsThatOfTheCaller(t *testing.T) {
+	t.Parallel()
+	_, s := onDynamotest(t)
+	endow(t, s.accounts(t, repository.Config{}), "a", 10)
+	ending := newRepository(t, s, Accounts.WithCodec(exiting{aggregate.JSON}), repository.Config{})
+	ended, returned := make(chan struct{}), false
+	go func() {
+		defer close(ended)
+		var parts repository.Parts
+		ending.Part(&parts, "a")
+		_ = parts.Execute(context.Background(), func() error { return nil })
+		returned = true
+	}()
+	<-ended
+	assert.False(t, returned)
+}
+
+type exiting struct{ aggregate.Codec }
+
+func (exiting) Unmarshal([]byte, any) error { runtime.Goexit(); return nil }
