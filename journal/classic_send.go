@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
-	"github.com/millrace-dev/millrace/internal/dynamo"
 )
 
 func (t *transaction) attempt(ctx context.Context) error {
@@ -30,38 +28,8 @@ func (t *transaction) showsWritten(reasons []types.CancellationReason) bool {
 		t.guard > 0 && isOf(reasons[t.guard].Item, t.receipt.CommitID)
 }
 
-// tablesOf returns the tables of the transaction that an error may be about: of one for which
-// DynamoDB named the actions, those of these alone.
-func (t *transaction) tablesOf(err error) (names []string) {
-	add := func(name string) {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, i := range dynamo.PassingActions(err) {
-		if i < len(t.input.TransactItems) {
-			target, _ := targetOf(t.input.TransactItems[i])
-			add(target.table)
-		}
-	}
-	if len(names) > 0 {
-		return names
-	}
-	add(t.layout.config.Tables.Journal)
-	add(t.layout.config.Tables.Snapshot)
-	for _, w := range t.commit.Writes {
-		target, _ := targetOf(w)
-		add(target.table)
-	}
-	return names
-}
-
 func (t *transaction) explain(err error) error {
-	creator := "journal.Create"
-	if len(t.commit.Writes) > 0 {
-		creator = "journal.Create, or the package that has the other table,"
-	}
-	return dynamo.ExplainAny(err, t.tablesOf(err), creator)
+	return t.layout.explainActions(err, t.input.TransactItems)
 }
 
 // redate keeps the id. Groups look for events by their dates, and wait long for those that show

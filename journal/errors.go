@@ -151,7 +151,7 @@ func (e *WriteRefusedError) Error() string {
 // OutcomeUnknownError is an [ErrOutcomeUnknown]. Pass it to [Journal.Resolve]. Another process can
 // rebuild it from the exported fields except Err.
 type OutcomeUnknownError struct {
-	// ID is the aggregate. Of a commit to several it is one of them, and Joint is true.
+	// ID is the aggregate. For a commit to several aggregates, Joint is true and ID is one of them.
 	ID        aggregate.ID
 	Joint     bool
 	First     uint64 // sequence number of the commit's first event

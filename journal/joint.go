@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/storage"
 )
 
@@ -218,15 +217,7 @@ func (t *jointCommit) redate(now time.Time) {
 	t.token = t.config.NewID() // DynamoDB may remember the other one with what was sent under it
 }
 
-func (t *jointCommit) explain(err error) error {
-	var tables []string
-	for _, action := range t.actionsOf(t.parts) {
-		if target, _ := targetOf(action); !slices.Contains(tables, target.table) {
-			tables = append(tables, target.table)
-		}
-	}
-	return dynamo.ExplainAny(err, tables, "journal.Create, or the package that has the other table,")
-}
+func (t *jointCommit) explain(err error) error { return t.explainActions(err, t.actionsOf(t.parts)) }
 
 func (t *jointCommit) unknown(err error) *OutcomeUnknownError {
 	unknown := t.parts[t.first].unknown(err)

@@ -95,8 +95,8 @@ func (c *packedCommit) lookForCommand(ctx context.Context) error {
 	return nil
 }
 
-// prove makes sure that the expected version is that of the aggregate or was it, since the place of
-// the next item says nothing of what is before it.
+// prove makes sure that the expected version is, or was, the version of the aggregate. That the
+// place of the next item is free does not prove it.
 func (c *packedCommit) prove(ctx context.Context) error {
 	if c.Expected == 0 || c.Proven {
 		return nil
@@ -203,7 +203,7 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 	kept.SetLimit(readsAtOnce)
 	for i, place := range places {
 		keys[i], at[place.Aggregate] = p.key(place.Aggregate, place.Version+1), place.Version
-		if place.Kept { // that nothing follows says nothing of a history that is no more
+		if place.Kept { // after a restore the next place may be free although the version is wrong
 			kept.Go(func() error { return p.isAtVersion(within, place) })
 		}
 	}
@@ -228,8 +228,8 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 	return nil
 }
 
-// checkEnd is the part of an aggregate of which a commit relies on the version and writes nothing:
-// that nothing follows. Commands without events may, and do not count.
+// checkEnd checks that no commit follows the expected version, for an aggregate that gets no events.
+// Commands without events may follow.
 func (c *packedCommit) checkEnd() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName:           &c.p.config.Tables.Journal,

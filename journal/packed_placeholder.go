@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// fewNoted to mostNoted is how many commands without events a placeholder has. When there are
-	// more, and on a commit beyond mostNotedBytes, they become guards. Each commit draws its limit:
+	// fewNoted to mostNoted is how many commands without events a placeholder has. If there are more,
+	// or on a commit more than mostNotedBytes, they become guards. Each commit draws its limit:
 	// otherwise all that are made at the same time would write the same guards.
 	fewNoted       = 32
 	mostNoted      = 128
@@ -58,7 +58,7 @@ func (c *packedCommit) replace(ctx context.Context, placeholder *packedItem, sto
 	return errRefit
 }
 
-// note puts the commands into the commit's first item, or gives them guards where they are many.
+// note puts the commands into the commit's first item, or writes guards for them if there are many.
 func (c *packedCommit) note(ctx context.Context) error {
 	all, first := c.noted, c.items[0]
 	if len(c.Events) == 0 {

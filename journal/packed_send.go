@@ -45,17 +45,10 @@ func (c *packedCommit) redate(now time.Time) {
 }
 
 func (c *packedCommit) explain(err error) error {
-	tables := []string{c.p.config.Tables.Journal}
-	creator := "journal.Create"
-	if len(c.Writes) > 0 {
-		creator = "journal.Create, or the package that has the other table,"
-		for _, w := range c.Writes {
-			if t, _ := targetOf(w); !slices.Contains(tables, t.table) {
-				tables = append(tables, t.table)
-			}
-		}
+	if c.transaction != nil {
+		return c.p.explainActions(err, c.transaction.TransactItems)
 	}
-	return dynamo.ExplainAny(err, tables, creator)
+	return dynamo.ExplainAny(err, []string{c.p.config.Tables.Journal}, "journal.Create")
 }
 
 func (c *packedCommit) isWritten(ctx context.Context) (bool, error) {

@@ -206,3 +206,30 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
+
+// explainActions is dynamo.Explain for a transaction: the tables are those of the actions that
+// DynamoDB names, or all if it names none.
+func (s *store) explainActions(err error, actions []types.TransactWriteItem) error {
+	var tables []string
+	add := func(action types.TransactWriteItem) {
+		if t, _ := targetOf(action); !slices.Contains(tables, t.table) {
+			tables = append(tables, t.table)
+		}
+	}
+	for _, i := range dynamo.PassingActions(err) {
+		if i < len(actions) {
+			add(actions[i])
+		}
+	}
+	if len(tables) == 0 {
+		for _, action := range actions {
+			add(action)
+		}
+	}
+	slices.Sort(tables)
+	creator := "journal.Create"
+	if slices.ContainsFunc(tables, func(table string) bool { return table != s.config.Tables.Journal && table != s.config.Tables.Snapshot }) {
+		creator = "journal.Create, or the package that has the other table,"
+	}
+	return dynamo.ExplainAny(err, tables, creator)
+}

@@ -58,7 +58,7 @@ func (j *engine) validateWritesBeside(c, other *commit) error {
 		}
 		table := t.table[strings.LastIndexByte(t.table, '/')+1:] // of an ARN too
 		if table != j.config.Tables.Journal && table != j.config.Tables.Snapshot {
-			continue // also the checkpoint table: who handles a message may move its position together with what follows
+			continue // also the checkpoint table: a message handler can store its position in the same transaction
 		}
 		if t.kind != "ConditionCheck" {
 			return refuse(i, "%s on table %q: only commits write there; a ConditionCheck is allowed", t.kind, t.table)

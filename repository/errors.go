@@ -9,11 +9,14 @@ import (
 
 // ErrNilDecision reports that the decision of Execute is nil. Nothing was written. Most other
 // errors are those of the packages journal and aggregate.
-var ErrNilDecision = errors.New("the decision is nil: give a function from the state to events")
+var ErrNilDecision = errors.New("the decision is nil: pass a function")
 
-// RefusedError reports that the decision of [Repository.Execute] returned an error. Err is that
-// error, and the text is its text. Nothing was written. All other errors of Execute come from the
-// call or the store, so a message handler can ack a command that was refused and nack the others.
+// RefusedError reports that the decision of [Repository.Execute] or [Parts.Execute] returned an
+// error. Err is that error, and the text is its text. Nothing was written. ID is the aggregate, or
+// that of the first part. All other errors come from the call or the store, so a message handler can
+// ack a command that was refused. Of the others, those that another delivery cannot cure are
+// [journal.ErrInvalidCommit], [*journal.TooLargeError], [*journal.DeletedError],
+// [journal.ErrKeyDestroyed] and [*aggregate.InvalidIDError].
 type RefusedError struct {
 	ID  aggregate.ID
 	Err error

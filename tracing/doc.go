@@ -1,7 +1,8 @@
 // Package tracing makes OpenTelemetry spans of commits and of the handling of their events, and
-// links the two: who looks at a handler that failed finds the command that led to its event.
+// links the two: from a handler that failed you can find the command that led to its event.
 //
 //	traced := tracing.NewRepository(accounts, tracing.Config{}) // spans of Execute and Save
+//	joint := tracing.NewParts(&parts, tracing.Config{})         // a span of Execute
 //	events := tracing.NewPublisher(pub, tracing.Config{})       // spans of Publish
 //	router.AddMiddleware(tracing.Middleware(tracing.Config{}))  // a span for each handling
 //
@@ -49,7 +50,8 @@
 //
 // # Spans
 //
-//	commit {type}    producer   Execute and Save of a Repository, Execute of Parts, with all attempts
+//	commit {type}    producer   Execute and Save of a Repository, with all attempts
+//	commit {types}   producer   Execute of Parts, with all attempts; such as "commit account, basket"
 //	step {type}      producer   one step of a process manager, with its commands; see [Steps]
 //	publish {topic}  producer   Publish, once for each span that the messages' contexts have
 //	process {topic}  consumer   one handling of one message
@@ -58,16 +60,17 @@
 //
 //	messaging.system                    millrace; not where a message comes from another subscriber
 //	messaging.operation.name, .type     commit, step, publish: send; process: process
-//	messaging.destination.name          the topic, which is the aggregate type
+//	messaging.destination.name          the topic, which is the aggregate type; not of Parts
 //	messaging.batch.message_count       events of the commit, messages of the Publish; not if there is one
 //	messaging.message.id                process, step of an event, publish of one message: the event id
 //	messaging.message.body.size         process: bytes of the payload
 //	messaging.message.conversation_id   process: metadata correlation_id, if there is one
 //	messaging.consumer.group.name       process
 //	error.type                          where the status is an error, see below
-//	millrace.aggregate.id               the id without its type; publish only of one message
+//	millrace.aggregate.id               the id without its type; publish only of one message; not of
+//	                                    Parts
 //	millrace.aggregates                 commit of Parts: type and id of each, with a hyphen between
-//	millrace.aggregate.version          commit: the version after it
+//	millrace.aggregate.version          commit, not of Parts: the version after it
 //	millrace.commit.outcome             commit: committed, nothing, repeated, refused, unknown, failed;
 //	                                    step: nothing, unknown, failed
 //	millrace.commit.decisions           commit by Execute: how often the decision ran

@@ -8,6 +8,7 @@ package costs
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -380,7 +381,9 @@ func others(t *testing.T) string {
 		}},
 		{"Execute over 2 aggregates with a warm cache, 1 event each", together(event, state, 0)},
 		{"the same, with a command id", together(event, state, 0, repository.CommandID("1"))},
-		{"the same without it, and another aggregate that is only read", together(event, state, 1)},
+		{"the same, repeated", togetherAgain(event, state)},
+		{"Execute over 2 aggregates with a warm cache, refused by the decision", togetherRefused(event, state)},
+		{"Execute over 3 aggregates with a warm cache, one of them only read", together(event, state, 1)},
 		{"Journal.Resolve", func(w world) bill {
 			return w.bill(func(ctx context.Context) error {
 				_, err := w.j.Resolve(ctx, &journal.OutcomeUnknownError{ID: document, First: 1, CommitID: "c"})
@@ -414,22 +417,47 @@ func others(t *testing.T) string {
 // an event, and some are read.
 func together(event, state, reads int, options ...repository.Option) func(w world) bill {
 	return func(w world) bill {
-		r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 10})
-		parts := make([]*repository.Part[Document], 2+reads)
-		var all repository.Parts
-		for i := range parts {
-			parts[i] = r.Part(&all, fmt.Sprintf("%s%02d", id[:len(id)-2], i))
-			_, err := r.Execute(w.t.Context(), parts[i].ID.Value, always(written(event, state)))
-			require.NoError(w.t, err)
-		}
+		all, decide := warmParts(w, event, state, 2+reads)
+		return w.bill(func(ctx context.Context) error { return all.Execute(ctx, decide, options...) })
+	}
+}
+
+func togetherAgain(event, state int) func(w world) bill {
+	return func(w world) bill {
+		all, decide := warmParts(w, event, state, 2)
+		require.NoError(w.t, all.Execute(w.t.Context(), decide, repository.CommandID("1")))
+		return w.bill(func(ctx context.Context) error { return all.Execute(ctx, decide, repository.CommandID("1")) })
+	}
+}
+
+func togetherRefused(event, state int) func(w world) bill {
+	return func(w world) bill {
+		all, _ := warmParts(w, event, state, 2)
 		return w.bill(func(ctx context.Context) error {
-			return all.Execute(ctx, func() error {
-				for _, p := range parts[:2] {
-					p.Append(written(event, state))
-				}
-				return nil
-			}, options...)
+			err := all.Execute(ctx, func() error { return errRefused })
+			require.ErrorIs(w.t, err, errRefused)
+			return nil
 		})
+	}
+}
+
+var errRefused = errors.New("refused")
+
+// warmParts makes aggregates that are in the cache, and a decision that gives the first two an event.
+func warmParts(w world, event, state, n int) (*repository.Parts, func() error) {
+	r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 10})
+	var all repository.Parts
+	parts := make([]*repository.Part[Document], n)
+	for i := range parts {
+		parts[i] = r.Part(&all, fmt.Sprintf("%s%02d", id[:len(id)-2], i))
+		_, err := r.Execute(w.t.Context(), parts[i].ID.Value, always(written(event, state)))
+		require.NoError(w.t, err)
+	}
+	return &all, func() error {
+		for _, p := range parts[:2] {
+			p.Append(written(event, state))
+		}
+		return nil
 	}
 }
 
