@@ -157,8 +157,8 @@ func (t *jointCommit) build(drafts []draft) error {
 	return nil
 }
 
-// bytesOf estimates what a part takes without what a layout can leave out. The estimate is rarely too
-// low.
+// bytesOf estimates what a part takes without what a layout can leave out. The estimate is rarely
+// too low.
 func (t *jointCommit) bytesOf(d *draft) (bytes int) {
 	bytes = 1<<10 + 2*len(d.Aggregate.String()) // of a head
 	for _, e := range d.events {
@@ -225,9 +225,9 @@ func (t *jointCommit) unknown(err error) *OutcomeUnknownError {
 	return unknown
 }
 
-// refusal is that of the first part whose condition was false. Once the condition of a part is false
-// it stays false, except where a head was put back. So no earlier attempt can still be written.
-// Parts that can be adapted to what they met are, all at once.
+// refusal is that of the first part whose condition was false. Once the condition of a part is
+// false it stays false, except where a head was put back. So no earlier attempt can still be
+// written. Parts that can be adapted to what they met are, all at once.
 func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, left time.Duration) error {
 	var reasons []types.CancellationReason
 	var canceled *types.TransactionCanceledException

@@ -228,8 +228,8 @@ func (p *packed) unchanged(ctx context.Context, places []storage.Place) error {
 	return nil
 }
 
-// checkEnd checks that no commit follows the expected version, for an aggregate that gets no events.
-// Commands without events may follow.
+// checkEnd checks that no commit follows the expected version, for an aggregate that gets no
+// events. Commands without events may follow.
 func (c *packedCommit) checkEnd() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName:           &c.p.config.Tables.Journal,

@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// fewNoted to mostNoted is how many commands without events a placeholder has. If there are more,
-	// or on a commit more than mostNotedBytes, they become guards. Each commit draws its limit:
-	// otherwise all that are made at the same time would write the same guards.
+	// fewNoted to mostNoted is how many commands without events a placeholder has. If there are
+	// more, or on a commit more than mostNotedBytes, they become guards. Each commit draws its
+	// limit: otherwise all that are made at the same time would write the same guards.
 	fewNoted       = 32
 	mostNoted      = 128
 	mostNotedBytes = 4 << 10

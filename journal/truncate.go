@@ -60,10 +60,10 @@ func (j *engine) Truncate(ctx context.Context, id aggregate.ID, before uint64, r
 
 // Delete removes an aggregate for good: state, redundant snapshots and events. The head stays as a
 // tombstone with the number of the last event, so that no number is used twice, and reading or
-// writing the aggregate returns a [*DeletedError]. The ids of its commands stay too. For commands of
-// several aggregates, the stored command has the aggregate's id, until [Config].CommandRetention
-// has passed. A program of the event-store-adapter family does not know tombstones: if it has loaded
-// the aggregate, it continues to write.
+// writing the aggregate returns a [*DeletedError]. The ids of its commands stay too. For commands
+// of several aggregates, the stored command has the aggregate's id, until [Config].CommandRetention
+// has passed. A program of the event-store-adapter family does not know tombstones: if it has
+// loaded the aggregate, it continues to write.
 //
 // Expected is the version on which the decision to delete was made. Consumer groups are not
 // informed: store an event that says so first, and give them time to read it with [Removal].After.

@@ -24,9 +24,9 @@ type Aggregate[S any] struct {
 	// Version is the sequence number of the last event, 0 if there is none.
 	Version uint64
 	// Repeated reports that the last run of the decision wrote nothing because the aggregate, or
-	// for [Parts] the journal, knows the [CommandID] already, by an earlier call, or from an earlier run of this call whose
-	// outcome was unknown. State and Version are the current ones, not those after the command.
-	// Both are zero if the aggregate was deleted since.
+	// for [Parts] the journal, knows the [CommandID] already, by an earlier call, or from an
+	// earlier run of this call whose outcome was unknown. State and Version are the current ones,
+	// not those after the command. Both are zero if the aggregate was deleted since.
 	Repeated bool
 
 	partial bool       // see Partial

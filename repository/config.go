@@ -57,10 +57,10 @@ type Config struct {
 	UnknownEvents UnknownEvents
 
 	// MaxAttempts is how often [Repository.Execute] and [Parts.Execute] load and decide, at most,
-	// when other writers are faster. The pauses between attempts start at about 5 ms, double, and stay at about 100
-	// ms; those of the default take some 4.5 seconds together. Against one writer who never pauses,
-	// an attempt fails about four times in five, so a number much below the default gives up on
-	// aggregates that are merely busy. Default: 50.
+	// when other writers are faster. The pauses between attempts start at about 5 ms, double, and
+	// stay at about 100 ms; those of the default take some 4.5 seconds together. Against one writer
+	// who never pauses, an attempt fails about four times in five, so a number much below the
+	// default gives up on aggregates that are merely busy. Default: 50.
 	MaxAttempts int
 
 	// Logger receives reports of snapshots that were left out of a commit or could not be used by a

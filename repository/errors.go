@@ -13,8 +13,8 @@ var ErrNilDecision = errors.New("the decision is nil: pass a function")
 
 // RefusedError reports that the decision of [Repository.Execute] or [Parts.Execute] returned an
 // error. Err is that error, and the text is its text. Nothing was written. ID is the aggregate, or
-// that of the first part. All other errors come from the call or the store, so a message handler can
-// ack a command that was refused. Of the others, those that another delivery cannot cure are
+// that of the first part. All other errors come from the call or the store, so a message handler
+// can ack a command that was refused. Of the others, those that another delivery cannot cure are
 // [journal.ErrInvalidCommit], [*journal.TooLargeError], [*journal.DeletedError],
 // [journal.ErrKeyDestroyed] and [*aggregate.InvalidIDError].
 type RefusedError struct {

@@ -136,8 +136,8 @@ func (parts participants) check(given []Option) (options, error) {
 }
 
 // each calls a function for all parts side by side. If a call panics, such as the caller's codec,
-// each panics with the same value in the goroutine of its caller. If a call ends its goroutine, each
-// ends that of its caller.
+// each panics with the same value in the goroutine of its caller. If a call ends its goroutine,
+// each ends that of its caller.
 func (parts participants) each(do func(i int, p participant) error) error {
 	var calls errgroup.Group
 	calls.SetLimit(partsAtOnce)

@@ -7,8 +7,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Part returns the scenario's aggregate as a part of a decision over several; see [Parts]. Its ID has
-// the type alone: set the Value if the decision uses it.
+// Part returns the scenario's aggregate as a part of a decision over several; see [Parts]. Its ID
+// has the type alone: set the Value if the decision uses it.
 func (s *Scenario[S]) Part() *aggregate.Part[S] { return &s.part }
 
 // Parts are the scenarios of the aggregates of one decision:

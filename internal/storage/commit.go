@@ -68,8 +68,8 @@ func (c *Commit[Snapshot]) Version() uint64 { return c.Expected + uint64(len(c.E
 
 // Joint is what one transaction writes to several aggregates, all of it or nothing.
 type Joint[Snapshot any] struct {
-	// Parts are of different aggregates. One without events writes nothing: its aggregate must still
-	// be at version Expected, and must not be deleted. Parts have no CommandID.
+	// Parts are of different aggregates. One without events writes nothing: its aggregate must
+	// still be at version Expected, and must not be deleted. Parts have no CommandID.
 	Parts []Commit[Snapshot]
 	// CommandID, if any, makes the journal refuse a second commit with the same id, whatever its
 	// parts are. 1 to 512 bytes of UTF-8. Without it, a part at least has events.

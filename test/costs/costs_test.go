@@ -443,7 +443,8 @@ func togetherRefused(event, state int) func(w world) bill {
 
 var errRefused = errors.New("refused")
 
-// warmParts makes aggregates that are in the cache, and a decision that gives the first two an event.
+// warmParts makes aggregates that are in the cache, and a decision that gives the first two an
+// event.
 func warmParts(w world, event, state, n int) (*repository.Parts, func() error) {
 	r := w.repository(repository.Config{Snapshots: repository.Never, Cache: 10})
 	var all repository.Parts
