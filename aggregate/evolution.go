@@ -151,6 +151,9 @@ func path(names []string) string {
 	return strings.Join(quoted, " -> ")
 }
 
+// Upcasts reports whether there is an upcaster for stored events of a type.
+func (d Definition[S]) Upcasts(eventType string) bool { return d.evolution.reads(eventType) }
+
 // Upcast returns the events that a stored event stands for today: what the upcasters make of it, or
 // the event itself if none reads its type, whether or not the definition has it. They may share the
 // payload's memory.

@@ -32,6 +32,36 @@ func (j *Journal) Events(ctx context.Context, id aggregate.ID, from, to uint64) 
 	return j.engine.Events(ctx, id, from, to)
 }
 
+// AllEvents yields all events of an aggregate that it has at the time of the call, in order. If
+// events were removed on purpose, it leaves them out. It costs a [Journal.Version] and an
+// [Journal.Events].
+//
+// Errors: those of both, except [*TruncatedError].
+func (j *Journal) AllEvents(ctx context.Context, id aggregate.ID) iter.Seq2[*Record, error] {
+	return func(yield func(*Record, error) bool) {
+		version, err := j.Version(ctx, id)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for from := uint64(1); from <= version; {
+			var truncated *TruncatedError
+			for r, err := range j.Events(ctx, id, from, version) {
+				if errors.As(err, &truncated) && truncated.Before > from {
+					break
+				}
+				if !yield(r, err) || err != nil {
+					return
+				}
+				from = r.Number + 1
+			}
+			if truncated != nil {
+				from = truncated.Before
+			}
+		}
+	}
+}
+
 func (j *engine) Events(ctx context.Context, id aggregate.ID, from, to uint64) iter.Seq2[*Record, error] {
 	return func(yield func(*Record, error) bool) {
 		var undecodable error

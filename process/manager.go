@@ -17,7 +17,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
-	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -31,7 +31,7 @@ type Manager[S any] struct {
 	processes  *repository.Repository[S]
 	client     Client
 	config     Config
-	history    reaction.History
+	history    history.History
 	queues     *queues
 	sendings   sendings
 	stats      counters
@@ -63,7 +63,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
-	history, err := reaction.NewHistory(config.Codec, config.Definitions)
+	today, err := history.New(config.Codec, config.Definitions)
 	if err != nil {
 		return nil, &ConfigError{"Definitions", "cannot be used: " + err.Error()}
 	}
@@ -74,7 +74,7 @@ func New[S any](j *journal.Journal, client Client, d Definition[S], config Confi
 	if config.Now == nil {
 		config.Now = j.Config().Now
 	}
-	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Heard}, config: config, history: history}
+	m := &Manager[S]{definition: d, journal: eventlog.Of(j), processes: processes, client: bounded{client, eventlog.Of(j).Heard}, config: config, history: today}
 	m.queues = newQueues(m.client, d.Type(), config)
 	return m, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -47,7 +47,7 @@ type Config struct {
 type Projection struct {
 	client    Client
 	config    Config
-	history   reaction.History
+	history   history.History
 	reactions map[string]Reaction
 	run       func(context.Context, []*journal.Record) (writes []Write, events int, err error) // nil unless made by NewBatch
 	stats     counters
@@ -82,11 +82,11 @@ func New(client Client, config Config, reactions ...Reaction) (*Projection, erro
 	if config.MaxRun < 0 {
 		return nil, &ConfigError{"MaxRun is negative"}
 	}
-	history, err := reaction.NewHistory(config.Codec, config.Definitions)
+	today, err := history.New(config.Codec, config.Definitions)
 	if err != nil {
 		return nil, &ConfigError{err.Error()}
 	}
-	p := &Projection{client: client, config: config, history: history, reactions: map[string]Reaction{}}
+	p := &Projection{client: client, config: config, history: today, reactions: map[string]Reaction{}}
 	for i, r := range reactions {
 		if r.react == nil || r.eventType == "" {
 			return nil, &ConfigError{fmt.Sprintf("reaction %d has no function or no event type; pass On, or Into, a function of an event struct whose zero value tells its EventType", i+1)}

@@ -100,6 +100,9 @@ func (d *deliverer) ahead(st *stream, first *journal.Record, most int) ahead {
 // takeIn adds events that follow, and reports whether all could be decoded.
 func (d *deliverer) takeIn(a *ahead, next []*journal.Record) bool {
 	for _, stored := range next {
+		if d.history.Upcasts(stored.Aggregate.Type, stored.EventType) {
+			return false // its own turn
+		}
 		r, err := stored, error(nil)
 		if stored.EventType == "" || d.config.wants(stored.EventType) {
 			r, err = d.decode(stored)

@@ -10,8 +10,10 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/journal"
 )
 
@@ -41,9 +43,12 @@ type Unmarshaler interface {
 	Unmarshal(r *journal.Record) (*message.Message, error)
 }
 
-type defaultUnmarshaler struct{}
+// DefaultUnmarshaler makes messages whose UUID is the event id, with the payload of the event and the
+// metadata that the package overview lists. An [Unmarshaler] of your own may change what it returns.
+type DefaultUnmarshaler struct{}
 
-func (defaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
+// Unmarshal returns no error.
+func (DefaultUnmarshaler) Unmarshal(r *journal.Record) (*message.Message, error) {
 	return envelope.Message(r), nil
 }
 
@@ -106,9 +111,20 @@ type Config struct {
 	Start Start
 
 	// EventTypes are the types of events that are delivered; others are passed over, in their
-	// order. They are read, and their positions stored, all the same. All members of a group should
-	// have the same. Default: all.
+	// order. They are read, and their positions stored, all the same. With Definitions they are the
+	// types of today. All members of a group should have the same. Default: all.
 	EventTypes []string
+
+	// Definitions of aggregates have their events upcast before messages are made of them, so that
+	// handlers get the events of today, with their types in [MetadataName]. Events of aggregates
+	// without a definition come as they are stored.
+	//
+	// An event that becomes several is several messages, one after the other, with the same
+	// sequence number and a [MetadataPart]. The UUID of the first is the event's id; the others have
+	// a slash and their place behind it. After a crash all of them come again. They have no position
+	// (see [PositionFromContext]), so a projection refuses them: give the definitions to the
+	// projection instead. An event that becomes none is passed over. Default: none.
+	Definitions []aggregate.AnyDefinition
 
 	// MaxInFlight is how many messages, each of another aggregate, are
 	// out for handling at a time, for each subscription. Default: 64.
@@ -193,8 +209,7 @@ type Config struct {
 	// Close returns, also where the database does not answer. Default: 5 seconds.
 	CloseTimeout time.Duration
 
-	// Unmarshaler makes the messages. Default: UUID = event id, raw payload, metadata as
-	// documented in the package overview.
+	// Unmarshaler makes the messages. Default: [DefaultUnmarshaler].
 	Unmarshaler Unmarshaler
 
 	// Positions keeps the positions. Default: the journal's checkpoint table. With another store
@@ -264,7 +279,7 @@ func (c *Config) setDefaults() {
 		c.MemberName = defaultMemberName()
 	}
 	if c.Unmarshaler == nil {
-		c.Unmarshaler = defaultUnmarshaler{}
+		c.Unmarshaler = DefaultUnmarshaler{}
 	}
 	if c.Positions == nil && c.Journal != nil {
 		c.Positions = &tablePositions{checkpoint.New(c.Journal)}
@@ -309,6 +324,9 @@ func (c Config) Validate() error {
 	}
 	if err := c.Failures.validate(); err != nil {
 		return err
+	}
+	if _, err := history.New(nil, c.Definitions); err != nil {
+		return &ConfigError{"Definitions", "cannot be used: " + err.Error()}
 	}
 	for field, d := range map[string]time.Duration{
 		"PollInterval": c.PollInterval, "TrailingDelay": c.TrailingDelay, "CommitInterval": c.CommitInterval,

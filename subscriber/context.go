@@ -24,6 +24,9 @@ const (
 	// MetadataDeliveryAttempt is on messages that were delivered before: decimal, from 2. See
 	// [AttemptFromContext].
 	MetadataDeliveryAttempt = "delivery_attempt"
+	// MetadataPart is on messages of an event that [Config].Definitions turn into several: its place
+	// and their number, such as "2/3".
+	MetadataPart = envelope.PartKey
 )
 
 // messageContext ends when the handling of a message ends. It makes a standard context only when
@@ -34,6 +37,7 @@ type messageContext struct {
 	record   *journal.Record
 	position Position
 	attempt  int
+	part     bool // of an event that has become several
 
 	mu     sync.Mutex
 	ended  bool
@@ -115,7 +119,8 @@ func fromContext(ctx context.Context) (*messageContext, bool) {
 	return c, ok
 }
 
-// RecordFromContext returns the event that a message was made of. It is shared: do not change it.
+// RecordFromContext returns the event that a message was made of, as [Config].Definitions have upcast
+// it. It is shared: do not change it.
 func RecordFromContext(ctx context.Context) (*journal.Record, bool) {
 	c, ok := fromContext(ctx)
 	if !ok {
@@ -152,10 +157,11 @@ func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 	return c.attempt, true
 }
 
-// PositionFromContext returns the position that a message's handler may commit.
+// PositionFromContext returns the position that a message's handler may commit. A message with a
+// [MetadataPart] has none.
 func PositionFromContext(ctx context.Context) (*Position, bool) {
 	c, ok := fromContext(ctx)
-	if !ok {
+	if !ok || c.part {
 		return nil, false
 	}
 	return &c.position, true

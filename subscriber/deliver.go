@@ -35,10 +35,11 @@ type deliverer struct {
 
 // delivery is how it stands with the next event of a stream. A worker alone uses it.
 type delivery struct {
-	number     uint64 // of the event
-	deliveries int    // of its message
-	attempts   int    // that failed, to make it a message or to handle it
-	failures   int    // to reach the store
+	number      uint64 // of the event
+	part, parts int    // how many of the messages that it becomes are acked, and all; see deliverToday
+	deliveries  int    // of its message
+	attempts    int    // that failed, to make it a message or to handle it
+	failures    int    // to reach the store
 	// resumed is the roster's count of resumptions as the shard knew it at the first failed
 	// attempt.
 	resumed uint64
@@ -201,7 +202,8 @@ func (d *deliverer) passTruncated(st *stream, before uint64) {
 // the key of its aggregate was destroyed, is passed over: to wait for it would block what comes
 // after it for good.
 func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
-	if stored.EventType != "" && !d.config.wants(stored.EventType) {
+	upcasts := d.history.Upcasts(stored.Aggregate.Type, stored.EventType)
+	if stored.EventType != "" && !upcasts && !d.config.wants(stored.EventType) {
 		d.stats.filtered.Add(1)
 		d.ack(st, stored.Number)
 		return nil
@@ -218,19 +220,72 @@ func (d *deliverer) deliver(st *stream, stored *journal.Record) error {
 	if err != nil {
 		return &failure{record: stored, err: err}
 	}
+	if d.history.Upcasts(r.Aggregate.Type, r.EventType) { // also one whose type was encrypted
+		return d.deliverToday(st, r)
+	}
 	if r != stored && !d.config.wants(r.EventType) {
 		d.stats.filtered.Add(1)
 		d.ack(st, r.Number)
 		return nil
 	}
-	msg, err := d.config.Unmarshaler.Unmarshal(r)
+	msg, err := d.unmarshal(r)
 	if err != nil {
-		return &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
+		return err
 	}
 	if st.delivery.deliveries == 0 && r.Number <= d.sequencer.sweptOf(st) && d.now().Sub(r.WrittenAt) > d.config.TrailingDelay {
 		d.stats.swept.Add(1)
 	}
-	return d.send(st, r, msg)
+	if err := d.send(st, r, msg, false); err != nil {
+		return err
+	}
+	d.ack(st, max(r.Number, st.position.stored.Load())) // the handler may have committed events behind it
+	return nil
+}
+
+func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
+	msg, err := d.config.Unmarshaler.Unmarshal(r)
+	if err != nil {
+		return nil, &failure{record: r, err: fmt.Errorf("unmarshal event %d of %s: %w", r.Number, r.Aggregate, err)}
+	}
+	return msg, nil
+}
+
+// deliverToday delivers what upcasters make of an event, as a message each. What was acked does not
+// come again if a later one fails.
+func (d *deliverer) deliverToday(st *stream, r *journal.Record) error {
+	events, err := d.history.Today(r)
+	if err != nil {
+		return &failure{record: r, err: err}
+	}
+	st.delivery.parts = len(events)
+	for part := st.delivery.part; part < len(events); part++ {
+		if event := events[part]; d.config.wants(event.EventType) {
+			msg, err := d.unmarshal(event)
+			if err != nil {
+				return err
+			}
+			if len(events) > 1 {
+				markPart(msg, part+1, len(events))
+			}
+			if err := d.send(st, event, msg, len(events) > 1); err != nil {
+				return err
+			}
+		}
+		st.delivery = delivery{number: r.Number, part: part + 1, parts: len(events)}
+	}
+	d.ack(st, max(r.Number, st.position.stored.Load()))
+	return nil
+}
+
+// markPart tells the messages of an event apart, for those who drop duplicates.
+func markPart(msg *message.Message, part, of int) {
+	if part > 1 {
+		msg.UUID += "/" + strconv.Itoa(part)
+	}
+	if msg.Metadata == nil {
+		msg.Metadata = message.Metadata{}
+	}
+	msg.Metadata[MetadataPart] = fmt.Sprintf("%d/%d", part, of)
 }
 
 // decode bounds what an encoding may take to get a key; most events have none, and a timer for each
@@ -244,8 +299,9 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 	return d.journal.Decode(ctx, stored)
 }
 
-// send hands a message out and waits for the answer.
-func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message) error {
+// send hands a message out and waits for the answer: nil for an ack. A message of several that an
+// event has become has no position.
+func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, part bool) error {
 	if st.position.batched.Load() {
 		return errCommitting // from before, and the message would spend its time waiting for that
 	}
@@ -255,7 +311,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message) er
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
 	ctx := &messageContext{
-		parent: d.messageCtx, record: r, attempt: attempt, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},
+		parent: d.messageCtx, record: r, attempt: attempt, part: part, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},
 	}
 	defer ctx.end()
 	msg.SetContext(ctx)
@@ -274,7 +330,6 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message) er
 	select {
 	case <-msg.Acked():
 		d.stats.acked.Add(1)
-		d.ack(st, max(r.Number, st.position.stored.Load())) // the handler may have committed events behind it
 		return nil
 	case <-msg.Nacked():
 		d.stats.nacked.Add(1)

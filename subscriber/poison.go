@@ -40,8 +40,12 @@ func (d *deliverer) sendPoison(st *stream, f *failure, v *verdict) error {
 	}
 	d.stats.poisoned.Add(1)
 	d.logger.Error("Event went to the poison queue", v.err, v.fields(st))
-	d.ack(st, v.number)
 	defer d.sequencer.resume(st)
+	if of := st.delivery; of.part+1 < of.parts { // the event has become several
+		st.delivery = delivery{number: v.number, part: of.part + 1, parts: of.parts}
+		return nil
+	}
+	d.ack(st, v.number)
 	// At once: until then a crash has the event published again, and a transaction that is still on
 	// its way may take effect.
 	ctx, cancel := context.WithTimeout(d.messageCtx, writeTimeout)

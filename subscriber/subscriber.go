@@ -13,6 +13,7 @@ import (
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/dynamo"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/history"
 )
 
 // Subscriber is a Watermill subscriber that tails a journal. It is safe for
@@ -20,6 +21,7 @@ import (
 type Subscriber struct {
 	config     Config
 	checkpoint *checkpoint.Store
+	history    history.History
 	logger     watermill.LoggerAdapter
 	stats      counters
 
@@ -54,8 +56,12 @@ func NewSubscriber(config Config, logger watermill.LoggerAdapter) (*Subscriber, 
 			"consumer_group": config.ConsumerGroup, "retry_budget": budget, "trailing_delay": config.TrailingDelay,
 		})
 	}
+	today, err := history.New(nil, config.Definitions)
+	if err != nil {
+		return nil, err
+	}
 	return &Subscriber{
-		config: config, checkpoint: checkpoint.New(config.Journal), logger: logger,
+		config: config, checkpoint: checkpoint.New(config.Journal), history: today, logger: logger,
 		members: map[*member]struct{}{}, closing: make(chan struct{}),
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/history"
 )
 
 // subscription is what the shards of one call of Subscribe share.
@@ -23,6 +24,7 @@ type subscription struct {
 	// aggregates.
 	raw        eventlog.Log
 	checkpoint *checkpoint.Store
+	history    history.History
 	topic      string
 	logger     watermill.LoggerAdapter
 	stats      *counters
@@ -51,7 +53,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 	log := eventlog.Of(sub.config.Journal)
 	closing, closeNow := context.WithCancel(context.WithoutCancel(ctx))
 	return &subscription{
-		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint,
+		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
 		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(t turn) bool { return t.deliverer.serve(t.stream) }},

@@ -20,6 +20,8 @@ const (
 	ExpectedVersionKey = "expected_version"
 	// DeliveryAttemptKey counts the deliveries of a message to a consumer group, from 2.
 	DeliveryAttemptKey = "delivery_attempt"
+	// PartKey holds the place of a message among those of one event, and their number: "2/3".
+	PartKey = "event_part"
 )
 
 // Metadata keys that are stored with the event.
@@ -31,7 +33,7 @@ const (
 // stored reports whether the value of a metadata key goes into the journal.
 func stored(key string) bool {
 	switch key {
-	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey:
+	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey, PartKey:
 		return false
 	}
 	return true

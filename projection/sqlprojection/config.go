@@ -6,7 +6,7 @@ import (
 	"regexp"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/internal/history"
 )
 
 // ConfigError reports a setting or a reaction that cannot work.
@@ -63,7 +63,7 @@ func (c Config) Validate() error {
 	if !tableName.MatchString(c.Table) {
 		return &ConfigError{fmt.Sprintf("Table %q is not a plain name; use letters, digits and underscores", c.Table)}
 	}
-	if _, err := reaction.NewHistory(c.Codec, c.Definitions); err != nil {
+	if _, err := history.New(c.Codec, c.Definitions); err != nil {
 		return &ConfigError{err.Error()}
 	}
 	return nil

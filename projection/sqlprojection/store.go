@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/internal/reaction"
+	"github.com/millrace-dev/millrace/internal/history"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -18,7 +18,7 @@ import (
 type Store struct {
 	db      *sql.DB
 	config  Config
-	history reaction.History
+	history history.History
 	sql     statements
 	stats   counters
 }
@@ -44,11 +44,11 @@ func New(db *sql.DB, config Config) (*Store, error) {
 		return nil, err
 	}
 	config.setDefaults()
-	history, err := reaction.NewHistory(config.Codec, config.Definitions)
+	today, err := history.New(config.Codec, config.Definitions)
 	if err != nil {
 		return nil, &ConfigError{err.Error()}
 	}
-	return &Store{db: db, config: config, history: history, sql: config.statements()}, nil
+	return &Store{db: db, config: config, history: today, sql: config.statements()}, nil
 }
 
 // Schema is the statement that makes the table of positions where there is none, for those who make

@@ -3,6 +3,7 @@ package dedup
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -24,7 +25,11 @@ func Event(msg *message.Message) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s#%d", text(id), number), nil
+	key := fmt.Sprintf("%s#%d", text(id), number)
+	if part := msg.Metadata[envelope.PartKey]; part != "" {
+		key += " " + part
+	}
+	return key, nil
 }
 
 // eventOf reads what the subscriber has written into the metadata, not into the context, which no
@@ -40,6 +45,12 @@ func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 			"has %q as its sequence_number, which is not a number from 1", msg.Metadata[envelope.SequenceNumberKey]))
 	}
 	return id, number, nil
+}
+
+// isFollowed reports whether more messages of the same event come.
+func isFollowed(msg *message.Message) bool {
+	part, of, split := strings.Cut(msg.Metadata[envelope.PartKey], "/")
+	return split && part != of
 }
 
 // text differs for ids that read the same, by the length of the type.

@@ -75,6 +75,9 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 // middlewares that retry and of a poison queue, so that what the poison queue took counts as
 // handled.
 //
+// Of the messages that subscriber.Config.Definitions make of one event, the last one counts: if that
+// fails, all come again.
+//
 // The handlers must not return messages. Messages of one aggregate wait for each other, as long as
 // their contexts last.
 //
@@ -110,6 +113,9 @@ func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 		}
 		if len(produced) > 0 {
 			return nil, fmt.Errorf("event %d of %s: %w: publish in the handler, before it returns", number, id, ErrProduced)
+		}
+		if isFollowed(msg) {
+			return nil, nil // the event is handled with the last of its messages
 		}
 		return nil, p.advance(ctx, id, number)
 	}

@@ -1,4 +1,6 @@
-package reaction
+// Package history reads stored events as those of today, for projections, process managers and
+// subscribers.
+package history
 
 import (
 	"fmt"
@@ -13,9 +15,9 @@ type History struct {
 	definitions map[string]aggregate.AnyDefinition
 }
 
-// NewHistory takes the definitions that are known, and the codec of all other aggregates. The error
+// New takes the definitions that are known, and the codec of all other aggregates. The error
 // says what is wrong with a definition.
-func NewHistory(codec aggregate.Codec, definitions []aggregate.AnyDefinition) (History, error) {
+func New(codec aggregate.Codec, definitions []aggregate.AnyDefinition) (History, error) {
 	h := History{codec: codec, definitions: map[string]aggregate.AnyDefinition{}}
 	for i, d := range definitions {
 		if d == nil {
@@ -30,6 +32,12 @@ func NewHistory(codec aggregate.Codec, definitions []aggregate.AnyDefinition) (H
 		h.definitions[d.Type()] = d
 	}
 	return h, nil
+}
+
+// Upcasts reports whether stored events of a type are turned into others, or into none.
+func (h History) Upcasts(aggregateType, eventType string) bool {
+	d := h.definitions[aggregateType]
+	return d != nil && d.Upcasts(eventType)
 }
 
 // Codec is what decodes the events of an aggregate type.
@@ -52,7 +60,7 @@ func (h History) Upcast(aggregateType string, stored aggregate.EncodedEvent) ([]
 // Today returns what a record stands for today, each with the number, the id and all else of the
 // one that is stored.
 func (h History) Today(stored *journal.Record) ([]*journal.Record, error) {
-	if h.definitions[stored.Aggregate.Type] == nil {
+	if !h.Upcasts(stored.Aggregate.Type, stored.EventType) {
 		return []*journal.Record{stored}, nil
 	}
 	events, err := h.Upcast(stored.Aggregate.Type, aggregate.EncodedEvent{Type: stored.EventType, Payload: stored.Payload})

@@ -1,0 +1,101 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// Executor is a *repository.Repository or a *tracing.Repository.
+type Executor[S any] interface {
+	Execute(ctx context.Context, id string, decide aggregate.Decision[S], given ...repository.Option) (repository.Aggregate[S], error)
+}
+
+// Route returns the id of the aggregate that a command is for, and the decision on it.
+type Route[C, S any] func(command *C) (id string, decide aggregate.Decision[S])
+
+// ErrNoID reports that a message has no UUID, so that a second delivery could not be told from a
+// second command. Nothing was written.
+var ErrNoID = errors.New("the message of the command has no UUID: give it one, such as watermill.NewUUID()")
+
+// Handler returns a handler for a cqrs.CommandProcessor. It executes each command of the type C on
+// the aggregate to which route leads, once, however often its message is delivered: the UUID of the
+// message is the [repository.CommandID].
+//
+// The events carry the correlation id and the trace of the message, and its UUID as their causation
+// id, whichever Pub/Sub has delivered it.
+//
+// A command that the decision refuses is acked, as the decision would refuse it again, after
+// [OnRefused]. All other errors of Execute are returned, so the message is nacked. See
+// [repository.RefusedError] for those that another delivery cannot cure.
+func Handler[C, S any](name string, executor Executor[S], route Route[C, S], options ...Option[C]) cqrs.CommandHandler {
+	var o handlerOptions[C]
+	for _, option := range options {
+		option(&o)
+	}
+	return cqrs.NewCommandHandler(name, func(ctx context.Context, command *C) error {
+		msg := cqrs.OriginalMessageFromCtx(ctx)
+		if msg == nil || msg.UUID == "" {
+			return fmt.Errorf("command %T: %w", command, ErrNoID)
+		}
+		ctx = causedBy(ctx, msg)
+		id, decide := route(command)
+		given := []repository.Option{repository.CommandID(msg.UUID)}
+		if o.execute != nil {
+			given = append(given, o.execute(command)...)
+		}
+		_, err := executor.Execute(ctx, id, decide, given...)
+		refused, ok := err.(*repository.RefusedError) //nolint:errorlint // one inside another error is that of another call
+		switch {
+		case !ok:
+			return err
+		case o.refused == nil:
+			return nil
+		default:
+			return o.refused(ctx, command, refused)
+		}
+	})
+}
+
+// causedBy adds to a context what the events get from the message. A message of our own subscriber
+// has it in its context.
+func causedBy(ctx context.Context, msg *message.Message) context.Context {
+	if _, ours := subscriber.RecordFromContext(ctx); ours {
+		return ctx
+	}
+	metadata := aggregate.MetadataFromContext(ctx)
+	envelope.CopyTraceKeys(aggregate.Metadata(msg.Metadata), metadata)
+	if metadata[aggregate.CorrelationIDKey] == "" {
+		metadata[aggregate.CorrelationIDKey] = msg.UUID
+	}
+	metadata[aggregate.CausationIDKey] = msg.UUID
+	return aggregate.ContextWithMetadata(ctx, metadata)
+}
+
+// Option adjusts a [Handler].
+type Option[C any] func(*handlerOptions[C])
+
+type handlerOptions[C any] struct {
+	refused func(ctx context.Context, command *C, refused *repository.RefusedError) error
+	execute func(command *C) []repository.Option
+}
+
+// OnRefused calls a function with each command that its decision has refused, to answer the sender
+// for example. If it returns an error, the message is nacked, and the command comes again. So it may
+// be called more than once for one message.
+func OnRefused[C any](f func(ctx context.Context, command *C, refused *repository.RefusedError) error) Option[C] {
+	return func(o *handlerOptions[C]) { o.refused = f }
+}
+
+// Execute adds options of the repository, such as [repository.Writes].
+func Execute[C any](options func(command *C) []repository.Option) Option[C] {
+	return func(o *handlerOptions[C]) { o.execute = options }
+}
