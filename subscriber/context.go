@@ -26,7 +26,7 @@ const (
 	MetadataDeliveryAttempt = "delivery_attempt"
 	// MetadataPart is on messages of an event that [Config].Definitions turn into several: its place
 	// and their number, such as "2/3".
-	MetadataPart = envelope.PartKey
+	MetadataPart = "event_part"
 )
 
 // messageContext ends when the handling of a message ends. It makes a standard context only when

@@ -15,6 +15,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill/message"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -61,8 +62,8 @@ func (p PayOrder) decide(o Order) (Events, error) {
 	return Events{OrderPaid{}}, nil
 }
 
-// command is for an order.
-type command interface{ order() string }
+// ofOrder is a command for an order.
+type ofOrder interface{ order() string }
 
 func (p PlaceOrder) order() string { return p.Order }
 func (p PayOrder) order() string   { return p.Order }
@@ -90,7 +91,7 @@ func main() {
 		Marshaler:            marshaler,
 		GeneratePublishTopic: func(cqrs.CommandBusGeneratePublishTopicParams) (string, error) { return "order-commands", nil },
 		OnSend: func(params cqrs.CommandBusOnSendParams) error { // those of an order in order, others beside it
-			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(command).order())
+			params.Message.Metadata.Set(publisher.AggregateIDKey, params.Command.(ofOrder).order())
 			return nil
 		},
 	})
@@ -104,15 +105,10 @@ func main() {
 		},
 	})
 	check(err)
-	check(commands.AddHandlers(cqrs.NewCommandHandler("place-order", func(ctx context.Context, place *PlaceOrder) error {
-		once := repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID) // however often it is delivered
-		_, err := orders.Execute(ctx, place.Order, place.decide, once)
-		return err
-	}), cqrs.NewCommandHandler("pay-order", func(ctx context.Context, pay *PayOrder) error {
-		once := repository.CommandID(cqrs.OriginalMessageFromCtx(ctx).UUID)
-		_, err := orders.Execute(ctx, pay.Order, pay.decide, once)
-		return err
-	})))
+	check(commands.AddHandlers( // each command is executed once, however often it is delivered
+		command.Handler("place-order", orders, func(p *PlaceOrder) (string, aggregate.Decision[Order]) { return p.Order, p.decide }),
+		command.Handler("pay-order", orders, func(p *PayOrder) (string, aggregate.Decision[Order]) { return p.Order, p.decide }),
+	))
 
 	events, err := cqrs.NewEventProcessorWithConfig(router, cqrs.EventProcessorConfig{
 		Marshaler:              marshaler,

@@ -53,6 +53,7 @@ func _(
 	_ = repository.Config{Cache: 10_000}
 	definition = definition.WithUpcasters(aggregate.Rename("account.deposited.v0", "account.deposited.v1"))
 	_ = projection.Config{Definitions: []aggregate.AnyDefinition{definition}}
+	_ = subscriber.Config{Definitions: []aggregate.AnyDefinition{definition}}
 	_ = journal.Config{Encodings: []journal.Encoding{gzip, secret}}
 	_ = journal.Config{Shards: 16, RequiredEncodings: []string{secret.Name()}}
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
