@@ -1,9 +1,11 @@
-// Package metrics has Prometheus collectors for subscribers, projections and process managers.
+// Package metrics has Prometheus collectors for subscribers, projections, process managers and
+// repositories.
 //
 //	registry.MustRegister(
 //		metrics.NewSubscriberCollector(sub, metrics.SubscriberConfig{ConsumerGroup: "totals"}),
 //		metrics.NewProjectionCollector(totals, metrics.ProjectionConfig{Name: "totals"}),
 //		metrics.NewProcessCollector(sagas, metrics.ProcessConfig{Type: "order-saga"}),
+//		metrics.NewRepositoryCollector(orders, metrics.RepositoryConfig{AggregateType: "order"}),
 //	)
 //
 // A collector asks when it is scraped, and holds nothing. A scrape reads memory alone: no round
@@ -76,6 +78,26 @@
 //	millrace_process_timeouts_fired_total           counter  timeouts that were handled
 //	millrace_process_failures_total                 counter  times that a timeout or stored commands that were due failed, or the look for them
 //	millrace_process_looks_total                    counter  times that it has looked for what is due
+//
+// # Repositories
+//
+// What a repository has done since it was made, with the label aggregate_type. A commit of
+// repository.Parts counts for the repository of each part that has events:
+//
+//	millrace_repository_decisions_total             counter  runs of a decision by Execute; more than commits and refusals: conflicts
+//	millrace_repository_decisions_refused_total     counter  decisions that returned an error
+//	millrace_repository_commits_total               counter  commits that were written
+//	millrace_repository_events_total                counter  events in them
+//	millrace_repository_commits_conflicting_total   counter  commits that were not written, because somebody else was faster
+//	millrace_repository_commits_repeated_total      counter  commits that were not written, because their command was executed before
+//	millrace_repository_commits_unknown_total       counter  commits whose outcome was unknown
+//	millrace_repository_commits_failed_total        counter  commits that were not written for another reason
+//	millrace_repository_commit_duration_seconds     summary  time that all of these took, without quantiles
+//	millrace_repository_snapshots_total             counter  snapshots that were stored
+//	millrace_repository_snapshots_left_out_total    counter  snapshots that were not stored; the logger has the reasons
+//	millrace_repository_loads_total                 counter  reads of the present state of an aggregate
+//	millrace_repository_cache_hits_total            counter  decisions and loads that began with a state from the cache
+//	millrace_repository_cache_misses_total          counter  those that did not, in a repository with a cache
 //
 // # Several of one name
 //

@@ -136,6 +136,7 @@ func TestMetricsAreNamedAsPrometheusWantsThem(t *testing.T) {
 		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),
 		metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{Name: "totals"}),
 		metrics.NewProcessCollector(processStats{}, metrics.ProcessConfig{Type: "saga"}),
+		metrics.NewRepositoryCollector(done{}, metrics.RepositoryConfig{AggregateType: "order"}),
 	)
 	problems, err := testutil.GatherAndLint(registry)
 
@@ -151,12 +152,15 @@ func TestTheDocumentationHasTheMetricsThatThereAre(t *testing.T) {
 		collector(source{shards: []subscriber.ShardStatus{{Topic: "account"}}}),
 		metrics.NewProjectionCollector(stats{}, metrics.ProjectionConfig{Name: "totals"}),
 		metrics.NewProcessCollector(processStats{}, metrics.ProcessConfig{Type: "saga"}),
+		metrics.NewRepositoryCollector(done{}, metrics.RepositoryConfig{AggregateType: "order"}),
 	)
 	families, err := registry.Gather()
 	require.NoError(t, err)
 	var names []string
 	for _, family := range families {
-		names = append(names, family.GetName())
+		if names = append(names, family.GetName()); family.GetType().String() == "SUMMARY" {
+			names = append(names, family.GetName()+"_sum", family.GetName()+"_count")
+		}
 		row := regexp.MustCompile(`(?m)^//\t` + family.GetName() + ` +` + strings.ToLower(family.GetType().String()) + `\b`)
 		assert.Regexp(t, row, overview)
 	}

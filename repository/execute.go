@@ -141,8 +141,10 @@ func (e *execution[S]) act(ctx context.Context, a Aggregate[S]) (next Aggregate[
 		return a, false, nil, err
 	}
 	e.latest = ""
+	e.counters.decisions.Add(1)
 	events, refusal := e.decide(own.State)
 	if refusal != nil {
+		e.counters.refused.Add(1)
 		return a, false, &RefusedError{ID: a.ID, Err: refusal}, nil
 	}
 	if len(events) == 0 && e.options.commandID == "" {
@@ -220,6 +222,7 @@ func (e *execution[S]) deleted() Aggregate[S] { return Aggregate[S]{ID: e.id, Re
 func (e *execution[S]) begin(ctx context.Context, last *journal.ConflictError) (a Aggregate[S], latest bool, err error) {
 	a, kept := e.cache.get(e.id)
 	if kept && last == nil {
+		e.counters.cacheHits.Add(1)
 		return a, false, nil
 	}
 	if kept && last.Actual >= a.Version {

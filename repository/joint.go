@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
@@ -97,7 +98,11 @@ func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err
 			return nil, nil, err
 		}
 	}
-	if refusal := e.decide(); refusal != nil {
+	refusal = e.decide()
+	for _, p := range e.parts {
+		p.countDecision(refusal != nil)
+	}
+	if refusal != nil {
 		return nil, &RefusedError{ID: e.parts[0].id(), Err: refusal}, nil
 	}
 	commit = &eventlog.Joint{Parts: make([]eventlog.Commit, len(e.parts)), CommandID: e.options.commandID}
@@ -117,7 +122,13 @@ func (e *joint) draft(ctx context.Context) (commit *eventlog.Joint, refusal, err
 
 // append writes the commit, and gives each part its result.
 func (e *joint) append(ctx context.Context, commit *eventlog.Joint) error {
+	begun := time.Now()
 	receipts, err := e.journal.AppendJoint(ctx, *commit)
+	for i, part := range commit.Parts {
+		if len(part.Events) > 0 {
+			e.parts[i].countCommit(len(part.Events), begun, err)
+		}
+	}
 	var unknown *journal.OutcomeUnknownError
 	if errors.As(err, &unknown) {
 		e.unknown, e.expects, e.latest = append(e.unknown, unknown), append(e.expects, e.places()), unknown.CommitID

@@ -87,7 +87,14 @@ func (r *Repository[S]) LoadAsOf(ctx context.Context, id string, at time.Time) (
 
 // current returns what is stored now, by way of the cache where that is shorter.
 func (r *Repository[S]) current(ctx context.Context, id aggregate.ID) (Aggregate[S], error) {
+	r.counters.loads.Add(1)
 	a, ok := r.cache.get(id)
+	switch {
+	case ok:
+		r.counters.cacheHits.Add(1)
+	case r.config.Cache > 0:
+		r.counters.cacheMisses.Add(1)
+	}
 	if ok {
 		version, err := r.journal.Version(ctx, id)
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
@@ -94,6 +95,9 @@ type participant interface {
 	endRepeated(ctx context.Context, version uint64) error
 	// fail ends it without an aggregate.
 	fail()
+
+	countDecision(refused bool)
+	countCommit(events int, begun time.Time, err error)
 }
 
 func (p *Part[S]) id() aggregate.ID      { return p.name }
@@ -109,6 +113,7 @@ func (p *Part[S]) place() eventlog.Place {
 func (p *Part[S]) load(ctx context.Context, first bool) (err error) {
 	if first {
 		if p.loaded, p.kept = p.repository.cache.get(p.name); p.kept {
+			p.repository.counters.cacheHits.Add(1)
 			return nil
 		}
 	}
@@ -182,3 +187,14 @@ func (p *Part[S]) endRepeated(ctx context.Context, version uint64) error {
 
 func (p *Part[S]) end(a Aggregate[S]) { p.result, p.written = p.repository.sealed(a), nil }
 func (p *Part[S]) fail()              { p.result, p.written = Aggregate[S]{ID: p.name}, nil }
+
+func (p *Part[S]) countDecision(refused bool) {
+	c := &p.repository.counters
+	if c.decisions.Add(1); refused {
+		c.refused.Add(1)
+	}
+}
+
+func (p *Part[S]) countCommit(events int, begun time.Time, err error) {
+	p.repository.counters.commit(events, begun, err)
+}

@@ -18,6 +18,7 @@ type Repository[S any] struct {
 	newEventID func() string
 	flat       bool // a plain copy of S shares nothing with the original
 	cache      cache[S]
+	counters   counters
 }
 
 // New returns a repository. It makes no requests. Event ids come from the NewID of the journal's

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/eventlog"
@@ -75,7 +76,9 @@ func (r *Repository[S]) commit(
 	if err != nil {
 		return replayed, err
 	}
+	begun := time.Now()
 	receipt, err := r.journal.Append(ctx, commit)
+	r.counters.commit(len(events), begun, err)
 	if err != nil {
 		return replayed, err
 	}
@@ -133,6 +136,7 @@ func (r *Repository[S]) draft(
 // written notes on an aggregate what a commit has left behind.
 func (r *Repository[S]) written(ctx context.Context, a *Aggregate[S], commit eventlog.Commit, receipt eventlog.Receipt) {
 	if commit.Snapshot != nil {
+		r.counters.snapshot(receipt.SnapshotLeftOut)
 		a.setFrom(r.settle(ctx, *a, commit, receipt))
 	}
 	a.setLast(receipt.Commands)

@@ -1,0 +1,81 @@
+package repository
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// Stats counts what a repository has done since it was made. A commit of [Parts] counts for the
+// repository of each part that has events.
+type Stats struct {
+	Decisions uint64 // runs of a decision by Execute: more than one for a call are conflicts
+	Refused   uint64 // decisions that returned an error
+
+	Commits   uint64 // that were written
+	Events    uint64 // in them
+	Conflicts uint64 // commits that were not written, because somebody else was faster
+	Repeated  uint64 // commits that were not written, because their command was executed before
+	Unknown   uint64 // commits whose outcome was unknown, each time
+	Failed    uint64 // commits that were not written for another reason
+	// CommitTime is the time that all commits of the counts above took together, with the
+	// repetitions of their requests, and without loads and decisions.
+	CommitTime time.Duration
+
+	Snapshots        uint64 // stored with a commit or after it
+	SnapshotsLeftOut uint64 // not stored; the logger has the reasons
+
+	Loads       uint64 // reads of an aggregate's present state
+	CacheHits   uint64 // decisions and loads that began with a state from the cache
+	CacheMisses uint64 // and those that did not, with a Config.Cache
+}
+
+// Stats returns the present counts. It costs nothing.
+func (r *Repository[S]) Stats() Stats {
+	c := &r.counters
+	return Stats{
+		Decisions: c.decisions.Load(), Refused: c.refused.Load(),
+		Commits: c.commits.Load(), Events: c.events.Load(), Conflicts: c.conflicts.Load(), Repeated: c.repeated.Load(),
+		Unknown: c.unknown.Load(), Failed: c.failed.Load(), CommitTime: time.Duration(c.commitTime.Load()),
+		Snapshots: c.snapshots.Load(), SnapshotsLeftOut: c.snapshotsLeftOut.Load(),
+		Loads: c.loads.Load(), CacheHits: c.cacheHits.Load(), CacheMisses: c.cacheMisses.Load(),
+	}
+}
+
+type counters struct {
+	decisions, refused                   atomic.Uint64
+	commits, events                      atomic.Uint64
+	conflicts, repeated, unknown, failed atomic.Uint64
+	commitTime                           atomic.Int64
+	snapshots, snapshotsLeftOut          atomic.Uint64
+	loads, cacheHits, cacheMisses        atomic.Uint64
+}
+
+// commit counts what has become of a commit.
+func (c *counters) commit(events int, begun time.Time, err error) {
+	c.commitTime.Add(int64(time.Since(begun)))
+	switch {
+	case err == nil:
+		c.commits.Add(1)
+		c.events.Add(uint64(events)) //nolint:gosec // not negative
+	case errors.Is(err, journal.ErrOutcomeUnknown):
+		c.unknown.Add(1)
+	case errors.Is(err, journal.ErrConflict):
+		c.conflicts.Add(1)
+	case errors.As(err, new(*journal.DuplicateCommandError)):
+		c.repeated.Add(1)
+	default:
+		c.failed.Add(1)
+	}
+}
+
+// snapshot counts what has become of a commit's snapshot.
+func (c *counters) snapshot(leftOut bool) {
+	if leftOut {
+		c.snapshotsLeftOut.Add(1)
+	} else {
+		c.snapshots.Add(1)
+	}
+}

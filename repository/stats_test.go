@@ -1,0 +1,88 @@
+package repository_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestStatsCountWhatARepositoryDoes(t *testing.T) {
+	eachInMemory(t, func(t *testing.T, db *dynamotest.DB, s store) {
+		rival := s.accounts(t, repository.Config{})
+		repo := open(t, s.direct).accounts(t, repository.Config{Cache: 10, Snapshots: repository.Every(1)})
+		counted := func(do func()) repository.Stats {
+			t.Helper()
+			before := repo.Stats()
+			do()
+			after := repo.Stats()
+			return repository.Stats{
+				Decisions: after.Decisions - before.Decisions, Refused: after.Refused - before.Refused,
+				Commits: after.Commits - before.Commits, Events: after.Events - before.Events, Conflicts: after.Conflicts - before.Conflicts,
+				Repeated: after.Repeated - before.Repeated, Unknown: after.Unknown - before.Unknown, Failed: after.Failed - before.Failed,
+				Snapshots: after.Snapshots - before.Snapshots, SnapshotsLeftOut: after.SnapshotsLeftOut - before.SnapshotsLeftOut,
+				Loads: after.Loads - before.Loads, CacheHits: after.CacheHits - before.CacheHits, CacheMisses: after.CacheMisses - before.CacheMisses,
+			}
+		}
+		execute := func(want error, options ...repository.Option) func() {
+			return func() {
+				t.Helper()
+				_, err := repo.Execute(t.Context(), "a", Deposit(1), options...)
+				require.ErrorIs(t, err, want)
+			}
+		}
+		assert.Equal(t, repository.Stats{Decisions: 1, Commits: 1, Events: 1, Snapshots: 1, Loads: 1, CacheMisses: 1}, counted(execute(nil)))
+		assert.Equal(t, repository.Stats{Decisions: 1, Commits: 1, Events: 1, Snapshots: 1, CacheHits: 1}, counted(execute(nil)))
+
+		endow(t, rival, "a", 1)
+		conflict := counted(execute(nil))
+		assert.EqualValues(t, 2, conflict.Decisions)
+		assert.EqualValues(t, 1, conflict.Conflicts)
+		assert.EqualValues(t, 1, conflict.Commits)
+
+		assert.Positive(t, repo.Stats().CommitTime)
+
+		refused := counted(func() {
+			_, err := repo.Execute(t.Context(), "a", Withdraw(1000))
+			require.ErrorIs(t, err, ErrInsufficientFunds)
+		})
+		assert.EqualValues(t, 1, refused.Refused)
+		assert.Zero(t, refused.Commits)
+
+		db.Inject(dynamotest.Conflict(), dynamotest.On("TransactWriteItems", "PutItem"), dynamotest.Times(1000))
+		impatient, err := journal.Open(t.Context(), db.Client(), journal.Config{RetryBudget: time.Millisecond})
+		require.NoError(t, err)
+		repo, err = repository.New(impatient, Accounts, repository.Config{})
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, counted(execute(journal.ErrContended)).Failed)
+	})
+}
+
+func TestADecisionOverSeveralAggregatesCountsForEachRepository(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, func(t *testing.T, s store) {
+		accounts, baskets, read := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{}), s.accounts(t, repository.Config{})
+		var parts repository.Parts
+		a, b := accounts.Part(&parts, "a"), baskets.Part(&parts, "b")
+		read.Part(&parts, "c")
+		for range 2 { // the second is repeated
+			require.NoError(t, parts.Execute(t.Context(), func() error {
+				a.Append(Deposited{1}, Deposited{2})
+				b.Append(Added{"pen", 1})
+				return nil
+			}, repository.CommandID("c")))
+		}
+		for n, stats := range []repository.Stats{accounts.Stats(), baskets.Stats()} {
+			assert.EqualValues(t, 2, stats.Decisions)
+			assert.EqualValues(t, 1, stats.Commits)
+			assert.EqualValues(t, 2-n, stats.Events)
+			assert.EqualValues(t, 1, stats.Repeated)
+		}
+		assert.Zero(t, read.Stats().Commits)
+	})
+}
