@@ -11,7 +11,6 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/repository"
-	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // Executor is a *repository.Repository or a *tracing.Repository.
@@ -39,7 +38,9 @@ var ErrNoID = errors.New("the message of the command has no UUID: give it one, s
 func Handler[C, S any](name string, executor Executor[S], route Route[C, S], options ...Option[C]) cqrs.CommandHandler {
 	var o handlerOptions[C]
 	for _, option := range options {
-		option(&o)
+		if option != nil {
+			option(&o)
+		}
 	}
 	return cqrs.NewCommandHandler(name, func(ctx context.Context, command *C) error {
 		msg := cqrs.OriginalMessageFromCtx(ctx)
@@ -65,12 +66,9 @@ func Handler[C, S any](name string, executor Executor[S], route Route[C, S], opt
 	})
 }
 
-// causedBy adds to a context what the events get from the message. A message of our own subscriber
-// has it in its context.
+// causedBy adds to a context what the events get from the message. The context may be that of an
+// event whose handler has sent the command.
 func causedBy(ctx context.Context, msg *message.Message) context.Context {
-	if _, ours := subscriber.RecordFromContext(ctx); ours {
-		return ctx
-	}
 	metadata := aggregate.MetadataFromContext(ctx)
 	envelope.CopyTraceKeys(aggregate.Metadata(msg.Metadata), metadata)
 	if metadata[aggregate.CorrelationIDKey] == "" {
@@ -80,7 +78,7 @@ func causedBy(ctx context.Context, msg *message.Message) context.Context {
 	return aggregate.ContextWithMetadata(ctx, metadata)
 }
 
-// Option adjusts a [Handler].
+// Option adjusts a [Handler]. A nil option has no effect.
 type Option[C any] func(*handlerOptions[C])
 
 type handlerOptions[C any] struct {

@@ -99,6 +99,11 @@ func TestACommandTakesEffectOnceAndItsEventsSayWhatTheyFollowFrom(t *testing.T) 
 	require.Len(t, records, 2)
 	assert.Equal(t, aggregate.Metadata{aggregate.CorrelationIDKey: "c", aggregate.CausationIDKey: "m1", "traceparent": "t"}, records[0].Metadata)
 	assert.Equal(t, aggregate.Metadata{aggregate.CorrelationIDKey: "m2", aggregate.CausationIDKey: "m2"}, records[1].Metadata)
+
+	msg = message.NewMessage("m3", nil) // sent by the handler of an event, whose context it has
+	msg.SetContext(aggregate.ContextWithMetadata(t.Context(), aggregate.Metadata{aggregate.CorrelationIDKey: "c", aggregate.CausationIDKey: "event"}))
+	require.NoError(t, handle(h, msg, &deposit{"b", 10}))
+	assert.Equal(t, aggregate.Metadata{aggregate.CorrelationIDKey: "c", aggregate.CausationIDKey: "m3"}, w.stored(t, "b")[0].Metadata)
 }
 
 func TestACommandThatIsRefusedIsAcked(t *testing.T) {

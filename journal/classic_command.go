@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -43,7 +45,8 @@ func (l *classic) unchanged(ctx context.Context, places []storage.Place) error {
 		at[[2]string{partition, sort}] = i
 	}
 	items, err := l.transactGet(ctx, l.config.Tables.Snapshot, keys)
-	if dynamo.Code(err) == "ValidationException" {
+	var canceled *types.TransactionCanceledException
+	if dynamo.Code(err) == "ValidationException" || errors.As(err, &canceled) && slices.ContainsFunc(canceled.CancellationReasons, isFinal) {
 		return &TooLargeError{
 			ID: places[0].Aggregate, What: "a transaction that reads all heads again", Size: storage.MaxCommitBytes + 1, // at least: DynamoDB does not tell
 			Limit: storage.MaxCommitBytes, Unit: unitBytes,

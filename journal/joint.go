@@ -251,14 +251,14 @@ func (t *jointCommit) refusal(ctx context.Context, err error, ambiguous bool, le
 		reasons = reasons[1:]
 	}
 	var write error // refused, which counts only if no part has moved
-	adapted := false
+	adapted, until := false, time.Now().Add(left)
 	for _, p := range t.parts {
 		own := reasons[:len(p.actions())]
 		reasons = reasons[len(own):]
 		if !slices.ContainsFunc(own, isFinal) {
 			continue
 		}
-		err := p.refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, left)
+		err := p.refusal(ctx, &types.TransactionCanceledException{Message: canceled.Message, CancellationReasons: own}, ambiguous, time.Until(until))
 		switch {
 		case errors.Is(err, errRefit):
 			adapted = true // as others may have to be: the next attempt has it all

@@ -419,17 +419,51 @@ type orderNoted struct{}
 func (orderNoted) EventType() string { return "order.noted" }
 func (orderNoted) Apply(*struct{})   {}
 
+var importedOrders = aggregate.Define[struct{}]("order", orderNoted{}).WithUpcasters(
+	aggregate.UpcastRaw("order.imported", func(payload []byte) ([]aggregate.EncodedEvent, error) {
+		return []aggregate.EncodedEvent{
+			{Type: "order.placed", Payload: payload},
+			{Type: "credit.reserved", Payload: []byte(`{"Order":"o1"}`)},
+		}, nil
+	}),
+)
+
+// The subscriber can upcast in place of the process manager, or both, and either can begin to.
+func TestAManagerHandlesAllMessagesThatAnEventHasBecome(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	_, err := eventlog.Of(w.j).Append(t.Context(), eventlog.Commit{
+		Aggregate: aggregate.ID{Type: "order", Value: "o1"}, Events: []eventlog.Event{{Type: "order.imported", Payload: []byte(`{"Order":"o1","Total":5}`)}},
+	})
+	require.NoError(t, err)
+	ofToday := w.config()
+	ofToday.Definitions = []aggregate.AnyDefinition{importedOrders}
+	var versions []uint64
+	for group, config := range map[string]process.Config{"subscriber": w.config(), "both": ofToday} {
+		m := w.manager(w.client, config)
+		sub, err := subscriber.NewSubscriber(subscriber.Config{
+			Journal: w.j, ConsumerGroup: group, Definitions: []aggregate.AnyDefinition{importedOrders},
+		}, nil)
+		require.NoError(t, err)
+		messages, err := sub.Subscribe(t.Context(), "order")
+		require.NoError(t, err)
+		for range 2 {
+			msg := <-messages
+			require.NoError(t, m.Handle(msg))
+			msg.Ack()
+		}
+		require.NoError(t, sub.Close())
+		state, version := w.saga(m, "o1")
+		assert.Equal(t, Saga{Total: 5, Reserved: true, Outcome: "approved"}, state, group)
+		versions = append(versions, version)
+	}
+	assert.Equal(t, versions[0], versions[1], "the second group repeats them")
+}
+
 func TestEventsOfOldTypesComeAsThoseOfToday(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	orders := aggregate.Define[struct{}]("order", orderNoted{}).WithUpcasters(
-		aggregate.UpcastRaw("order.imported", func(payload []byte) ([]aggregate.EncodedEvent, error) {
-			return []aggregate.EncodedEvent{
-				{Type: "order.placed", Payload: payload},
-				{Type: "credit.reserved", Payload: []byte(`{"Order":"o1"}`)},
-			}, nil
-		}),
-	)
+	orders := importedOrders
 	config := w.config()
 	config.Definitions = []aggregate.AnyDefinition{orders}
 	m := w.manager(w.client, config)

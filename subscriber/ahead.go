@@ -112,6 +112,8 @@ func (d *deliverer) takeIn(a *ahead, next []*journal.Record) bool {
 			a.destroyed++
 		case err != nil:
 			return false // its own turn will tell
+		case d.history.Upcasts(r.Aggregate.Type, r.EventType): // one that is stored without its type
+			return false
 		case !d.config.wants(r.EventType):
 			a.filtered++
 		default:

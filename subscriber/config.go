@@ -121,9 +121,11 @@ type Config struct {
 	//
 	// An event that becomes several is several messages, one after the other, with the same
 	// sequence number and a [MetadataPart]. The UUID of the first is the event's id; the others have
-	// a slash and their place behind it. After a crash all of them come again. They have no position
-	// (see [PositionFromContext]), so a projection refuses them: give the definitions to the
-	// projection instead. An event that becomes none is passed over. Default: none.
+	// a slash and their place behind it. After a crash, or when another member takes over, all of
+	// them come again. [Skip] passes over all that are left, [PoisonQueue] over one. They have no
+	// position (see [PositionFromContext]), so a projection refuses them, and so does
+	// dedup.Positions: give the definitions to the projection instead, and use dedup.Keys. An event
+	// that becomes none is passed over. Default: none.
 	Definitions []aggregate.AnyDefinition
 
 	// MaxInFlight is how many messages, each of another aggregate, are

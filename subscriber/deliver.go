@@ -252,36 +252,62 @@ func (d *deliverer) unmarshal(r *journal.Record) (*message.Message, error) {
 
 // deliverToday delivers what upcasters make of an event, as a message each. What was acked does not
 // come again if a later one fails.
-func (d *deliverer) deliverToday(st *stream, r *journal.Record) error {
-	events, err := d.history.Today(r)
+func (d *deliverer) deliverToday(st *stream, stored *journal.Record) error {
+	events, err := d.today(stored)
 	if err != nil {
-		return &failure{record: r, err: err}
+		return &failure{record: stored, err: err}
+	}
+	if len(events) == 0 {
+		d.stats.filtered.Add(1)
 	}
 	st.delivery.parts = len(events)
 	for part := st.delivery.part; part < len(events); part++ {
-		if event := events[part]; d.config.wants(event.EventType) {
-			msg, err := d.unmarshal(event)
-			if err != nil {
-				return err
-			}
-			if len(events) > 1 {
-				markPart(msg, part+1, len(events))
-			}
-			if err := d.send(st, event, msg, len(events) > 1); err != nil {
-				return err
-			}
+		msg, err := d.unmarshal(events[part])
+		var failed *failure
+		if errors.As(err, &failed) {
+			failed.part, failed.parts = part, len(events)
 		}
-		st.delivery = delivery{number: r.Number, part: part + 1, parts: len(events)}
+		if err != nil {
+			return err
+		}
+		if len(events) > 1 {
+			markPart(msg, part+1, len(events))
+		}
+		if err := d.send(st, events[part], msg, len(events) > 1); err != nil {
+			return err
+		}
+		st.delivery = delivery{number: stored.Number, part: part + 1, parts: len(events)}
 	}
-	d.ack(st, max(r.Number, st.position.stored.Load()))
+	d.ack(st, max(stored.Number, st.position.stored.Load()))
 	return nil
 }
 
-// markPart tells the messages of an event apart, for those who drop duplicates.
-func markPart(msg *message.Message, part, of int) {
-	if part > 1 {
-		msg.UUID += "/" + strconv.Itoa(part)
+// today returns what upcasters make of an event, without the types that are not asked for. Each has
+// an id of its own: that of the event, and from the second on with its place. A panic would end the
+// process, and then the next one that has the event.
+func (d *deliverer) today(stored *journal.Record) (wanted []*journal.Record, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("event %d of %s: an upcaster of %s panicked: %v", stored.Number, stored.Aggregate, stored.EventType, r)
+		}
+	}()
+	events, err := d.history.Today(stored)
+	if err != nil {
+		return nil, err
 	}
+	for i, event := range events {
+		if i > 0 {
+			event.EventID += "/" + strconv.Itoa(i+1)
+		}
+		if d.config.wants(event.EventType) {
+			wanted = append(wanted, event)
+		}
+	}
+	return wanted, nil
+}
+
+// markPart tells handlers that an event has become several messages.
+func markPart(msg *message.Message, part, of int) {
 	if msg.Metadata == nil {
 		msg.Metadata = message.Metadata{}
 	}

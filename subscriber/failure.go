@@ -23,7 +23,8 @@ type failure struct {
 	err    error
 	reason error // of the handler. It may be about anything, so nothing but people go by it, and errors.Is does not see it
 
-	batched bool // with other events, so it may not be this one's
+	batched     bool // with other events, so it may not be this one's
+	part, parts int  // which message it would have been, of several; see deliverToday
 }
 
 func (f *failure) Error() string { return f.err.Error() }

@@ -76,6 +76,9 @@ func (d *deliverer) poison(f *failure, reason string) *message.Message {
 		msg = f.msg.Copy()
 	} else {
 		msg = envelope.Message(f.record)
+		if f.parts > 1 {
+			markPart(msg, f.part+1, f.parts)
+		}
 	}
 	if msg.UUID == "" {
 		msg.UUID = watermill.NewUUID()

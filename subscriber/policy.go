@@ -59,7 +59,7 @@ func Park(attempts int) FailurePolicy { return FailurePolicy{kind: park, attempt
 // The message is published before the position is stored, which follows at once, or with the next
 // flush if that fails. So an event may be in the poison queue twice: a crash between the two has it
 // come again, and fail again, with the next owner of the shard. Have those who read the queue take
-// the message's UUID, the event id, as its key.
+// the message's UUID, as a rule the event id, as its key.
 //
 // While a handler has not returned from a transaction that commits the position ([Position]), its
 // event is not given up. DynamoDB may execute a transaction although the handler received an error.

@@ -3,6 +3,7 @@ package subscriber_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -29,6 +31,11 @@ func (itemAdded) EventType() string { return "basket.item_added.v2" }
 func (itemAdded) Apply(*basket)     {}
 
 type itemsAdded struct{ Items []string } // as an old program wrote them
+
+type itemWeighed struct{}
+
+func (itemWeighed) EventType() string { return "basket.weighed.v1" }
+func (itemWeighed) Apply(*basket)     {}
 
 var baskets = aggregate.Define[basket]("basket", itemAdded{}).WithUpcasters(
 	aggregate.Split("basket.items_added.v1", func(old itemsAdded) (events []itemAdded, err error) {
@@ -155,34 +162,131 @@ func TestPoisonOfOneOfSeveralMessagesLosesNoOther(t *testing.T) {
 	assert.Empty(t, poisoned)
 }
 
-func TestPositionsOfDedupCountTheLastMessageOfAnEvent(t *testing.T) {
+func TestPositionsOfDedupRefuseOneOfSeveralMessages(t *testing.T) {
 	t.Parallel()
-	j := oldBasket(t)
 	client := dynamotest.New(t).Client()
 	require.NoError(t, dedup.CreateTable(t.Context(), client, dedup.TableConfig{}))
-	positions, err := dedup.NewPositions(client, dedup.PositionsConfig{Group: "g", Gaps: dedup.PassGaps})
+	positions, err := dedup.NewPositions(client, dedup.PositionsConfig{Group: "g"})
 	require.NoError(t, err)
-	var handled []string
-	handle := positions.Middleware(func(msg *message.Message) ([]*message.Message, error) {
-		handled = append(handled, string(msg.Payload))
-		return nil, nil
-	})
-	messages, stop := subscribeTo(t, ofToday(j))
+	handle := positions.Middleware(func(*message.Message) ([]*message.Message, error) { return nil, nil })
+	messages, stop := subscribeTo(t, ofToday(oldBasket(t)))
 	defer stop()
-	for range 5 {
+	for i := range 2 {
 		msg := <-messages
-		for range 2 { // the second is a duplicate
-			_, err := handle(msg)
+		_, err := handle(msg)
+		if i == 0 {
 			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, dedup.ErrPart)
 		}
 		msg.Ack()
 	}
-	last, err := positions.Last(t.Context(), aggregate.ID{Type: "basket", Value: "1"})
+}
+
+func TestAPartThatIsNotAskedForIsNotCounted(t *testing.T) {
+	t.Parallel()
+	split := aggregate.Define[basket]("basket", itemAdded{}).WithUpcasters(
+		aggregate.Split("basket.items_added.v1", func(itemsAdded) ([]aggregate.Event[basket], error) {
+			return []aggregate.Event[basket]{itemWeighed{}, itemAdded{"x"}}, nil
+		}),
+	)
+	config := ofToday(oldBasket(t))
+	config.Definitions = []aggregate.AnyDefinition{split}
+	messages, stop := subscribeTo(t, config)
+	defer stop()
+	for i := range 4 {
+		msg := <-messages
+		assert.Empty(t, msg.Metadata.Get(subscriber.MetadataPart))
+		_, ok := subscriber.PositionFromContext(msg.Context())
+		assert.True(t, ok)
+		if i == 1 || i == 2 {
+			assert.JSONEq(t, `{"Item":"x"}`, string(msg.Payload))
+			assert.True(t, strings.HasSuffix(msg.UUID, "/2"), "as a process manager names it")
+		}
+		msg.Ack()
+	}
+}
+
+func TestAnUpcasterThatPanicsIsAFailureOfItsEvent(t *testing.T) {
+	t.Parallel()
+	config := ofToday(oldBasket(t))
+	config.Definitions = []aggregate.AnyDefinition{aggregate.Define[basket]("basket", itemAdded{}).WithUpcasters(
+		aggregate.Split("basket.items_added.v1", func(itemsAdded) ([]itemAdded, error) { panic("a bug") }),
+	)}
+	config.Failures = subscriber.Skip(1)
+	messages, stop := subscribeTo(t, config)
+	defer stop()
+	for _, want := range []string{"a", "e"} {
+		msg := <-messages
+		assert.JSONEq(t, `{"Item":"`+want+`"}`, string(msg.Payload))
+		msg.Ack()
+	}
+}
+
+func TestPoisonOfPartsThatCannotBeMessagesIsToldApart(t *testing.T) {
+	t.Parallel()
+	poison := gochannel.NewGoChannel(gochannel.Config{OutputChannelBuffer: 10}, nil)
+	poisoned, err := poison.Subscribe(t.Context(), "poison")
 	require.NoError(t, err)
-	assert.EqualValues(t, 5, last)
-	assert.Equal(t, []string{
-		`{"Item":"a"}`, `{"Item":"b"}`, `{"Item":"b"}`, `{"Item":"c"}`, `{"Item":"c"}`, `{"Item":"d"}`, `{"Item":"e"}`,
-	}, handled, "those before the last of an event may be handled again")
+	config := ofToday(oldBasket(t))
+	config.Failures = subscriber.PoisonQueue(1, poison, "poison")
+	config.Unmarshaler = refusing{}
+	_, stop := subscribeTo(t, config)
+	defer stop()
+	ids, parts := map[string]bool{}, []string{}
+	for range 5 {
+		msg := <-poisoned
+		ids[msg.UUID], parts = true, append(parts, msg.Metadata.Get(subscriber.MetadataPart))
+		msg.Ack()
+	}
+	assert.Len(t, ids, 5)
+	assert.Equal(t, []string{"", "1/3", "2/3", "3/3", ""}, parts)
+}
+
+type refusing struct{}
+
+func (refusing) Unmarshal(*journal.Record) (*message.Message, error) {
+	return nil, errors.New("no message")
+}
+
+// Also where the journal has stored events without their types, as programs of the
+// event-store-adapter family do.
+func TestEventsThatAreHandledTogetherAreThoseOfToday(t *testing.T) {
+	t.Parallel()
+	for name, types := range map[string][2]string{
+		"with types":    {"basket.item_added.v2", "basket.items_added.v1"},
+		"without types": {},
+	} {
+		client := dynamotest.New(t).Client()
+		require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1}))
+		j, err := journal.Open(t.Context(), client, journal.Config{EventType: func(r *journal.Record) (string, error) {
+			if strings.Contains(string(r.Payload), "Items") {
+				return "basket.items_added.v1", nil
+			}
+			return "basket.item_added.v2", nil
+		}})
+		require.NoError(t, err)
+		_, err = eventlog.Of(j).Append(t.Context(), eventlog.Commit{Aggregate: aggregate.ID{Type: "basket", Value: "1"}, Events: []eventlog.Event{
+			{ID: "1", Type: types[0], Payload: []byte(`{"Item":"a"}`)}, {ID: "2", Type: types[1], Payload: []byte(`{"Items":["b"]}`)},
+		}})
+		require.NoError(t, err)
+		messages, stop := subscribeTo(t, ofToday(j))
+		msg := <-messages
+		position, ok := subscriber.PositionFromContext(msg.Context())
+		require.True(t, ok)
+		err = position.CommitAhead(msg.Context(), 10, func(_ context.Context, _ subscriber.Advance, records []*journal.Record) error {
+			assert.Len(t, records, 1, name)
+			return errors.New("not now")
+		})
+		require.Error(t, err)
+		msg.Nack()
+		for _, want := range []string{`{"Item":"a"}`, `{"Item":"b"}`} {
+			msg = <-messages
+			assert.JSONEq(t, want, string(msg.Payload), name)
+			msg.Ack()
+		}
+		stop()
+	}
 }
 
 func TestDefinitionsThatCannotBeUsedAreRefused(t *testing.T) {

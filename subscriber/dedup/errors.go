@@ -17,6 +17,10 @@ var (
 	// publish them after the position has moved, and if that failed they would be lost. Publish
 	// them in the handler, before it returns.
 	ErrProduced = errors.New("handler returned messages")
+	// ErrPart: the message is one of several that an event has become (subscriber.Config.Definitions).
+	// All have the number of the event, so [Positions] cannot tell which of them were handled. Use
+	// [Keys].
+	ErrPart = errors.New("message is one of several of an event: use dedup.Keys, which tells them apart")
 )
 
 // ConfigError reports a setting that cannot work.

@@ -3,7 +3,6 @@ package dedup
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/ThreeDotsLabs/watermill/message"
 
@@ -47,11 +46,8 @@ func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 	return id, number, nil
 }
 
-// isFollowed reports whether more messages of the same event come.
-func isFollowed(msg *message.Message) bool {
-	part, of, split := strings.Cut(msg.Metadata[envelope.PartKey], "/")
-	return split && part != of
-}
+// isPart reports whether the message is one of several of an event. They have the same number.
+func isPart(msg *message.Message) bool { return msg.Metadata[envelope.PartKey] != "" }
 
 // text differs for ids that read the same, by the length of the type.
 func text(id aggregate.ID) string { return strconv.Itoa(len(id.Type)) + ":" + id.String() }

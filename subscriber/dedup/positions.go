@@ -75,13 +75,10 @@ func NewPositions(client Client, config PositionsConfig) (*Positions, error) {
 // middlewares that retry and of a poison queue, so that what the poison queue took counts as
 // handled.
 //
-// Of the messages that subscriber.Config.Definitions make of one event, the last one counts: if that
-// fails, all come again.
-//
 // The handlers must not return messages. Messages of one aggregate wait for each other, as long as
 // their contexts last.
 //
-// Errors: [ErrNoEvent], [*GapError] and [ErrProduced]; those of the handler;
+// Errors: [ErrNoEvent], [ErrPart], [*GapError] and [ErrProduced]; those of the handler;
 // [journal.ErrTableMissing], [journal.ErrThrottled], [journal.ErrAccess], those of the context and
 // the SDK. After any of them the message is to come again: the position has not moved, unless the
 // reply to that was lost, and then the message is dropped when it comes.
@@ -89,6 +86,9 @@ func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 	return func(msg *message.Message) ([]*message.Message, error) {
 		ctx := msg.Context() // as it is before the handler, whose middlewares may end theirs
 		id, number, err := eventOf(msg)
+		if err == nil && isPart(msg) {
+			err = fmt.Errorf("event %d of %s: %w", number, id, ErrPart)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -113,9 +113,6 @@ func (p *Positions) Middleware(h message.HandlerFunc) message.HandlerFunc {
 		}
 		if len(produced) > 0 {
 			return nil, fmt.Errorf("event %d of %s: %w: publish in the handler, before it returns", number, id, ErrProduced)
-		}
-		if isFollowed(msg) {
-			return nil, nil // the event is handled with the last of its messages
 		}
 		return nil, p.advance(ctx, id, number)
 	}
