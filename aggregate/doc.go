@@ -15,7 +15,10 @@
 //
 //	type Account struct{ Balance int }
 //
-//	type Events = aggregate.Events[Account]
+//	type (
+//		Events   = aggregate.Events[Account]
+//		Decision = aggregate.Decision[Account]
+//	)
 //
 //	type Deposited struct{ Amount int }
 //
@@ -24,7 +27,7 @@
 //
 //	var Accounts = aggregate.Define[Account]("account", Deposited{}, Withdrawn{})
 //
-//	func Withdraw(n int) aggregate.Decision[Account] {
+//	func Withdraw(n int) Decision {
 //		return func(a Account) (Events, error) {
 //			if a.Balance < n {
 //				return nil, ErrInsufficientFunds
@@ -33,7 +36,7 @@
 //		}
 //	}
 //
-// The alias Events is optional. A package with several aggregates writes
+// The aliases are optional. A package with several aggregates writes
 // aggregate.Events[Account]{Withdrawn{n}}.
 //
 // The compiler keeps aggregates apart. An event belongs to the state that its Apply method takes.
