@@ -33,6 +33,15 @@ type Aggregate[S any] struct {
 	origin  *origin[S] // nil for none; never changed, because copies share it
 }
 
+// Token returns the consistency token of the aggregate at its version. It is empty for one without
+// events.
+func (a Aggregate[S]) Token() aggregate.Token {
+	if a.Version == 0 {
+		return nil
+	}
+	return aggregate.Token{{ID: a.ID, Version: a.Version}}
+}
+
 // NewAggregate returns an aggregate without events, to be saved under an id that is not taken yet.
 // It makes no request. The error is an [*aggregate.InvalidIDError].
 func (r *Repository[S]) NewAggregate(id string) (Aggregate[S], error) {

@@ -90,6 +90,16 @@ func (parts *Parts) Results() []Result {
 	return results
 }
 
+// Token returns the consistency token of all parts, after [Parts.Execute].
+func (parts *Parts) Token() (token aggregate.Token) {
+	for _, p := range parts.all {
+		if r := p.Result(); r.Version > 0 {
+			token = append(token, aggregate.Version{ID: r.ID, Version: r.Version})
+		}
+	}
+	return token
+}
+
 // participants are the parts of a call.
 type participants []participant
 

@@ -63,7 +63,7 @@ func TestStatsCountWhatARepositoryDoes(t *testing.T) {
 	})
 }
 
-func TestADecisionOverSeveralAggregatesCountsForEachRepository(t *testing.T) {
+func TestADecisionOverSeveralAggregatesCountsForEachRepositoryAndHasAToken(t *testing.T) {
 	t.Parallel()
 	eachLayout(t, func(t *testing.T, s store) {
 		accounts, baskets, read := s.accounts(t, repository.Config{}), s.baskets(t, repository.Config{}), s.accounts(t, repository.Config{})
@@ -84,5 +84,7 @@ func TestADecisionOverSeveralAggregatesCountsForEachRepository(t *testing.T) {
 			assert.EqualValues(t, 1, stats.Repeated)
 		}
 		assert.Zero(t, read.Stats().Commits)
+		assert.Equal(t, "account:a@2,basket:b@1", parts.Token().String())
+		assert.Equal(t, "account:a@2", a.Aggregate().Token().String())
 	})
 }

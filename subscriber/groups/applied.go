@@ -96,6 +96,21 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 	}
 }
 
+// WaitToken waits until a group has applied all that a consistency token names, as
+// [Groups.WaitApplied] does for one aggregate. A token comes from a client: pass a context with a
+// deadline, and, if the group does not have all of the topics, the part of the token that it has
+// (aggregate.Token.Of).
+//
+// Errors: those of WaitApplied.
+func (g *Groups) WaitToken(ctx context.Context, group string, token aggregate.Token) error {
+	for _, v := range token {
+		if err := g.WaitApplied(ctx, group, v.ID, v.Version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // notApplied says how far a group is instead.
 func notApplied(group string, id aggregate.ID, number, applied uint64) error {
 	return fmt.Errorf("%w: event %d of %s by group %q, which is at %d: retry later, or check whether the aggregate "+

@@ -48,6 +48,28 @@ func TestAReaderWaitsUntilAnEventIsApplied(t *testing.T) {
 	require.NoError(t, <-waited)
 }
 
+func TestAReaderWaitsForAllThatATokenNames(t *testing.T) {
+	t.Parallel()
+	s := setup(t, 2)
+	s.write(t, "a", 0, 1)
+	s.write(t, "b", 0, 1)
+	_, messages := subscribe(t, s.quick())
+	first, second := receive(t, messages), receive(t, messages)
+	token, err := aggregate.ParseToken(aggregate.Token{{ID: account("a"), Version: 1}, {ID: account("b"), Version: 1}}.String())
+	require.NoError(t, err)
+
+	first.Ack()
+	impatient, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, s.WaitToken(impatient, group, token), groups.ErrNotApplied)
+	second.Ack()
+	require.NoError(t, s.WaitToken(t.Context(), group, token))
+	require.NoError(t, s.WaitToken(t.Context(), group, nil), "there is nothing to wait for")
+
+	elsewhere := append(token, aggregate.Version{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1})
+	require.NoError(t, s.WaitToken(t.Context(), group, elsewhere.Of(topic)))
+}
+
 func TestWhatWasBeforeAGroupBeganCountsAsApplied(t *testing.T) {
 	t.Parallel()
 	s := setup(t, 2)

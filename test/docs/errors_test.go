@@ -20,9 +20,9 @@ func TestThePageOfErrorsHasEveryErrorOfWhatWrites(t *testing.T) {
 	page, err := os.ReadFile("errors.md")
 	require.NoError(t, err)
 	words := strings.FieldsFunc(string(page), func(r rune) bool { return !unicode.IsLetter(r) })
-	for _, folder := range []string{"../aggregate", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../journal/archive", "../subscriber/groups", "../subscriber/dedup", "../process", "../projection/readmodel", "../subscriber", "../projection", "../projection/sqlprojection", "../publisher"} {
+	for _, folder := range []string{"../aggregate", "../command", "../journal", "../journal/compress", "../journal/encrypt", "../repository", "../journal/archive", "../subscriber/groups", "../subscriber/dedup", "../process", "../projection/readmodel", "../subscriber", "../projection", "../projection/sqlprojection", "../publisher"} {
 		names := errorsOf(t, folder)
-		require.NotEmpty(t, names)
+		require.NotEmpty(t, names, folder)
 		for _, name := range names {
 			sentinel := "Err" + strings.TrimSuffix(name, "Error") // a type may be described with its sentinel
 			isDescribed := slices.Contains(words, name) ||

@@ -1,0 +1,66 @@
+package consistency_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/consistency"
+)
+
+var order = aggregate.Token{{ID: aggregate.ID{Type: "order", Value: "42"}, Version: 7}}
+
+func TestAQueryWaitsForWhatItsTokenNames(t *testing.T) {
+	t.Parallel()
+	late := aggregate.Token{{ID: aggregate.ID{Type: "order", Value: "late"}, Version: 1}}
+	for name, test := range map[string]struct {
+		token  string
+		status int
+		waited aggregate.Token
+	}{
+		"none":     {"", http.StatusOK, nil},
+		"shown":    {order.String(), http.StatusOK, order},
+		"late":     {late.String(), http.StatusServiceUnavailable, late},
+		"no token": {"x", http.StatusBadRequest, nil},
+		"of others": {aggregate.Token{{ID: aggregate.ID{Type: "account", Value: "1"}, Version: 1}}.String(),
+			http.StatusOK, nil},
+	} {
+		var waited aggregate.Token
+		failed := 0
+		wait := func(ctx context.Context, token aggregate.Token) error {
+			if waited = token; token[0].ID.Value == "late" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		h := consistency.Middleware(wait, consistency.Config{
+			Patience: time.Millisecond, Topics: []string{"order"}, OnError: func(_ *http.Request, err error) {
+				failed++
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			},
+		})(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set(consistency.Header, test.token)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		assert.Equal(t, test.status, w.Code, name)
+		assert.Equal(t, test.waited, waited, name)
+		assert.Equal(t, test.status == http.StatusServiceUnavailable, failed == 1, name)
+		assert.Equal(t, test.status == http.StatusServiceUnavailable, w.Header().Get("Retry-After") == "1", name)
+	}
+}
+
+func TestTheReplyToACommandHasItsToken(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	consistency.Set(w, nil)
+	assert.Empty(t, w.Header())
+	consistency.Set(w, order)
+	assert.Equal(t, "order:42@7", w.Header().Get(consistency.Header))
+}
