@@ -66,7 +66,7 @@ func TestAReaderWaitsForAllThatATokenNames(t *testing.T) {
 	require.NoError(t, s.WaitToken(t.Context(), group, token))
 	require.NoError(t, s.WaitToken(t.Context(), group, nil), "there is nothing to wait for")
 
-	elsewhere := append(token, aggregate.Version{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1})
+	elsewhere := token.And(aggregate.Token{{ID: aggregate.ID{Type: "other", Value: "1"}, Version: 1}})
 	require.NoError(t, s.WaitToken(t.Context(), group, elsewhere.Of(topic)))
 }
 
