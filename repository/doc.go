@@ -96,8 +96,8 @@
 //
 // The state can be stored with the events of a commit, so that loads start there. A
 // [SnapshotPolicy] chooses the commits: [Every], [Never] or a function of your own. Snapshots only
-// shorten loads. If one is too large for an item, cannot be
-// encoded or cannot be decoded, the repository reports that to [Config.Logger] and uses the events.
+// shorten loads. If one is too large for an item, cannot be encoded or cannot be decoded, the
+// repository reports that to [Config.Logger] and uses the events.
 // With [Config.IgnoreSnapshots] loads always replay all events.
 //
 // In the layout journal.Classic the state is in the head and part of the commit's transaction. The
@@ -153,6 +153,5 @@
 // docs/errors.md lists them all, with what was written and what to do. Handle
 // [journal.ErrNotFound], [journal.ErrConflict] and [journal.ErrOutcomeUnknown]. With the last, the
 // commit may have been written: see "Commands that take effect once", or ask
-// [journal.Journal.Resolve]. A [*RefusedError] wraps the
-// error of a decision.
+// [journal.Journal.Resolve]. A [*RefusedError] wraps the error of a decision.
 package repository
