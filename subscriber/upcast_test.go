@@ -240,7 +240,7 @@ func TestPoisonOfPartsThatCannotBeMessagesIsToldApart(t *testing.T) {
 		msg.Ack()
 	}
 	assert.Len(t, ids, 5)
-	assert.Equal(t, []string{"", "1/3", "2/3", "3/3", ""}, parts)
+	assert.ElementsMatch(t, []string{"", "1/3", "2/3", "3/3", ""}, parts) // the queue does not keep the order
 }
 
 type refusing struct{}
