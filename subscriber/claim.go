@@ -13,7 +13,7 @@ import (
 // To read the position is enough where the subscriber stores it: positions move forward only, so
 // what a former owner stores late is what its handlers have acked. A transaction has to be fenced,
 // which is a write: that of a handler, once one was seen in the shard, and that in which a former
-// owner skips an event, whose record would be of an event that is handled.
+// owner skips or defers an event, whose record would be of an event that is handled.
 func (c *committer) claim(st *stream) error {
 	if c.untouched(st.id) {
 		c.claimed(st, 0, true)
@@ -31,7 +31,7 @@ func (c *committer) claim(st *stream) error {
 	var position uint64
 	var found bool
 	var err error
-	fences := c.table == nil || c.commits.Load() || c.config.Failures.kind == skip
+	fences := c.table == nil || c.commits.Load() || c.config.Failures.skips()
 	if fences {
 		position, found, err = c.config.Positions.Claim(ctx, c.group(), st.id, c.epoch)
 	} else {

@@ -59,7 +59,7 @@ func (c *committer) begin(ctx context.Context) (at int64, err error) {
 
 // run writes positions and cursors until ctx ends. A flush under way is not cut off.
 func (c *committer) run(ctx context.Context) {
-	ticker := time.NewTicker(c.config.CommitInterval)
+	ticker := time.NewTicker(c.config.flushInterval())
 	defer ticker.Stop()
 	cursors := time.Now().Add(c.config.cursorInterval)
 	for {
@@ -147,6 +147,16 @@ func (c *committer) flushPosition(ctx context.Context, st *stream) error {
 	}
 	c.sequencer.clean(st, stored)
 	return nil
+}
+
+// commitAck stores the position of a stream that has acked events since.
+func (c *committer) commitAck(st *stream) error {
+	if c.config.Broadcast || c.sequencer.ackedOf(st) <= st.position.stored.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.messageCtx, writeTimeout)
+	defer cancel()
+	return c.flushPosition(ctx, st)
 }
 
 // store moves a position forward and returns where it is. The caller holds the position's mutex.

@@ -185,7 +185,10 @@ type Config struct {
 	SweepInterval time.Duration
 
 	// CommitInterval is how often positions are written: one write unit for each aggregate that got
-	// further. After a crash the events acked since come again. Default: 1 second.
+	// further. After a crash the events acked since come again. Negative: the position is stored
+	// after each ack, before the aggregate's next event is delivered. Then at most the last event of
+	// each aggregate comes again after a crash; it costs one write unit and one round trip for each
+	// event. Default: 1 second.
 	CommitInterval time.Duration
 
 	// BehindAfter is how long a blocked aggregate, or one whose handler takes long, holds back the
@@ -231,6 +234,11 @@ type Config struct {
 	// maxFailing bounds the aggregates of a shard that failed and wait to be tried again. With that
 	// many, nothing more of the journal is read until some have gone on.
 	maxFailing int
+	// maxDeferred bounds the events of a shard that are deferred and held in memory.
+	maxDeferred int
+	// rescanSoon is how long after a shard was taken over its records of deferred events are read
+	// again, since a former owner may write one late; rescanInterval is the time between later scans.
+	rescanSoon, rescanInterval time.Duration
 	// cursorInterval: a cursor is written less often than positions, as it only saves a restart
 	// some reading.
 	cursorInterval time.Duration
@@ -252,6 +260,10 @@ func (c *Config) setDefaults() {
 	if c.maxFailing == 0 {
 		c.maxFailing = 10_000
 	}
+	if c.maxDeferred == 0 {
+		c.maxDeferred = 10_000
+	}
+	c.Failures.backoff = c.Failures.backoff.withDefaults()
 	if c.BufferBytes == 0 {
 		c.BufferBytes = 32 << 20
 	}
@@ -274,6 +286,8 @@ func (c *Config) setDefaults() {
 	duration(&c.TrailingDelay, 10*time.Second)
 	duration(&c.CommitInterval, time.Second)
 	duration(&c.cursorInterval, 5*time.Second)
+	duration(&c.rescanSoon, time.Minute)
+	duration(&c.rescanInterval, 10*time.Minute)
 	duration(&c.BehindAfter, 30*time.Second)
 	duration(&c.LeaseDuration, 10*time.Second)
 	duration(&c.CloseTimeout, 5*time.Second)
@@ -327,11 +341,14 @@ func (c Config) Validate() error {
 	if err := c.Failures.validate(); err != nil {
 		return err
 	}
+	if _, own := c.Positions.(*tablePositions); c.Failures.kind == deferEvents && !own {
+		return &ConfigError{"Failures", "cannot defer events of a group whose positions are in a store of its own; leave out Positions"}
+	}
 	if _, err := history.New(nil, c.Definitions); err != nil {
 		return &ConfigError{"Definitions", "cannot be used: " + err.Error()}
 	}
 	for field, d := range map[string]time.Duration{
-		"PollInterval": c.PollInterval, "TrailingDelay": c.TrailingDelay, "CommitInterval": c.CommitInterval,
+		"PollInterval": c.PollInterval, "TrailingDelay": c.TrailingDelay,
 		"BehindAfter": c.BehindAfter, "CloseTimeout": c.CloseTimeout,
 	} {
 		if d < 0 {
@@ -370,4 +387,12 @@ func (c *Config) nackPause(attempt int) time.Duration {
 // wants reports whether events of a type are delivered.
 func (c *Config) wants(eventType string) bool {
 	return len(c.EventTypes) == 0 || slices.Contains(c.EventTypes, eventType)
+}
+
+// flushInterval is the time between two writes of all positions that moved.
+func (c *Config) flushInterval() time.Duration {
+	if c.CommitInterval < 0 {
+		return time.Second // those that could not be stored after their ack
+	}
+	return c.CommitInterval
 }

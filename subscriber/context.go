@@ -27,6 +27,9 @@ const (
 	// MetadataPart is on messages of an event that [Config].Definitions turn into several: its place
 	// and their number, such as "2/3".
 	MetadataPart = "event_part"
+	// MetadataDeferred is "true" on messages of events that were deferred ([Defer]): they come after
+	// later events of their aggregate.
+	MetadataDeferred = "event_deferred"
 )
 
 // messageContext ends when the handling of a message ends. It makes a standard context only when
@@ -37,7 +40,7 @@ type messageContext struct {
 	record   *journal.Record
 	position Position
 	attempt  int
-	part     bool // of an event that has become several
+	loose    bool // one of several of an event, or of a deferred event: it has no position
 
 	mu     sync.Mutex
 	ended  bool
@@ -158,10 +161,10 @@ func AttemptFromContext(ctx context.Context) (attempt int, ok bool) {
 }
 
 // PositionFromContext returns the position that a message's handler may commit. A message with a
-// [MetadataPart] has none.
+// [MetadataPart] or a [MetadataDeferred] has none.
 func PositionFromContext(ctx context.Context) (*Position, bool) {
 	c, ok := fromContext(ctx)
-	if !ok || c.part {
+	if !ok || c.loose {
 		return nil, false
 	}
 	return &c.position, true

@@ -22,6 +22,7 @@ type deliverer struct {
 	*term
 	sequencer *sequencer
 	committer *committer
+	deferrals *deferrals
 
 	// resumed is how often the group was resumed, as far as is known here: it counts for attempts
 	// that begin now.
@@ -46,8 +47,8 @@ type delivery struct {
 	verdict *verdict // nil unless the event is given up, and that is not stored yet
 }
 
-func newDeliverer(t *term, q *sequencer, c *committer, r checkpoint.Roster) *deliverer {
-	d := &deliverer{term: t, sequencer: q, committer: c, timers: map[*stream]*time.Timer{}}
+func newDeliverer(t *term, q *sequencer, c *committer, f *deferrals, r checkpoint.Roster) *deliverer {
+	d := &deliverer{term: t, sequencer: q, committer: c, deferrals: f, timers: map[*stream]*time.Timer{}}
 	d.resumed.Store(r.Resumed)
 	return d
 }
@@ -129,6 +130,11 @@ func (d *deliverer) prepare(st *stream) error {
 func (d *deliverer) step(st *stream) (more bool, err error) {
 	if st.delivery.verdict != nil {
 		return d.carryOut(st)
+	}
+	if d.config.CommitInterval < 0 {
+		if err := d.committer.commitAck(st); err != nil {
+			return false, err
+		}
 	}
 	record, err := d.nextRecord(st)
 	if err != nil || record == nil {
@@ -326,8 +332,8 @@ func (d *deliverer) decode(stored *journal.Record) (*journal.Record, error) {
 }
 
 // send hands a message out and waits for the answer: nil for an ack. A message of several that an
-// event has become has no position.
-func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, part bool) error {
+// event has become, or of a deferred event, has no position.
+func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, loose bool) error {
 	if st.position.batched.Load() {
 		return errCommitting // from before, and the message would spend its time waiting for that
 	}
@@ -337,7 +343,7 @@ func (d *deliverer) send(st *stream, r *journal.Record, msg *message.Message, pa
 		msg.Metadata.Set(MetadataDeliveryAttempt, strconv.Itoa(attempt))
 	}
 	ctx := &messageContext{
-		parent: d.messageCtx, record: r, attempt: attempt, part: part, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},
+		parent: d.messageCtx, record: r, attempt: attempt, loose: loose, position: Position{deliverer: d, stream: st, record: r, attempt: attempt},
 	}
 	defer ctx.end()
 	msg.SetContext(ctx)

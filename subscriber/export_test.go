@@ -28,3 +28,15 @@ func WithMaxFailing(c Config, n int) Config {
 	c.maxFailing = n
 	return c
 }
+
+// WithMaxDeferred is a config whose shards defer few events.
+func WithMaxDeferred(c Config, n int) Config {
+	c.maxDeferred = n
+	return c
+}
+
+// WithRescan is a config that reads the records of deferred events often.
+func WithRescan(c Config, d time.Duration) Config {
+	c.rescanSoon, c.rescanInterval = d, d
+	return c
+}

@@ -64,7 +64,8 @@ func (d *deliverer) fail(st *stream, err error) {
 	if st.delivery.attempts++; st.delivery.attempts == 1 {
 		st.delivery.resumed = d.resumed.Load()
 	}
-	if policy := d.config.Failures; policy.kind != block && st.delivery.attempts >= policy.attempts {
+	policy := d.config.Failures
+	if policy.kind != block && st.delivery.attempts >= policy.attempts && (policy.kind != deferEvents || !d.deferrals.isFull()) {
 		err := d.giveUp(st, failed)
 		if err != nil && !errors.Is(err, errStopped) && !d.fenced(err) {
 			d.block(st, err, backoffOf(minFailurePause, maxFailurePause, st.delivery.attempts-policy.attempts+1))
@@ -94,7 +95,7 @@ func (d *deliverer) failureOf(st *stream, err error) *failure {
 // giveUp does what the policy says.
 func (d *deliverer) giveUp(st *stream, f *failure) error {
 	stored, err := d.committer.committed(st)
-	if kind := d.config.Failures.kind; errors.Is(err, errCommitting) && (kind == skip || kind == stop) {
+	if policy := d.config.Failures; errors.Is(err, errCommitting) && (policy.skips() || policy.kind == stop) {
 		err = nil // to skip waits for it, and to stop passes nothing over
 	}
 	if err != nil {
@@ -129,10 +130,11 @@ func (d *deliverer) block(st *stream, err error, pause time.Duration) {
 
 // backoffOf doubles from first to most with each failure.
 func backoffOf(first, most time.Duration, failures int) time.Duration {
-	if failures > 20 {
+	doublings := max(0, failures-1)
+	if doublings > 40 || first > most>>doublings {
 		return most
 	}
-	return min(most, first<<max(0, failures-1))
+	return first << doublings
 }
 
 // delay frees the worker and brings the stream back after a pause.

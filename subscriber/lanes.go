@@ -25,11 +25,24 @@ type lanes struct {
 	done     sync.WaitGroup
 }
 
-// turn is the turn of a stream, and who serves it.
+// turn is the turn of a stream, or of a deferred event, and who serves it.
 type turn struct {
 	deliverer *deliverer
 	stream    *stream
+	deferred  *deferral // nil for that of a stream
 }
+
+// serve takes the turn, and reports whether the stream is to have another.
+func (t turn) serve() (again bool) {
+	if t.deferred != nil {
+		t.deliverer.retry(t.deferred)
+		return false
+	}
+	return t.deliverer.serve(t.stream)
+}
+
+// isNone reports that there is nothing to serve.
+func (t turn) isNone() bool { return t.stream == nil && t.deferred == nil }
 
 // failedTurn: every eighth pick takes a failed stream, even while others wait.
 const failedTurn = 8
@@ -103,7 +116,7 @@ func (l *lanes) begin() {
 	if l.running == l.max {
 		return
 	}
-	if s, failed := l.pick(); s.stream != nil {
+	if s, failed := l.pick(); !s.isNone() {
 		l.running++
 		l.done.Add(1)
 		go l.work(s, failed)
@@ -127,7 +140,7 @@ func (l *lanes) busy() bool {
 // work is a lane. It ends when there is nothing that it may serve.
 func (l *lanes) work(s turn, failed bool) {
 	defer l.done.Done()
-	for s.stream != nil {
+	for !s.isNone() {
 		end := func() {}
 		if failed {
 			end = l.notice()
@@ -148,7 +161,7 @@ func (l *lanes) next(served turn, failed, again bool, end func()) (turn, bool) {
 		l.add(served, false) // it has delivered
 	}
 	s, failed := l.pick()
-	if s.stream == nil {
+	if s.isNone() {
 		l.running--
 	}
 	return s, failed

@@ -1,6 +1,10 @@
 package subscriber
 
-import "github.com/ThreeDotsLabs/watermill/message"
+import (
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+)
 
 // FailurePolicy says what becomes of an event that keeps failing: one that cannot be read, decoded
 // or unmarshaled, or whose message is nacked or not acked in time. Until then its own aggregate
@@ -20,6 +24,7 @@ type FailurePolicy struct {
 	attempts  int
 	publisher message.Publisher
 	topic     string
+	backoff   Backoff
 }
 
 type policyKind int
@@ -30,6 +35,7 @@ const (
 	poisonQueue
 	skip
 	stop
+	deferEvents
 )
 
 // Block tries forever. Nothing else is needed once the cause is fixed. For the pauses see
@@ -105,8 +111,73 @@ func Skip(attempts int) FailurePolicy { return FailurePolicy{kind: skip, attempt
 // life may cost one more each, for the reason.
 func Stop(attempts int) FailurePolicy { return FailurePolicy{kind: stop, attempts: attempts} }
 
+// Backoff says how often a deferred event is tried again, and when.
+type Backoff struct {
+	// Pause is the time between the first failed attempt and the next. It doubles with each attempt,
+	// up to MaxPause. Defaults: 1 second and 10 minutes, or Pause where that is longer.
+	Pause, MaxPause time.Duration
+	// Attempts is the number of failed attempts, the first included, after which the event is given
+	// up. Default: 30, which takes about three and a half hours with the default pauses.
+	Attempts int
+}
+
+func (b Backoff) withDefaults() Backoff {
+	if b.Pause == 0 {
+		b.Pause = time.Second
+	}
+	if b.MaxPause == 0 {
+		b.MaxPause = max(10*time.Minute, b.Pause)
+	}
+	if b.Attempts == 0 {
+		b.Attempts = 30
+	}
+	return b
+}
+
+// pause is the time until the next attempt.
+func (b Backoff) pause(attempts int) time.Duration {
+	return max(time.Millisecond, backoffOf(b.Pause, b.MaxPause, attempts))
+}
+
+// Defer retries each event on its own. An event that fails is recorded with the reason and the time
+// of its next attempt, and its aggregate goes on with the next event at once. The zero Backoff has
+// defaults.
+//
+// Defer gives up the order within an aggregate: an event may be handled after later ones of its
+// aggregate, and beside them. Use it for effects that do not depend on each other, such as mails and
+// calls of other services. docs/effects.md shows how.
+//
+// The owner of the event's shard retries it, also after a restart or a takeover. Its message has the
+// same UUID and payload, a [MetadataDeferred], and a [MetadataDeliveryAttempt] that counts all failed
+// attempts. Retries take at most half of the [Config.MaxInFlight] messages while other events wait.
+// An ack deletes the record. A crash between the ack and that has the event come once more. After
+// the last attempt the record stays, as that of an event that was skipped ([Skip]):
+// groups.Groups.Skipped lists deferred events and these, groups.Groups.RetrySkipped has one tried
+// again, groups.Groups.ForgetSkipped drops one.
+//
+// A deferred event counts as applied for groups.Groups.WaitApplied and the group's lag, and its
+// message has no position (see [PositionFromContext]). So handlers that depend on positions return
+// an error for it: those of package projection and of dedup.Positions. Handlers of package process
+// and of dedup.Keys handle it. Defer needs positions in the journal's own table.
+//
+// About 10,000 events of a shard are deferred at a time. Events that fail beyond that wait in
+// their place, as with [Block], so a long outage slows the group down instead of growing the table.
+//
+// It costs four write units to defer an event, or six if the record is over 1 KB; each further
+// attempt one write unit and two read units, or more for large events; the ack one write unit. As
+// with Skip, the first event of an aggregate in a term costs a write unit instead of a read unit. To
+// find the records, a new owner of a shard reads them, one read unit for each 4 KB, and again every
+// ten minutes.
+func Defer(b Backoff) FailurePolicy {
+	return FailurePolicy{kind: deferEvents, attempts: 1, backoff: b}
+}
+
 func (p FailurePolicy) validate() error {
 	switch {
+	case p.backoff.Pause < 0 || p.backoff.MaxPause < p.backoff.Pause:
+		return &ConfigError{"Failures", "has a Backoff with a negative Pause, or a MaxPause that is shorter than Pause"}
+	case p.backoff.Attempts < 1:
+		return &ConfigError{"Failures", "has a Backoff with a negative number of Attempts"}
 	case p.kind != block && p.attempts < 1:
 		return &ConfigError{"Failures", "needs at least one attempt"}
 	case p.kind == poisonQueue && (p.publisher == nil || p.topic == ""):
@@ -114,3 +185,6 @@ func (p FailurePolicy) validate() error {
 	}
 	return nil
 }
+
+// skips reports that the policy records events and moves positions past them.
+func (p FailurePolicy) skips() bool { return p.kind == skip || p.kind == deferEvents }

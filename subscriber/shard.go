@@ -13,13 +13,15 @@ import (
 // shard is a member's work on one logical shard in one term. Everything it knows of positions is
 // dropped with it. The source tells the sequencer which events there are; the deliverer asks it what
 // comes next, and tells what became of it; the committer asks it what to store. The deliverer calls
-// the committer where something has to be stored at once.
+// the committer where something has to be stored at once, and hands deferred events to the deferrals,
+// which bring them back when they are due.
 type shard struct {
 	*term
 	source    *source
 	deliverer *deliverer
 	committer *committer
 	sequencer *sequencer
+	deferrals *deferrals
 	// unsettled: when it came to rest, transactions of its handlers could still commit.
 	unsettled bool
 }
@@ -31,7 +33,10 @@ func (m *member) newShard(number int, r checkpoint.Roster) *shard {
 	})
 	sh.source = newSource(sh.term, sh.sequencer)
 	sh.committer = newCommitter(sh.term, sh.sequencer, r)
-	sh.deliverer = newDeliverer(sh.term, sh.sequencer, sh.committer, r)
+	sh.deferrals = newDeferrals(sh.term, sh.committer.fresh, func(e *deferral) {
+		m.lanes.run(turn{deliverer: sh.deliverer, deferred: e}, true)
+	})
+	sh.deliverer = newDeliverer(sh.term, sh.sequencer, sh.committer, sh.deferrals, r)
 	return sh
 }
 
@@ -42,7 +47,11 @@ func (sh *shard) run(ctx context.Context) {
 	work, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var workers sync.WaitGroup
-	for _, worker := range []func(context.Context){sh.tail, sh.committer.run} {
+	workersOf := []func(context.Context){sh.tail, sh.committer.run}
+	if !sh.config.Broadcast {
+		workersOf = append(workersOf, sh.deferrals.run)
+	}
+	for _, worker := range workersOf {
 		workers.Add(1)
 		go func() {
 			defer workers.Done()

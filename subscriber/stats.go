@@ -20,7 +20,9 @@ type Stats struct {
 	Truncated  uint64 // events passed over because they were removed from the journal
 	Parked     uint64 // aggregates parked
 	Poisoned   uint64 // events that went to the poison queue
-	Skipped    uint64 // events that were skipped with a record
+	Skipped    uint64 // events that were skipped with a record, deferred ones that were given up included
+	Deferred   uint64 // events that were deferred
+	Retried    uint64 // deferred events that were acked
 	Stopped    uint64 // times that the group was stopped by an event of this subscriber's
 	Late       uint64 // events that a trailing read found, and the live read had missed
 	Swept      uint64 // events that only the sweep found
@@ -38,7 +40,7 @@ type Stats struct {
 
 type counters struct {
 	delivered, acked, nacked, expired, filtered, duplicates, fetched, failures, corrupt, destroyed, truncated, parked, poisoned,
-	skipped, stopped, late, swept, beyond, claims, positions atomic.Uint64
+	skipped, deferred, retried, stopped, late, swept, beyond, claims, positions atomic.Uint64
 	skew skew
 }
 
@@ -48,7 +50,7 @@ func (c *counters) read() Stats {
 		Delivered: c.delivered.Load(), Acked: c.acked.Load(), Nacked: c.nacked.Load(), Expired: c.expired.Load(),
 		Filtered: c.filtered.Load(), Duplicates: c.duplicates.Load(), Fetched: c.fetched.Load(), Failures: c.failures.Load(),
 		Corrupt: c.corrupt.Load(), Destroyed: c.destroyed.Load(), Truncated: c.truncated.Load(),
-		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Stopped: c.stopped.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
+		Parked: c.parked.Load(), Poisoned: c.poisoned.Load(), Skipped: c.skipped.Load(), Deferred: c.deferred.Load(), Retried: c.retried.Load(), Stopped: c.stopped.Load(), Late: c.late.Load(), Swept: c.swept.Load(),
 		Beyond: c.beyond.Load(), Claims: c.claims.Load(), Positions: c.positions.Load(),
 		Lateness: lateness, Ahead: ahead,
 	}

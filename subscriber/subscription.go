@@ -56,7 +56,7 @@ func (sub *Subscriber) newSubscription(ctx context.Context, topic string) *subsc
 		ctx: ctx, closing: closing, close: closeNow, config: sub.config, journal: log, raw: log.Raw(), checkpoint: sub.checkpoint, history: sub.history,
 		topic: topic, stats: &sub.stats, out: make(chan *message.Message),
 		logger: sub.logger.With(watermill.LogFields{"topic": topic, "consumer_group": sub.config.ConsumerGroup}),
-		lanes:  &lanes{max: sub.config.MaxInFlight, serve: func(t turn) bool { return t.deliverer.serve(t.stream) }},
+		lanes:  &lanes{max: sub.config.MaxInFlight, serve: turn.serve},
 		budget: &budget{size: sub.config.BufferBytes, lanes: sub.config.MaxInFlight}, writers: make(chan struct{}, rowWriters),
 	}
 }

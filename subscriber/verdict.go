@@ -34,6 +34,8 @@ func (d *deliverer) carryOut(st *stream) (more bool, err error) {
 		return true, d.stopGroup(ctx, st)
 	case skip:
 		return true, d.skip(ctx, st)
+	case deferEvents:
+		return true, d.deferEvent(ctx, st)
 	default:
 		return false, d.park(ctx, st)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 )
 
-// Skipped is the record of an event that a group has passed over because it kept failing, or
-// because an operator said so.
+// Skipped is the record of an event that a group has passed over because it failed, or because an
+// operator said so. With a Due the event is deferred: it is tried again then.
 type Skipped struct {
 	Aggregate aggregate.ID
 	Number    uint64
@@ -26,6 +26,13 @@ type Skipped struct {
 	Reason    string
 	// Epoch is that under which the event was skipped.
 	Epoch uint64
+
+	// Due is when the event is tried again. Zero: it is not.
+	Due time.Time
+	// Attempts counts the failed attempts at an event that was deferred. Zero: it was not.
+	Attempts int
+	// Part counts the messages of the event that are acked, where upcasters make several of it.
+	Part int
 }
 
 const (
@@ -133,16 +140,7 @@ func (s *Store) PutSkipped(ctx context.Context, group Group, e Skipped) error {
 		ExpressionAttributeNames:  names(),
 		ExpressionAttributeValues: item{":e": number(e.Epoch)},
 	})
-	var failed *types.ConditionalCheckFailedException
-	switch {
-	case errors.As(err, &failed):
-		err = ErrFenced
-	case err != nil:
-		err = s.explain(err)
-	default:
-		return nil
-	}
-	return fmt.Errorf("record that event %d of %s is skipped: %w", e.Number, e.Aggregate, err)
+	return s.recorded(e, err)
 }
 
 func (s *Store) skippedRow(group Group, e Skipped) item {
@@ -152,7 +150,56 @@ func (s *Store) skippedRow(group Group, e Skipped) item {
 	if e.EventType != "" {
 		row[attrEventType] = text(Bounded(e.EventType))
 	}
+	if !e.Due.IsZero() {
+		row[attrDue] = number(e.Due.UnixMilli())
+	}
+	if e.Attempts > 0 || !e.Due.IsZero() {
+		row[attrAttempts] = number(e.Attempts)
+	}
+	if e.Part > 0 {
+		row[attrPart] = number(e.Part)
+	}
 	return row
+}
+
+// Reschedule replaces the record of an event, as it was read, by one with the result of another
+// attempt, or with another Due: one write unit for each KB. A repetition whose first attempt was
+// written succeeds.
+//
+// ErrFenced: the record was changed or deleted since it was read, or its shard has a new owner who
+// has changed it.
+func (s *Store) Reschedule(ctx context.Context, group Group, was, now Skipped) error {
+	values := item{":e": number(now.Epoch), ":attempts": number(now.Attempts)}
+	due := func(at time.Time, name string) string {
+		if at.IsZero() {
+			return "attribute_not_exists(#d)"
+		}
+		values[name] = number(at.UnixMilli())
+		return "#d = " + name
+	}
+	unchanged, written := due(was.Due, ":was"), due(now.Due, ":due")+" AND #a = :attempts"
+	_, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                 &s.table,
+		Item:                      s.skippedRow(group, now),
+		ConditionExpression:       aws.String("#e <= :e AND (" + unchanged + " OR " + written + ")"),
+		ExpressionAttributeNames:  names("#d", attrDue, "#a", attrAttempts),
+		ExpressionAttributeValues: values,
+	})
+	return s.recorded(now, err)
+}
+
+// recorded explains the error of a write of a record under a condition.
+func (s *Store) recorded(e Skipped, err error) error {
+	var failed *types.ConditionalCheckFailedException
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &failed):
+		err = ErrFenced
+	default:
+		err = s.explain(err)
+	}
+	return fmt.Errorf("record that event %d of %s is skipped: %w", e.Number, e.Aggregate, err)
 }
 
 // SkippedUnder reports whether an event was skipped in the term of an epoch. A position never goes
@@ -242,10 +289,13 @@ func (s *Store) skippedOf(topic string, row item) (e Skipped, err error) {
 	e = Skipped{
 		Aggregate: aggregate.ID{Type: topic, Value: value}, EventType: textOf(row[attrEventType]), Reason: textOf(row[attrReason]),
 	}
-	var errs [3]error
+	var errs [6]error
 	e.Number, errs[0] = uintOf(row[attrNumber])
 	e.Epoch, errs[1] = uintOf(row[attrEpoch])
 	e.At, errs[2] = timeOf(row[attrSkippedAt])
+	e.Due, errs[3] = timeOf(row[attrDue])
+	e.Attempts, errs[4] = intOf(row[attrAttempts])
+	e.Part, errs[5] = intOf(row[attrPart])
 	return e, errors.Join(errs[:]...)
 }
 

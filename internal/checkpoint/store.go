@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -38,6 +39,10 @@ const (
 	attrSkippedAt = "skipped_at"
 	attrStoppedAt = "stopped_at"
 	attrEventType = "event_type"
+
+	attrDue      = "due_at"
+	attrAttempts = "attempts"
+	attrPart     = "part"
 )
 
 type item = map[string]types.AttributeValue
@@ -166,6 +171,11 @@ func uintOf(v types.AttributeValue) (uint64, error) {
 		return 0, fmt.Errorf("%w: the number %q", ErrCorrupt, n.Value)
 	}
 	return u, nil
+}
+
+func intOf(v types.AttributeValue) (int, error) {
+	u, err := uintOf(v)
+	return int(min(u, math.MaxInt32)), err //nolint:gosec // it fits
 }
 
 // timeOf returns the zero value for an attribute that is absent.

@@ -22,6 +22,8 @@ const (
 	DeliveryAttemptKey = "delivery_attempt"
 	// PartKey holds the place of a message among those of one event, and their number: "2/3".
 	PartKey = "event_part"
+	// DeferredKey is "true" on messages of deferred events.
+	DeferredKey = "event_deferred"
 )
 
 // Metadata keys that are stored with the event.
@@ -33,7 +35,8 @@ const (
 // stored reports whether the value of a metadata key goes into the journal.
 func stored(key string) bool {
 	switch key {
-	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey, PartKey:
+	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey, PartKey,
+		DeferredKey:
 		return false
 	}
 	return true

@@ -21,6 +21,9 @@ var (
 	// All have the number of the event, so [Positions] cannot tell which of them were handled. Use
 	// [Keys].
 	ErrPart = errors.New("message is one of several of an event: use dedup.Keys, which tells them apart")
+	// ErrDeferred: the message is of an event that was deferred (subscriber.Defer), and comes after
+	// later ones of its aggregate. [Positions] would take it for one that was handled. Use [Keys].
+	ErrDeferred = errors.New("message is of a deferred event: use dedup.Keys, which does not depend on the order")
 )
 
 // ConfigError reports a setting that cannot work.

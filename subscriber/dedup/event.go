@@ -46,8 +46,16 @@ func eventOf(msg *message.Message) (aggregate.ID, uint64, error) {
 	return id, number, nil
 }
 
-// isPart reports whether the message is one of several of an event. They have the same number.
-func isPart(msg *message.Message) bool { return msg.Metadata[envelope.PartKey] != "" }
+// inOrder reports a message whose number does not say which events were handled before.
+func inOrder(msg *message.Message) error {
+	switch {
+	case msg.Metadata[envelope.PartKey] != "":
+		return ErrPart
+	case msg.Metadata[envelope.DeferredKey] != "":
+		return ErrDeferred
+	}
+	return nil
+}
 
 // text differs for ids that read the same, by the length of the type.
 func text(id aggregate.ID) string { return strconv.Itoa(len(id.Type)) + ":" + id.String() }

@@ -13,10 +13,11 @@ import (
 )
 
 // Skipped returns the records of events that a group has passed over: those that kept failing
-// (subscriber.Skip), and those that an operator has skipped. They come by shard, id and number, as
+// (subscriber.Skip), those that were deferred (subscriber.Defer), and those that an operator has
+// skipped. They come by shard, id and number, as
 // they are read: one read unit for each 4 KB, which is some 20 records, at least one for each
-// shard. There is no limit to how many there are. A record stays until it is forgotten, its event
-// comes again ([Groups.ResetAggregate]), or the group is reset or removed.
+// shard. There is no limit to how many there are. A record stays until it is forgotten, the event
+// was deferred and is handled, it comes again ([Groups.ResetAggregate]), or the group is reset or removed.
 //
 // What is passed over by reading only some types (subscriber.Config.EventTypes), since it was
 // removed, or by moving a position forward has no record.
@@ -52,14 +53,20 @@ type SkippedEvent struct {
 	EventType string // empty where the event could not be read, or a foreign program wrote it
 	At        time.Time
 	Reason    string // the first KB
+	// Due is when the group tries the event again, if it was deferred (subscriber.Defer). Zero: it does
+	// not, unless [Groups.RetrySkipped] says so.
+	Due time.Time
+	// Attempts counts the failed attempts at an event that was deferred, the first included.
+	Attempts int
 }
 
 func skippedOf(e checkpoint.Skipped) SkippedEvent {
-	return SkippedEvent{Aggregate: e.Aggregate, Number: e.Number, EventType: e.EventType, At: e.At, Reason: e.Reason}
+	return SkippedEvent{Aggregate: e.Aggregate, Number: e.Number, EventType: e.EventType, At: e.At, Reason: e.Reason, Due: e.Due, Attempts: e.Attempts}
 }
 
 // ForgetSkipped deletes the record of a skipped event, as after its effects were made good by hand.
-// The event does not come again by that. It costs two reads and a write.
+// The event does not come again by that; one that was deferred is not tried any more, unless an
+// attempt is under way. It costs two reads and a write.
 //
 // Errors: [ErrNotSkipped], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced if the event was
 // skipped again at this moment, those of the journal, the context's.

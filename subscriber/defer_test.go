@@ -1,0 +1,440 @@
+package subscriber_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/dedup"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// deferring is quick with a policy that defers, with short pauses.
+func deferring(j *journal.Journal, attempts int) subscriber.Config {
+	config := quick(j)
+	config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Millisecond, MaxPause: 5 * time.Millisecond, Attempts: attempts})
+	return config
+}
+
+func TestAnEventThatFailsIsDeferredAndItsAggregateGoesOn(t *testing.T) {
+	t.Parallel()
+	eachLayout(t, 1, func(t *testing.T, client *dynamodb.Client) {
+		t.Helper()
+		j := open(t, client)
+		write(t, j, "x", 0, 3)
+		config := deferring(j, 10)
+		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: 300 * time.Millisecond})
+		sub, messages := subscribe(t, config)
+		failed := receive(t, messages)
+		subscriber.SetNackReason(failed.Context(), fmt.Errorf("no mail server"))
+		failed.Nack()
+		assert.Equal(t, expect("x", 2, 3), receiveAll(t, messages, 2), "the aggregate goes on")
+		records := skipped(t, j)
+		require.Len(t, records, 1)
+		r := records[0]
+		assert.Equal(t, "no mail server, once", r.Reason)
+		assert.Equal(t, groups.SkippedEvent{
+			Aggregate: account("x"), Number: 1, EventType: "deposited", At: r.At, Reason: r.Reason, Due: r.At.Add(300 * time.Millisecond), Attempts: 1,
+		}, r)
+
+		again := receive(t, messages)
+		assert.Equal(t, "x/1", string(again.Payload))
+		assert.Equal(t, failed.UUID, again.UUID)
+		assert.Equal(t, "2", again.Metadata.Get(subscriber.MetadataDeliveryAttempt))
+		assert.Equal(t, "true", again.Metadata.Get(subscriber.MetadataDeferred))
+		assert.Empty(t, failed.Metadata.Get(subscriber.MetadataDeferred))
+		_, has := subscriber.PositionFromContext(again.Context())
+		assert.False(t, has, "the position is beyond it")
+		again.Ack()
+
+		eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+		assert.EqualValues(t, 3, stored(t, j))
+		stats := sub.Stats()
+		assert.EqualValues(t, 1, stats.Deferred)
+		assert.EqualValues(t, 1, stats.Retried)
+		assert.Zero(t, stats.Skipped)
+	})
+}
+
+func TestADeferredEventThatKeepsFailingIsGivenUpAndItsRecordStays(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 2)
+	sub, messages := subscribe(t, deferring(j, 4))
+	nack(t, messages, "x/1", 1)
+	receiveAll(t, messages, 1)
+	nack(t, messages, "x/1", 3)
+
+	eventually(t, "it is given up", func() bool { return sub.Stats().Skipped == 1 })
+	records := skipped(t, j)
+	require.Len(t, records, 1)
+	assert.True(t, records[0].Due.IsZero())
+	assert.Equal(t, 4, records[0].Attempts)
+	assert.Contains(t, records[0].Reason, "4 times")
+	write(t, j, "x", 2, 1)
+	assert.Equal(t, expect("x", 3, 3), receiveAll(t, messages, 1), "nothing of it comes again")
+
+	require.NoError(t, groups.New(j).RetrySkipped(t.Context(), "group", account("x"), 1))
+	nack(t, messages, "x/1", 3) // attempts count from the start
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+	eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+	require.ErrorIs(t, groups.New(j).RetrySkipped(t.Context(), "group", account("x"), 1), groups.ErrNotSkipped)
+}
+
+func TestWhatAFormerOwnerDeferredIsRetried(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 2)
+	config := deferring(j, 10)
+	config.Failures = subscriber.Defer(subscriber.Backoff{Pause: 500 * time.Millisecond})
+	first, messages := subscribe(t, config)
+	nack(t, messages, "x/1", 1)
+	receiveAll(t, messages, 1)
+	require.NoError(t, first.Close())
+
+	config.Failures = subscriber.Block() // another policy does not lose it
+	_, messages = subscribe(t, config)
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+	eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+}
+
+// A former owner may write the record after its successor has looked.
+func TestARecordThatComesLateIsFound(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 1)
+	_, messages := subscribe(t, subscriber.WithRescan(deferring(j, 10), 10*time.Millisecond))
+	receiveAll(t, messages, 1)
+	group := checkpoint.Group{Name: "group"}
+
+	require.NoError(t, checkpoint.New(j).PutSkipped(t.Context(), group, checkpoint.Skipped{
+		Aggregate: account("x"), Number: 1, Due: time.Now(), Attempts: 1,
+	}))
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+}
+
+func TestAnEventThatASkippingGroupHasSkippedCanBeRetried(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 2)
+	config := quick(j)
+	config.Failures = subscriber.Skip(1)
+	_, messages := subscribe(t, config)
+	nack(t, messages, "x/1", 1)
+	receiveAll(t, messages, 1)
+
+	n, err := groups.New(j).RetryAllSkipped(t.Context(), "group", topic, groups.Selection{EventType: "withdrawn"})
+	require.NoError(t, err)
+	assert.Zero(t, n)
+	n, err = groups.New(j).RetryAllSkipped(t.Context(), "group", topic, groups.Selection{Reason: "nacked"})
+	require.NoError(t, err)
+	assert.Equal(t, 1, n)
+	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+}
+
+func TestADeferredEventThatIsForgottenDoesNotComeAgain(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 2)
+	config := deferring(j, 10)
+	config.Failures = subscriber.Defer(subscriber.Backoff{Pause: 200 * time.Millisecond})
+	_, messages := subscribe(t, config)
+	nack(t, messages, "x/1", 1)
+	nack(t, messages, "x/2", 1)
+	eventually(t, "both are deferred", func() bool { return len(skipped(t, j)) == 2 })
+
+	require.NoError(t, groups.New(j).ForgetSkipped(t.Context(), "group", account("x"), 1))
+	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+	write(t, j, "x", 2, 1)
+	assert.Equal(t, expect("x", 3, 3), receiveAll(t, messages, 1))
+}
+
+func TestADeferredEventThatWasRemovedIsPassedOver(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 2)
+	config := deferring(j, 10)
+	config.Failures = subscriber.Defer(subscriber.Backoff{Pause: 100 * time.Millisecond})
+	sub, messages := subscribe(t, config)
+	nack(t, messages, "x/1", 1)
+	receiveAll(t, messages, 1)
+	require.NoError(t, j.Delete(t.Context(), account("x"), 2, journal.Removal{}))
+
+	eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+	assert.EqualValues(t, 1, sub.Stats().Truncated)
+}
+
+// While a service is down everything fails, and the table must not grow without a limit.
+func TestEventsThatFailWaitInTheirPlaceOnceManyAreDeferred(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	for n := range 6 {
+		write(t, j, fmt.Sprint(n), 0, 20)
+	}
+	var mu sync.Mutex
+	down, handled := true, map[string]int{}
+	config := subscriber.WithMaxDeferred(deferring(j, 1_000_000), 2)
+	sub, messages := subscribe(t, config)
+	go func() {
+		for msg := range messages {
+			mu.Lock()
+			if down {
+				msg.Nack()
+			} else {
+				handled[string(msg.Payload)]++
+				msg.Ack()
+			}
+			mu.Unlock()
+		}
+	}()
+	eventually(t, "all are tried again and again", func() bool { return sub.Stats().Nacked > 200 })
+	// Those of the six that were being given up at the same moment come on top.
+	assert.LessOrEqual(t, sub.Stats().Deferred, uint64(2+6))
+	assert.LessOrEqual(t, len(skipped(t, j)), 2+6)
+	mu.Lock()
+	down = false
+	mu.Unlock()
+	eventually(t, "all are handled", func() bool { return len(skipped(t, j)) == 0 && sub.Stats().Acked == 120 })
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Len(t, handled, 120)
+}
+
+// An operator may make more records due than memory holds.
+func TestMoreRecordsThanMemoryHoldsAreRetriedInTurn(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	const n = 40
+	write(t, j, "x", 0, n)
+	config := deferring(j, 100)
+	config.Failures = subscriber.Skip(1)
+	first, messages := subscribe(t, config)
+	for range n {
+		receive(t, messages).Nack()
+	}
+	eventually(t, "all are skipped", func() bool { return first.Stats().Skipped == n })
+	count, err := groups.New(j).RetryAllSkipped(t.Context(), "group", topic, groups.Selection{})
+	require.NoError(t, err)
+	require.Equal(t, n, count)
+	require.NoError(t, first.Close())
+
+	_, messages = subscribe(t, subscriber.WithMaxDeferred(deferring(j, 1_000_000), 4))
+	handled, attempts := map[string]bool{}, map[string]int{}
+	for len(handled) < n {
+		msg := receive(t, messages)
+		if attempts[msg.UUID]++; attempts[msg.UUID] < 3 {
+			msg.Nack()
+			continue
+		}
+		handled[string(msg.Payload)] = true
+		msg.Ack()
+	}
+	eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+}
+
+func TestPartsOfADeferredEventThatAreAckedDoNotComeAgain(t *testing.T) {
+	t.Parallel()
+	j := oldBasket(t)
+	config := ofToday(j)
+	config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Millisecond})
+	messages, stop := subscribeTo(t, config)
+	defer stop()
+	acked, failed := map[string]int{}, false
+	for len(acked) < 5 {
+		msg := <-messages
+		if msg.Metadata.Get(subscriber.MetadataPart) == "2/3" && !failed {
+			failed = true
+			msg.Nack()
+			continue
+		}
+		acked[msg.UUID]++
+		msg.Ack()
+	}
+	for id, n := range acked {
+		assert.Equal(t, 1, n, id)
+	}
+	for _, r := range recordsOf(t, j, "g", "basket") {
+		assert.Fail(t, "no record may be left", "%v", r)
+	}
+}
+
+// recordsOf waits a moment until none are left.
+func recordsOf(t *testing.T, j *journal.Journal, group, topic string) (records []groups.SkippedEvent) {
+	t.Helper()
+	eventually(t, "no record is left", func() bool {
+		records = nil
+		for e, err := range groups.New(j).Skipped(t.Context(), group, topic) {
+			require.NoError(t, err)
+			records = append(records, e)
+		}
+		return len(records) == 0
+	})
+	return records
+}
+
+func TestPositionsRefuseADeferredEvent(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j := open(t, client)
+	require.NoError(t, dedup.CreateTable(t.Context(), client, dedup.TableConfig{Name: "dedup"}))
+	positions, err := dedup.NewPositions(client, dedup.PositionsConfig{Table: "dedup", Group: "c"})
+	require.NoError(t, err)
+	write(t, j, "x", 0, 1)
+	_, messages := subscribe(t, deferring(j, 10))
+	nack(t, messages, "x/1", 1)
+	msg := receive(t, messages)
+	_, err = positions.Middleware(func(*message.Message) ([]*message.Message, error) { return nil, nil })(msg)
+	require.ErrorIs(t, err, dedup.ErrDeferred)
+	msg.Ack()
+}
+
+func TestDeferRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	for name, change := range map[string]func(*subscriber.Config){
+		"a negative pause":    func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{Pause: -1}) },
+		"a maximum below":     func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{Pause: 2, MaxPause: 1}) },
+		"negative attempts":   func(c *subscriber.Config) { c.Failures = subscriber.Defer(subscriber.Backoff{Attempts: -1}) },
+		"positions elsewhere": func(c *subscriber.Config) { c.Positions = &ledgers{} },
+		"a broadcast":         func(c *subscriber.Config) { c.Broadcast, c.ConsumerGroup = true, "" },
+	} {
+		config := deferring(j, 1)
+		change(&config)
+		_, err := subscriber.NewSubscriber(config, nil)
+		var refused *subscriber.ConfigError
+		require.ErrorAs(t, err, &refused, name)
+		assert.Equal(t, "Failures", refused.Field, name)
+	}
+}
+
+// ledgers is a store of positions that is never asked.
+type ledgers struct{ subscriber.PositionStore }
+
+// Members come and go, requests and handlers fail: each event is handled at last, and no record is
+// left.
+func TestNothingThatIsDeferredIsLostAmidFaults(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano()) //nolint:gosec // any will do
+	t.Logf("seed %d", seed)
+	eachLayout(t, 2, func(t *testing.T, client *dynamodb.Client) {
+		t.Helper()
+		random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test draws
+		turns := rand.New(rand.NewPCG(seed, 2))  //nolint:gosec // as above
+		j, faulty := open(t, client), dynamotest.NewProxy(t, client)
+		const aggregates, each = 12, 10
+		for n := range aggregates {
+			write(t, j, fmt.Sprint(n), 0, each)
+		}
+		var mu sync.Mutex
+		healthy := false
+		handled := map[string]bool{}
+		handle := func(msg *message.Message) {
+			mu.Lock()
+			defer mu.Unlock()
+			if !healthy && random.IntN(3) == 0 {
+				msg.Nack()
+				return
+			}
+			msg.Ack()
+			handled[string(msg.Payload)] = true
+		}
+		config := func() subscriber.Config {
+			c := subscriber.WithRescan(deferring(open(t, faulty.Client(testdb.Once)), 1_000_000), 50*time.Millisecond)
+			c.LeaseDuration, c.CloseTimeout = time.Second, 100*time.Millisecond
+			return c
+		}
+		throttles := faulty.Inject(dynamotest.Throttle(), dynamotest.Chance(0.1))
+		losses := faulty.Inject(dynamotest.LoseReply(), dynamotest.Chance(0.05))
+		for range 4 {
+			sub, err := subscriber.NewSubscriber(config(), nil)
+			require.NoError(t, err)
+			messages := subscribeAmidFaults(t, sub)
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				for msg := range messages {
+					handle(msg)
+				}
+			}()
+			time.Sleep(time.Duration(turns.IntN(400)) * time.Millisecond) // members come and go
+			require.NoError(t, sub.Close())
+			<-ended
+		}
+		throttles.Remove()
+		losses.Remove()
+		mu.Lock()
+		healthy = true
+		mu.Unlock()
+		_, messages := subscribe(t, config())
+		go func() {
+			for msg := range messages {
+				handle(msg)
+			}
+		}()
+		eventually(t, "everything is handled", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(handled) == aggregates*each
+		})
+		eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+	})
+}
+
+// subscribeAmidFaults subscribes, again where that fails.
+func subscribeAmidFaults(t *testing.T, sub *subscriber.Subscriber) (messages <-chan *message.Message) {
+	t.Helper()
+	eventually(t, "it subscribes", func() (ok bool) {
+		var err error
+		messages, err = sub.Subscribe(context.WithoutCancel(t.Context()), topic)
+		return err == nil
+	})
+	return messages
+}
+
+// A crash in mid-stream has at most the last event of an aggregate come again.
+func TestThePositionIsStoredAfterEachAckWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	j := setup(t, 1)
+	write(t, j, "x", 0, 5)
+	config := quick(j)
+	config.CommitInterval = -1
+	sub, messages := subscribe(t, config)
+	for n := range uint64(5) {
+		msg := receive(t, messages)
+		assert.Equal(t, n, stored(t, j), "the events before it are stored when an event comes")
+		msg.Ack()
+	}
+	eventually(t, "the last one is stored", func() bool { return stored(t, j) == 5 })
+	assert.EqualValues(t, 5, sub.Stats().Positions)
+}
+
+func TestAnEventWaitsUntilThePositionBeforeItIsStored(t *testing.T) {
+	t.Parallel()
+	client := create(t, 1)
+	j, faulty := open(t, client), dynamotest.NewProxy(t, client)
+	write(t, j, "x", 0, 2)
+	config := quick(open(t, faulty.Client(testdb.Once)))
+	config.CommitInterval = -1
+	sub, messages := subscribe(t, config)
+	msg := receive(t, messages)
+	fault := faulty.Inject(dynamotest.Throttle(), dynamotest.On("UpdateItem"))
+	msg.Ack()
+	eventually(t, "it has tried", func() bool { return sub.Stats().Failures > 0 })
+	assert.EqualValues(t, 1, sub.Stats().Delivered)
+	fault.Remove()
+	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+	assert.EqualValues(t, 1, stored(t, j))
+}

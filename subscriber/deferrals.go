@@ -1,0 +1,242 @@
+package subscriber
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+)
+
+// deferrals knows which events of a shard were deferred, and when each is due. The records in the
+// checkpoint table say the same; memory holds the earliest of them.
+type deferrals struct {
+	*term
+	fresh bool // nobody has owned the shard before, so the table has no records
+	// ready has a worker retry an event. It is called with the mutex held.
+	ready func(*deferral)
+	wake  chan struct{} // there may be something to do earlier than known
+
+	mu      sync.Mutex
+	held    map[deferredEvent]*deferral
+	waiting deferralQueue
+	out     int  // handed to the workers
+	more    bool // the table may have records that memory lacks
+}
+
+// deferredEvent names an event of a topic.
+type deferredEvent struct {
+	value  string // of the aggregate's id
+	number uint64
+}
+
+// deferral is an event that was deferred.
+type deferral struct {
+	deferredEvent
+	due      time.Time
+	handled  bool // acked; only the record is to be deleted
+	failures int  // in a row, to reach the store
+	index    int  // in the queue; -1 while a worker has it
+}
+
+func newDeferrals(t *term, fresh bool, ready func(*deferral)) *deferrals {
+	return &deferrals{
+		term: t, fresh: fresh, ready: ready, wake: make(chan struct{}, 1), held: map[deferredEvent]*deferral{},
+	}
+}
+
+// run reads the records, and hands out those that are due, until ctx ends.
+func (f *deferrals) run(ctx context.Context) {
+	scanAt, next, failures := time.Now(), f.config.rescanSoon, 0
+	if f.fresh {
+		scanAt, next = scanAt.Add(next), f.rescanInterval()
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-f.wake:
+		}
+		if now := time.Now(); !scanAt.After(now) || f.lacks() {
+			err := f.scan(ctx)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				failures++
+				f.logger.Error("Cannot read which events are deferred, will try again", err, watermill.LogFields{"shard": f.number})
+				scanAt = now.Add(backoffOf(minFailurePause, maxFailurePause, failures))
+			default:
+				failures = 0
+				scanAt, next = now.Add(next), f.rescanInterval()
+			}
+		}
+		timer.Reset(min(time.Until(scanAt), f.release()))
+	}
+}
+
+// rescanInterval is the time between scans. Where nothing is deferred, only an operator makes
+// records due, who takes the shard from its owner.
+func (f *deferrals) rescanInterval() time.Duration {
+	if f.config.Failures.kind == deferEvents {
+		return f.config.rescanInterval
+	}
+	return 365 * 24 * time.Hour
+}
+
+// lacks reports that memory is empty and the table may not be.
+func (f *deferrals) lacks() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.more && len(f.held) == 0
+}
+
+// scan reads the records of the shard: a read unit for each 4 KB, at least one.
+func (f *deferrals) scan(ctx context.Context) error {
+	most := f.config.maxDeferred
+	var found []checkpoint.Skipped
+	more := false
+	earliest := func() {
+		slices.SortFunc(found, func(a, b checkpoint.Skipped) int { return a.Due.Compare(b.Due) })
+		if len(found) > most {
+			found, more = slices.Delete(found, most, len(found)), true
+		}
+	}
+	for e, err := range f.checkpoint.Skipped(ctx, f.key) {
+		if err != nil {
+			return err
+		}
+		if e.Due.IsZero() {
+			continue
+		}
+		e.Reason, e.EventType = "", "" // memory needs neither
+		if found = append(found, e); len(found) >= 2*most {
+			earliest()
+		}
+	}
+	earliest()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.more = more
+	for _, e := range found {
+		f.hold(deferredEvent{e.Aggregate.Value, e.Number}, e.Due)
+	}
+	return nil
+}
+
+// hold notes when an event is due. The caller holds mu.
+func (f *deferrals) hold(event deferredEvent, due time.Time) {
+	e := f.held[event]
+	switch {
+	case e == nil && len(f.held) >= f.config.maxDeferred:
+		f.more = true
+	case e == nil:
+		e = &deferral{deferredEvent: event, due: due}
+		f.held[event] = e
+		heap.Push(&f.waiting, e)
+	case e.index >= 0 && !e.handled:
+		e.due = due
+		heap.Fix(&f.waiting, e.index)
+	}
+}
+
+// add notes that an event was deferred.
+func (f *deferrals) add(id aggregate.ID, number uint64, due time.Time) {
+	f.mu.Lock()
+	f.hold(deferredEvent{id.Value, number}, due)
+	f.mu.Unlock()
+	f.stir()
+}
+
+// stir has run look whether something is due.
+func (f *deferrals) stir() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// isFull reports that no more events may be deferred: then those that fail hold up their
+// aggregates, and in the end the reading of the shard.
+func (f *deferrals) isFull() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.more || len(f.held) >= f.config.maxDeferred
+}
+
+// release hands out events that are due, and returns how long it is until the next one is. It hands
+// out as many at a time as messages may be in flight.
+func (f *deferrals) release() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for len(f.waiting) > 0 && f.out < f.config.MaxInFlight {
+		e := f.waiting[0]
+		if wait := e.due.Sub(f.now()); wait > 0 {
+			return wait
+		}
+		heap.Pop(&f.waiting)
+		f.out++
+		f.ready(e)
+	}
+	return time.Hour // run is woken before
+}
+
+// again has an event wait that a worker could not finish.
+func (f *deferrals) again(e *deferral, due time.Time) {
+	f.mu.Lock()
+	e.due = due
+	f.out--
+	if f.more && !e.handled {
+		delete(f.held, e.deferredEvent) // its record is read again, in its turn
+	} else {
+		heap.Push(&f.waiting, e)
+	}
+	f.mu.Unlock()
+	f.stir()
+}
+
+// done forgets an event that a worker has finished.
+func (f *deferrals) done(e *deferral) {
+	f.mu.Lock()
+	delete(f.held, e.deferredEvent)
+	f.out--
+	f.mu.Unlock()
+	f.stir()
+}
+
+// deferralQueue orders events by when they are due. It implements heap.Interface.
+type deferralQueue []*deferral
+
+func (q deferralQueue) Len() int { return len(q) }
+func (q deferralQueue) Less(i, j int) bool {
+	return cmp.Or(q[i].due.Compare(q[j].due), cmp.Compare(q[i].value, q[j].value), cmp.Compare(q[i].number, q[j].number)) < 0
+}
+
+func (q deferralQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].index, q[j].index = i, j
+}
+
+func (q *deferralQueue) Push(e any) {
+	added := e.(*deferral) //nolint:errcheck,forcetypeassert // this file alone pushes
+	added.index = len(*q)
+	*q = append(*q, added)
+}
+
+func (q *deferralQueue) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	e.index = -1
+	return e
+}

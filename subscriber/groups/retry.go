@@ -1,0 +1,180 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// RetrySkipped has the group try an event again that it has skipped or deferred, at once and beside
+// the aggregate's other events. The attempts are counted from the start, by the Backoff of
+// subscriber.Defer, or its defaults where members have another policy. Its message has no position,
+// so handlers that depend on positions, such as projections, return an error for it: use
+// [Groups.ResetAggregate] for them.
+//
+// It takes the aggregate's logical shard from its owner for a moment, as an edit does. It costs up
+// to six read units and five write units.
+//
+// Errors: [ErrNotSkipped], [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of
+// the journal, the context's. After an error that does not say that nothing was changed, repeat it.
+func (g *Groups) RetrySkipped(ctx context.Context, group string, id aggregate.ID, number uint64) error {
+	k := checkpoint.Key{Group: group, Topic: id.Type}
+	err := id.Validate()
+	if err == nil {
+		err = g.retrySkipped(ctx, k, id, number)
+	}
+	if err != nil {
+		return fmt.Errorf("retry event %d of %s for consumer group %q: %w", number, id, group, err)
+	}
+	return nil
+}
+
+func (g *Groups) retrySkipped(ctx context.Context, k checkpoint.Key, id aggregate.ID, number uint64) error {
+	roster, err := g.roster(ctx, k)
+	if err != nil {
+		return err
+	}
+	// Before the shard is taken: an event that was not skipped is to cost no takeover.
+	_, found, err := g.store.ReadSkipped(ctx, shardOf(k, roster, 0).Group, id, number)
+	if err == nil && !found {
+		err = ErrNotSkipped
+	}
+	if err != nil {
+		return err
+	}
+	return again(ctx, func() error {
+		return g.store.Operate(ctx, k, g.journal.Shard(id), func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
+			if err := (edit{elsewhere: r.Elsewhere}).own(); err != nil {
+				return err
+			}
+			record, found, err := g.store.ReadSkipped(ctx, shard.Group, id, number)
+			if err == nil && !found {
+				err = ErrNotSkipped
+			}
+			if err != nil {
+				return err
+			}
+			return g.makeDue(ctx, shard, r.Epochs[shard.Number], record)
+		})
+	})
+}
+
+// RetryAllSkipped is [Groups.RetrySkipped] of all events of a group that it has skipped or deferred
+// and that are selected. It returns how many they are, also beside an error.
+//
+// It takes each logical shard that has such events from its owner once. What is throttled is
+// repeated with backoff. After an error call it again for the rest; events that were handled
+// meanwhile have no record any more.
+//
+// It costs one write unit for each event, or more if the record is over 1 KB, and two for each shard
+// that has one; one read unit for some 20 records, twice.
+//
+// Errors: [ErrElsewhere], [ErrNoGroup], [ErrCorrupt], subscriber.ErrFenced, those of the journal, the
+// context's.
+func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Selection) (int, error) {
+	k := checkpoint.Key{Group: group, Topic: topic}
+	roster, err := g.roster(ctx, k)
+	if err == nil {
+		err = edit{elsewhere: roster.Elsewhere}.own()
+	}
+	count := 0
+	for number := 0; err == nil && number < g.journal.Shards(); number++ {
+		var some bool
+		if some, err = g.hasSkipped(ctx, shardOf(k, roster, number), s); !some || err != nil {
+			continue
+		}
+		var edited int
+		err = again(ctx, func() error {
+			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) (err error) {
+				edited, err = g.makeAllDue(ctx, shard, r.Epochs[number], s)
+				return err
+			})
+		})
+		count += edited
+	}
+	if err != nil {
+		return count, failed("retry skipped events of", k, err)
+	}
+	return count, nil
+}
+
+// selects reports whether a record is among those that are asked for.
+func (s Selection) selects(e checkpoint.Skipped) bool {
+	return strings.Contains(e.Reason, s.Reason) && (s.EventType == "" || s.EventType == e.EventType)
+}
+
+func (g *Groups) hasSkipped(ctx context.Context, shard checkpoint.Shard, s Selection) (bool, error) {
+	for e, err := range g.store.Skipped(ctx, shard) {
+		if err != nil || s.selects(e) {
+			return err == nil, err
+		}
+	}
+	return false, nil
+}
+
+// makeAllDue makes the selected records of a shard due, a few side by side.
+func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, s Selection) (count int, err error) {
+	var some []checkpoint.Skipped
+	flush := func() error {
+		err := inParallel(writers, len(some), func(i int) error { return g.makeDue(ctx, shard, epoch, some[i]) })
+		if err != nil {
+			return err
+		}
+		for _, e := range some {
+			if count++; s.Edited != nil {
+				s.Edited(e.Aggregate, e.Number)
+			}
+		}
+		some = some[:0]
+		return nil
+	}
+	for e, err := range g.store.Skipped(ctx, shard) {
+		if err != nil {
+			return count, err
+		}
+		if !s.selects(e) {
+			continue
+		}
+		if some = append(some, e); len(some) == retriedAtOnce {
+			if err := flush(); err != nil {
+				return count, err
+			}
+		}
+	}
+	return count, flush()
+}
+
+// retriedAtOnce is how many records are held in memory and made due, a few of them side by side.
+const retriedAtOnce = 100
+
+// makeDue makes a record due now. One that is gone meanwhile is no error: its event was handled, or
+// an operator has dropped it.
+func (g *Groups) makeDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, was checkpoint.Skipped) error {
+	now := was
+	now.Epoch, now.Due, now.Attempts = epoch, g.journal.Config().Now().Truncate(time.Millisecond), 0
+	for {
+		err := patiently(ctx, func() error { return g.store.Reschedule(ctx, shard.Group, was, now) })
+		if !errors.Is(err, subscriber.ErrFenced) {
+			return err
+		}
+		// The former owner was in the middle of an attempt.
+		changed, found, readErr := g.store.ReadSkipped(ctx, shard.Group, was.Aggregate, was.Number)
+		if readErr != nil {
+			return readErr
+		}
+		if !found {
+			return nil
+		}
+		if changed.Epoch > epoch || changed.Due.Equal(was.Due) {
+			return err
+		}
+		was = changed
+		now.Part = changed.Part
+	}
+}
