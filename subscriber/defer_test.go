@@ -235,7 +235,7 @@ func TestMoreRecordsThanMemoryHoldsAreRetriedInTurn(t *testing.T) {
 	handled, attempts := map[string]bool{}, map[string]int{}
 	for len(handled) < n {
 		msg := receive(t, messages)
-		if attempts[msg.UUID]++; attempts[msg.UUID] < 3 {
+		if attempts[msg.UUID]++; len(attempts) < n { // nothing succeeds before all had their turn
 			msg.Nack()
 			continue
 		}
@@ -435,6 +435,8 @@ func TestAnEventWaitsUntilThePositionBeforeItIsStored(t *testing.T) {
 	eventually(t, "it has tried", func() bool { return sub.Stats().Failures > 0 })
 	assert.EqualValues(t, 1, sub.Stats().Delivered)
 	fault.Remove()
-	assert.Equal(t, expect("x", 2, 2), receiveAll(t, messages, 1))
+	msg = receive(t, messages)
+	assert.Equal(t, "x/2", string(msg.Payload))
 	assert.EqualValues(t, 1, stored(t, j))
+	msg.Ack()
 }
