@@ -622,7 +622,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"long group":          func(c *subscriber.Config) { c.ConsumerGroup = strings.Repeat("g", 513) },
 		"negative in flight":  func(c *subscriber.Config) { c.MaxInFlight = -1 },
 		"negative buffer":     func(c *subscriber.Config) { c.BufferBytes = -1 },
-		"negative interval":   func(c *subscriber.Config) { c.CommitInterval = -1 },
+		"negative interval":   func(c *subscriber.Config) { c.BehindAfter = -1 },
 		"poll intervals":      func(c *subscriber.Config) { c.PollInterval, c.MaxPollInterval = time.Second, time.Millisecond },
 		"short lease":         func(c *subscriber.Config) { c.LeaseDuration = time.Millisecond },
 		"park at once":        func(c *subscriber.Config) { c.Failures = subscriber.Park(0) },
