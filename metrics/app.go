@@ -1,0 +1,35 @@
+package metrics
+
+import (
+	"iter"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// App is what [Collectors] asks; a *millrace.App is one.
+type App interface {
+	Components() iter.Seq2[string, any]
+}
+
+// Collectors returns the collectors of all that was added to an App: repositories, subscribers,
+// projections and process managers.
+func Collectors(app App) (collectors []prometheus.Collector) {
+	for name, part := range app.Components() {
+		switch p := part.(type) {
+		case *subscriber.Subscriber:
+			collectors = append(collectors, NewSubscriberCollector(p, SubscriberConfig{ConsumerGroup: name}))
+		case interface{ Stats() projection.Stats }:
+			collectors = append(collectors, NewProjectionCollector(p, ProjectionConfig{Name: name}))
+		case interface{ Stats() process.Stats }:
+			collectors = append(collectors, NewProcessCollector(p, ProcessConfig{Type: name}))
+		case interface{ Stats() repository.Stats }:
+			collectors = append(collectors, NewRepositoryCollector(p, RepositoryConfig{AggregateType: name}))
+		}
+	}
+	return collectors
+}
