@@ -34,7 +34,7 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 	t.Parallel()
 	s := source{stats: subscriber.Stats{
 		Delivered: 1, Acked: 2, Nacked: 3, Expired: 4, Duplicates: 5, Fetched: 6, Late: 7, Swept: 8, Beyond: 20, Filtered: 9, Destroyed: 10,
-		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Claims: 16, Positions: 17,
+		Truncated: 11, Failures: 12, Corrupt: 13, Parked: 14, Poisoned: 15, Skipped: 21, Stopped: 22, Deferred: 23, Retried: 24, Claims: 16, Positions: 17,
 		Lateness: 18 * time.Second, Ahead: 19 * time.Second,
 	}}
 	assert.Equal(t, map[string]int{
@@ -55,6 +55,8 @@ func TestFiguresHaveTheirNames(t *testing.T) {
 		"millrace_subscriber_events_poisoned_total{consumer_group=totals}":                         15,
 		"millrace_subscriber_events_skipped_total{consumer_group=totals}":                          21,
 		"millrace_subscriber_group_stops_total{consumer_group=totals}":                             22,
+		"millrace_subscriber_events_deferred_total{consumer_group=totals}":                         23,
+		"millrace_subscriber_events_retried_total{consumer_group=totals}":                          24,
 		"millrace_subscriber_positions_beyond_journal_total{consumer_group=totals}":                20,
 		"millrace_subscriber_positions_claimed_total{consumer_group=totals}":                       16,
 		"millrace_subscriber_positions_stored_total{consumer_group=totals}":                        17,
@@ -205,7 +207,7 @@ func TestACollectorIsSafeForConcurrentUse(t *testing.T) {
 		scrapes.Add(1)
 		go func() {
 			defer scrapes.Done()
-			assert.Equal(t, 29, testutil.CollectAndCount(c))
+			assert.Equal(t, 31, testutil.CollectAndCount(c))
 		}()
 	}
 	scrapes.Wait()

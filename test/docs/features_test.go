@@ -61,6 +61,7 @@ func _(
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
 	_ = subscriber.Config{Failures: subscriber.Park(20)}
 	_ = subscriber.Config{Failures: subscriber.Skip(20)}
+	_ = subscriber.Config{Failures: subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute})}
 	_ = groups.New(j).Reset(ctx, "totals", "account", subscriber.Beginning(), nil)
 	router.AddMiddleware(tracing.Middleware(tracing.Config{}))
 }

@@ -39,7 +39,7 @@ To fill a read model anew: pause the group with --wait, clear the read model, re
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.pause(), a.resume(), a.reset(), a.remove(), a.cleanUp(), a.behind(), a.parked(), a.unpark(), a.skip(), a.skipped(),
-		a.forgetSkipped(), a.resetAggregate(), a.reconcile())
+		a.retrySkipped(), a.forgetSkipped(), a.resetAggregate(), a.reconcile())
 	for _, sub := range cmd.Commands() {
 		sub.RunE = a.aboutTopic(1, sub.RunE)
 	}

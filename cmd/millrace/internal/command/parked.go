@@ -165,10 +165,10 @@ func (a *app) runBehind(ctx context.Context, name, topic string,
 
 // editedLine reports what was done to an aggregate of a group.
 type editedLine struct {
-	Kind      string        `json:"kind"` // "unparked", "skipped", "reset", "forgotten"
+	Kind      string        `json:"kind"` // "unparked", "skipped", "reset", "forgotten", "retried"
 	Group     string        `json:"group"`
 	Aggregate aggregateName `json:"aggregate"`
-	Number    uint64        `json:"number,omitempty"` // of the event whose record was forgotten
+	Number    uint64        `json:"number,omitempty"` // of the event whose record was forgotten, or that is retried
 	Next      uint64        `json:"next,omitempty"`   // the event that comes next; none where it was not changed
 }
 
@@ -179,6 +179,8 @@ func (a *app) printEdited(l editedLine) error {
 	name := l.Aggregate.Type + " " + output.Clean(l.Aggregate.Value)
 	text := fmt.Sprintf("%s %s of group %s", l.Kind, name, output.Clean(l.Group))
 	switch {
+	case l.Kind == "retried":
+		text = fmt.Sprintf("retrying event %d of %s for group %s", l.Number, name, output.Clean(l.Group))
 	case l.Number != 0:
 		text = fmt.Sprintf("%s that group %s skipped event %d of %s", l.Kind, output.Clean(l.Group), l.Number, name)
 	case l.Next != 0:

@@ -19,6 +19,8 @@ type skippedLine struct {
 	Number    uint64        `json:"number"`
 	Type      string        `json:"type"` // empty where the event could not be read
 	SkippedAt string        `json:"skipped_at"`
+	Due       string        `json:"due,omitempty"`      // when it is tried again, of one that was deferred
+	Attempts  int           `json:"attempts,omitempty"` // that failed, of one that was deferred
 	Reason    string        `json:"reason"`
 }
 
@@ -32,6 +34,12 @@ var skippedColumns = []output.Column[skippedLine]{
 		return s.Type
 	}},
 	{Name: "SKIPPED AT", Cell: func(s skippedLine) string { return s.SkippedAt }},
+	{Name: "RETRY AT", Cell: func(s skippedLine) string {
+		if s.Due == "" {
+			return "-"
+		}
+		return s.Due
+	}},
 	{Name: "REASON", Cell: func(s skippedLine) string { return s.Reason }},
 }
 
@@ -79,9 +87,11 @@ examples, and edits none; with --json it shows all of them.`,
 func (a *app) skipped() *cobra.Command {
 	return &cobra.Command{
 		Use:   "skipped GROUP TOPIC [flags]",
-		Short: "List the events that a group has passed over because they failed",
-		Long: `List the records of skipped events: those that kept failing (subscriber.Skip), and those that were skipped by command.
-reset-aggregate has an event and all behind it come again, which deletes its record; forget-skipped deletes the record alone.`,
+		Short: "List the events that a group has passed over or deferred because they failed",
+		Long: `List the records of skipped events: those that kept failing (subscriber.Skip), those that were deferred (subscriber.Defer), with the time
+of their next attempt, and those that were skipped by command.
+retry-skipped has an event tried again by itself; reset-aggregate has it and all behind it come again, which deletes its record;
+forget-skipped deletes the record alone.`,
 		Args: wants("GROUP", "TOPIC"),
 		RunE: a.does(func(cmd *cobra.Command, args []string) error { return a.runSkipped(cmd.Context(), args[0], args[1]) }),
 	}
@@ -99,10 +109,14 @@ func (a *app) runSkipped(ctx context.Context, name, topic string) error {
 			return errors.Join(rows.Flush(), err)
 		}
 		none = false
-		if err := rows.Print(skippedLine{
+		line := skippedLine{
 			Kind: "skipped_event", Group: name, Aggregate: nameOf(e.Aggregate), Number: e.Number, Type: e.EventType,
-			SkippedAt: output.Time(e.At), Reason: e.Reason,
-		}); err != nil {
+			SkippedAt: output.Time(e.At), Attempts: e.Attempts, Reason: e.Reason,
+		}
+		if !e.Due.IsZero() {
+			line.Due = output.Time(e.Due)
+		}
+		if err := rows.Print(line); err != nil {
 			return err
 		}
 	}

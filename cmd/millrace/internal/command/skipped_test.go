@@ -46,6 +46,36 @@ func TestSkippedEventsAreListedAndForgotten(t *testing.T) {
 	assert.Empty(t, s.ok(t, "group", "skipped", "audit", "account"))
 }
 
+func TestSkippedEventsAreRetried(t *testing.T) {
+	t.Parallel()
+	s, j := setupParked(t)
+	m := joinWith(t, j, subscriber.Defer(subscriber.Backoff{Pause: time.Hour}))
+	s.ok(t, "group", "unpark", "audit", "account", "1")
+	m.next(t).Nack()
+	m.next(t).Nack()
+	var rows []map[string]string
+	require.Eventually(t, func() bool {
+		rows = cells(t, s.ok(t, "group", "skipped", "audit", "account"))
+		return len(rows) == 2
+	}, patience, 5*time.Millisecond)
+	assert.Regexp(t, "^20", rows[0]["RETRY"])
+	object := lines(t, s.ok(t, "group", "skipped", "audit", "account", "--json"))[0]
+	assert.NotEmpty(t, object["due"])
+	assert.InDelta(t, 1, object["attempts"], 0)
+
+	assert.Equal(t, "retrying event 2 of account 1 for group audit\n", s.ok(t, "group", "retry-skipped", "audit", "account", "1", "2"))
+	m.handle(t, 1)
+	assert.Contains(t, s.ok(t, "group", "retry-skipped", "audit", "account", "--all", "--reason", "no such reason"), "retrying 0 events")
+	objects := lines(t, s.ok(t, "group", "retry-skipped", "audit", "account", "--all", "--json"))
+	last := objects[len(objects)-1]
+	assert.Equal(t, "retried_all", last["kind"])
+	assert.GreaterOrEqual(t, last["events"], 1.0)
+	m.handle(t, 1)
+	o := s.run(t, "group", "retry-skipped", "audit", "account", "1", "9")
+	assert.Equal(t, command.ExitFailure, o.code)
+	assert.Contains(t, o.err, "event was not skipped")
+}
+
 func TestAStoppedGroupTellsWhyAndGoesOnWhenItIsResumed(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)

@@ -1,0 +1,442 @@
+package millrace_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/components/cqrs"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/metrics"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// patience bounds a failing test.
+const patience = time.Minute
+
+type (
+	order   struct{ Shipped bool }
+	placed  struct{ Item string }
+	shipped struct{}
+
+	shipping struct{ Done bool }
+	begun    struct{}
+	over     struct{}
+
+	shipOrder struct{ Order string }
+)
+
+func (placed) EventType() string  { return "order.placed.v2" }
+func (shipped) EventType() string { return "order.shipped.v1" }
+func (placed) Apply(*order)       {}
+func (shipped) Apply(o *order)    { o.Shipped = true }
+func (begun) EventType() string   { return "shipping.begun.v1" }
+func (over) EventType() string    { return "shipping.over.v1" }
+func (begun) Apply(*shipping)     {}
+func (over) Apply(s *shipping)    { s.Done = true }
+func (c shipOrder) decide(order) (aggregate.Events[order], error) {
+	return aggregate.Events[order]{shipped{}}, nil
+}
+
+var (
+	orders    = aggregate.Define[order]("order", placed{}, shipped{})
+	shippings = process.Define(aggregate.Define[shipping]("shipping", begun{}, over{}),
+		process.On(func(_ placed, in process.Input) string { return in.Source.Value },
+			func(_ shipping, _ placed, in process.Input) (process.Step[shipping], error) {
+				return process.Step[shipping]{Events: aggregate.Events[shipping]{begun{}}, Commands: []any{shipOrder{in.Source.Value}}}, nil
+			}).Starts(),
+		process.On(func(_ shipped, in process.Input) string { return in.Source.Value },
+			func(shipping, shipped, process.Input) (process.Step[shipping], error) {
+				return process.Step[shipping]{Events: aggregate.Events[shipping]{over{}}}, nil
+			}),
+	).OverWhen(func(s shipping) bool { return s.Done })
+)
+
+func place(item string) aggregate.Decision[order] {
+	return func(order) (aggregate.Events[order], error) { return aggregate.Events[order]{placed{item}}, nil }
+}
+
+// open opens an App on a database.
+func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *millrace.App {
+	t.Helper()
+	config := millrace.Config{
+		Prefix: "shop-", Journal: journal.Config{Shards: 2},
+		Subscriber: subscriber.Config{PollInterval: 5 * time.Millisecond, MaxPollInterval: 20 * time.Millisecond},
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	app, err := millrace.Open(t.Context(), db.Client(), config)
+	require.NoError(t, err)
+	return app
+}
+
+// start runs an App, and returns how to stop it and wait for its end.
+func start(t *testing.T, app *millrace.App) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	select {
+	case <-app.Running():
+	case err := <-ended:
+		require.Fail(t, "it must start", "%v", err)
+	case <-time.After(patience):
+		require.Fail(t, "it must start")
+	}
+	var once sync.Once
+	var err error
+	stop = func() error {
+		once.Do(func() {
+			cancel()
+			err = <-ended
+		})
+		return err
+	}
+	t.Cleanup(func() { require.NoError(t, stop()) })
+	return stop
+}
+
+func TestAnAppRunsAllThatWasAdded(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db)
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	saga, err := millrace.Process(t.Context(), app, shippings, []string{"order"}, process.Config{PollInterval: 10 * time.Millisecond})
+	require.NoError(t, err)
+	require.NoError(t, app.HandleCommands(command.Handler("ship", repo, func(c *shipOrder) (string, aggregate.Decision[order]) {
+		return c.Order, c.decide
+	})))
+	items := projection.Table{Name: "shop-items", PartitionKey: "order"}
+	require.NoError(t, projection.CreateTable(t.Context(), db.Client(), items))
+	_, err = app.Project(millrace.Group{Name: "items", Topics: []string{"order"}},
+		projection.On(func(_ context.Context, e placed, r *journal.Record) ([]projection.Write, error) {
+			item := items.Key(r.Aggregate.Value)
+			item["item"] = &types.AttributeValueMemberS{Value: e.Item}
+			return []projection.Write{projection.Put(types.Put{TableName: &items.Name, Item: item})}, nil
+		}))
+	require.NoError(t, err)
+	mails := make(chan string, 10)
+	require.NoError(t, app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"order"}},
+		cqrs.NewGroupEventHandler(func(ctx context.Context, _ *shipped) error {
+			mails <- cqrs.OriginalMessageFromCtx(ctx).Metadata.Get(subscriber.MetadataAggregateID)
+			return nil
+		})))
+	audit := make(chan string, 10)
+	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order", "shipping"}}, func(msg *message.Message) error {
+		audit <- msg.Metadata.Get(subscriber.MetadataName)
+		return nil
+	}))
+	require.ErrorIs(t, app.Ready(t.Context()), millrace.ErrNotRunning)
+	stop := start(t, app)
+	require.NoError(t, app.Ready(t.Context()))
+
+	written, err := repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+	assert.Equal(t, "1", receive(t, mails))
+	var all []string
+	for range 4 {
+		all = append(all, receive(t, audit))
+	}
+	assert.ElementsMatch(t, []string{"order.placed.v2", "shipping.begun.v1", "order.shipped.v1", "shipping.over.v1"}, all)
+	require.NoError(t, app.Groups().WaitApplied(t.Context(), "items", written.ID, written.Version))
+	loaded, err := saga.Processes().Load(t.Context(), "1")
+	require.NoError(t, err)
+	assert.True(t, loaded.State.Done)
+
+	registry := prometheus.NewRegistry()
+	for _, c := range metrics.Collectors(app) {
+		require.NoError(t, registry.Register(c))
+	}
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	names := map[string]bool{}
+	for _, f := range families {
+		names[f.GetName()] = true
+	}
+	for _, name := range []string{
+		"millrace_repository_commits_total", "millrace_subscriber_messages_acked_total",
+		"millrace_projection_events_applied_total", "millrace_process_steps_total",
+	} {
+		assert.True(t, names[name], "%s of %v", name, names)
+	}
+	require.NoError(t, stop())
+	require.ErrorIs(t, app.Ready(t.Context()), millrace.ErrNotRunning)
+	require.ErrorIs(t, app.Run(t.Context()), millrace.ErrStarted)
+	require.ErrorIs(t, app.Handle(millrace.Group{Name: "late", Topics: []string{"order"}}, nil), millrace.ErrStarted)
+}
+
+func receive(t *testing.T, from <-chan string) string {
+	t.Helper()
+	select {
+	case s := <-from:
+		return s
+	case <-time.After(patience):
+		require.Fail(t, "nothing came")
+		return ""
+	}
+}
+
+func TestHandlersGetEventsOfToday(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db)
+	msg := message.NewMessage(watermill.NewUUID(), []byte(`{"Name":"tea"}`))
+	msg.Metadata.Set("aggregate_id", "1")
+	msg.Metadata.Set("name", "order.placed.v1")
+	require.NoError(t, app.Publisher().Publish("order", msg))
+	_, err := millrace.Repository(app, orders.WithUpcasters(aggregate.Upcast("order.placed.v1", func(old struct{ Name string }) placed {
+		return placed{old.Name}
+	})), repository.Config{})
+	require.NoError(t, err)
+	items := make(chan string, 1)
+	require.NoError(t, app.HandleEvents(millrace.Group{Name: "items", Topics: []string{"order"}},
+		cqrs.NewGroupEventHandler(func(_ context.Context, e *placed) error {
+			items <- e.Item
+			return nil
+		})))
+	start(t, app)
+	assert.Equal(t, "tea", receive(t, items))
+}
+
+func TestPartsStopInTheReverseOrderAndHandlersAfterThem(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	var mu sync.Mutex
+	var stopped []string
+	note := func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		stopped = append(stopped, name)
+	}
+	for _, name := range []string{"feed", "server"} {
+		end := make(chan struct{})
+		require.NoError(t, app.Add(millrace.Part{
+			Name: name,
+			Run:  func(context.Context) error { <-end; return nil },
+			Stop: func(context.Context) error {
+				note(name)
+				assert.False(t, app.Router().IsClosed(), "handlers see what requests commit")
+				close(end)
+				return nil
+			},
+		}))
+	}
+	require.NoError(t, app.Add(millrace.Part{Name: "ticker", Run: func(ctx context.Context) error {
+		<-ctx.Done()
+		note("ticker")
+		return ctx.Err()
+	}}))
+	require.NoError(t, start(t, app)())
+	mu.Lock()
+	defer mu.Unlock()
+	assert.ElementsMatch(t, []string{"ticker", "server", "feed"}, stopped)
+	assert.Less(t, index(stopped, "server"), index(stopped, "feed"))
+}
+
+func index(all []string, one string) int {
+	for i, s := range all {
+		if s == one {
+			return i
+		}
+	}
+	return -1
+}
+
+func TestAPartThatEndsEndsTheApp(t *testing.T) {
+	t.Parallel()
+	for name, ended := range map[string]error{"broken: no disk": errors.New("no disk"), "broken: has ended by itself": nil} {
+		app := open(t, dynamotest.New(t))
+		require.NoError(t, app.Add(millrace.Part{Name: "broken", Run: func(context.Context) error { return ended }}))
+		require.EqualError(t, app.Run(t.Context()), name)
+	}
+}
+
+func TestAnAppThatCannotStartSaysWhyAndStopsItsParts(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db)
+	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+	require.NoError(t, err)
+	require.NoError(t, app.Serve(listener, &http.Server{ReadHeaderTimeout: time.Second}))
+	denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no access to the positions"}
+	db.Inject(dynamotest.Refuse(denied), dynamotest.Table("shop-checkpoint"))
+
+	require.ErrorContains(t, app.Run(t.Context()), "no access to the positions")
+	_, err = listener.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestAnAppStartsAmidThrottling(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db)
+	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
+	db.Inject(dynamotest.Throttle(), dynamotest.Table("shop-checkpoint"), dynamotest.Times(20))
+	start(t, app)
+}
+
+func TestAnAppThatIsNotToStartAnyMoreStops(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db)
+	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
+	fault := db.Inject(dynamotest.Latency(time.Hour, time.Hour), dynamotest.Table("shop-checkpoint"))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- app.Run(ctx) }()
+	require.Eventually(t, func() bool { return fault.Fired() > 0 }, patience, time.Millisecond, "it tries to start")
+	cancel()
+	select {
+	case err := <-ended:
+		assert.NoError(t, err)
+	case <-time.After(patience):
+		assert.Fail(t, "it must not hang")
+	}
+}
+
+func TestAPartThatDoesNotStopHoldsUpTheAppForALimitedTime(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout = 50 * time.Millisecond })
+	hang := make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	require.NoError(t, app.Add(millrace.Part{Name: "stubborn", Run: func(context.Context) error { <-hang; return nil }}))
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-app.Running()
+		cancel()
+	}()
+	require.EqualError(t, app.Run(ctx), "not stopped within 50ms: stubborn")
+}
+
+func TestAServerFinishesItsRequests(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends with the test
+	require.NoError(t, err)
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	mux := http.NewServeMux()
+	mux.Handle("/readyz", app.ReadyHandler())
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-goOn
+		fmt.Fprint(w, "done")
+	})
+	require.NoError(t, app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: time.Second}))
+	stop := start(t, app)
+	assert.Equal(t, "ready\n", get(t, "http://"+listener.Addr().String()+"/readyz"))
+	reply := make(chan string, 1)
+	go func() { reply <- get(t, "http://"+listener.Addr().String()+"/slow") }()
+	<-arrived
+	go func() { close(goOn) }()
+	require.NoError(t, stop())
+	assert.Equal(t, "done", receive(t, reply))
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url) //nolint:noctx,gosec // it ends with the test
+	if !assert.NoError(t, err) {
+		return ""
+	}
+	defer func() { assert.NoError(t, response.Body.Close()) }()
+	body, err := io.ReadAll(response.Body)
+	assert.NoError(t, err)
+	return string(body)
+}
+
+func TestAPanicInAHandlerIsAFailure(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db, func(c *millrace.Config) { c.Subscriber.Failures = subscriber.Skip(1) })
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { panic("no order") }))
+	start(t, app)
+	_, err = repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		for e, err := range app.Groups().Skipped(t.Context(), "audit", "order") {
+			require.NoError(t, err)
+			return assert.Contains(t, e.Reason, "no order")
+		}
+		return false
+	}, patience, 10*time.Millisecond)
+}
+
+func TestWhatCannotWorkIsRefused(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	handle := func(*message.Message) error { return nil }
+	for name, add := range map[string]func(*millrace.App) error{
+		"no name":   func(a *millrace.App) error { return a.Handle(millrace.Group{Topics: []string{"order"}}, handle) },
+		"no topics": func(a *millrace.App) error { return a.Handle(millrace.Group{Name: "audit"}, handle) },
+		"twice": func(a *millrace.App) error {
+			g := millrace.Group{Name: "audit", Topics: []string{"order"}}
+			return errors.Join(a.Handle(g, handle), a.Handle(g, handle))
+		},
+		"no handlers": func(a *millrace.App) error {
+			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}})
+		},
+		"no commands": func(a *millrace.App) error { return a.HandleCommands() },
+		"no run":      func(a *millrace.App) error { return a.Add(millrace.Part{Name: "nothing"}) },
+		"no server":   func(a *millrace.App) error { return a.Serve(nil, nil) },
+		"a definition after its handler": func(a *millrace.App) error {
+			if err := a.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, handle); err != nil {
+				return err
+			}
+			_, err := millrace.Repository(a, orders, repository.Config{})
+			return err
+		},
+		"two repositories": func(a *millrace.App) error {
+			_, first := millrace.Repository(a, orders, repository.Config{})
+			_, second := millrace.Repository(a, orders, repository.Config{})
+			return errors.Join(first, second)
+		},
+		"no client": func(*millrace.App) error {
+			_, err := millrace.Open(t.Context(), nil, millrace.Config{})
+			return err
+		},
+		"a group for all": func(*millrace.App) error {
+			_, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Subscriber: subscriber.Config{ConsumerGroup: "all"}})
+			return err
+		},
+		"a negative timeout": func(*millrace.App) error {
+			_, err := millrace.Open(t.Context(), db.Client(), millrace.Config{StopTimeout: -1})
+			return err
+		},
+	} {
+		var refused *millrace.ConfigError
+		require.ErrorAs(t, add(open(t, db)), &refused, name)
+		assert.NotEmpty(t, refused.Reason, name)
+	}
+}
+
+func TestExistingTablesAreNotCreated(t *testing.T) {
+	t.Parallel()
+	_, err := millrace.Open(t.Context(), dynamotest.New(t).Client(), millrace.Config{ExistingTables: true})
+	require.ErrorIs(t, err, journal.ErrTableMissing)
+}
