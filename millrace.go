@@ -175,12 +175,10 @@ type App struct {
 
 	definitions []aggregate.AnyDefinition
 	subscribers []*subscriber.Subscriber
-	commands    []cqrs.CommandHandler
 	workers     []Part // process managers
 	parts       []Part
 	components  []component
 	topics      map[string]bool // whose events are handled
-	processes   bool            // the table of process managers is there
 
 	mu      sync.Mutex
 	started bool

@@ -227,7 +227,7 @@ func (q deferralQueue) Swap(i, j int) {
 }
 
 func (q *deferralQueue) Push(e any) {
-	added := e.(*deferral) //nolint:errcheck,forcetypeassert // this file alone pushes
+	added := e.(*deferral)
 	added.index = len(*q)
 	*q = append(*q, added)
 }

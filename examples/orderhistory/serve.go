@@ -17,12 +17,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/millrace-dev/millrace/examples/internal/dynamo"
-	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/internal/loopback"
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
 	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 

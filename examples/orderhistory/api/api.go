@@ -29,7 +29,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/internal/rest"
 	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
@@ -37,6 +36,7 @@ import (
 	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
 	"github.com/millrace-dev/millrace/examples/orderhistory/web"
+	"github.com/millrace-dev/millrace/live"
 )
 
 // History answers queries. A history.OrderHistoryDao is one.

@@ -7,10 +7,10 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill"
 
-	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/live"
 )
 
 // NewFeed makes what notifies the browsers of this process which consumer's orders have changed.

@@ -14,10 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/internal/loopback"
 	"github.com/millrace-dev/millrace/examples/planningpoker/web"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/subscriber"
 )
 

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
+	"github.com/millrace-dev/millrace/live"
 )
 
 // stream shows a room, now and after each change, until it is gone. While it does, its visitor is

@@ -24,10 +24,10 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/millrace-dev/millrace/aggregate"
-	"github.com/millrace-dev/millrace/examples/internal/live"
 	"github.com/millrace-dev/millrace/examples/internal/rest"
 	"github.com/millrace-dev/millrace/examples/planningpoker/room"
 	"github.com/millrace-dev/millrace/examples/planningpoker/view"
+	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/repository"
 )
 
