@@ -9,14 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheReadmeShowsTheQuickstartAsItIs(t *testing.T) {
+func TestPagesShowProgramsAsTheyAre(t *testing.T) {
 	t.Parallel()
-	program := read(t, "../examples/quickstart/main.go")
-	const marker = "<!-- examples/quickstart/main.go -->\n```go\n"
-	_, after, ok := strings.Cut(read(t, "../README.md"), marker)
-	require.True(t, ok, "README.md lacks %q", marker)
-	shown, _, _ := strings.Cut(after, "```\n")
-	assert.Equal(t, program, shown, "copy the program into README.md")
+	for page, source := range map[string]string{
+		"README.md": "examples/quickstart/main.go", "docs/effects.md": "examples/mails/main.go",
+	} {
+		marker := "<!-- " + source + " -->\n```go\n"
+		_, after, ok := strings.Cut(read(t, "../"+page), marker)
+		require.True(t, ok, "%s lacks %q", page, marker)
+		shown, _, _ := strings.Cut(after, "```\n")
+		assert.Equal(t, read(t, "../"+source), shown, "copy %s into %s", source, page)
+	}
 }
 
 func TestTheReadmeAndTheQuickstartAreShort(t *testing.T) {
