@@ -34,9 +34,10 @@
 //
 // [App.Run] starts the handlers first, then the process managers, then the parts in the order in
 // which they were added. Requests of the start that DynamoDB throttles or does not answer are
-// repeated for up to 30 seconds. When its context ends, or a part fails, it stops the parts in the
-// reverse order, then process managers and handlers, and the publisher at last. Each step has a
-// time limit, so Run returns within [Config].StopTimeout, or a few seconds later.
+// repeated for up to 30 seconds. When its context ends, or a part fails, [App.Ready] returns
+// [ErrNotRunning] from then on. Run stops the parts in the reverse order, then the handlers and the
+// process managers, and at last the publisher. Each step has a time limit. So Run returns within
+// [Config].StopTimeout, or a few seconds later.
 //
 // # Hooks
 //
@@ -53,6 +54,7 @@ import (
 	"iter"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
@@ -180,9 +182,10 @@ type App struct {
 	components  []component
 	topics      map[string]bool // whose events are handled
 
-	mu      sync.Mutex
-	started bool
-	running chan struct{}
+	mu       sync.Mutex
+	started  bool
+	running  chan struct{}
+	stopping atomic.Bool
 }
 
 // component is something that can be observed.
@@ -275,7 +278,7 @@ func (a *App) Ready(ctx context.Context) error {
 	default:
 		return ErrNotRunning
 	}
-	if a.router.IsClosed() {
+	if a.stopping.Load() {
 		return ErrNotRunning
 	}
 	_, err := a.journal.Version(ctx, aggregate.ID{Type: "millrace", Value: "ready"}) // which nobody has

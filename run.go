@@ -8,17 +8,19 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Part is something that runs beside the handlers, such as a server.
 type Part struct {
-	// Name is for errors and logs.
+	// Name names the part in errors. Each part of an App has another one.
 	Name string
 	// Run runs until Stop is called, or until its context ends if there is no Stop. If it returns
 	// earlier, the App stops, with its error.
 	Run func(ctx context.Context) error
-	// Stop ends Run. It is called once, also where the App stops before Run was called. It should
-	// heed its context, which ends with [Config].StopTimeout. Default: the context of Run is ended.
+	// Stop ends Run. It is called once, also where the App stops before Run was called. If it does
+	// not return when its context ends, the App goes on without it. Default: the context of Run is
+	// ended.
 	Stop func(ctx context.Context) error
 }
 
@@ -27,6 +29,9 @@ func (a *App) Add(p Part) error {
 	if p.Run == nil {
 		return &ConfigError{"Part.Run", fmt.Sprintf("of %q is nil; pass a function that runs until it is stopped", p.Name)}
 	}
+	if slices.ContainsFunc(a.parts, func(other Part) bool { return other.Name == p.Name }) {
+		return &ConfigError{"Part.Name", fmt.Sprintf("%q is that of another part; choose another name", p.Name)}
+	}
 	if err := a.mayAdd(); err != nil {
 		return err
 	}
@@ -34,8 +39,8 @@ func (a *App) Add(p Part) error {
 	return nil
 }
 
-// Serve adds an HTTP server, which listens already. The App stops it gracefully: requests have until
-// [Config].StopTimeout. Streams that do not end by themselves are to end by
+// Serve adds an HTTP server for a listener. The App stops it gracefully: it waits for requests as
+// long as [Config].StopTimeout allows, and then closes their connections. End long streams by
 // http.Server.RegisterOnShutdown. Errors: [*ConfigError], [ErrStarted].
 func (a *App) Serve(listener net.Listener, server *http.Server) error {
 	if listener == nil || server == nil {
@@ -75,7 +80,7 @@ type run struct {
 	ctx    context.Context // of the handlers and parts; it outlives that of Run
 	cancel context.CancelFunc
 	ends   chan end
-	active map[string]bool // the parts that run
+	active map[string]int // what runs, by name
 	// cancels end the contexts of the parts, by their places in parts.
 	cancels map[int]context.CancelFunc
 }
@@ -92,7 +97,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.started = true
 	a.mu.Unlock()
-	r := &run{App: a, ends: make(chan end, 1+len(a.workers)+len(a.parts)), active: map[string]bool{}, cancels: map[int]context.CancelFunc{}}
+	r := &run{App: a, ends: make(chan end, 1+len(a.workers)+len(a.parts)), active: map[string]int{}, cancels: map[int]context.CancelFunc{}}
 	r.ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	defer r.cancel()
 	err := r.start(ctx)
@@ -124,11 +129,14 @@ func (r *run) start(ctx context.Context) error {
 }
 
 func (r *run) begin(name string, run func() error) {
-	for r.active[name] {
-		name += "'"
-	}
-	r.active[name] = true
+	r.active[name]++
 	go func() { r.ends <- end{name, run()} }()
+}
+
+func (r *run) ended(e end) {
+	if r.active[e.name]--; r.active[e.name] == 0 {
+		delete(r.active, e.name)
+	}
 }
 
 // wait waits until a channel is closed. Before that, the end of ctx and that of a part are errors.
@@ -139,7 +147,7 @@ func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case e := <-r.ends:
-		delete(r.active, e.name)
+		r.ended(e)
 		if e.err == nil {
 			return fmt.Errorf("%s: has ended by itself", e.name)
 		}
@@ -149,12 +157,34 @@ func (r *run) wait(ctx context.Context, until <-chan struct{}) error {
 
 // stop stops the parts, then the process managers and the handlers, and then the publisher.
 func (r *run) stop() error {
+	r.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), r.config.StopTimeout)
+	defer cancel()
+	errs := []error{r.stopParts(ctx), r.stopHandlers(ctx), r.await(ctx), r.publisher.Close()}
+	return errors.Join(errs...)
+}
+
+// stopParts stops the parts in the reverse order. It leaves time for the handlers.
+func (r *run) stopParts(ctx context.Context) error {
+	limit := max(r.config.StopTimeout/2, r.config.StopTimeout-r.config.HandlerTimeout-closing)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var errs []error
 	for i, p := range slices.Backward(r.parts) {
 		if p.Stop != nil {
-			if err := p.Stop(ctx); err != nil {
+			stopped := make(chan error, 1)
+			go func() { stopped <- p.Stop(ctx) }()
+			var err error
+			select {
+			case err = <-stopped:
+			case <-ctx.Done():
+				select {
+				case err = <-stopped: // as its context ended
+				case <-time.After(grace):
+					err = ctx.Err()
+				}
+			}
+			if err != nil {
 				errs = append(errs, fmt.Errorf("stop %s: %w", p.Name, err))
 			}
 		}
@@ -162,9 +192,11 @@ func (r *run) stop() error {
 			cancel()
 		}
 	}
-	errs = append(errs, r.stopHandlers(ctx), r.await(ctx), r.publisher.Close())
 	return errors.Join(errs...)
 }
+
+// grace is how long a part has to return from Stop after its context has ended.
+const grace = 100 * time.Millisecond
 
 // stopHandlers ends the router, and the contexts of all that has no Stop.
 func (r *run) stopHandlers(ctx context.Context) (err error) {
@@ -180,8 +212,13 @@ func (r *run) stopHandlers(ctx context.Context) (err error) {
 	default:
 		r.cancel() // a router that does not run yet cannot be closed
 	}
-	for _, sub := range r.subscribers { // those whose handlers did not start
-		err = errors.Join(err, sub.Close())
+	// The router has closed the subscribers whose handlers it has started.
+	ends := make(chan error, len(r.subscribers))
+	for _, sub := range r.subscribers {
+		go func() { ends <- sub.Close() }()
+	}
+	for range r.subscribers {
+		err = errors.Join(err, <-ends)
 	}
 	return err
 }
@@ -191,7 +228,7 @@ func (r *run) await(ctx context.Context) (err error) {
 	for len(r.active) > 0 {
 		select {
 		case e := <-r.ends:
-			delete(r.active, e.name)
+			r.ended(e)
 			if e.err != nil && !errors.Is(e.err, context.Canceled) {
 				err = errors.Join(err, fmt.Errorf("%s: %w", e.name, e.err))
 			}
