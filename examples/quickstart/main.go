@@ -11,19 +11,17 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
-	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
-	"github.com/millrace-dev/millrace/subscriber"
-	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // An account is an aggregate: a state that only its events change.
@@ -73,27 +71,25 @@ func main() {
 	if *onAWS {
 		client = dynamodb.NewFromConfig(must(config.LoadDefaultConfig(ctx)))
 	}
-	check(journal.Create(ctx, client, journal.Config{Layout: journal.Packed, Shards: 4})) // if it does not exist; neither ever changes
+	app := must(millrace.Open(ctx, client, millrace.Config{ // creates the tables that are missing
+		Journal: journal.Config{Layout: journal.Packed, Shards: 4}, // neither ever changes
+		Logger:  watermill.NewStdLogger(false, false),
+	}))
 	check(projection.CreateTable(ctx, client, balances))
-	j := must(journal.Open(ctx, client, journal.Config{}))
+	accounts := must(millrace.Repository(app, Accounts, repository.Config{}))
 
 	// Project events into the read model, each exactly once and in order per account.
-	projector := must(projection.New(client, projection.Config{},
+	must(app.Project(millrace.Group{Name: "balances", Topics: []string{Accounts.Type()}},
 		projection.On(func(_ context.Context, e Deposited, r *journal.Record) ([]projection.Write, error) {
 			return addToBalance(r.Aggregate.Value, e.Amount), nil
 		}),
 		projection.On(func(_ context.Context, e Withdrawn, r *journal.Record) ([]projection.Write, error) {
 			return addToBalance(r.Aggregate.Value, -e.Amount), nil
 		})))
-	logger := watermill.NewStdLogger(false, false)
-	sub := must(subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "balances"}, logger))
-	router := must(message.NewRouter(message.RouterConfig{}, logger))
-	router.AddConsumerHandler("balances", Accounts.Type(), sub, projector.Handle)
 	stopped := make(chan error, 1)
-	go func() { defer stop(); stopped <- router.Run(ctx) }()
+	go func() { defer stop(); stopped <- app.Run(ctx) }()
 
 	// Execute commands: load the account, decide, and commit the events in one atomic write.
-	accounts := must(repository.New(j, Accounts, repository.Config{}))
 	must(accounts.Execute(ctx, "alice", Deposit(100)))
 	alice := must(accounts.Execute(ctx, "alice", Withdraw(30)))
 	_, err := accounts.Execute(ctx, "alice", Withdraw(1_000_000))
@@ -102,7 +98,7 @@ func main() {
 	// Wait for the projection, so that the query sees what was just written.
 	patience, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	check(groups.New(j).WaitApplied(patience, "balances", alice.ID, alice.Version))
+	check(app.Groups().WaitApplied(patience, "balances", alice.ID, alice.Version))
 	item := must(client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &balances.Name, Key: balances.Key("alice"), ConsistentRead: aws.Bool(true),
 	})).Item

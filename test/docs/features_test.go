@@ -3,6 +3,8 @@ package docs
 import (
 	"context"
 	"io"
+	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/projection"
@@ -38,14 +42,26 @@ func TestThePageOfFeaturesShowsCodeThatCompiles(t *testing.T) {
 	require.Positive(t, quoted)
 }
 
-type account struct{ Balance int }
+type (
+	account    struct{ Balance int }
+	withdrawal struct{}
+)
 
 // The code of features.md. Nothing runs it.
 func _(
-	ctx context.Context, j *journal.Journal, definition aggregate.Definition[account], accounts *repository.Repository[account],
+	ctx context.Context, j *journal.Journal, definition aggregate.Definition[account],
+	client journal.Client, decide func(*withdrawal) (string, aggregate.Decision[account]), reactions []projection.Reaction, listener net.Listener, mux *http.ServeMux,
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
 ) {
+	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Shards: 4}})
+	_ = err
+	accounts, err := millrace.Repository(app, definition, repository.Config{})
+	_ = err
+	_ = app.HandleCommands(command.Handler("withdraw", accounts, decide))
+	_, _ = app.Project(millrace.Group{Name: "totals", Topics: []string{"account"}}, reactions...)
+	_ = app.Serve(listener, &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second})
+	_ = app.Run(ctx) // until ctx ends
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.CommandID(msg.UUID))
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.Writes(claimAddress))
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.ExpectVersion(version))
