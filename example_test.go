@@ -37,7 +37,6 @@ var parcels = aggregate.Define[parcel]("parcel", registered{})
 // An App executes a command that comes as a message, and handles the event that follows.
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
 	client := dynamotest.Open().Client() // on AWS: dynamodb.NewFromConfig(...)
 	app, err := millrace.Open(ctx, client, millrace.Config{
 		Prefix: "post-", Journal: journal.Config{Layout: journal.Packed, Shards: 4},

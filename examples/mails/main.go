@@ -21,7 +21,10 @@ import (
 )
 
 type (
-	Order   struct{ Customer string }
+	Order struct {
+		Customer string
+		Shipped  bool
+	}
 	Placed  struct{ Customer string }
 	Shipped struct{ Customer string }
 )
@@ -29,7 +32,7 @@ type (
 func (Placed) EventType() string  { return "order.placed.v1" }
 func (Shipped) EventType() string { return "order.shipped.v1" }
 func (e Placed) Apply(o *Order)   { o.Customer = e.Customer }
-func (Shipped) Apply(*Order)      {}
+func (Shipped) Apply(o *Order)    { o.Shipped = true }
 
 var Orders = aggregate.Define[Order]("order", Placed{}, Shipped{})
 
