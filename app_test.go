@@ -14,6 +14,7 @@ import (
 	"github.com/ThreeDotsLabs/watermill"
 	"github.com/ThreeDotsLabs/watermill/components/cqrs"
 	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,6 +29,7 @@ import (
 	"github.com/millrace-dev/millrace/metrics"
 	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
+	"github.com/millrace-dev/millrace/projection/readmodel"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -198,6 +200,42 @@ func receive(t *testing.T, from <-chan string) string {
 		require.Fail(t, "nothing came")
 		return ""
 	}
+}
+
+func TestAReadModelIsRebuiltWhileItServes(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db)
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	model, err := app.ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order"}, Refresh: 10 * time.Millisecond},
+		func(ctx context.Context, g readmodel.Generation) ([]projection.Reaction, error) {
+			items := projection.Table{Name: "shop-" + g.Table("items"), PartitionKey: "order"}
+			return []projection.Reaction{projection.On(func(_ context.Context, _ placed, r *journal.Record) ([]projection.Write, error) {
+				return []projection.Write{projection.Put(types.Put{TableName: &items.Name, Item: items.Key(r.Aggregate.Value)})}, nil
+			})}, projection.CreateTable(ctx, db.Client(), items)
+		})
+	require.NoError(t, err)
+	stop := start(t, app)
+	first, err := model.Serving(t.Context())
+	require.NoError(t, err)
+	next, err := model.Begin(t.Context())
+	require.NoError(t, err)
+	written, err := repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, g := range []readmodel.Generation{first, next} {
+		require.NoError(t, app.Groups().WaitApplied(ctx, g.Group(), written.ID, written.Version), g.String())
+		table := projection.Table{Name: "shop-" + g.Table("items"), PartitionKey: "order"}
+		found, err := db.Client().GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table.Name, Key: table.Key("1")})
+		require.NoError(t, err)
+		assert.NotEmpty(t, found.Item, g.String())
+	}
+	require.NoError(t, model.CatchUp(ctx, next, nil))
+	require.NoError(t, model.Switch(ctx, next))
+	require.NoError(t, stop())
 }
 
 func TestHandlersGetEventsOfToday(t *testing.T) {
@@ -430,8 +468,12 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}})
 		},
 		"no commands": func(a *millrace.App) error { return a.HandleCommands() },
-		"no run":      func(a *millrace.App) error { return a.Add(millrace.Part{Name: "nothing"}) },
-		"no server":   func(a *millrace.App) error { return a.Serve(nil, nil) },
+		"no build": func(a *millrace.App) error {
+			_, err := a.ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order"}}, nil)
+			return err
+		},
+		"no run":    func(a *millrace.App) error { return a.Add(millrace.Part{Name: "nothing"}) },
+		"no server": func(a *millrace.App) error { return a.Serve(nil, nil) },
 		"a name twice": func(a *millrace.App) error {
 			p := millrace.Part{Name: "ticker", Run: func(context.Context) error { return nil }}
 			return errors.Join(a.Add(p), a.Add(p))

@@ -249,7 +249,7 @@ func (a *App) add(g Group, handle message.NoPublishHandlerFunc) error {
 	return nil
 }
 
-// subscribe makes the subscriber of a group.
+// subscribe makes the subscriber of a group on the App's router.
 func (a *App) subscribe(g Group) (*subscriber.Subscriber, error) {
 	if err := errors.Join(a.mayAdd(), g.validate()); err != nil {
 		return nil, err
@@ -259,6 +259,17 @@ func (a *App) subscribe(g Group) (*subscriber.Subscriber, error) {
 			return nil, &ConfigError{"Group", fmt.Sprintf("%q handles topic %q already; use one group for each purpose", g.Name, topic)}
 		}
 	}
+	sub, err := a.newSubscriber(g)
+	if err != nil {
+		return nil, err
+	}
+	a.subscribers = append(a.subscribers, sub)
+	a.observe(g.Name, sub)
+	a.handled(g.Topics)
+	return sub, nil
+}
+
+func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 	config := a.config.Subscriber
 	config.Journal, config.ConsumerGroup = a.journal, g.Name
 	if g.Configure != nil {
@@ -268,12 +279,14 @@ func (a *App) subscribe(g Group) (*subscriber.Subscriber, error) {
 	if err != nil {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
-	a.subscribers = append(a.subscribers, sub)
-	a.observe(g.Name, sub)
-	for _, topic := range g.Topics {
+	return sub, nil
+}
+
+// handled notes that the events of topics are handled: a definition that comes later is too late.
+func (a *App) handled(topics []string) {
+	for _, topic := range topics {
 		a.topics[topic] = true
 	}
-	return sub, nil
 }
 
 // mayAdd reports [ErrStarted].

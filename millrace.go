@@ -6,6 +6,7 @@
 //	saga, err := millrace.Process(ctx, app, fulfilment.Definition, []string{"order", "payment"}, process.Config{})
 //	err = app.HandleCommands(command.Handler("ship-order", orders, ship))
 //	history, err := app.Project(millrace.Group{Name: "history", Topics: []string{"order"}}, reactions...)
+//	prices, err := app.ReadModel(ctx, readmodel.Config{Name: "prices", Topics: []string{"order"}}, build)
 //	err = app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"order"}}, cqrs.NewGroupEventHandler(sendMail))
 //	err = app.Serve(listener, server)
 //	err = app.Run(ctx) // until ctx ends
@@ -16,8 +17,9 @@
 // # Tables
 //
 // Open creates the tables that are missing, with names that begin with Config.Prefix: journal,
-// snapshot and checkpoint, and process where there is a process manager. Tables of read models
-// belong to the application (projection.CreateTable). With [Config].ExistingTables it creates none.
+// snapshot and checkpoint. [Process] creates the table process, and [App.ReadModel] readmodel. The
+// tables that projections write to belong to the application (projection.CreateTable). With
+// [Config].ExistingTables an App creates none.
 //
 // # Events of old types
 //
@@ -44,7 +46,8 @@
 // Metrics: metrics.Collectors(app) returns the collectors of all that was added. Traces:
 // Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps; correlation
 // and causation ids pass from messages to events, and to commands, without either. Health:
-// [App.Ready]. Generations of a read model: a [Part] that runs readmodel.Model.Run.
+// [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of sqlprojection, or a
+// [Part] that runs readmodel.Model.Run.
 package millrace
 
 import (
@@ -78,8 +81,8 @@ type Config struct {
 	// names are used as they are named; the others get the prefix.
 	Journal journal.Config
 
-	// ExistingTables has Open and [Process] use the tables that are there, and create none. Default:
-	// missing tables are created.
+	// ExistingTables has Open, [Process] and [App.ReadModel] use the tables that are there, and
+	// create none. Default: missing tables are created.
 	ExistingTables bool
 
 	// Subscriber is what the subscribers of all groups have in common. Journal, ConsumerGroup,
@@ -177,7 +180,7 @@ type App struct {
 
 	definitions []aggregate.AnyDefinition
 	subscribers []*subscriber.Subscriber
-	workers     []Part // process managers
+	workers     []Part // process managers and read models
 	parts       []Part
 	components  []component
 	topics      map[string]bool // whose events are handled
@@ -219,17 +222,25 @@ func Open(ctx context.Context, client journal.Client, config Config) (*App, erro
 	if err != nil {
 		return nil, err
 	}
-	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: config.HandlerTimeout + closing}, config.Logger)
+	router, err := config.newRouter()
 	if err != nil {
 		return nil, err
 	}
-	router.AddMiddleware(subscriber.NackReason)
-	router.AddMiddleware(config.Middleware...)
-	router.AddMiddleware(middleware.Recoverer)
 	return &App{
 		config: config, client: client, journal: j, groups: groups.New(j), publisher: p, router: router,
 		topics: map[string]bool{}, running: make(chan struct{}),
 	}, nil
+}
+
+func (c Config) newRouter() (*message.Router, error) {
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: c.HandlerTimeout + closing}, c.Logger)
+	if err != nil {
+		return nil, err
+	}
+	router.AddMiddleware(subscriber.NackReason)
+	router.AddMiddleware(c.Middleware...)
+	router.AddMiddleware(middleware.Recoverer)
+	return router, nil
 }
 
 // closing is how long subscribers take, after their handlers, to store positions and free shards.
