@@ -1,66 +1,50 @@
 package live
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
 )
 
-// Event is one of a stream.
-type Event struct {
-	Name string
-	ID   string // of what is shown, without line ends: the same is not sent again. Default: none, and it is sent in any case
-	Data any    // as JSON
-	Last bool   // ends the stream
-}
-
-func (e Event) encode() ([]byte, error) {
-	data, err := json.Marshal(e.Data)
-	if err != nil {
-		return nil, err
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "event: %s\n", e.Name)
-	if e.ID != "" {
-		fmt.Fprintf(&b, "id: %s\n", e.ID)
-	}
-	fmt.Fprintf(&b, "data: %s\n\n", data)
-	return b.Bytes(), nil
-}
-
-const (
-	lookAgain    = 25 * time.Second // whether or not there was a change; also keeps proxies from closing an idle connection
-	writeTimeout = 10 * time.Second // a browser that does not read is gone
-)
-
-// Serve streams what show returns: at once, after each change, and every 25 seconds in any case,
-// but what has an ID only if it is another then. Who comes late or misses something gets what is so
-// by now, never an old state; and what has no ID, and says only that there may be news, has its
-// page look again.
+// Serve streams what query returns as server-sent events: at once, after each change of what the
+// key names, and every [Config].RefreshInterval. An [Event] with an ID is sent only if it differs
+// from the last one. Serve returns nil when the client disconnects, does not read for
+// [Config].WriteTimeout, or after an event that is the Last, and when the feed ends.
 //
-// An error of the first show is returned, and nothing is written. Later ones end the stream, and
-// the browser comes again.
-func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (Event, error)) error {
-	changed, stop := f.Watch(key) // before the first look, so that nothing comes in between
+// If the first query fails, Serve returns its error and has written nothing, so the caller can
+// answer with a status. A browser's EventSource does not reconnect after a status other than 200. If
+// a later query fails, Serve logs the error and ends the stream, and the client reconnects.
+//
+// The writer must support flushing: one that a middleware has wrapped needs a method Flush or
+// Unwrap. Otherwise Serve returns [http.ErrNotSupported] and has written nothing.
+func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query func(context.Context) (Event, error)) error {
+	if !canFlush(w) {
+		return fmt.Errorf("stream events: flush a %T: %w", w, http.ErrNotSupported)
+	}
+	changed, stop := f.Watch(key) // before the first query, so that no change is missed
 	defer stop()
-	event, err := show(r.Context())
+	s := stream{w: w, control: http.NewResponseController(w), timeout: f.config.WriteTimeout}
+	event, err := query(r.Context())
 	if err != nil {
 		return err
 	}
-	shown, err := event.encode()
+	text, err := s.encode(event)
 	if err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Accel-Buffering", "no") // of nginx, which would hold events back
-	s := stream{w: w, control: http.NewResponseController(w)}
-	tick := time.NewTicker(f.lookAgain)
-	defer tick.Stop()
-	for next := append([]byte("retry: 1000\n\n"), shown...); s.send(next) && !event.Last; {
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
+	delay := f.config.ReconnectDelay + rand.N(f.config.ReconnectDelay)
+	text = append(fmt.Appendf(nil, "retry: %d\n\n", delay.Milliseconds()), text...)
+	refresh := time.NewTicker(f.config.RefreshInterval)
+	defer refresh.Stop()
+	for s.send(text) && !event.Last {
 		select {
 		case <-r.Context().Done():
 			return nil
@@ -68,30 +52,60 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, show fu
 			if !open {
 				return nil
 			}
-		case <-tick.C:
+		case <-refresh.C:
 		}
-		if event, err = show(r.Context()); err == nil {
-			next, err = event.encode()
+		if event, err = query(r.Context()); err == nil {
+			text, err = s.encode(event)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
+			if r.Context().Err() == nil {
+				f.config.Logger.Error("A query failed, and with it a stream of events", err, watermill.LogFields{"key": key})
+			}
 			return nil // the reply has begun
-		case event.ID != "" && bytes.Equal(next, shown):
-			next = []byte(": still there\n\n")
-		default:
-			shown = next
 		}
 	}
 	return nil
 }
 
+// canFlush reports whether a writer, or one that it wraps, supports flushing.
+func canFlush(w http.ResponseWriter) bool {
+	for {
+		switch t := w.(type) {
+		case http.Flusher, interface{ FlushError() error }:
+			return true
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = t.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+// stream is the reply to a client. It keeps a digest of the last event and not the event, whose
+// size is not bounded.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	timeout time.Duration
+	last    [sha256.Size]byte
 }
 
-func (s stream) send(text []byte) bool {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it is not supported there is none
+// encode returns what to send for an event: a comment if the client has it.
+func (s *stream) encode(e Event) ([]byte, error) {
+	text, err := e.encode()
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256(text)
+	if e.ID != "" && !e.Last && digest == s.last {
+		return []byte(": unchanged\n\n"), nil
+	}
+	s.last = digest
+	return text, nil
+}
+
+func (s *stream) send(text []byte) bool {
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout)) // there is none where it is not supported
 	if _, err := s.w.Write(text); err != nil {
 		return false
 	}

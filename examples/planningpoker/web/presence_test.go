@@ -53,7 +53,7 @@ func (toldFeed) Serve(_ http.ResponseWriter, r *http.Request, _ string, show fun
 	return err
 }
 
-func (f toldFeed) Tell(key string) { *f.told = append(*f.told, key) }
+func (f toldFeed) Notify(key string) { *f.told = append(*f.told, key) }
 
 func TestTheOthersAreToldOfWhoReturns(t *testing.T) {
 	t.Parallel()

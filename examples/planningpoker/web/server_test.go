@@ -75,7 +75,7 @@ func (f looksTwice) Serve(_ http.ResponseWriter, r *http.Request, _ string, show
 	return nil
 }
 
-func (looksTwice) Tell(string) {}
+func (looksTwice) Notify(string) {}
 
 func TestAStreamEndsWhenItsRoomExpires(t *testing.T) {
 	t.Parallel()

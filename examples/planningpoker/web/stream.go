@@ -45,6 +45,6 @@ func (a *api) attend(ctx context.Context, v view.Room, you string) {
 		a.Logger.Warn("Could not note who is present", "room", v.RoomID, "error", err)
 	}
 	if arrived {
-		a.Feed.Tell(v.RoomID)
+		a.Feed.Notify(v.RoomID)
 	}
 }

@@ -39,7 +39,7 @@ type Rooms interface {
 // Feed streams what changes, and what it is told has changed. A *live.Feed is one.
 type Feed interface {
 	Serve(w http.ResponseWriter, r *http.Request, key string, show func(context.Context) (live.Event, error)) error
-	Tell(key string)
+	Notify(key string)
 }
 
 // Config is what the API is made of. All but SecureCookie and Logger is required.

@@ -1,0 +1,66 @@
+// Package live pushes changes to clients: a browser that shows the result of a query gets the new
+// result when the query's read model has changed, on whichever process the browser is connected to.
+//
+//	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}})
+//	go feed.Run(ctx)
+//
+//	mux.HandleFunc("GET /rooms/{id}/events", func(w http.ResponseWriter, r *http.Request) {
+//		id := r.PathValue("id")
+//		err := feed.Serve(w, r, id, func(ctx context.Context) (live.Event, error) {
+//			room, err := queryRoom(ctx, id)
+//			return live.Event{Name: "room", ID: room.Version, Data: room}, err
+//		})
+//		if err != nil {
+//			http.Error(w, "no such room", http.StatusNotFound)
+//		}
+//	})
+//
+// In the browser:
+//
+//	new EventSource("/rooms/42/events").addEventListener("room", e => show(JSON.parse(e.data)))
+//
+// # How it works
+//
+// A consumer group maintains the read model, and each event is handled by one of its members. A
+// [Feed] therefore has a subscription of its own, which observes the events of all processes
+// (subscriber.Config.Broadcast). For each event it
+//
+//   - asks [Config].Hint, if there is one, whether anybody watches what the event concerns;
+//   - waits until the read model has applied the event: [Config].Group, or [Config].Wait for a read
+//     model whose positions are elsewhere, as in a SQL database;
+//   - asks [Config].Key what the event concerns, by default the id of its aggregate;
+//   - notifies the watchers of that key.
+//
+// [Feed.Serve] is a watcher that streams the result of a query as server-sent events. Use
+// [Feed.Watch] for other protocols, such as WebSockets, and [Feed.Notify] for changes that are not
+// events.
+//
+// # What a client gets
+//
+// A client gets states, not events. Several changes that come while a query runs, or while a client
+// is slow, are one signal, and the next query has them all. A client that was away gets the present
+// state when it reconnects. So a watcher takes the same memory however much happens.
+//
+// Notifications are a way to be fast, and nothing depends on them: Serve repeats its query every
+// [Config].RefreshInterval. So a client that has missed a change has it after that time at the
+// latest. This happens where the read model is later than [Config].WaitTimeout, where Key fails,
+// and where the journal's tail shows an event late (see subscriber.Config.TrailingDelay).
+//
+// # Late read models
+//
+// A wait holds one of subscriber.Config.MaxInFlight places (64) for at most WaitTimeout. The later
+// events of the same aggregate queue behind it, in their order, in bounded memory; those of other
+// aggregates do not, until all places are taken. That happens when the read model does not apply
+// the events of as many aggregates, as when it is down. Then there is little to show.
+//
+// # Start and stop
+//
+// A stream may begin before Run observes events. It gets its first state at once, and is notified
+// when Run has started. All streams end when Run returns or [Feed.Close] is called, and clients
+// reconnect to another process. http.Server.Shutdown waits for streams and does not end them, so
+// register Close with the server. With a millrace.App:
+//
+//	err = app.Add(millrace.Part{Name: "live", Run: feed.Run})
+//	server.RegisterOnShutdown(func() { _ = feed.Close() })
+//	err = app.Serve(listener, server)
+package live

@@ -1,0 +1,41 @@
+package live
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Event is a server-sent event of a stream.
+type Event struct {
+	// Name is the type of the event, which the client listens to. Default: "message".
+	Name string
+	// ID identifies the state that the event shows, such as a version. An event with an ID is not
+	// sent again while name, id and data are those of the last one. One without is always sent.
+	ID string
+	// Data is sent as JSON.
+	Data any
+	// Last ends the stream after the event. A browser's EventSource reconnects all the same, unless
+	// the page closes it when it gets the event.
+	Last bool
+}
+
+func (e Event) encode() ([]byte, error) {
+	if strings.ContainsAny(e.Name, "\r\n") || strings.ContainsAny(e.ID, "\r\n\x00") {
+		return nil, fmt.Errorf("event %q with id %q: a name or id must be one line, without NUL", e.Name, e.ID)
+	}
+	data, err := json.Marshal(e.Data)
+	if err != nil {
+		return nil, fmt.Errorf("event %q: %w", e.Name, err)
+	}
+	var b bytes.Buffer
+	if e.Name != "" {
+		fmt.Fprintf(&b, "event: %s\n", e.Name)
+	}
+	if e.ID != "" {
+		fmt.Fprintf(&b, "id: %s\n", e.ID)
+	}
+	fmt.Fprintf(&b, "data: %s\n\n", data)
+	return b.Bytes(), nil
+}

@@ -1,0 +1,194 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/subscriber"
+	"github.com/millrace-dev/millrace/subscriber/groups"
+)
+
+// Feed observes events and notifies the watchers of its process. It is safe for concurrent use.
+type Feed struct {
+	config   Config
+	router   *message.Router
+	watchers watchers
+
+	closing context.Context // ends with Close, and when Run returns
+	end     context.CancelFunc
+	once    sync.Once // for the work of Close
+}
+
+// closeTimeout is how long the router waits for handlers, beyond subscriber.Config.CloseTimeout,
+// whose default is 5 seconds.
+const closeTimeout = 5 * time.Second
+
+// New returns a feed that observes nothing before [Feed.Run].
+//
+// Errors: [*ConfigError], [*subscriber.ConfigError].
+func New(config Config) (*Feed, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	config.setDefaults()
+	timeout := closeTimeout + max(config.Subscriber.CloseTimeout, 5*time.Second)
+	router, err := message.NewRouter(message.RouterConfig{CloseTimeout: timeout}, config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	f := &Feed{config: config, router: router}
+	f.closing, f.end = context.WithCancel(context.Background())
+	router.AddMiddleware(f.logAndAck, middleware.Recoverer)
+	for _, topic := range config.Topics {
+		sub, err := subscriber.NewSubscriber(config.Subscriber, config.Logger)
+		if err != nil {
+			return nil, err
+		}
+		router.AddConsumerHandler("live/"+topic, topic, sub, f.handle)
+	}
+	return f, nil
+}
+
+// Run observes events until ctx ends or [Feed.Close] is called, and returns nil then. All streams
+// and watchers end when it returns. It is called once. After Close it returns nil at once.
+func (f *Feed) Run(ctx context.Context) error {
+	defer f.endWatching()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f.closing, cancel)()
+	if f.closing.Err() != nil {
+		return nil
+	}
+	var catchUp sync.WaitGroup
+	defer catchUp.Wait()
+	defer cancel()
+	catchUp.Add(1)
+	go func() {
+		defer catchUp.Done()
+		select {
+		case <-f.Running():
+			f.watchers.notifyAll() // of what happened before
+		case <-ctx.Done():
+		}
+	}()
+	err := f.router.Run(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return nil // it was stopped while it started
+	}
+	return err
+}
+
+// Running returns a channel that is closed when Run observes events. Streams need not wait for it.
+func (f *Feed) Running() <-chan struct{} { return f.router.Running() }
+
+// Close ends all streams and watchers at once, and then Run. It waits for the calls of [Config].Key
+// and Wait, whose contexts end, but not longer than subscriber.Config.CloseTimeout and a few
+// seconds. Later calls return nil.
+func (f *Feed) Close() (err error) {
+	f.once.Do(func() {
+		f.endWatching()
+		select {
+		case <-f.Running():
+			err = f.router.Close()
+		default: // a router that does not run yet cannot be closed; the context of Run has ended
+		}
+	})
+	return err
+}
+
+func (f *Feed) endWatching() {
+	f.end()
+	f.watchers.close()
+}
+
+// Watch returns a channel that receives a value after a change of what the key names. Several
+// changes are one value until it is received. The channel is closed when the feed ends. The caller
+// queries after Watch has returned, and calls stop when it watches no more.
+func (f *Feed) Watch(key string) (changed <-chan struct{}, stop func()) {
+	return f.watchers.add(key)
+}
+
+// Notify notifies the watchers of a key in this process of a change that is not an event, such as
+// one of who is present. Watchers in other processes learn of it with their next refresh.
+func (f *Feed) Notify(key string) { f.watchers.notify(key) }
+
+// logAndAck acks events whose handling failed, since watchers refresh in any case.
+func (f *Feed) logAndAck(next message.HandlerFunc) message.HandlerFunc {
+	return func(msg *message.Message) ([]*message.Message, error) {
+		if _, err := next(msg); err != nil {
+			fields := watermill.LogFields{}
+			if id, number, ok := subscriber.AggregateFromContext(msg.Context()); ok {
+				fields = watermill.LogFields{"event": id.String(), "number": number}
+			}
+			f.config.Logger.Error("Watchers may not have been notified of a change", err, fields)
+		}
+		return nil, nil
+	}
+}
+
+func (f *Feed) handle(msg *message.Message) error {
+	record, ok := subscriber.RecordFromContext(msg.Context())
+	if !ok || !f.isWatched(record) {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(msg.Context())
+	defer cancel()
+	defer context.AfterFunc(f.closing, cancel)()
+	late := f.wait(ctx, record)
+	if ctx.Err() != nil {
+		return nil // the feed ends
+	}
+	if late != nil {
+		f.config.Logger.Error("The read model is late, watchers may be notified too early", late,
+			watermill.LogFields{"event": record.Aggregate.String(), "number": record.Number})
+	}
+	key, err := f.config.Key(ctx, record)
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("find the key of the event: %w", err)
+	case key != "":
+		f.Notify(key)
+	}
+	return nil
+}
+
+// isWatched reports whether an event may concern a watcher.
+func (f *Feed) isWatched(r *journal.Record) bool {
+	if f.config.Hint == nil {
+		return f.watchers.any()
+	}
+	return f.watchers.has(f.config.Hint(r))
+}
+
+// wait waits until the read model has an event, and repeats failed waits until WaitTimeout.
+func (f *Feed) wait(ctx context.Context, r *journal.Record) error {
+	ctx, cancel := context.WithTimeout(ctx, f.config.WaitTimeout)
+	defer cancel()
+	pauses := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0),
+	)
+	for {
+		err := f.config.Wait(ctx, r)
+		if err == nil || ctx.Err() != nil || errors.Is(err, groups.ErrElsewhere) {
+			return err
+		}
+		pause := time.NewTimer(pauses.NextBackOff())
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return err
+		case <-pause.C:
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package live_test
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/live"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// patience bounds a failing test and is no claim about speed.
+const patience = 2 * time.Minute
+
+type counter struct{ N int }
+
+type added struct{}
+
+func (added) EventType() string { return "counter.added.v1" }
+func (added) Apply(c *counter)  { c.N++ }
+
+var counters = aggregate.Define[counter]("counter", added{})
+
+func add(counter) (aggregate.Events[counter], error) {
+	return aggregate.Events[counter]{added{}}, nil
+}
+
+func idOf(value string) aggregate.ID { return aggregate.ID{Type: "counter", Value: value} }
+
+// fixture is a journal with a read model, which is the position of its group.
+type fixture struct {
+	t       *testing.T
+	client  *dynamodb.Client
+	journal *journal.Journal
+	repo    *repository.Repository[counter]
+}
+
+func setup(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{t: t, client: testdb.Client(t)}
+	require.NoError(t, journal.Create(t.Context(), f.client, journal.Config{Shards: 2}))
+	f.journal = f.open()
+	var err error
+	f.repo, err = repository.New(f.journal, counters, repository.Config{})
+	require.NoError(t, err)
+	return f
+}
+
+// open opens the journal as another process does.
+func (f *fixture) open() *journal.Journal {
+	f.t.Helper()
+	j, err := journal.Open(f.t.Context(), f.client, journal.Config{})
+	require.NoError(f.t, err)
+	return j
+}
+
+func (f *fixture) add(id string) {
+	f.t.Helper()
+	_, err := f.repo.Execute(f.t.Context(), id, add)
+	require.NoError(f.t, err)
+}
+
+// model runs the group of the read model. It acks an event for each value that is sent.
+func (f *fixture) model() (ack chan<- struct{}) {
+	f.t.Helper()
+	sub, err := subscriber.NewSubscriber(subscriber.Config{
+		Journal: f.journal, ConsumerGroup: "model", CommitInterval: 10 * time.Millisecond,
+	}, nil)
+	require.NoError(f.t, err)
+	messages, err := sub.Subscribe(f.t.Context(), "counter")
+	require.NoError(f.t, err)
+	tokens, ended := make(chan struct{}, 100), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for msg := range messages {
+			select {
+			case <-tokens:
+				msg.Ack()
+			case <-msg.Context().Done():
+			}
+		}
+	}()
+	f.t.Cleanup(func() {
+		assert.NoError(f.t, sub.Close())
+		<-ended
+	})
+	return tokens
+}
+
+// config is that of a feed with the default key, the id of the aggregate.
+func (f *fixture) config() live.Config {
+	return live.Config{Journal: f.journal, Group: "model", Topics: []string{"counter"}}
+}
+
+// waiting is the config of a feed with a wait of its own.
+func (f *fixture) waiting(wait func(context.Context, *journal.Record) error) live.Config {
+	config := f.config()
+	config.Group, config.Wait = "", wait
+	return config
+}
+
+func applied(context.Context, *journal.Record) error { return nil }
+
+// feed runs a feed until the test ends.
+func (f *fixture) feed(config live.Config) *live.Feed {
+	f.t.Helper()
+	feed, err := live.New(config)
+	require.NoError(f.t, err)
+	started, stop := feed.Watch("")
+	defer stop()
+	f.run(feed)
+	await(f.t, started, "the feed runs") // so that what watches from now on is notified of changes only
+	return feed
+}
+
+func (f *fixture) run(feed *live.Feed) {
+	ended := make(chan error, 1)
+	go func() { ended <- feed.Run(context.WithoutCancel(f.t.Context())) }()
+	f.t.Cleanup(func() {
+		assert.NoError(f.t, feed.Close())
+		assert.NoError(f.t, <-ended)
+	})
+}
+
+func await(t *testing.T, changed <-chan struct{}, when string) {
+	t.Helper()
+	select {
+	case _, open := <-changed:
+		require.True(t, open, "the feed must not be closed")
+	case <-time.After(patience):
+		require.Fail(t, "there must be a signal: "+when)
+	}
+}
+
+// browser reads a stream of a feed.
+type browser struct {
+	t        *testing.T
+	response *http.Response
+	lines    *bufio.Scanner
+}
+
+func (f *fixture) browse(feed *live.Feed, query func(context.Context) (live.Event, error)) browser {
+	f.t.Helper()
+	server := httptest.NewServer(stream(feed, query))
+	f.t.Cleanup(server.Close)
+	return get(f.t, server.URL)
+}
+
+// stream streams what concerns the key "a".
+func stream(feed *live.Feed, query func(context.Context) (live.Event, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := feed.Serve(w, r, "a", query); err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+		}
+	})
+}
+
+func get(t *testing.T, url string) browser {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return browser{t, response, bufio.NewScanner(response.Body)}
+}
+
+// next returns the lines up to an empty one, and false at the end.
+func (b browser) next() (event []string, more bool) {
+	b.t.Helper()
+	for b.lines.Scan() {
+		if b.lines.Text() == "" {
+			return event, true
+		}
+		event = append(event, b.lines.Text())
+	}
+	return event, false
+}
+
+// numbered returns a query whose results have the ids 1, 2 and so on.
+func numbered() func(context.Context) (live.Event, error) {
+	var mu sync.Mutex
+	n := 0
+	return func(context.Context) (live.Event, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return live.Event{Name: "number", Data: n}, nil
+	}
+}
