@@ -3,6 +3,7 @@ package docs
 import (
 	"context"
 	"io"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
+	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -45,6 +47,7 @@ func _(
 	ctx context.Context, j *journal.Journal, definition aggregate.Definition[account], accounts *repository.Repository[account],
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
+	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error),
 ) {
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.CommandID(msg.UUID))
 	_, _ = accounts.Execute(ctx, "42", withdraw, repository.Writes(claimAddress))
@@ -59,6 +62,9 @@ func _(
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
+	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}})
+	err = feed.Serve(w, r, roomID, queryRoom)
+	_ = err
 	_ = subscriber.Config{Failures: subscriber.Park(20)}
 	_ = subscriber.Config{Failures: subscriber.Skip(20)}
 	_ = subscriber.Config{Failures: subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute})}
