@@ -43,7 +43,8 @@
 // Metrics: metrics.Collectors(app) returns the collectors of all that was added. Traces:
 // Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps; correlation
 // and causation ids pass from messages to events, and to commands, without either. Health:
-// [App.Ready]. Generations of a read model: a [Part] that runs readmodel.Model.Run.
+// [App.Ready]. Generations of a read model: a [Part] that runs readmodel.Model.Run. Live pages: one
+// that runs live.Feed.Run, before the server.
 package millrace
 
 import (
