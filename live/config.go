@@ -64,7 +64,7 @@ type Config struct {
 	// to each write, and replaces http.Server.WriteTimeout for the stream. Default: 10 seconds.
 	WriteTimeout time.Duration
 
-	// ReconnectDelay is how long clients wait before they reconnect, at least. Each is told a random
+	// ReconnectDelay is how long clients wait before they reconnect, at least. Each gets a random
 	// time between this and twice as much, so that they do not come all at once when a process has
 	// stopped. Default: 1 second.
 	ReconnectDelay time.Duration
