@@ -47,7 +47,7 @@
 // Config.Middleware takes tracing.Middleware, process.Config.Around takes tracing.Steps; correlation
 // and causation ids pass from messages to events, and to commands, without either. Health:
 // [App.Ready]. Read models in an SQL database: [App.Handle] with the handler of sqlprojection, or a
-// [Part] that runs readmodel.Model.Run.
+// [Part] that runs readmodel.Model.Run. Live pages: a Part that runs live.Feed.Run, before the server.
 package millrace
 
 import (

@@ -41,7 +41,8 @@ type Config struct {
 	// WaitTimeout is how long the feed waits for the read model to apply an event. After it, the
 	// failure is logged and watchers are notified anyway. It should be longer than a takeover takes
 	// after a member of the group has crashed: 1.25 times subscriber.Config.LeaseDuration, which is
-	// 10 seconds by default. Default: 15 seconds.
+	// 10 seconds by default. The next events of an aggregate that was late are waited for a
+	// twentieth of it, until the read model has one in time. Default: 15 seconds.
 	WaitTimeout time.Duration
 
 	// Key returns the key that an event concerns, as watchers name it, or "" for none. It is called
@@ -63,7 +64,7 @@ type Config struct {
 	// to each write, and replaces http.Server.WriteTimeout for the stream. Default: 10 seconds.
 	WriteTimeout time.Duration
 
-	// ReconnectDelay is how long clients wait before they reconnect, at least. Each is told a random
+	// ReconnectDelay is how long clients wait before they reconnect, at least. Each gets a random
 	// time between this and twice as much, so that they do not come all at once when a process has
 	// stopped. Default: 1 second.
 	ReconnectDelay time.Duration

@@ -49,9 +49,10 @@
 // # Late read models
 //
 // A wait holds one of subscriber.Config.MaxInFlight places (64) for at most WaitTimeout. The later
-// events of the same aggregate queue behind it, in their order, in bounded memory; those of other
-// aggregates do not, until all places are taken. That happens when the read model does not apply
-// the events of as many aggregates, as when it is down. Then there is little to show.
+// events of the same aggregate queue behind it, in their order, in bounded memory. Those of other
+// aggregates do not, until all places are taken: that takes as many aggregates that are late at the
+// same time, as when the read model is down. An aggregate that stays late, because the group has
+// parked it for example, takes the whole WaitTimeout once and a twentieth of it for later events.
 //
 // # Start and stop
 //

@@ -22,6 +22,7 @@ type Feed struct {
 	config   Config
 	router   *message.Router
 	watchers watchers
+	late     late
 
 	closing context.Context // ends with Close, and when Run returns
 	end     context.CancelFunc
@@ -143,12 +144,13 @@ func (f *Feed) handle(msg *message.Message) error {
 	ctx, cancel := context.WithCancel(msg.Context())
 	defer cancel()
 	defer context.AfterFunc(f.closing, cancel)()
-	late := f.wait(ctx, record)
+	err := f.wait(ctx, record)
 	if ctx.Err() != nil {
 		return nil // the feed ends
 	}
-	if late != nil {
-		f.config.Logger.Error("The read model is late, watchers may be notified too early", late,
+	f.late.note(record.Aggregate, err != nil)
+	if err != nil {
+		f.config.Logger.Error("The read model is late, watchers may be notified too early", err,
 			watermill.LogFields{"event": record.Aggregate.String(), "number": record.Number})
 	}
 	key, err := f.config.Key(ctx, record)
@@ -171,9 +173,9 @@ func (f *Feed) isWatched(r *journal.Record) bool {
 	return f.watchers.has(f.config.Hint(r))
 }
 
-// wait waits until the read model has an event, and repeats failed waits until WaitTimeout.
+// wait waits until the read model has an event, and repeats failed waits until the timeout.
 func (f *Feed) wait(ctx context.Context, r *journal.Record) error {
-	ctx, cancel := context.WithTimeout(ctx, f.config.WaitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.late.timeout(r.Aggregate, f.config.WaitTimeout))
 	defer cancel()
 	pauses := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(50*time.Millisecond), backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0),

@@ -151,6 +151,31 @@ func TestAWaitThatFailsIsRepeated(t *testing.T) {
 	assert.EqualValues(t, 3, waits.Load())
 }
 
+func TestAnAggregateThatStaysLateIsWaitedForLess(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	timeouts := make(chan time.Duration, 3)
+	failures := make(chan error, 3)
+	failures <- groups.ErrElsewhere // which is not repeated
+	failures <- nil
+	failures <- nil
+	config := f.waiting(func(ctx context.Context, _ *journal.Record) error {
+		deadline, _ := ctx.Deadline()
+		timeouts <- time.Until(deadline)
+		return <-failures
+	})
+	config.WaitTimeout = 20 * time.Hour
+	changed, stop := f.feed(config).Watch("a")
+	defer stop()
+	for range 3 {
+		f.add("a")
+		await(t, changed, "late or not")
+	}
+	assert.Greater(t, <-timeouts, time.Hour, "it is not known to be late")
+	assert.LessOrEqual(t, <-timeouts, time.Hour, "it was late")
+	assert.Greater(t, <-timeouts, time.Hour, "it was in time again")
+}
+
 func TestPositionsElsewhereAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

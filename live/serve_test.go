@@ -73,6 +73,27 @@ func TestAStreamDoesNotSendTheSameStateTwice(t *testing.T) {
 	assert.Equal(t, changed, last, "the last one is always sent")
 }
 
+func TestAStreamMissesNoChangeDuringItsQuery(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	feed := f.feed(f.config())
+	query := numbered()
+	b := f.browse(feed, func(ctx context.Context) (live.Event, error) {
+		event, err := query(ctx)
+		if event.Last = event.Data == 3; !event.Last {
+			feed.Notify("a") // after the state has been read
+		}
+		return event, err
+	})
+	b.next() // retry
+	for _, data := range []string{"data: 1", "data: 2", "data: 3"} {
+		event, _ := b.next()
+		assert.Contains(t, event, data)
+	}
+	_, more := b.next()
+	assert.False(t, more)
+}
+
 func TestAStreamRefreshesWithoutANotification(t *testing.T) {
 	t.Parallel()
 	f := setup(t)
@@ -179,14 +200,12 @@ func TestAStreamOutlivesTheWriteTimeoutOfTheServer(t *testing.T) {
 	f := setup(t)
 	feed := f.feed(f.config())
 	server := httptest.NewUnstartedServer(stream(feed, numbered()))
-	server.Config.WriteTimeout = 30 * time.Millisecond
+	server.Config.WriteTimeout = time.Nanosecond // which is over before the first write
 	server.Start()
 	t.Cleanup(server.Close)
 	b := get(t, server.URL)
 	b.next() // retry
 	b.next()
-	over := time.NewTimer(2 * server.Config.WriteTimeout)
-	<-over.C
 	feed.Notify("a")
 	event, more := b.next()
 	assert.True(t, more)

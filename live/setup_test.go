@@ -187,7 +187,7 @@ func (b browser) next() (event []string, more bool) {
 	return event, false
 }
 
-// numbered returns a query whose results have the ids 1, 2 and so on.
+// numbered returns a query whose results are 1, 2 and so on.
 func numbered() func(context.Context) (live.Event, error) {
 	var mu sync.Mutex
 	n := 0

@@ -19,6 +19,7 @@ import (
 	"github.com/millrace-dev/millrace/command"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
+	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -53,6 +54,7 @@ func _(
 	client journal.Client, decide func(*withdrawal) (string, aggregate.Decision[account]), reactions []projection.Reaction, listener net.Listener, mux *http.ServeMux,
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
+	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error),
 ) {
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Shards: 4}})
 	_ = err
@@ -75,6 +77,9 @@ func _(
 	_, _ = archive.Export(ctx, j, file, archive.ExportOptions{})
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
+	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}})
+	err = feed.Serve(w, r, roomID, queryRoom)
+	_ = err
 	_ = subscriber.Config{Failures: subscriber.Park(20)}
 	_ = subscriber.Config{Failures: subscriber.Skip(20)}
 	_ = subscriber.Config{Failures: subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute})}
