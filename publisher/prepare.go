@@ -89,14 +89,14 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 // marked returns metadata with the mark of the publisher's own stream if that takes the event, else
 // without it. The mark lets groups.Trim remove the event when all groups have handled it.
 func marked(metadata aggregate.Metadata, id aggregate.ID, own bool) aggregate.Metadata {
-	if _, forged := metadata[envelope.PublisherStreamKey]; !own && !forged {
+	if _, forged := metadata[envelope.OwnStreamKey]; !own && !forged {
 		return metadata
 	}
 	with := make(aggregate.Metadata, len(metadata)+1) // a Marshaler may have kept the other one
 	maps.Copy(with, metadata)
-	delete(with, envelope.PublisherStreamKey)
+	delete(with, envelope.OwnStreamKey)
 	if own {
-		with[envelope.PublisherStreamKey] = id.Value
+		with[envelope.OwnStreamKey] = envelope.StreamMark(id)
 	}
 	return with
 }

@@ -78,7 +78,7 @@ type Trimmed struct {
 // Trim makes a topic that is a queue shorter. Once, over the whole topic, it removes the events
 // that were published without an aggregate id, are older than TrimOptions.Keep, and were handled by
 // all groups of the topic, of each stream from its beginning on. It never touches another event:
-// publishers mark theirs when they store them, with the id of the stream. Events that were stored
+// publishers mark theirs when they store them, for the stream. Events that were stored
 // before publishers did so have no mark, and hold up their stream.
 //
 // Every group counts that there is: a paused or stopped one, one without members, and one that was
@@ -305,7 +305,7 @@ func (t *trim) queues(ctx context.Context, heads []journal.Head) ([]*queue, erro
 
 // isMarked reports whether an event was published without an aggregate id, to this stream.
 func isMarked(r *journal.Record) bool {
-	return r.Metadata[envelope.PublisherStreamKey] == r.Aggregate.Value
+	return r.Metadata[envelope.OwnStreamKey] == envelope.StreamMark(r.Aggregate)
 }
 
 // isOld reports whether an event is older than those that stay. An import is as old as its copy.

@@ -1,9 +1,11 @@
 package groups_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,8 +21,11 @@ import (
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/publisher"
 	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
@@ -138,7 +143,7 @@ func TestATrimTouchesNoOtherAggregate(t *testing.T) {
 		q.begin(t, time.Time{})
 		q.write(t, "publisher-00000000-0000-0000-0000-000000000000", 0, 3) // as of a stream
 		forged := message.NewMessage("", nil)
-		forged.Metadata = message.Metadata{"aggregate_id": "order", "publisher_stream": "order"}
+		forged.Metadata = message.Metadata{"aggregate_id": "order", "own_stream": envelope.StreamMark(account("order"))}
 		p, err := publisher.NewPublisher(publisher.Config{Journal: q.Journal, StreamID: "worker"}, nil)
 		require.NoError(t, err)
 		require.NoError(t, p.Publish(topic, forged))
@@ -453,7 +458,7 @@ func TestATrimOfManyStreamsCostsWhatItsDocumentationSays(t *testing.T) {
 			for n := w; n < streams; n += 8 {
 				id := fmt.Sprint("s", n)
 				_, err := log.Append(t.Context(), eventlog.Commit{Aggregate: account(id), Events: []eventlog.Event{
-					{Payload: []byte("{}"), Metadata: aggregate.Metadata{"publisher_stream": id}},
+					{Payload: []byte("{}"), Metadata: aggregate.Metadata{"own_stream": envelope.StreamMark(account(id))}},
 				}})
 				assert.NoError(t, err)
 				q.acked(t, id, 1)
@@ -513,4 +518,72 @@ func TestATopicIsTrimmedAgainAndAgain(t *testing.T) {
 		require.ErrorContains(t, q.later.TrimEvery(t.Context(), topic, 0, keepHour, nil), "the interval is 0s")
 		require.ErrorAs(t, q.later.TrimEvery(t.Context(), topic, time.Hour, groups.TrimOptions{}, nil), new(*groups.TrimKeepError))
 	})
+}
+
+func TestATrimmedStreamIsExportedAndTrimmedAgainWhereItIsImported(t *testing.T) {
+	t.Parallel()
+	eachQueue(t, func(t *testing.T, q queue) {
+		q.begin(t, time.Time{})
+		q.publish(t, "worker", 4)
+		q.acked(t, "worker", 2)
+		require.Equal(t, uint64(2), q.trim(t).Events)
+		var file bytes.Buffer
+		_, err := archive.Export(t.Context(), q.Journal, &file, archive.ExportOptions{})
+		require.NoError(t, err)
+		for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+			copied := openQueue(t, createIn(t, layout, 3))
+			_, err = archive.Import(t.Context(), copied.Journal, bytes.NewReader(file.Bytes()), archive.ImportOptions{})
+			require.NoError(t, err)
+			assert.Equal(t, []uint64{3, 4}, copied.left(t, "worker"))
+			copied.begin(t, time.Time{})
+			copied.acked(t, "worker", 3)
+			copied.publish(t, "worker", 1)
+
+			assert.Equal(t, uint64(1), copied.trim(t).Events)
+			assert.Equal(t, []uint64{4, 5}, copied.left(t, "worker"))
+		}
+	})
+}
+
+func TestATrimOfAnEncryptedJournalKeepsItsEncodings(t *testing.T) {
+	t.Parallel()
+	for _, layout := range []journal.Layout{journal.Classic, journal.Packed} {
+		t.Run(string(layout), func(t *testing.T) {
+			t.Parallel()
+			client := testdb.Client(t)
+			require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: layout, RequiredEncodings: []string{"flip"}}))
+			config := journal.Config{Encodings: []journal.Encoding{flip{}}}
+			later := config
+			later.Now = func() time.Time { return time.Now().Add(day) }
+			q := queue{open(t, client, config), open(t, client, later).Groups}
+			q.begin(t, time.Time{})
+			q.publish(t, "worker", 2)
+			q.acked(t, "worker", 2)
+
+			assert.Equal(t, uint64(2), q.trim(t).Events)
+			q.publish(t, "worker", 1)
+			_, err := q.Head(t.Context(), account("worker"))
+			require.NoError(t, err)
+			assert.Equal(t, []uint64{3}, q.left(t, "worker"))
+			q.acked(t, "worker", 3)
+			assert.Equal(t, uint64(1), q.trim(t).Events)
+		})
+	}
+}
+
+// flip is an encoding that anybody can read.
+type flip struct{}
+
+func (flip) Name() string  { return "flip" }
+func (flip) Overhead() int { return 0 }
+
+func (flip) Encode(_ context.Context, _ journal.Place, payload []byte) ([]byte, bool, error) {
+	flipped := slices.Clone(payload)
+	slices.Reverse(flipped)
+	return flipped, true, nil
+}
+
+func (f flip) Decode(ctx context.Context, at journal.Place, encoded []byte) ([]byte, error) {
+	payload, _, err := f.Encode(ctx, at, encoded)
+	return payload, err
 }
