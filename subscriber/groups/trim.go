@@ -64,7 +64,7 @@ type Trimmed struct {
 	// Aggregates of the topic that were looked at, and those of them that have old events and are
 	// Streams of publishers.
 	Aggregates, Streams int
-	// Events were removed, from so many Shortened streams.
+	// Events were removed, or would be, from so many Shortened streams.
 	Events    uint64
 	Shortened int
 	// HeldBy counts by group the streams with old events that stay since the group has not handled
@@ -75,11 +75,11 @@ type Trimmed struct {
 	Foreign int
 }
 
-// Trim makes a topic that is a queue shorter. Once, over the whole topic, it removes the events
-// that were published without an aggregate id, are older than TrimOptions.Keep, and were handled by
-// all groups of the topic, of each stream from its beginning on. It never touches another event:
-// publishers mark theirs when they store them, for the stream. Events that were stored
-// before publishers did so have no mark, and hold up their stream.
+// Trim shortens a topic that is a queue, in one pass over the topic. It removes the events that
+// were published without an aggregate id, are older than TrimOptions.Keep, and were handled by all
+// groups of the topic, in each stream from its beginning on. It never removes another event:
+// publishers mark theirs when they store them. Events that were stored before publishers did so
+// have no mark, and hold up their stream.
 //
 // Every group counts that there is: a paused or stopped one, one without members, and one that was
 // reset keep what they have not handled. So does an aggregate that is blocked or parked. An event
@@ -132,10 +132,7 @@ func (g *Groups) TrimEvery(ctx context.Context, topic string, interval time.Dura
 	again := options.Again
 	for sleep(ctx, interval-interval/10+rand.N(interval/5+1)) {
 		trimmed, err := g.Trim(ctx, topic, options)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if report != nil {
+		if report != nil && ctx.Err() == nil {
 			report(trimmed, err)
 		}
 		options.Again = again || err != nil
