@@ -150,6 +150,8 @@ type layout interface {
 	// Removal.
 
 	truncate(ctx context.Context, id aggregate.ID, before uint64, removal Removal) error
+	// trim truncates an aggregate without a snapshot, for which the given one stands from then on.
+	trim(ctx context.Context, id aggregate.ID, before uint64, state *Snapshot) error
 	delete(ctx context.Context, id aggregate.ID, expected uint64, removal Removal) error
 	// removeSnapshots deletes redundant snapshots. The numbers ascend, and none is 0.
 	removeSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error

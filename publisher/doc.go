@@ -13,7 +13,9 @@
 // The topic is the aggregate type, and the metadata [AggregateIDKey] is the id (or
 // [Config.AggregateID] finds it). A message without an id goes to the stream of this Publisher,
 // [Config.StreamID]: an aggregate like any other, which no other process writes to unless it is
-// told to, so that messages without an id keep their order and meet no contention.
+// told to, so that messages without an id keep their order and meet no contention. Such streams
+// grow: groups.Groups.Trim removes what all consumer groups have handled. It recognizes the events
+// by the metadata own_stream, which the Publisher stores with them, and messages do not have.
 //
 // Do not publish to aggregates that belong to a repository unless its definition knows the event
 // type. What is published becomes an event of the aggregate like those that its decisions make:

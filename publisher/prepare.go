@@ -9,6 +9,7 @@ import (
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/carried"
+	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 )
@@ -47,7 +48,8 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		if err != nil {
 			return refuse(fmt.Errorf("find its aggregate id: %w", err))
 		}
-		if value == "" {
+		own := value == ""
+		if own {
 			value = p.config.StreamID
 		}
 		b, begun := byID[value]
@@ -64,7 +66,7 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		event := eventlog.Event{
 			ID: marshaled.ID, Type: marshaled.Type, Payload: marshaled.Payload, Metadata: marshaled.Metadata,
 		}
-		event.Metadata = ledTo(msg, event)
+		event.Metadata = marked(ledTo(msg, event), b.id, own)
 		size, err := p.journal.EventSize(b.id, event)
 		if err != nil {
 			return refuse(err)
@@ -82,6 +84,21 @@ func (p *Publisher) prepare(topic string, messages []*message.Message) ([]*batch
 		}
 	}
 	return batches, nil
+}
+
+// marked returns metadata with the mark of the publisher's own stream if that takes the event, else
+// without it. The mark lets groups.Trim remove the event when all groups have handled it.
+func marked(metadata aggregate.Metadata, id aggregate.ID, own bool) aggregate.Metadata {
+	if _, forged := metadata[envelope.OwnStreamKey]; !own && !forged {
+		return metadata
+	}
+	with := make(aggregate.Metadata, len(metadata)+1) // a Marshaler may have kept the other one
+	maps.Copy(with, metadata)
+	delete(with, envelope.OwnStreamKey)
+	if own {
+		with[envelope.OwnStreamKey] = envelope.StreamMark(id)
+	}
+	return with
 }
 
 // ledTo returns the event's metadata with what the message's context carries, as that of a message

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/envelope"
 	"github.com/millrace-dev/millrace/internal/eventlog"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/publisher"
@@ -367,4 +368,23 @@ func TestEventsAreDatedByTheJournalsClock(t *testing.T) {
 	require.NoError(t, s.publisher(publisher.Config{}).Publish("order", messagesTo(order1, "m", 3)...))
 
 	assert.False(t, slices.ContainsFunc(s.records(order1), func(r *journal.Record) bool { return !r.OccurredAt.Equal(noon) }))
+}
+
+func TestOnlyMessagesWithoutAnIDAreMarkedAsThoseOfTheStream(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, journal.Config{})
+	p := s.publisher(publisher.Config{StreamID: "mine"})
+	mine, named, forged := message.NewMessage("", nil), message.NewMessage("", nil), message.NewMessage("", nil)
+	mine.Metadata = message.Metadata{"own_stream": "other", "tenant": "a"}
+	named.Metadata = message.Metadata{"aggregate_id": "mine"}
+	forged.Metadata = message.Metadata{"aggregate_id": "1", "own_stream": envelope.StreamMark(order1)}
+
+	require.NoError(t, p.Publish("order", mine))
+	require.NoError(t, p.Publish("order", named, forged))
+
+	records := s.records(aggregate.ID{Type: "order", Value: "mine"})
+	assert.Equal(t, aggregate.Metadata{"own_stream": envelope.StreamMark(records[0].Aggregate), "tenant": "a"}, records[0].Metadata)
+	assert.Empty(t, records[1].Metadata)
+	assert.Empty(t, s.records(order1)[0].Metadata)
+	assert.Equal(t, message.Metadata{"own_stream": "other", "tenant": "a"}, mine.Metadata, "the caller's message stays as it was")
 }

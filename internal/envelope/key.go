@@ -24,6 +24,10 @@ const (
 	PartKey = "event_part"
 	// DeferredKey is "true" on messages of deferred events.
 	DeferredKey = "event_deferred"
+	// OwnStreamKey marks an event of a message without an aggregate id, in the stream of its
+	// publisher. It holds the [StreamMark] of the stream. The publisher alone stores it, and
+	// messages do not have it.
+	OwnStreamKey = "own_stream"
 )
 
 // Metadata keys that are stored with the event.
@@ -36,7 +40,7 @@ const (
 func stored(key string) bool {
 	switch key {
 	case NameKey, AggregateIDKey, AggregateTypeKey, SequenceNumberKey, OccurredAtKey, ExpectedVersionKey, DeliveryAttemptKey, PartKey,
-		DeferredKey:
+		DeferredKey, OwnStreamKey:
 		return false
 	}
 	return true

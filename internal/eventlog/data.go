@@ -60,6 +60,9 @@ var (
 	ErrOldSchema = storage.ErrOldSchema
 )
 
+// ErrHasState: the aggregate of a [Engine.Trim] belongs to a repository.
+var ErrHasState = storage.ErrHasState
+
 // ShardKey is the partition key of a logical shard.
 func ShardKey(aggregateType string, shard int) string { return storage.ShardKey(aggregateType, shard) }
 

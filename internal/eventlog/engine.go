@@ -195,6 +195,17 @@ type Engine interface {
 	// for number 0, under which there is no redundant snapshot.
 	RemoveSnapshots(ctx context.Context, id aggregate.ID, numbers []uint64) error
 
+	// Trim truncates an aggregate that no repository loads, as Journal.Truncate does, and needs no
+	// snapshot: it stores one of its own that stands for the events. A load of the aggregate fails
+	// from then on. The place has to be the end of a commit. It may be repeated, as after an error.
+	//
+	// It costs what Journal.Truncate does, and no event is written.
+	//
+	// Errors: [ErrHasState] with nothing removed if the aggregate has a snapshot that is not of Trim,
+	// ErrNotCovered if no commit ends before the place, *EncodingError, ErrKeyDestroyed, and those
+	// of Journal.Truncate.
+	Trim(ctx context.Context, id aggregate.ID, before uint64) error
+
 	// NumberAt returns the number of the last event of an aggregate that had occurred at a time, 0
 	// if there was none. It halves the history until it has the place, so it reads one event,
 	// strongly consistent, for each doubling of the number of events: 17 for 100,000. Each takes

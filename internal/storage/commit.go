@@ -18,6 +18,9 @@ var (
 	ErrOldSchema = errors.New("snapshot of an earlier schema")
 )
 
+// ErrHasState refuses to trim an aggregate that has a snapshot: it belongs to a repository.
+var ErrHasState = errors.New("the aggregate has a snapshot, so it is not a publisher's own stream")
+
 // Event is an event to be stored.
 type Event struct {
 	ID       string // empty for one derived from its place

@@ -55,6 +55,12 @@
 // (subscriber.Config.CommitInterval) are delivered again, for all its aggregates. Effects that
 // commit with the position happen once.
 //
+// # Topics that are queues
+//
+// Messages that are published without an aggregate id stay in the stream of their publisher.
+// [Groups.Trim] removes those that are old and that all groups of the topic have handled, and
+// [Groups.TrimEvery] does so again and again.
+//
 // # After an import
 //
 // Members compare the heads of all aggregates with the group's positions once an hour

@@ -3,12 +3,14 @@ package groups
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/internal/checkpoint"
 )
 
-// Errors of this package, for errors.Is. [*ActiveError] and [*NotNextError] are for errors.As.
+// Errors of this package, for errors.Is. [*ActiveError], [*NotNextError], [*ElsewhereError] and
+// [*TrimKeepError] are for errors.As.
 // Errors of the journal, such as journal.ErrThrottled and journal.ErrTableMissing, come too.
 //
 // An edit of an aggregate returns subscriber.ErrFenced if the operator lost the shard again and
@@ -34,6 +36,9 @@ var (
 	// needs [WithPositions]; Skip and ResetAggregate cannot be done here, see docs/sql.md for how
 	// they are done there.
 	ErrElsewhere = errors.New("the group's positions are not in the checkpoint table")
+	// ErrNoGroups: the topic has no consumer group, so nothing says that its events were handled.
+	// Nothing was removed. TrimOptions.WithoutGroups trims it all the same.
+	ErrNoGroups = errors.New("the topic has no consumer group, so nothing says that its events were handled")
 	// ErrLeftovers: the group was reset and works, but rows from before the reset are left in the
 	// table. Nothing reads them; [Groups.CleanUp] deletes them.
 	ErrLeftovers = errors.New("rows from before the reset are left")
@@ -63,4 +68,21 @@ type NotNextError struct {
 
 func (e *NotNextError) Error() string {
 	return fmt.Sprintf("event %d of %s is not the next one, which is %d: look again what blocks the aggregate", e.Number, e.Aggregate, e.Next)
+}
+
+// ElsewhereError is an [ErrElsewhere] of [Groups.Trim], with the group whose positions it needs.
+type ElsewhereError struct{ Group, Topic string }
+
+func (e *ElsewhereError) Error() string {
+	return fmt.Sprintf("consumer group %q on topic %q: %v: make Groups with WithPositions and that store", e.Group, e.Topic, ErrElsewhere)
+}
+
+// Unwrap returns ErrElsewhere.
+func (e *ElsewhereError) Unwrap() error { return ErrElsewhere }
+
+// TrimKeepError reports a [TrimOptions].Keep that is too short. Nothing was removed.
+type TrimKeepError struct{ Keep time.Duration }
+
+func (e *TrimKeepError) Error() string {
+	return fmt.Sprintf("TrimOptions.Keep is %s: use %s at least, and rather days", e.Keep, minKeep)
 }

@@ -235,3 +235,35 @@ func ExampleGroups_WaitApplied() {
 	// event 3: <nil>
 	// event 4: true
 }
+
+// A topic of mails is a queue: what all groups have handled can go after some days.
+func ExampleGroups_Trim() {
+	ctx := context.Background()
+	client := dynamotest.Open().Client() // any *dynamodb.Client
+	must(journal.Create(ctx, client, journal.Config{Shards: 4}))
+	lastWeek := func() time.Time { return time.Now().AddDate(0, 0, -7) }
+	j, err := journal.Open(ctx, client, journal.Config{Now: lastWeek})
+	must(err)
+	p, err := publisher.NewPublisher(publisher.Config{Journal: j}, nil)
+	must(err)
+	must(p.Publish("mails", message.NewMessage(watermill.NewUUID(), []byte(`{"to":"alice"}`))))
+	must(p.Publish("mails", message.NewMessage(watermill.NewUUID(), []byte(`{"to":"bob"}`))))
+	must(p.Close())
+
+	j, err = journal.Open(ctx, client, journal.Config{})
+	must(err)
+	sub, err := subscriber.NewSubscriber(subscriber.Config{Journal: j, ConsumerGroup: "sender"}, nil)
+	must(err)
+	messages, err := sub.Subscribe(ctx, "mails")
+	must(err)
+	for range 2 {
+		(<-messages).Ack()
+	}
+	must(sub.Close()) // stores the positions
+
+	trimmed, err := groups.New(j).Trim(ctx, "mails", groups.TrimOptions{Keep: 72 * time.Hour})
+	must(err)
+	fmt.Println("removed", trimmed.Events, "events of", trimmed.Shortened, "stream")
+
+	// Output: removed 2 events of 1 stream
+}

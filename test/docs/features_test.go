@@ -83,6 +83,7 @@ func _(
 	_ = subscriber.Config{Failures: subscriber.Park(20)}
 	_ = subscriber.Config{Failures: subscriber.Skip(20)}
 	_ = subscriber.Config{Failures: subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: 10 * time.Minute})}
+	_, _ = groups.New(j).Trim(ctx, "mails", groups.TrimOptions{Keep: 72 * time.Hour})
 	_ = groups.New(j).Reset(ctx, "totals", "account", subscriber.Beginning(), nil)
 	router.AddMiddleware(tracing.Middleware(tracing.Config{}))
 }

@@ -47,11 +47,11 @@ func TestThePageOfTheCommandHasEveryCommand(t *testing.T) {
 	require.NoError(t, err)
 	s := setup(t)
 	names := commandsOf(t, s.ok(t, "--help"), "")
-	for _, parent := range []string{"group", "model", "process"} {
+	for _, parent := range []string{"group", "model", "process", "topic"} {
 		names = append(names, commandsOf(t, s.ok(t, parent, "--help"), parent+" ")...)
 	}
 	for _, name := range names {
-		if name != "help" && name != "completion" && name != "group" {
+		if name != "help" && name != "completion" && name != "group" && name != "topic" {
 			listed := regexp.MustCompile("(?m)^\\| `" + name + "[ `]").Match(page)
 			assert.True(t, listed, "the page must list %s", name)
 		}

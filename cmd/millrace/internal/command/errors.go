@@ -76,6 +76,8 @@ func (a *app) advice(err error) string {
 		return "`millrace verify` finds all that is wrong, and `millrace export --skip-unreadable` saves what is not."
 	case errors.Is(err, groups.ErrNoGroup):
 		return "`millrace groups` lists them. A group comes into being when it first subscribes."
+	case errors.Is(err, groups.ErrNoGroups):
+		return "`millrace groups` lists all groups. To remove the events all the same, add --without-groups."
 	case errors.Is(err, groups.ErrLeftovers):
 		return "The group was reset, and works. `millrace group cleanup` deletes the rows."
 	case errors.Is(err, groups.ErrNotParked), errors.As(err, &notNext):

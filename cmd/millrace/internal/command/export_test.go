@@ -5,6 +5,7 @@ var Lines = []any{
 	journalLine{},
 	tableLine{},
 	topicLine{},
+	trimmedLine{},
 	aggregateLine{},
 	headLine{},
 	snapshotLine{},

@@ -1,0 +1,137 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/storage"
+)
+
+// trimmedSchema marks the snapshot that stands for trimmed events. No writer numbers its schemas so.
+const trimmedSchema = 0x7472696d6d6564
+
+// trimmedState is that snapshot's payload. It is JSON, as other programs of the family expect.
+const trimmedState = `{"trimmed":true}`
+
+// isTrimmed reports whether an aggregate has no snapshot but that of Trim.
+func isTrimmed(s *Snapshot) bool { return s == nil || s.Schema == trimmedSchema && s.Number > 0 }
+
+// Trim is described at eventlog.Engine.
+func (j *engine) Trim(ctx context.Context, id aggregate.ID, before uint64) error {
+	err := id.Validate()
+	if err == nil && before > 1 {
+		var state *Snapshot
+		state, err = j.encodeSnapshot(ctx, id, &Snapshot{Number: before - 1, Payload: []byte(trimmedState), Schema: trimmedSchema})
+		if err == nil {
+			err = j.layout.trim(ctx, id, before, state)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("trim %s before event %d: %w", id, before, err)
+	}
+	return nil
+}
+
+func (l *classic) trim(ctx context.Context, id aggregate.ID, before uint64, state *Snapshot) error {
+	for attempt := 0; ; attempt++ {
+		head, err := l.head(ctx, id)
+		switch {
+		case err != nil:
+			return err
+		case !head.DeletedAt.IsZero():
+			return head.deleted()
+		case !isTrimmed(head.Snapshot) || len(head.Redundant) > 0:
+			return storage.ErrHasState
+		case before > head.Version+1:
+			return notCovered(before)
+		case head.Snapshot == nil && head.TruncatedBefore > 1:
+			return storage.ErrHasState // or had one
+		}
+		if before > head.TruncatedBefore {
+			update, names, values := l.trimUpdate(before, state)
+			err = l.updateHead(ctx, head, update, names, values)
+		}
+		if err == nil {
+			return l.removeEvents(ctx, head, max(before, head.TruncatedBefore), Removal{})
+		}
+		if !errors.Is(err, ErrConflict) || attempt == 9 {
+			return err
+		}
+		if !sleep(ctx, time.Duration(attempt+1)*10*time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// trimUpdate stores the place and the snapshot that stands for the events before it.
+func (l *classic) trimUpdate(before uint64, state *Snapshot) (update string, names map[string]string, values item) {
+	stored := item{}
+	l.setSnapshot(stored, state)
+	names, values = attributeNames("#t", attrTruncatedBefore), item{":t": numberValue(before)}
+	sets := []string{"#t = :t"}
+	for i, name := range slices.Sorted(maps.Keys(stored)) {
+		n := strconv.Itoa(i)
+		names["#s"+n], values[":s"+n] = name, stored[name]
+		sets = append(sets, "#s"+n+" = :s"+n)
+	}
+	update = "SET " + strings.Join(sets, ", ")
+	if _, encoded := stored[attrEncoding]; !encoded {
+		names["#e"] = attrEncoding
+		update += " REMOVE #e" // that of the trim before
+	}
+	return update, names, values
+}
+
+func (p *packed) trim(ctx context.Context, id aggregate.ID, before uint64, state *Snapshot) error {
+	end, err := p.end(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case end.isTombstone():
+		return end.deletedError()
+	case before > end.last()+1:
+		return notCovered(before)
+	}
+	latest, base, err := p.snapshots(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case latest != nil && !latest.deleted.IsZero():
+		return p.deletedSince(ctx, id)
+	case latest != nil && !isTrimmed(latest.snapshot), base != nil && !isTrimmed(base.snapshot):
+		return storage.ErrHasState
+	}
+	if base != nil && base.snapshot != nil && base.before >= before {
+		sound, err := p.isSound(ctx, id, base)
+		if err != nil {
+			return err
+		}
+		if sound {
+			return p.blank(ctx, id, base.before, Removal{}) // an earlier call may have ended early
+		}
+	}
+	last, err := p.commitAt(ctx, id, before-1)
+	if err == nil && last.last() != before-1 {
+		err = notCovered(before) // it is in the middle of a commit
+	}
+	if err != nil {
+		return err
+	}
+	commit := stringValue(last.commit) // that of an import, without an id
+	if last.commitID != "" {
+		commit = commitValue(last.commitID)
+	}
+	row := p.rowOf(p.snapshotKey(id, baseSnapshot), state, last.first, commit)
+	row[attrBefore] = numberValue(before)
+	if err := p.putBase(ctx, id, row); err != nil {
+		return err
+	}
+	return p.blank(ctx, id, before, Removal{})
+}
