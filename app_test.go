@@ -98,27 +98,72 @@ func open(t *testing.T, db *dynamotest.DB, change ...func(*millrace.Config)) *mi
 // start runs an App, and returns how to stop it and wait for its end.
 func start(t *testing.T, app *millrace.App) (stop func() error) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- app.Run(ctx) }()
-	select {
-	case <-app.Running():
-	case err := <-ended:
-		require.Fail(t, "it must start", "%v", err)
-	case <-time.After(patience):
-		require.Fail(t, "it must start")
-	}
-	var once sync.Once
-	var err error
-	stop = func() error {
-		once.Do(func() {
-			cancel()
-			err = <-ended
-		})
-		return err
-	}
+	stop, err := app.Start(context.WithoutCancel(t.Context()))
+	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, stop()) })
 	return stop
+}
+
+func TestStartReturnsWhenAllRunsOrWhyItDoesNot(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	stop, err := app.Start(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, app.Ready(t.Context()))
+	_, err = app.Start(t.Context())
+	require.ErrorIs(t, err, millrace.ErrStarted)
+	require.NoError(t, stop())
+	require.NoError(t, stop(), "it stops once")
+	require.ErrorIs(t, app.Ready(t.Context()), millrace.ErrNotRunning)
+
+	db := dynamotest.New(t)
+	app = open(t, db)
+	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
+	db.Inject(dynamotest.Refuse(&smithy.GenericAPIError{Code: "AccessDeniedException", Message: "no access"}), dynamotest.Table("shop-checkpoint"))
+	_, err = app.Start(t.Context())
+	require.ErrorIs(t, err, journal.ErrAccess)
+
+	app = open(t, dynamotest.New(t))
+	require.NoError(t, app.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, func(*message.Message) error { return nil }))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = app.Start(over)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestAPartThatEndsAfterTheStartIsAnErrorOfStop(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t))
+	fail := make(chan struct{})
+	require.NoError(t, app.Add(millrace.Part{Name: "broken", Run: func(context.Context) error {
+		<-fail
+		return errors.New("no disk")
+	}}))
+	stop, err := app.Start(t.Context())
+	require.NoError(t, err)
+	close(fail)
+	require.Eventually(t, app.Router().IsClosed, patience, time.Millisecond, "the App ends with its part")
+	require.EqualError(t, stop(), "broken: no disk")
+}
+
+func ExampleApp_Start() {
+	ctx := context.Background()
+	client := dynamotest.Open().Client() // any *dynamodb.Client
+	app, err := millrace.Open(ctx, client, millrace.Config{Journal: journal.Config{Shards: 1}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	stop, err := app.Start(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("not ready:", app.Ready(ctx))
+	fmt.Println("not stopped:", stop())
+	// Output:
+	// not ready: <nil>
+	// not stopped: <nil>
 }
 
 func TestAnAppRunsAllThatWasAdded(t *testing.T) {

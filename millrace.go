@@ -9,7 +9,7 @@
 //	prices, err := app.ReadModel(ctx, readmodel.Config{Name: "prices", Topics: []string{"order"}}, build)
 //	err = app.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"order"}}, cqrs.NewGroupEventHandler(sendMail))
 //	err = app.Serve(listener, server)
-//	err = app.Run(ctx) // until ctx ends
+//	err = app.Run(ctx) // until ctx ends, or stop, err := app.Start(ctx)
 //
 // An App is optional: it does nothing that a program cannot do with the packages below it, which
 // [App.Journal], [App.Router], [App.Groups] and [App.Publisher] lead to.

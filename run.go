@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // Part is something that runs beside the handlers, such as a server.
@@ -109,6 +112,31 @@ func (a *App) Run(ctx context.Context) error {
 		err = nil
 	}
 	return errors.Join(err, r.stop())
+}
+
+// Start runs the App in the background, and returns once all has started. If the App cannot start,
+// it returns the error of [App.Run], or that of ctx if it ended before. stop ends the run, waits for
+// it, and returns the error of Run, each time that it is called. The end of ctx ends the run as well.
+func (a *App) Start(ctx context.Context) (stop func() error, err error) {
+	if err := a.mayAdd(); err != nil {
+		return nil, err
+	}
+	running, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(running) }()
+	select {
+	case <-a.running:
+		return sync.OnceValue(func() error {
+			cancel()
+			return <-ended
+		}), nil
+	case err := <-ended:
+		cancel()
+		if err == nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
 }
 
 // start starts the handlers, and when all have subscribed, the rest.
@@ -229,7 +257,8 @@ func (r *run) await(ctx context.Context) (err error) {
 		select {
 		case e := <-r.ends:
 			r.ended(e)
-			if e.err != nil && !errors.Is(e.err, context.Canceled) {
+			// Handlers that were about to subscribe find the subscriber closed.
+			if e.err != nil && !errors.Is(e.err, context.Canceled) && !errors.Is(e.err, subscriber.ErrSubscriberClosed) {
 				err = errors.Join(err, fmt.Errorf("%s: %w", e.name, e.err))
 			}
 		case <-ctx.Done():

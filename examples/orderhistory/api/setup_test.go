@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/orderhistory/api"
 	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
@@ -29,7 +30,6 @@ import (
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/live"
 	"github.com/millrace-dev/millrace/repository"
-	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // patience bounds a failing test and is no claim about speed.
@@ -48,23 +48,16 @@ type client struct {
 // the events.
 func serve(t *testing.T) client {
 	t.Helper()
-	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})
+	s, err := service.Open(t.Context(), testdb.Client(t), millrace.Config{})
 	require.NoError(t, err)
-	consumer, err := s.NewConsumer(subscriber.Config{}, nil)
-	require.NoError(t, err)
+	require.NoError(t, s.Consume())
 	feed, err := s.NewFeed(nil)
 	require.NoError(t, err)
-	ended := make(chan error, 2)
-	go func() { ended <- consumer.Run(context.WithoutCancel(t.Context())) }()
-	go func() { ended <- feed.Run(context.WithoutCancel(t.Context())) }()
-	<-consumer.Running()
+	require.NoError(t, s.Add(millrace.Part{Name: "feed", Run: feed.Run, Stop: func(context.Context) error { return feed.Close() }}))
+	stop, err := s.Start(context.WithoutCancel(t.Context()))
+	require.NoError(t, err)
 	<-feed.Running()
-	t.Cleanup(func() {
-		require.NoError(t, feed.Close())
-		require.NoError(t, consumer.Close())
-		require.NoError(t, <-ended)
-		require.NoError(t, <-ended)
-	})
+	t.Cleanup(func() { require.NoError(t, stop()) })
 	return serveWith(t, api.Config{
 		Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries, History: s.History, Feed: feed, WaitShown: s.WaitShown,
 		Ready: s.Answers,

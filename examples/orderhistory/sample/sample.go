@@ -38,7 +38,7 @@ const (
 // IsMissing reports that there is no order but of the sample: none, or what was added before, which
 // an interruption may have left half-way.
 func IsMissing(ctx context.Context, s *service.Service) (bool, error) {
-	for head, err := range s.Journal.Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
+	for head, err := range s.Journal().Heads(ctx, journal.HeadsQuery{AggregateType: order.Definition.Type()}) {
 		if err != nil || !strings.HasPrefix(head.Aggregate.Value, prefix) {
 			return false, err
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/sample"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/internal/testdb"
-	"github.com/millrace-dev/millrace/subscriber"
 )
 
 // patience bounds a failing test and is no claim about speed.
@@ -21,17 +21,12 @@ const patience = 2 * time.Minute
 
 func TestTheSampleHasOrdersAtAllStagesAlsoWhereTwoServersCompleteIt(t *testing.T) {
 	t.Parallel()
-	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})
+	s, err := service.Open(t.Context(), testdb.Client(t), millrace.Config{})
 	require.NoError(t, err)
-	consumer, err := s.NewConsumer(subscriber.Config{}, nil)
+	require.NoError(t, s.Consume())
+	stop, err := s.Start(context.WithoutCancel(t.Context()))
 	require.NoError(t, err)
-	ended := make(chan error, 1)
-	go func() { ended <- consumer.Run(context.WithoutCancel(t.Context())) }()
-	<-consumer.Running()
-	t.Cleanup(func() {
-		require.NoError(t, consumer.Close())
-		require.NoError(t, <-ended)
-	})
+	t.Cleanup(func() { require.NoError(t, stop()) })
 	missing, err := sample.IsMissing(t.Context(), s)
 	require.NoError(t, err)
 	require.True(t, missing)

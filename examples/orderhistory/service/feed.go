@@ -16,7 +16,7 @@ import (
 // NewFeed makes what notifies the browsers of this process which consumer's orders have changed.
 func (s *Service) NewFeed(logger watermill.LoggerAdapter) (*live.Feed, error) {
 	return live.New(live.Config{
-		Journal: s.Journal, Group: HistoryGroup, Topics: Topics(), Key: s.consumerOf, Logger: logger,
+		Journal: s.Journal(), Group: HistoryGroup, Topics: Topics(), Key: s.consumerOf, Logger: logger,
 	})
 }
 

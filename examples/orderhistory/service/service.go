@@ -1,5 +1,5 @@
 // Package service puts the example together: three services that take commands, the policies by
-// which they go on with one another's work, a consumer that tells the order history what has
+// which they go on with one another's work, a projection that records in the order history what has
 // happened, and the history that answers queries. Any number of processes may run it on the same
 // tables.
 package service
@@ -9,84 +9,108 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/orderhistory/delivery"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
+	"github.com/millrace-dev/millrace/examples/orderhistory/policies"
 	"github.com/millrace-dev/millrace/examples/orderhistory/ticket"
-	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
 	"github.com/millrace-dev/millrace/subscriber/groups"
 )
 
 // DefaultPrefix begins the names of the tables.
 const DefaultPrefix = "ftgo-"
 
-// Config configures a [Service].
-type Config struct {
-	Prefix string         // of table names; default: DefaultPrefix
-	Layout journal.Layout // of the tables of events; default: journal.Classic
-}
+// The consumer groups, which name what the positions in the journal belong to. A group with another
+// name would be a new one, and start at the beginning unless the config says otherwise.
+const (
+	HistoryGroup  = "order-history"
+	PoliciesGroup = "policies"
+)
 
 // Service is one process's part of the application. In production each of the three would be a
 // program of its own, with a journal of its own or the same.
 type Service struct {
+	*millrace.App
 	Orders     *repository.Repository[order.Order]
 	Tickets    *repository.Repository[ticket.Ticket]
 	Deliveries *repository.Repository[delivery.Delivery]
 	History    *history.OrderHistoryDao
-	Journal    *journal.Journal
 	client     *dynamodb.Client
 	tables     []string
 }
 
-// Open makes the tables where they are missing, and opens them.
-func Open(ctx context.Context, client *dynamodb.Client, config Config) (*Service, error) {
+// Open makes the tables where they are missing, and opens them. The default of the config's Prefix
+// is [DefaultPrefix].
+func Open(ctx context.Context, client *dynamodb.Client, config millrace.Config) (*Service, error) {
 	if config.Prefix == "" {
 		config.Prefix = DefaultPrefix
 	}
-	store := journal.Config{
-		Tables: journal.Tables{
-			Journal: config.Prefix + "journal", Snapshot: config.Prefix + "snapshot", Checkpoint: config.Prefix + "checkpoint",
-		},
-		Shards: 4, // of about 1,000 write units a second each; fixed once the tables are made
-		Layout: config.Layout,
-	}
-	view := history.Config{Table: config.Prefix + "order-history"}
-	s := &Service{
-		client:  client,
-		History: history.NewOrderHistoryDao(client, view),
-		tables:  []string{store.Tables.Journal, store.Tables.Snapshot, store.Tables.Checkpoint, view.Table},
-	}
-	if err := journal.Create(ctx, client, store); err != nil {
+	config.Journal.Shards = 4 // of about 1,000 write units a second each; fixed once the tables are made
+	app, err := millrace.Open(ctx, client, config)
+	if err != nil {
 		return nil, err
+	}
+	view, tables := config.Prefix+"order-history", app.Journal().Config().Tables
+	s := &Service{
+		App: app, client: client,
+		History: history.NewOrderHistoryDao(client, history.Config{Table: view}),
+		tables:  []string{tables.Journal, tables.Snapshot, tables.Checkpoint, view},
 	}
 	if err := s.History.CreateTable(ctx); err != nil {
 		return nil, fmt.Errorf("order history: %w", err)
 	}
-	var err error
-	if s.Journal, err = journal.Open(ctx, client, store); err != nil {
-		return nil, err
+	var errs [3]error
+	s.Orders, errs[0] = millrace.Repository(app, order.Definition, repository.Config{})
+	s.Tickets, errs[1] = millrace.Repository(app, ticket.Definition, repository.Config{})
+	s.Deliveries, errs[2] = millrace.Repository(app, delivery.Definition, repository.Config{})
+	return s, errors.Join(errs[:]...)
+}
+
+// Consume has the service handle events when it runs: the policies react to them, and the history is
+// brought up to date. Processes that do share the logical shards of the journal.
+func (s *Service) Consume() error {
+	if _, err := s.Project(millrace.Group{Name: HistoryGroup, Topics: Topics()}, s.History.EventHandlers()...); err != nil {
+		return err
 	}
-	if s.Orders, err = repository.New(s.Journal, order.Definition, repository.Config{}); err != nil {
-		return nil, err
+	react := policies.Policies{Orders: s.Orders, Tickets: s.Tickets, Deliveries: s.Deliveries}
+	of := map[string]message.NoPublishHandlerFunc{order.Definition.Type(): react.OnOrder, ticket.Definition.Type(): react.OnTicket}
+	return s.Handle(millrace.Group{Name: PoliciesGroup, Topics: []string{order.Definition.Type(), ticket.Definition.Type()}},
+		func(msg *message.Message) error { return of[message.SubscribeTopicFromCtx(msg.Context())](msg) })
+}
+
+// Topics are those of the three services.
+func Topics() []string {
+	return []string{order.Definition.Type(), ticket.Definition.Type(), delivery.Definition.Type()}
+}
+
+// Stats reports what this process has done for the history so far.
+func (s *Service) Stats() (sub subscriber.Stats, view projection.Stats) {
+	for name, part := range s.Components() {
+		switch part := part.(type) {
+		case *subscriber.Subscriber:
+			if name == HistoryGroup {
+				sub = part.Stats()
+			}
+		case *projection.Projection:
+			view = part.Stats()
+		}
 	}
-	if s.Tickets, err = repository.New(s.Journal, ticket.Definition, repository.Config{}); err != nil {
-		return nil, err
-	}
-	if s.Deliveries, err = repository.New(s.Journal, delivery.Definition, repository.Config{}); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return sub, view
 }
 
 // WaitShown waits until queries of an order show an event of one of the aggregates, as long as the
 // context lasts. Errors: groups.ErrNotApplied, also where it is applied and not shown; those of
 // groups.Groups.WaitApplied and history.OrderHistoryDao.AwaitOrder.
 func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64) error {
-	if err := groups.New(s.Journal).WaitApplied(ctx, HistoryGroup, id, version); err != nil {
+	if err := s.Groups().WaitApplied(ctx, HistoryGroup, id, version); err != nil {
 		return err
 	}
 	_, err := s.History.AwaitOrder(ctx, id, version)
@@ -96,14 +120,13 @@ func (s *Service) WaitShown(ctx context.Context, id aggregate.ID, version uint64
 	return err
 }
 
-// Answers reports whether the tables of journal and history can be read. It costs two read units.
+// Answers reports whether the service runs, and can read journal and history.
 func (s *Service) Answers(ctx context.Context) error {
-	const nobody = "readiness" // no order has this id, and it would do no harm
-	_, err := s.Journal.Version(ctx, aggregate.ID{Type: order.Definition.Type(), Value: nobody})
-	if err != nil && !errors.Is(err, journal.ErrNotFound) {
+	if err := s.Ready(ctx); err != nil {
 		return err
 	}
-	if _, err = s.History.FindOrder(ctx, nobody); errors.Is(err, history.ErrNotFound) {
+	_, err := s.History.FindOrder(ctx, "readiness") // no order has this id, and it would do no harm
+	if errors.Is(err, history.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
@@ -26,7 +27,7 @@ var (
 // place opens a service with an order of ada's and its ticket, which nothing consumes.
 func place(t *testing.T) *service.Service {
 	t.Helper()
-	s, err := service.Open(t.Context(), testdb.Client(t), service.Config{})
+	s, err := service.Open(t.Context(), testdb.Client(t), millrace.Config{})
 	require.NoError(t, err)
 	_, err = s.Orders.Execute(t.Context(), "first", order.Create(order.Details{
 		ConsumerID: "ada", Restaurant: "Ajanta", Lines: []order.Line{{Name: "Naan", Quantity: 1, PriceCents: 350}},
@@ -39,7 +40,7 @@ func place(t *testing.T) *service.Service {
 
 func firstEvent(t *testing.T, s *service.Service, id aggregate.ID) (event *journal.Record) {
 	t.Helper()
-	for r, err := range s.Journal.Events(t.Context(), id, 1, 1) {
+	for r, err := range s.Journal().Events(t.Context(), id, 1, 1) {
 		require.NoError(t, err)
 		event = r
 	}
@@ -64,7 +65,7 @@ func TestAnEventIsNotShownBeforeAQueryShowsIt(t *testing.T) {
 	testdb.WithFakeTime(t, func(t *testing.T) {
 		s := place(t)
 		ackEverything(t, s)
-		require.NoError(t, groups.New(s.Journal).WaitApplied(t.Context(), service.HistoryGroup, ofOrder, 1))
+		require.NoError(t, s.Groups().WaitApplied(t.Context(), service.HistoryGroup, ofOrder, 1))
 
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
@@ -76,7 +77,7 @@ func TestAnEventIsNotShownBeforeAQueryShowsIt(t *testing.T) {
 func ackEverything(t *testing.T, s *service.Service) {
 	t.Helper()
 	sub, err := subscriber.NewSubscriber(subscriber.Config{
-		Journal: s.Journal, ConsumerGroup: service.HistoryGroup, CommitInterval: 10 * time.Millisecond,
+		Journal: s.Journal(), ConsumerGroup: service.HistoryGroup, CommitInterval: 10 * time.Millisecond,
 	}, nil)
 	require.NoError(t, err)
 	messages, err := sub.Subscribe(t.Context(), ofOrder.Type)

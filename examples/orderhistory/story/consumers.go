@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/ThreeDotsLabs/watermill"
+	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
 	"github.com/millrace-dev/millrace/subscriber"
 )
@@ -23,7 +25,7 @@ const leaseDuration = 2 * time.Second
 // database that can be cut off.
 type consumers struct {
 	client *dynamodb.Client
-	config service.Config
+	config millrace.Config
 	log    io.Writer
 	sky    *sky
 	lag    lag
@@ -33,38 +35,36 @@ type consumers struct {
 }
 
 type consumer struct {
-	*service.Consumer
+	*service.Service
 	connection *connection
-	ended      chan error
+	stop       func() error
 }
 
 // start begins the next consumer.
 func (c *consumers) start(ctx context.Context) error {
 	client, wire := c.sky.connect(c.client)
-	s, err := service.Open(ctx, client, c.config)
-	if err != nil {
-		return fmt.Errorf("start a consumer: %w", err)
-	}
-	logger := watermill.NewSlogLogger(slog.New(slog.NewTextHandler(
+	config := c.config
+	config.Logger = watermill.NewSlogLogger(slog.New(slog.NewTextHandler(
 		&whileAlive{c.log, wire}, &slog.HandlerOptions{Level: slog.LevelWarn})))
-	next, err := s.NewConsumer(subscriber.Config{
+	config.Subscriber = subscriber.Config{
 		MaxInFlight:   16, // as much as an emulator on a small machine has use for
 		LeaseDuration: leaseDuration,
 		TrailingDelay: 2 * time.Second,
-	}, logger, c.lag.measure, c.echo.repeat)
+	}
+	config.Middleware = []message.HandlerMiddleware{c.lag.measure, c.echo.repeat}
+	s, err := service.Open(ctx, client, config)
+	if err == nil {
+		err = s.Consume()
+	}
 	if err != nil {
 		return fmt.Errorf("start a consumer: %w", err)
 	}
-	started := &consumer{Consumer: next, connection: wire, ended: make(chan error, 1)}
-	c.all = append(c.all, started)
-	go func() { started.ended <- started.Run(ctx) }()
-	select {
-	case <-started.Running():
-		return nil
-	case err := <-started.ended:
-		started.ended <- err
+	stop, err := s.Start(ctx)
+	if err != nil {
 		return fmt.Errorf("start a consumer: %w", err)
 	}
+	c.all = append(c.all, &consumer{s, wire, stop})
+	return nil
 }
 
 // interrupt restarts the consumer after a third of the orders, has it crash after another.
@@ -105,7 +105,7 @@ func (c *consumers) current() *consumer { return c.all[len(c.all)-1] }
 
 // restart closes the consumer as a deployment does, and starts the next.
 func (c *consumers) restart(ctx context.Context) error {
-	if err := c.current().Close(); err != nil {
+	if err := c.current().stop(); err != nil {
 		return fmt.Errorf("close the consumer: %w", err)
 	}
 	return c.start(ctx)
@@ -123,9 +123,9 @@ func (c *consumers) crash(ctx context.Context) error {
 func (c *consumers) close() error {
 	var failures []error
 	for _, each := range c.all {
-		err := each.Close()
+		err := each.stop()
 		if !each.connection.cut.Load() {
-			failures = append(failures, err, <-each.ended)
+			failures = append(failures, err)
 		}
 	}
 	return errors.Join(failures...)

@@ -33,19 +33,17 @@ func (c *consumers) serve(ctx context.Context) (client *apiClient, stop func() e
 	if err != nil {
 		return nil, nil, err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: patience}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	if err := s.Serve(listener, &http.Server{Handler: handler, ReadHeaderTimeout: patience}); err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	end, err := s.Start(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, nil, err
+	}
 	client = &apiClient{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}, base: "http://" + listener.Addr().String()}
 	return client, func() error {
 		client.http.CloseIdleConnections()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-		defer cancel()
-		err := server.Shutdown(ctx)
-		if end := <-served; !errors.Is(end, http.ErrServerClosed) {
-			err = errors.Join(err, end)
-		}
-		return err
+		return end()
 	}, nil
 }
 

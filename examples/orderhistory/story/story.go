@@ -15,10 +15,10 @@ import (
 	"io"
 	"time"
 
-	"github.com/ThreeDotsLabs/watermill"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/uuid"
 
+	"github.com/millrace-dev/millrace"
 	"github.com/millrace-dev/millrace/examples/orderhistory/history"
 	"github.com/millrace-dev/millrace/examples/orderhistory/order"
 	"github.com/millrace-dev/millrace/examples/orderhistory/service"
@@ -56,7 +56,7 @@ func Run(ctx context.Context, client *dynamodb.Client, config Config) (report *R
 	fmt.Fprintln(config.Log, "Faults are injected on purpose: requests are throttled, connections break, a consumer crashes. "+
 		"Errors that are logged come of them.")
 	began := time.Now()
-	names := service.Config{Prefix: "ftgo-story-" + uuid.NewString()[:8] + "-", Layout: config.Layout}
+	names := millrace.Config{Prefix: "ftgo-story-" + uuid.NewString()[:8] + "-", Journal: journal.Config{Layout: config.Layout}}
 	s, err := service.Open(ctx, client, names)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func act(
 	err = a.run(work, config.Writers, plans[:half])
 	go func() {
 		var err error
-		left, err = tellLate(ctx, history.client, s, watermill.NopLogger{})
+		left, err = tellLate(ctx, history)
 		late <- err
 	}()
 	if err == nil {
@@ -182,7 +182,7 @@ func settle(ctx context.Context, s *service.Service) (truth, error) {
 	if err != nil {
 		return truth{}, err
 	}
-	t, err := loadTruth(ctx, s.Journal)
+	t, err := loadTruth(ctx, s.Journal())
 	if err != nil {
 		return t, err
 	}
