@@ -543,6 +543,9 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			_, err := millrace.Open(t.Context(), db.Client(), millrace.Config{Subscriber: subscriber.Config{ConsumerGroup: "all"}})
 			return err
 		},
+		"a topic twice": func(app *millrace.App) error {
+			return app.Handle(millrace.Group{Name: "twice", Topics: []string{"order", "order"}}, func(*message.Message) error { return nil })
+		},
 		"a negative timeout": func(*millrace.App) error {
 			_, err := millrace.Open(t.Context(), db.Client(), millrace.Config{StopTimeout: -1})
 			return err

@@ -254,7 +254,10 @@ func (a *App) subscribe(g Group) (*subscriber.Subscriber, error) {
 	if err := errors.Join(a.mayAdd(), g.validate()); err != nil {
 		return nil, err
 	}
-	for _, topic := range g.Topics {
+	for i, topic := range g.Topics {
+		if slices.Contains(g.Topics[:i], topic) {
+			return nil, &ConfigError{"Group.Topics", fmt.Sprintf("of %q has topic %q twice; name it once", g.Name, topic)}
+		}
 		if _, twice := a.router.Handlers()[g.Name+"/"+topic]; twice {
 			return nil, &ConfigError{"Group", fmt.Sprintf("%q handles topic %q already; use one group for each purpose", g.Name, topic)}
 		}

@@ -31,6 +31,8 @@
 //	millrace_subscriber_aggregates_parked_total     counter  aggregates parked by this subscriber
 //	millrace_subscriber_events_poisoned_total       counter  events that went to the poison queue
 //	millrace_subscriber_events_skipped_total        counter  events that were skipped with a record
+//	millrace_subscriber_events_deferred_total       counter  deferred, to be retried on their own
+//	millrace_subscriber_events_retried_total        counter  deferred and acked
 //	millrace_subscriber_group_stops_total           counter  times that an event of this subscriber's stopped the group
 //	millrace_subscriber_positions_claimed_total     counter  positions read for a new term
 //	millrace_subscriber_positions_stored_total      counter  positions stored: one write each

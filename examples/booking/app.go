@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/ThreeDotsLabs/watermill"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/millrace-dev/millrace"
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/command"
+	"github.com/millrace-dev/millrace/consistency"
+	"github.com/millrace-dev/millrace/examples/booking/checkout"
+	"github.com/millrace-dev/millrace/examples/booking/effects"
+	"github.com/millrace-dev/millrace/examples/booking/payment"
+	"github.com/millrace-dev/millrace/examples/booking/show"
+	"github.com/millrace-dev/millrace/examples/booking/views"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/repository"
+	"github.com/millrace-dev/millrace/subscriber"
+)
+
+// settings are what tests and main set differently.
+type settings struct {
+	layout          journal.Layout
+	bank            effects.Bank
+	post            effects.Post
+	paymentPatience time.Duration
+	subscriber      subscriber.Config
+	process         process.Config
+	backoff         subscriber.Backoff // of calls of bank and post
+	logger          watermill.LoggerAdapter
+}
+
+// app is one process of the service.
+type app struct {
+	*millrace.App
+	shows    *repository.Repository[show.Show]
+	payments *repository.Repository[payment.Payment]
+	checkout *process.Manager[checkout.Checkout]
+	views    *views.Views
+}
+
+const prefix = "booking-" // of the names of tables
+
+// open wires the service: what is stored, who handles which events, and the HTTP server.
+func open(ctx context.Context, client *dynamodb.Client, listener net.Listener, c settings) (*app, error) {
+	opened, err := millrace.Open(ctx, client, millrace.Config{
+		Prefix: prefix, Journal: journal.Config{Shards: 4, Layout: c.layout}, Subscriber: c.subscriber, Logger: c.logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := &app{App: opened, views: views.New(client, prefix)}
+	if err := a.views.CreateTables(ctx); err != nil {
+		return nil, err
+	}
+	if a.shows, err = millrace.Repository(a.App, show.Definition, repository.Config{}); err != nil {
+		return nil, err
+	}
+	if a.payments, err = millrace.Repository(a.App, payment.Definition, repository.Config{}); err != nil {
+		return nil, err
+	}
+	a.checkout, err = millrace.Process(ctx, a.App, checkout.Define(c.paymentPatience), []string{"show", "payment"}, c.process)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.handleCommands(); err != nil {
+		return nil, err
+	}
+	if _, err := a.Project(millrace.Group{Name: "seats", Topics: []string{"show"}}, a.views.Seats()...); err != nil {
+		return nil, err
+	}
+	if _, err := a.Project(millrace.Group{Name: "bookings", Topics: []string{"show"}}, a.views.Bookings()...); err != nil {
+		return nil, err
+	}
+	deferred := func(s *subscriber.Config) { s.Failures = subscriber.Defer(c.backoff) }
+	err = a.HandleEvents(millrace.Group{Name: "bank", Topics: []string{"payment"}, Configure: deferred}, effects.Payments(c.bank, a.payments)...)
+	if err != nil {
+		return nil, err
+	}
+	err = a.HandleEvents(millrace.Group{Name: "mails", Topics: []string{"show"}, Configure: deferred}, effects.Mails(c.post)...)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.Serve(listener, &http.Server{Handler: a.routes(), ReadHeaderTimeout: 10 * time.Second})
+}
+
+// handleCommands executes the commands of checkouts.
+func (a *app) handleCommands() error {
+	return a.HandleCommands(
+		command.Handler("request-payment", a.payments, func(c *checkout.RequestPayment) (string, payment.Decision) {
+			return c.Booking, payment.Request(c.Amount)
+		}),
+		command.Handler("cancel-payment", a.payments, func(c *checkout.CancelPayment) (string, payment.Decision) {
+			return c.Booking, payment.Cancel()
+		}),
+		command.Handler("book-seats", a.shows, func(c *checkout.BookSeats) (string, show.Decision) {
+			return c.Show, show.Book(c.Booking)
+		}),
+		command.Handler("release-seats", a.shows, func(c *checkout.ReleaseSeats) (string, show.Decision) {
+			return c.Show, show.Release(c.Booking)
+		}),
+	)
+}
+
+// routes are those of the HTTP server. Queries wait for what their client has written.
+func (a *app) routes() http.Handler {
+	waitFor := func(group string) func(http.Handler) http.Handler {
+		return consistency.Middleware(func(ctx context.Context, t aggregate.Token) error {
+			return a.Groups().WaitToken(ctx, group, t)
+		}, consistency.Config{})
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("PUT /shows/{show}", a.schedule)
+	mux.HandleFunc("POST /shows/{show}/bookings", a.hold)
+	mux.Handle("GET /shows/{show}/seats", waitFor("seats")(http.HandlerFunc(a.seats)))
+	mux.Handle("GET /customers/{customer}/bookings", waitFor("bookings")(http.HandlerFunc(a.bookings)))
+	mux.Handle("GET /readyz", a.ReadyHandler())
+	return mux
+}

@@ -1,0 +1,84 @@
+// Package checkout is the process manager of a booking. When seats are held it requests the payment.
+// When the payment has ended it books or releases the seats.
+package checkout
+
+import (
+	"time"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/examples/booking/payment"
+	"github.com/millrace-dev/millrace/examples/booking/show"
+	"github.com/millrace-dev/millrace/process"
+)
+
+// Checkout is the state of a process. Its id is that of the booking.
+type Checkout struct {
+	Show    string
+	Outcome string // "", "booked" or "released"
+}
+
+// Events of a process.
+type (
+	Began   struct{ Show string }
+	GaveUp  struct{} // the payment did not end in time
+	Ended   struct{ Outcome string }
+	step    = process.Step[Checkout]
+	record  = aggregate.Events[Checkout]
+	managed = process.Definition[Checkout]
+)
+
+func (Began) EventType() string   { return "checkout.began.v1" }
+func (GaveUp) EventType() string  { return "checkout.gave_up.v1" }
+func (Ended) EventType() string   { return "checkout.ended.v1" }
+func (e Began) Apply(c *Checkout) { c.Show = e.Show }
+func (GaveUp) Apply(*Checkout)    {}
+func (e Ended) Apply(c *Checkout) { c.Outcome = e.Outcome }
+
+// Commands of the process.
+type (
+	RequestPayment struct {
+		Booking string
+		Amount  int
+	}
+	CancelPayment struct{ Booking string }
+	BookSeats     struct{ Show, Booking string }
+	ReleaseSeats  struct{ Show, Booking string }
+)
+
+const paymentTimeout = "payment"
+
+// Define returns the definition. A payment is cancelled if it has not ended after patience.
+func Define(patience time.Duration) managed {
+	return process.Define(
+		aggregate.Define[Checkout]("checkout", Began{}, GaveUp{}, Ended{}),
+		process.On(func(e show.Held, _ process.Input) string { return e.Booking },
+			func(_ Checkout, e show.Held, in process.Input) (step, error) {
+				return step{
+					Events:   record{Began{in.Source.Value}},
+					Commands: []any{RequestPayment{e.Booking, e.Amount}},
+					Timeouts: []process.Timeout{{Name: paymentTimeout, After: patience}},
+				}, nil
+			}).Starts(),
+		process.OnTimeout(paymentTimeout, func(_ Checkout, in process.Input) (step, error) {
+			return step{Events: record{GaveUp{}}, Commands: []any{CancelPayment{in.Process}}}, nil
+		}),
+		process.On(theBooking[payment.WasCaptured], book),
+		process.On(theBooking[payment.WasDeclined], release[payment.WasDeclined]),
+		process.On(theBooking[payment.WasCancelled], release[payment.WasCancelled]),
+	).OverWhen(func(c Checkout) bool { return c.Outcome != "" })
+}
+
+// theBooking is the id of the payment, which is that of the booking.
+func theBooking[E any](_ E, in process.Input) string { return in.Source.Value }
+
+func book(c Checkout, _ payment.WasCaptured, in process.Input) (step, error) {
+	return ends("booked", BookSeats{c.Show, in.Source.Value}), nil
+}
+
+func release[E any](c Checkout, _ E, in process.Input) (step, error) {
+	return ends("released", ReleaseSeats{c.Show, in.Source.Value}), nil
+}
+
+func ends(outcome string, last any) step {
+	return step{Events: record{Ended{outcome}}, Commands: []any{last}, Cancel: []string{paymentTimeout}}
+}

@@ -1,0 +1,114 @@
+// Package payment is the aggregate of a payment. A payment ends once, whatever the bank answers and
+// in whichever order commands and answers come.
+package payment
+
+import (
+	"errors"
+
+	"github.com/millrace-dev/millrace/aggregate"
+)
+
+// Payment is the state of a payment.
+type Payment struct {
+	Amount int
+	Status Status
+}
+
+// Status is the progress of a payment.
+type Status string
+
+// A payment ends as Captured, Declined, Cancelled or Refunded.
+const (
+	Requested Status = "requested"
+	Captured  Status = "captured"  // the customer was charged
+	Declined  Status = "declined"  // the bank has refused
+	Cancelled Status = "cancelled" // no answer of the bank came in time
+	Refunding Status = "refunding" // the customer was charged after the payment was cancelled
+	Refunded  Status = "refunded"
+)
+
+// Ended reports whether nothing more happens to a payment, unless the bank answers late.
+func (s Status) Ended() bool {
+	return s == Captured || s == Declined || s == Cancelled || s == Refunded
+}
+
+// Events of a payment.
+type (
+	WasRequested struct{ Amount int }
+	WasCaptured  struct{}
+	WasDeclined  struct{ Reason string }
+	WasCancelled struct{}
+	// RefundRequested asks the bank to return the money of a payment that was cancelled.
+	RefundRequested struct{}
+	WasRefunded     struct{}
+)
+
+func (WasRequested) EventType() string    { return "payment.requested.v1" }
+func (WasCaptured) EventType() string     { return "payment.captured.v1" }
+func (WasDeclined) EventType() string     { return "payment.declined.v1" }
+func (WasCancelled) EventType() string    { return "payment.cancelled.v1" }
+func (RefundRequested) EventType() string { return "payment.refund_requested.v1" }
+func (WasRefunded) EventType() string     { return "payment.refunded.v1" }
+
+func (e WasRequested) Apply(p *Payment)  { *p = Payment{e.Amount, Requested} }
+func (WasCaptured) Apply(p *Payment)     { p.Status = Captured }
+func (WasDeclined) Apply(p *Payment)     { p.Status = Declined }
+func (WasCancelled) Apply(p *Payment)    { p.Status = Cancelled }
+func (RefundRequested) Apply(p *Payment) { p.Status = Refunding }
+func (WasRefunded) Apply(p *Payment)     { p.Status = Refunded }
+
+// Definition is how payments are stored. The id of a payment is that of its booking.
+var Definition = aggregate.Define[Payment]("payment",
+	WasRequested{}, WasCaptured{}, WasDeclined{}, WasCancelled{}, RefundRequested{}, WasRefunded{})
+
+// ErrPast refuses a command that comes too late or a second time.
+var ErrPast = errors.New("the payment is past that")
+
+// Decision decides on a payment.
+type Decision = aggregate.Decision[Payment]
+
+type events = aggregate.Events[Payment]
+
+// Request asks for a payment.
+func Request(amount int) Decision { return from("", WasRequested{amount}) }
+
+// Decline reports that the bank has not charged the customer.
+func Decline(reason string) Decision { return from(Requested, WasDeclined{reason}) }
+
+// Cancel gives up a payment. It may come before Request, which is refused then: the commands of
+// different steps of a process may overtake each other.
+func Cancel() Decision {
+	return func(p Payment) (events, error) {
+		if p.Status != "" && p.Status != Requested {
+			return nil, ErrPast
+		}
+		return events{WasCancelled{}}, nil
+	}
+}
+
+// Refund reports that the bank has returned the money.
+func Refund() Decision { return from(Refunding, WasRefunded{}) }
+
+// Capture reports that the bank has charged the customer. If the payment was cancelled before, it
+// asks for a refund.
+func Capture() Decision {
+	return func(p Payment) (events, error) {
+		switch p.Status {
+		case Requested:
+			return events{WasCaptured{}}, nil
+		case Cancelled:
+			return events{RefundRequested{}}, nil
+		default:
+			return nil, ErrPast
+		}
+	}
+}
+
+func from(status Status, e aggregate.Event[Payment]) Decision {
+	return func(p Payment) (events, error) {
+		if p.Status != status {
+			return nil, ErrPast
+		}
+		return events{e}, nil
+	}
+}

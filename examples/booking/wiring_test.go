@@ -1,0 +1,18 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"testing"
+)
+
+func TestTheWiringHasAtMost150Lines(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("app.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(source, []byte("\n")); lines > 150 {
+		t.Errorf("app.go has %d lines", lines)
+	}
+}
