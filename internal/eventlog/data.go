@@ -60,7 +60,7 @@ var (
 	ErrOldSchema = storage.ErrOldSchema
 )
 
-// ErrHasState: the aggregate of a [Engine.Trim] belongs to a repository.
+// ErrHasState reports that the aggregate of [Engine.Trim] belongs to a repository.
 var ErrHasState = storage.ErrHasState
 
 // ShardKey is the partition key of a logical shard.

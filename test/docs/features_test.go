@@ -78,6 +78,7 @@ func _(
 	_ = subscriber.Config{Start: subscriber.Now(), EventTypes: eventTypes}
 	_ = subscriber.Config{Broadcast: true, Start: subscriber.Now()}
 	feed, err := live.New(live.Config{Journal: j, Group: "room-view", Topics: []string{"room"}})
+	_ = err
 	err = feed.Serve(w, r, roomID, queryRoom)
 	_ = err
 	_ = subscriber.Config{Failures: subscriber.Park(20)}

@@ -19,12 +19,17 @@ type Checkout struct {
 
 // Events of a process.
 type (
-	Began   struct{ Show string }
-	GaveUp  struct{} // the payment did not end in time
-	Ended   struct{ Outcome string }
-	step    = process.Step[Checkout]
-	record  = aggregate.Events[Checkout]
-	managed = process.Definition[Checkout]
+	// Began records that seats of a show are held.
+	Began struct{ Show string }
+	// GaveUp records that the payment did not end in time.
+	GaveUp struct{}
+	// Ended records that the seats were booked or released.
+	Ended struct{ Outcome string }
+)
+
+type (
+	step   = process.Step[Checkout]
+	record = aggregate.Events[Checkout]
 )
 
 func (Began) EventType() string   { return "checkout.began.v1" }
@@ -36,19 +41,23 @@ func (e Ended) Apply(c *Checkout) { c.Outcome = e.Outcome }
 
 // Commands of the process.
 type (
+	// RequestPayment begins the payment of a booking.
 	RequestPayment struct {
 		Booking string
 		Amount  int
 	}
+	// CancelPayment ends a payment that takes too long.
 	CancelPayment struct{ Booking string }
-	BookSeats     struct{ Show, Booking string }
-	ReleaseSeats  struct{ Show, Booking string }
+	// BookSeats confirms a booking that was paid.
+	BookSeats struct{ Show, Booking string }
+	// ReleaseSeats ends a booking that was not paid.
+	ReleaseSeats struct{ Show, Booking string }
 )
 
 const paymentTimeout = "payment"
 
 // Define returns the definition. A payment is cancelled if it has not ended after patience.
-func Define(patience time.Duration) managed {
+func Define(patience time.Duration) process.Definition[Checkout] {
 	return process.Define(
 		aggregate.Define[Checkout]("checkout", Began{}, GaveUp{}, Ended{}),
 		process.On(func(e show.Held, _ process.Input) string { return e.Booking },
@@ -68,7 +77,7 @@ func Define(patience time.Duration) managed {
 	).OverWhen(func(c Checkout) bool { return c.Outcome != "" })
 }
 
-// theBooking is the id of the payment, which is that of the booking.
+// theBooking returns the id of the payment, which is that of the booking.
 func theBooking[E any](_ E, in process.Input) string { return in.Source.Value }
 
 func book(c Checkout, _ payment.WasCaptured, in process.Input) (step, error) {

@@ -34,13 +34,18 @@ func (s Status) Ended() bool {
 
 // Events of a payment.
 type (
+	// WasRequested asks the bank to charge the customer.
 	WasRequested struct{ Amount int }
-	WasCaptured  struct{}
-	WasDeclined  struct{ Reason string }
+	// WasCaptured records that the bank has charged the customer.
+	WasCaptured struct{}
+	// WasDeclined records that the bank has refused.
+	WasDeclined struct{ Reason string }
+	// WasCancelled records that the payment was given up.
 	WasCancelled struct{}
 	// RefundRequested asks the bank to return the money of a payment that was cancelled.
 	RefundRequested struct{}
-	WasRefunded     struct{}
+	// WasRefunded records that the bank has returned the money.
+	WasRefunded struct{}
 )
 
 func (WasRequested) EventType() string    { return "payment.requested.v1" }

@@ -26,20 +26,23 @@ type Booking struct {
 
 // Events of a show.
 type (
+	// Scheduled adds a show.
 	Scheduled struct {
 		Price int
 		Seats []string
 	}
-	// Held begins a booking: the seats are the customer's until the payment has ended.
+	// Held begins a booking. Nobody else can hold the seats until the payment has ended.
 	Held struct {
 		Booking, Customer string
 		Seats             []string
 		Amount            int
 	}
+	// Booked confirms a booking that was paid.
 	Booked struct {
 		Booking, Customer string
 		Seats             []string
 	}
+	// Released ends a booking that was not paid.
 	Released struct {
 		Booking, Customer string
 		Seats             []string

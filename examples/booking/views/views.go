@@ -48,16 +48,16 @@ type (
 
 // Seats returns the reactions of the view of seats: one item for each show.
 func (v *Views) Seats() []projection.Reaction {
-	schedule := func(seats []string, r record) (writes, error) {
+	schedule := func(seats []string, r record) writes {
 		free := values{}
 		for _, seat := range seats {
 			free[seat] = text("free")
 		}
 		item := v.seats.Key(r.Aggregate.Value)
 		item["seats"] = &types.AttributeValueMemberM{Value: free}
-		return writes{projection.Put(types.Put{TableName: &v.seats.Name, Item: item})}, nil
+		return writes{projection.Put(types.Put{TableName: &v.seats.Name, Item: item})}
 	}
-	set := func(seats []string, status string, r record) (writes, error) {
+	set := func(seats []string, status string, r record) writes {
 		names, sets := map[string]string{}, make([]string, len(seats))
 		for i, seat := range seats {
 			names[fmt.Sprintf("#s%d", i)] = seat
@@ -66,32 +66,36 @@ func (v *Views) Seats() []projection.Reaction {
 		return writes{projection.Update(types.Update{
 			TableName: &v.seats.Name, Key: v.seats.Key(r.Aggregate.Value), UpdateExpression: aws.String("SET " + strings.Join(sets, ", ")),
 			ExpressionAttributeNames: names, ExpressionAttributeValues: values{":status": text(status)},
-		})}, nil
+		})}
 	}
 	return []projection.Reaction{
-		projection.On(func(_ context.Context, e show.Scheduled, r record) (writes, error) { return schedule(e.Seats, r) }),
-		projection.On(func(_ context.Context, e show.Held, r record) (writes, error) { return set(e.Seats, "held", r) }),
-		projection.On(func(_ context.Context, e show.Booked, r record) (writes, error) { return set(e.Seats, "booked", r) }),
-		projection.On(func(_ context.Context, e show.Released, r record) (writes, error) { return set(e.Seats, "free", r) }),
+		projection.On(func(_ context.Context, e show.Scheduled, r record) (writes, error) { return schedule(e.Seats, r), nil }),
+		projection.On(func(_ context.Context, e show.Held, r record) (writes, error) { return set(e.Seats, "held", r), nil }),
+		projection.On(func(_ context.Context, e show.Booked, r record) (writes, error) {
+			return set(e.Seats, "booked", r), nil
+		}),
+		projection.On(func(_ context.Context, e show.Released, r record) (writes, error) {
+			return set(e.Seats, "free", r), nil
+		}),
 	}
 }
 
 // Bookings returns the reactions of the view of bookings.
 func (v *Views) Bookings() []projection.Reaction {
-	put := func(customer, booking, status string, seats []string, r record) (writes, error) {
+	put := func(customer, booking, status string, seats []string, r record) writes {
 		item := v.bookings.Key(customer, booking)
 		item["show"], item["status"], item["seats"] = text(r.Aggregate.Value), text(status), text(strings.Join(seats, " "))
-		return writes{projection.Put(types.Put{TableName: &v.bookings.Name, Item: item})}, nil
+		return writes{projection.Put(types.Put{TableName: &v.bookings.Name, Item: item})}
 	}
 	return []projection.Reaction{
 		projection.On(func(_ context.Context, e show.Held, r record) (writes, error) {
-			return put(e.Customer, e.Booking, "held", e.Seats, r)
+			return put(e.Customer, e.Booking, "held", e.Seats, r), nil
 		}),
 		projection.On(func(_ context.Context, e show.Booked, r record) (writes, error) {
-			return put(e.Customer, e.Booking, "booked", e.Seats, r)
+			return put(e.Customer, e.Booking, "booked", e.Seats, r), nil
 		}),
 		projection.On(func(_ context.Context, e show.Released, r record) (writes, error) {
-			return put(e.Customer, e.Booking, "released", e.Seats, r)
+			return put(e.Customer, e.Booking, "released", e.Seats, r), nil
 		}),
 	}
 }

@@ -91,7 +91,7 @@ func tell(ctx context.Context, s *service.Service, history *consumers, config Co
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	defer showProgress(config.Log, api, history)()
-	left, err := act(ctx, s, api, history, config, plans)
+	left, err := act(ctx, api, history, config, plans)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +140,7 @@ func showProgress(log io.Writer, api *apiClient, history *consumers) (stop func(
 // act lets the actors carry out the plans while the history follows, through a restart, a crash and
 // a second telling.
 func act(
-	ctx context.Context, s *service.Service, api *apiClient, history *consumers, config Config, plans []planned,
+	ctx context.Context, api *apiClient, history *consumers, config Config, plans []planned,
 ) (left uint64, err error) {
 	if err := history.start(ctx); err != nil {
 		return 0, err
