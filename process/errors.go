@@ -19,6 +19,8 @@ var (
 	// ErrNotPending reports that a timeout or command was done, cancelled, set again or dropped
 	// since it was read.
 	ErrNotPending = errors.New("not pending any more")
+	// ErrNotOver reports that a process has not begun, or is not over.
+	ErrNotOver = errors.New("the process is not over")
 	// ErrNoID reports a message without a UUID, by which redeliveries are recognised.
 	ErrNoID = errors.New("message has no UUID")
 )

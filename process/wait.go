@@ -1,0 +1,47 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// WaitOver waits until a process is over ([Definition.OverWhen]), and returns it. It also waits for a
+// process that has not begun, as its first event may be on the way. So pass a context with a
+// deadline. Any program that has the definition can call it, also one that does not run the manager.
+//
+// It loads the process at once, then after 10 ms, and then less and less often, up to every second.
+// Each load costs what that of an aggregate costs: one read unit for each 4 KB of state. A throttled
+// or unreachable database does not end the wait.
+//
+// Errors: [ErrNotOver] with the context's error, and those of repository.Repository.Load, such as
+// [*journal.DeletedError].
+func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggregate[S], error) {
+	pauses := backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
+	)
+	for {
+		process, err := m.processes.Load(ctx, id)
+		switch {
+		case err == nil && m.definition.IsOver(process.State):
+			return process, nil
+		case err == nil, errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrThrottled),
+			errors.Is(err, journal.ErrUnavailable), ctx.Err() != nil:
+		default:
+			return process, fmt.Errorf("wait for the end of process %s %q: %w", m.definition.Type(), id, err)
+		}
+		pause := time.NewTimer(pauses.NextBackOff())
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return process, fmt.Errorf("wait for the end of process %s %q: %w: %w", m.definition.Type(), id, ErrNotOver, ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package process_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/dynamotest"
+	"github.com/millrace-dev/millrace/internal/testdb"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+func TestACallerWaitsUntilAProcessIsOver(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	proxy := dynamotest.NewProxy(t, w.client)
+	m := w.manager(w.client, w.config())
+	j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
+	require.NoError(t, err)
+	waiting, err := process.New(j, w.client, definition, w.config())
+	require.NoError(t, err)
+	throttled := proxy.Inject(dynamotest.Throttle(), dynamotest.Times(3))
+	type result struct {
+		saga repository.Aggregate[Saga]
+		err  error
+	}
+	over := make(chan result, 1)
+	go func() {
+		saga, err := waiting.WaitOver(t.Context(), "o1")
+		over <- result{saga, err}
+	}()
+	for _, e := range []func() error{
+		func() error { return m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})) },
+		func() error { return m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})) },
+	} {
+		select {
+		case r := <-over:
+			require.Fail(t, "it is not over", "%v", r)
+		default:
+		}
+		require.NoError(t, e())
+	}
+	select {
+	case r := <-over:
+		require.NoError(t, r.err)
+		assert.Equal(t, "approved", r.saga.State.Outcome)
+		assert.EqualValues(t, 3, r.saga.Version)
+		assert.Positive(t, throttled.Fired())
+	case <-time.After(deadline):
+		require.Fail(t, "it must return")
+	}
+}
+
+func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	for _, id := range []string{"o1", "o2"} { // o2 has not begun
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := m.WaitOver(ctx, id)
+		require.ErrorIs(t, err, process.ErrNotOver, id)
+		require.ErrorIs(t, err, context.Canceled, id)
+	}
+}
+
+func TestAWaitForAProcessThatWasDeletedSaysSo(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	require.NoError(t, m.Processes().Delete(t.Context(), "o1", 1, journal.Removal{}))
+	_, err := m.WaitOver(t.Context(), "o1")
+	require.ErrorAs(t, err, new(*journal.DeletedError))
+}
