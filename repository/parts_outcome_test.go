@@ -83,7 +83,7 @@ func TestPackedAllPlaceholdersOfADecisionAreReplacedAtOnce(t *testing.T) {
 func TestPackedPlaceholdersCountForTheSizeOfATransaction(t *testing.T) {
 	t.Parallel()
 	for _, each := range []int{381_000, 380_500, 379_000} {
-		s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Packed})
+		s := openOn(t, dynamotest.New(t), journal.Config{Layout: journal.Packed, RetryBudget: time.Minute})
 		accounts := s.accounts(t, repository.Config{})
 		var parts repository.Parts
 		all := make([]*repository.Part[Account], 11)
