@@ -93,11 +93,12 @@ func (f *deferrals) rescanInterval() time.Duration {
 	return 365 * 24 * time.Hour
 }
 
-// lacks reports that memory is empty and the table may not be.
+// lacks reports that memory has room for records that only the table has. Half of the memory is free
+// then, so that a scan is paid for by that many retries.
 func (f *deferrals) lacks() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.more && len(f.held) == 0
+	return f.more && len(f.held) <= f.config.maxDeferred/2
 }
 
 // scan reads the records of the shard: a read unit for each 4 KB, at least one.
