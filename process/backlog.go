@@ -18,8 +18,8 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 )
 
-// Backlog is what process managers have left to do: timeouts that are set, and commands that are
-// stored and not sent. It is for those who operate them, and needs no definition. It is safe for
+// Backlog is what process managers have left to do: timeouts that are set, commands that are stored
+// and not sent, and processes that are not over. It is for those who operate them, and needs no definition. It is safe for
 // concurrent use.
 type Backlog struct {
 	client journal.Client
@@ -65,14 +65,14 @@ type PendingCommand struct {
 	Message *message.Message
 }
 
-// PendingQuery selects what [Backlog.Pending] returns. The zero value is everything.
-type PendingQuery struct {
+// Query selects what [Backlog.Pending] and [Backlog.Open] return. The zero value is everything.
+type Query struct {
 	// Type is that of the processes.
 	Type string
 	// ID is that of one process of the Type, which is required then.
 	ID string
-	// Before, if not zero: only what has a Pending.At before that time. With the time of now these
-	// are the timeouts that are overdue, and commands.
+	// Before, if not zero: only what has a Pending.At, or an OpenProcess.Begun, before that time.
+	// With the time of now, Pending returns the timeouts that are overdue, and commands.
 	Before time.Time
 }
 
@@ -80,19 +80,35 @@ type PendingQuery struct {
 // first error.
 //
 // It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the
-// query leaves out; the table has nothing but what is pending. Of one process it costs a read unit
-// for each 4 KB that is pending there, strongly consistent.
+// query leaves out; the table has nothing but what is pending and a small row for each process that
+// is open. Of one process it costs a read unit for each 4 KB that is pending there, strongly
+// consistent.
 //
 // Errors: [*ConfigError] for an ID without a Type, journal.ErrTableMissing, journal.ErrThrottled,
 // journal.ErrAccess, the context's.
-func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pending, error] {
-	read := b.scan(query)
-	if query.ID != "" {
-		read = b.query(query)
-	}
+func (b *Backlog) Pending(ctx context.Context, query Query) iter.Seq2[Pending, error] {
 	return func(yield func(Pending, error) bool) {
+		for row, err := range b.rows(ctx, query, false) {
+			if err != nil {
+				yield(Pending{}, fmt.Errorf("read what is pending: %w", err))
+				return
+			}
+			if !yield(pendingOf(row), nil) {
+				return
+			}
+		}
+	}
+}
+
+// rows returns the rows of open processes, or those of what is pending.
+func (b *Backlog) rows(ctx context.Context, query Query, open bool) iter.Seq2[item, error] {
+	read := b.scan(query, open)
+	if query.ID != "" {
+		read = b.query(query, open)
+	}
+	return func(yield func(item, error) bool) {
 		if query.ID != "" && query.Type == "" {
-			yield(Pending{}, &ConfigError{"PendingQuery.Type", "is empty, and an ID is that of one process of a type: give both"})
+			yield(nil, &ConfigError{"Query.Type", "is empty, and an ID is that of one process of a type: give both"})
 			return
 		}
 		var start item
@@ -100,14 +116,15 @@ func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pen
 			var rows []item
 			var err error
 			if rows, start, err = read(ctx, start); err != nil {
-				yield(Pending{}, fmt.Errorf("read what is pending: %w", explain(err, b.table)))
+				yield(nil, explain(err, b.table))
 				return
 			}
 			for _, row := range rows {
-				if text(row[skey]) == queuesRow { // the number of a type
+				name := text(row[skey])
+				if name == queuesRow || (name == openRow) != open {
 					continue
 				}
-				if !yield(pendingOf(row), nil) {
+				if !yield(row, nil) {
 					return
 				}
 			}
@@ -121,14 +138,18 @@ func (b *Backlog) Pending(ctx context.Context, query PendingQuery) iter.Seq2[Pen
 // page reads some rows, and returns where the next ones begin.
 type page func(ctx context.Context, start item) (rows []item, next item, err error)
 
-func (b *Backlog) query(query PendingQuery) page {
-	names, values := map[string]string{"#p": pkey}, item{":p": rowKey(aggregate.ID{Type: query.Type, Value: query.ID}, "")[pkey]}
+func (b *Backlog) query(query Query, open bool) page {
+	key := rowKey(aggregate.ID{Type: query.Type, Value: query.ID}, openRow)
+	condition, names, values := "#p = :p", map[string]string{"#p": pkey}, item{":p": key[pkey]}
+	if open {
+		condition, names["#s"], values[":s"] = condition+" AND #s = :s", skey, key[skey]
+	}
 	filter := onlyBefore(query.Before, names, values)
 	return func(ctx context.Context, start item) ([]item, item, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		out, err := b.client.Query(ctx, &dynamodb.QueryInput{
-			TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#p = :p"), FilterExpression: filter,
+			TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: &condition, FilterExpression: joined(filter),
 			ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: start,
 		})
 		if err != nil {
@@ -138,26 +159,22 @@ func (b *Backlog) query(query PendingQuery) page {
 	}
 }
 
-func (b *Backlog) scan(query PendingQuery) page {
-	names, values := map[string]string{}, item{}
-	filter := onlyBefore(query.Before, names, values)
-	if query.Type != "" {
-		const ofType = "begins_with(#p, :p)"
-		names["#p"], values[":p"] = pkey, textValue(query.Type+separator)
-		if filter == nil {
-			filter = aws.String(ofType)
-		} else {
-			filter = aws.String(*filter + " AND " + ofType)
-		}
+func (b *Backlog) scan(query Query, open bool) page {
+	is := "<>"
+	if open {
+		is = "="
 	}
-	if filter == nil {
-		names, values = nil, nil
+	names, values := map[string]string{"#s": skey}, item{":s": textValue(openRow)}
+	filter := append(onlyBefore(query.Before, names, values), "#s "+is+" :s")
+	if query.Type != "" {
+		names["#p"], values[":p"] = pkey, textValue(query.Type+separator)
+		filter = append(filter, "begins_with(#p, :p)")
 	}
 	return func(ctx context.Context, start item) ([]item, item, error) {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
 		out, err := b.client.Scan(ctx, &dynamodb.ScanInput{
-			TableName: &b.table, FilterExpression: filter, ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: start,
+			TableName: &b.table, FilterExpression: joined(filter), ExpressionAttributeNames: names, ExpressionAttributeValues: values, ExclusiveStartKey: start,
 		})
 		if err != nil {
 			return nil, nil, err
@@ -166,19 +183,31 @@ func (b *Backlog) scan(query PendingQuery) page {
 	}
 }
 
-func onlyBefore(at time.Time, names map[string]string, values item) *string {
+func onlyBefore(at time.Time, names map[string]string, values item) (filter []string) {
 	if at.IsZero() {
 		return nil
 	}
 	names["#at"], values[":at"] = atAttribute, timeValue(at)
-	return aws.String("#at < :at")
+	return []string{"#at < :at"}
+}
+
+func joined(filter []string) *string {
+	if len(filter) == 0 {
+		return nil
+	}
+	return aws.String(strings.Join(filter, " AND "))
+}
+
+// processOf is the process of a row.
+func processOf(row item) (id aggregate.ID) {
+	id.Type, id.Value, _ = strings.Cut(text(row[pkey]), separator)
+	return id
 }
 
 func pendingOf(row item) Pending {
 	p := Pending{
-		Row: text(row[skey]), At: timeOf(row[atAttribute]), Next: timeOf(row[dueAttribute]), Failure: text(row[failureAttribute]), token: text(row[tokenAttribute]),
+		Process: processOf(row), Row: text(row[skey]), At: timeOf(row[atAttribute]), Next: timeOf(row[dueAttribute]), Failure: text(row[failureAttribute]), token: text(row[tokenAttribute]),
 	}
-	p.Process.Type, p.Process.Value, _ = strings.Cut(text(row[pkey]), separator)
 	if n, ok := row[attemptsAttribute].(*types.AttributeValueMemberN); ok {
 		p.Attempts, _ = strconv.Atoi(n.Value)
 	}

@@ -24,7 +24,7 @@ import (
 
 func (w *world) backlog() *process.Backlog { return process.NewBacklog(w.client, "") }
 
-func (w *world) pending(query process.PendingQuery) (all []process.Pending) {
+func (w *world) pending(query process.Query) (all []process.Pending) {
 	w.t.Helper()
 	for p, err := range w.backlog().Pending(w.t.Context(), query) {
 		require.NoError(w.t, err)
@@ -34,7 +34,7 @@ func (w *world) pending(query process.PendingQuery) (all []process.Pending) {
 }
 
 // one returns what must be the only thing that is pending.
-func (w *world) one(query process.PendingQuery) process.Pending {
+func (w *world) one(query process.Query) process.Pending {
 	w.t.Helper()
 	all := w.pending(query)
 	require.Len(w.t, all, 1)
@@ -47,7 +47,7 @@ func TestTimeoutsThatAreSetArePending(t *testing.T) {
 	m := w.manager(w.client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
 
-	p := w.one(process.PendingQuery{})
+	p := w.one(process.Query{})
 	assert.Equal(t, "saga-o1", p.Process.String())
 	assert.Equal(t, "timeout/credit", p.Row)
 	assert.Equal(t, "credit", p.Timeout)
@@ -55,11 +55,11 @@ func TestTimeoutsThatAreSetArePending(t *testing.T) {
 	assert.Equal(t, w.now.Add(deadline), p.At)
 	assert.Equal(t, p.At, p.Next)
 	assert.Zero(t, p.Attempts)
-	assert.Empty(t, w.pending(process.PendingQuery{Before: p.At}), "it is not due before")
-	assert.Len(t, w.pending(process.PendingQuery{Before: p.At.Add(time.Millisecond)}), 1)
+	assert.Empty(t, w.pending(process.Query{Before: p.At}), "it is not due before")
+	assert.Len(t, w.pending(process.Query{Before: p.At.Add(time.Millisecond)}), 1)
 
 	require.NoError(t, m.Handle(event(t.Context(), "e2", "c", CreditReserved{Order: "o1"})))
-	assert.Empty(t, w.pending(process.PendingQuery{}), "it was cancelled, and commands were sent")
+	assert.Empty(t, w.pending(process.Query{}), "it was cancelled, and commands were sent")
 }
 
 func TestCommandsThatAreNotSentArePendingWithWhyTheyFail(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCommandsThatAreNotSentArePendingWithWhyTheyFail(t *testing.T) {
 	require.ErrorIs(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})), errOffline)
 
 	stored := w.now
-	query := process.PendingQuery{Type: "saga", ID: "o1", Before: w.now.Add(time.Second)} // without the timeout
+	query := process.Query{Type: "saga", ID: "o1", Before: w.now.Add(time.Second)} // without the timeout
 	p := w.one(query)
 	assert.Equal(t, "commands/e1", p.Row)
 	assert.Equal(t, "e1", p.Input)
@@ -132,12 +132,12 @@ func TestWhatIsPendingIsGivenForATypeOrAProcess(t *testing.T) {
 	w.setOffline(true)
 	require.ErrorIs(t, w.noisy().Handle(event(t.Context(), "e", "c", CreditReserved{Order: "o1"})), errOffline)
 
-	assert.Len(t, w.pending(process.PendingQuery{}), 4)
-	assert.Len(t, w.pending(process.PendingQuery{Type: "saga"}), 3)
-	assert.Len(t, w.pending(process.PendingQuery{Type: "saga", Before: w.now.Add(deadline + 1e6)}), 3)
-	assert.Equal(t, "saga2-o1", w.one(process.PendingQuery{Before: w.now.Add(1e6)}).Process.String())
-	assert.Equal(t, "saga-o1", w.one(process.PendingQuery{Type: "saga", ID: "o1"}).Process.String())
-	assert.Empty(t, w.pending(process.PendingQuery{Type: "saga", ID: "o3"}))
+	assert.Len(t, w.pending(process.Query{}), 4)
+	assert.Len(t, w.pending(process.Query{Type: "saga"}), 3)
+	assert.Len(t, w.pending(process.Query{Type: "saga", Before: w.now.Add(deadline + 1e6)}), 3)
+	assert.Equal(t, "saga2-o1", w.one(process.Query{Before: w.now.Add(1e6)}).Process.String())
+	assert.Equal(t, "saga-o1", w.one(process.Query{Type: "saga", ID: "o1"}).Process.String())
+	assert.Empty(t, w.pending(process.Query{Type: "saga", ID: "o3"}))
 }
 
 func TestWhatIsPendingIsGivenToTheLastPage(t *testing.T) {
@@ -148,9 +148,9 @@ func TestWhatIsPendingIsGivenToTheLastPage(t *testing.T) {
 	for i := range 6 { // of some 270 KB, as JSON
 		require.ErrorIs(t, m.Handle(event(t.Context(), fmt.Sprint("e", i), "c", CreditReserved{Order: "o1"})), errOffline)
 	}
-	assert.Len(t, w.pending(process.PendingQuery{}), 6)
-	assert.Len(t, w.pending(process.PendingQuery{Type: "saga2", ID: "o1"}), 6)
-	for _, err := range w.backlog().Pending(t.Context(), process.PendingQuery{}) {
+	assert.Len(t, w.pending(process.Query{}), 6)
+	assert.Len(t, w.pending(process.Query{Type: "saga2", ID: "o1"}), 6)
+	for _, err := range w.backlog().Pending(t.Context(), process.Query{}) {
 		require.NoError(t, err)
 		break // whoever has seen enough may stop
 	}
@@ -171,12 +171,12 @@ func TestWhatFailedIsTriedAgainAtOnce(t *testing.T) {
 	w.fire(m)
 	assert.Empty(t, w.topics(), "all of it waits for RetryAfter")
 
-	for _, p := range w.pending(process.PendingQuery{}) {
+	for _, p := range w.pending(process.Query{}) {
 		require.NoError(t, w.backlog().Retry(t.Context(), p))
 	}
 	w.fire(m)
 	assert.ElementsMatch(t, []string{"RejectOrder", "RejectOrder", "ReserveCredit"}, w.topics())
-	assert.Empty(t, w.pending(process.PendingQuery{}))
+	assert.Empty(t, w.pending(process.Query{}))
 }
 
 func TestARetryDoesNotFireATimeoutBeforeItIsDue(t *testing.T) {
@@ -184,10 +184,10 @@ func TestARetryDoesNotFireATimeoutBeforeItIsDue(t *testing.T) {
 	w := setup(t)
 	m := w.manager(w.client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
-	p := w.one(process.PendingQuery{})
+	p := w.one(process.Query{})
 	require.NoError(t, w.backlog().Retry(t.Context(), p))
 	assert.Zero(t, w.fire(m))
-	assert.Equal(t, p, w.one(process.PendingQuery{}))
+	assert.Equal(t, p, w.one(process.Query{}))
 }
 
 func TestWhatIsDroppedIsNotDone(t *testing.T) {
@@ -198,12 +198,12 @@ func TestWhatIsDroppedIsNotDone(t *testing.T) {
 	placed := event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})
 	require.ErrorIs(t, m.Handle(placed), errOffline)
 	w.setOffline(false)
-	for _, p := range w.pending(process.PendingQuery{}) {
+	for _, p := range w.pending(process.Query{}) {
 		require.NoError(t, w.backlog().Drop(t.Context(), p))
 		require.ErrorIs(t, w.backlog().Drop(t.Context(), p), process.ErrNotPending)
 		require.ErrorIs(t, w.backlog().Retry(t.Context(), p), process.ErrNotPending)
 	}
-	assert.Empty(t, w.pending(process.PendingQuery{}))
+	assert.Empty(t, w.pending(process.Query{}))
 
 	require.NoError(t, m.Handle(placed), "the event that comes again is done with")
 	w.pass(deadline)
@@ -218,12 +218,12 @@ func TestATimeoutThatWasSetAnewIsNotDropped(t *testing.T) {
 	w := setup(t)
 	m := w.manager(w.client, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
-	seen := w.one(process.PendingQuery{})
+	seen := w.one(process.Query{})
 	require.NoError(t, m.Handle(event(t.Context(), "e2", "o1", OrderTouched{})))
 
 	require.ErrorIs(t, w.backlog().Drop(t.Context(), seen), process.ErrNotPending)
 	require.ErrorIs(t, w.backlog().Retry(t.Context(), seen), process.ErrNotPending)
-	assert.Len(t, w.pending(process.PendingQuery{}), 1)
+	assert.Len(t, w.pending(process.Query{}), 1)
 }
 
 // dropping drops a timeout just when a manager has taken it up.
@@ -243,7 +243,7 @@ func TestATimeoutThatIsDroppedWhileItFiresDoesNothing(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	m := w.manager(&dropping{Client: w.client, drop: func() {
-		require.NoError(t, w.backlog().Drop(t.Context(), w.one(process.PendingQuery{})))
+		require.NoError(t, w.backlog().Drop(t.Context(), w.one(process.Query{})))
 	}}, w.config())
 	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
 	w.topics()
@@ -265,7 +265,7 @@ func TestRowsThatCannotBeReadAreShownAndDropped(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
-	rows := w.pending(process.PendingQuery{Type: "saga", ID: "o1"})
+	rows := w.pending(process.Query{Type: "saga", ID: "o1"})
 	require.Len(t, rows, 2)
 	assert.Contains(t, rows[0].Failure, "no list of commands")
 	assert.Contains(t, rows[1].Failure, "neither a timeout nor commands")
@@ -273,7 +273,7 @@ func TestRowsThatCannotBeReadAreShownAndDropped(t *testing.T) {
 		require.NoError(t, w.backlog().Retry(t.Context(), p), "which helps once the row is corrected")
 		require.NoError(t, w.backlog().Drop(t.Context(), p))
 	}
-	assert.Empty(t, w.pending(process.PendingQuery{}))
+	assert.Empty(t, w.pending(process.Query{}))
 }
 
 func TestALongReasonIsCutBetweenCharacters(t *testing.T) {
@@ -290,7 +290,7 @@ func TestALongReasonIsCutBetweenCharacters(t *testing.T) {
 	w.pass(time.Second)
 	_, err = m.Fire(t.Context())
 	require.Error(t, err)
-	assert.Equal(t, strings.Repeat("€", 500/3), w.one(process.PendingQuery{}).Failure)
+	assert.Equal(t, strings.Repeat("€", 500/3), w.one(process.Query{}).Failure)
 }
 
 func TestWhatStopsWithItsManagerHasNotFailed(t *testing.T) {
@@ -309,14 +309,14 @@ func TestWhatStopsWithItsManagerHasNotFailed(t *testing.T) {
 	_, err = m.Fire(ctx)
 	require.Error(t, err)
 	assert.Zero(t, m.Stats().Failed)
-	assert.Empty(t, w.one(process.PendingQuery{}).Failure)
+	assert.Empty(t, w.one(process.Query{}).Failure)
 }
 
 func TestAnIDWithoutATypeIsRefused(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	looks := 0
-	for _, err := range w.backlog().Pending(t.Context(), process.PendingQuery{ID: "o1"}) {
+	for _, err := range w.backlog().Pending(t.Context(), process.Query{ID: "o1"}) {
 		looks++
 		require.ErrorAs(t, err, new(*process.ConfigError))
 	}
@@ -327,7 +327,7 @@ func TestABacklogWithoutATableSaysSo(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	b := process.NewBacklog(w.client, "elsewhere")
-	for _, query := range []process.PendingQuery{{}, {Type: "saga", ID: "o1"}} {
+	for _, query := range []process.Query{{}, {Type: "saga", ID: "o1"}} {
 		looks := 0
 		for _, err := range b.Pending(t.Context(), query) {
 			looks++
@@ -356,7 +356,7 @@ func ExampleBacklog() {
 	fmt.Println("handled:", err == nil)
 
 	backlog := process.NewBacklog(db.Client(), process.DefaultTable)
-	for p, err := range backlog.Pending(ctx, process.PendingQuery{Type: "saga"}) {
+	for p, err := range backlog.Pending(ctx, process.Query{Type: "saga"}) {
 		check(err)
 		fmt.Println(p.Process, p.Row, len(p.Commands))
 		if p.Input != "" {

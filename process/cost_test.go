@@ -41,11 +41,12 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 		set, cancelled   = 2 + 1, 2 + 1
 		lease, takenAway = 1 + 2, 2 + 1
 		number           = 0.5 // of queues, once a minute
+		listed, unlisted = 2, 2
 	)
-	cost("a step with commands and a timeout", 1, step+commands+set, handle("e1", OrderPlaced{Total: 1}))
+	cost("a step with commands and a timeout", 1, step+commands+set+listed, handle("e1", OrderPlaced{Total: 1}))
 	w.pass(time.Second)
 	cost("a timeout that is moved", 1, step+2+2, handle("e2", OrderTouched{}))
-	cost("two events, commands, and a timeout that is cancelled", 1, step+more+commands+cancelled, handle("e3", CreditReserved{Order: "o1"}))
+	cost("two events, commands, and a timeout that is cancelled", 1, step+more+commands+cancelled+unlisted, handle("e3", CreditReserved{Order: "o1"}))
 	cost("what is passed over, as the process is over", 3, 0, handle("e4", OrderTouched{}))
 	cost("what has no reaction", 0, 0, handle("e5", Begun{}))
 	cost("nothing is due, and the number of queues is read", 0.5+number, 0, func() { w.fire(m) })
@@ -53,24 +54,26 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 
 	require.NoError(t, m.Handle(event(t.Context(), "e6", "o2", OrderPlaced{Total: 1})))
 	w.pass(deadline)
-	cost("a timeout that fires, with commands", 1+0.5+number, lease+takenAway+step+commands, func() { assert.Equal(t, 1, w.fire(m)) })
+	cost("a timeout that fires, with commands", 1+0.5+number, lease+takenAway+step+commands+unlisted, func() { assert.Equal(t, 1, w.fire(m)) })
 
 	w.setOffline(true)
 	require.ErrorIs(t, m.Handle(event(t.Context(), "e6", "o3", OrderPlaced{Total: 1})), errOffline)
 	w.pass(time.Minute)
 	cost("an attempt that fails", 0.5+number, lease+1, func() { _, _ = m.Fire(t.Context()) })
 	var stuck process.Pending
-	cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.PendingQuery{Before: w.now}) })
-	cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.PendingQuery{Type: "saga", ID: "o3"}) })
+	cost("a look at all that is pending", 0.5, 0, func() { stuck = w.one(process.Query{Before: w.now}) })
+	cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.Query{Type: "saga", ID: "o3"}) })
+	cost("a look at all that are open", 0.5, 0, func() { assert.Equal(t, []string{"saga-o3"}, w.open(process.Query{})) })
+	cost("a look whether one is open", 1, 0, func() { w.open(process.Query{Type: "saga", ID: "o3"}) })
 	cost("a retry", 0, lease, func() { require.NoError(t, w.backlog().Retry(t.Context(), stuck)) })
 	cost("a drop", 0, 2, func() { require.NoError(t, w.backlog().Drop(t.Context(), stuck)) })
 
 	w.setOffline(false)
 	m = w.withQueues(client, 4)
-	cost("the first step with more queues", 1+number, step+commands+set+1, func() {
+	cost("the first step with more queues", 1+number, step+commands+set+listed+1, func() {
 		require.NoError(t, m.Handle(event(t.Context(), "e7", "o4", OrderPlaced{Total: 1})))
 	})
-	cost("its next step", 1, step+commands+set, func() {
+	cost("the first step of the next", 1, step+commands+set+listed, func() {
 		require.NoError(t, m.Handle(event(t.Context(), "e8", "o5", OrderPlaced{Total: 1})))
 	})
 	cost("nothing is due in four queues", 4*0.5, 0, func() { w.fire(m) })

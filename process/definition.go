@@ -16,7 +16,7 @@ type Definition[S any] struct {
 	aggregate aggregate.Definition[S]
 	reactions map[string]Reaction[S] // by event type
 	timeouts  map[string]Reaction[S] // by name
-	over      func(S) bool
+	over      func(S) bool           // nil without OverWhen
 	problems  []string
 }
 
@@ -27,7 +27,6 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 	d := Definition[S]{
 		aggregate: process,
 		reactions: map[string]Reaction[S]{}, timeouts: map[string]Reaction[S]{},
-		over: func(S) bool { return false },
 	}
 	starts := false
 	for i, r := range reactions {
@@ -55,7 +54,9 @@ func Define[S any](process aggregate.Definition[S], reactions ...Reaction[S]) De
 
 // OverWhen returns a definition whose processes are over when their state says so. What comes for
 // one that is over is passed over, and its timeouts do not fire any more. A reaction ends its
-// process by an event that makes over true.
+// process by an event that makes over true. Over must be pure. Processes that can be over are listed
+// while they are not ([Backlog.Open]), which takes two write units for the step that begins one and
+// two or more for the step that ends it.
 func (d Definition[S]) OverWhen(over func(S) bool) Definition[S] {
 	if over == nil {
 		d.problem("the function given to OverWhen is nil")
@@ -87,7 +88,7 @@ func (d Definition[S]) Type() string { return d.aggregate.Type() }
 func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate }
 
 // IsOver reports whether a process of a state is over. See OverWhen.
-func (d Definition[S]) IsOver(state S) bool { return d.over(state) }
+func (d Definition[S]) IsOver(state S) bool { return d.over != nil && d.over(state) }
 
 // Key reports which process an event belongs to, or that it belongs to none.
 func (d Definition[S]) Key(in Input) (key string, ok bool, err error) {
@@ -120,7 +121,7 @@ func (d Definition[S]) React(state S, exists bool, in Input) (Step[S], error) {
 		return Step[S]{}, errNoReaction
 	case !exists && !r.starts:
 		return Step[S]{}, errNotStarted
-	case exists && d.over(state):
+	case exists && d.IsOver(state):
 		return Step[S]{}, errOver
 	}
 	event, err := r.decode(in)

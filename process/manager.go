@@ -222,7 +222,7 @@ func (m *Manager[S]) stepOnce(ctx context.Context, key string, in Input, fired *
 	if err != nil {
 		return m.repeated(ctx, process, in, err)
 	}
-	p, err := m.plan(ctx, process.ID, in, step, fired)
+	p, err := m.plan(ctx, process, in, step, fired)
 	if err != nil {
 		return err
 	}

@@ -308,6 +308,7 @@ func TestNothingIsLostOrDoneTwiceWhateverFails(t *testing.T) {
 				}
 			}
 			assert.Len(t, commands, 2*orders, strings.Join(w.topics(), " "))
+			assert.Empty(t, w.open(process.Query{}), "all are over")
 		})
 	}
 }

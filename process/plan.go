@@ -42,8 +42,11 @@ func derive(id aggregate.ID, in Input, what string) string {
 	return uuid.NewSHA1(derived, fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", id.Type, id.Value, in.ID, what)).String()
 }
 
-func (m *Manager[S]) plan(ctx context.Context, id aggregate.ID, in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
-	now := m.config.Now()
+func (m *Manager[S]) plan(ctx context.Context, process repository.Aggregate[S], in Input, step Step[S], fired *timeoutRow) (p plan, err error) {
+	id, now := process.ID, m.config.Now()
+	if p.writes, err = m.listing(process, step, now); err != nil {
+		return p, err
+	}
 	if len(step.Timeouts) > 0 || len(step.Commands) > 0 {
 		if err := m.queues.prepare(ctx); err != nil {
 			m.config.Logger.Info("Timeouts and commands go to fewer queues than configured: the stored number could not be raised", m.fields(id, watermill.LogFields{"err": err}))

@@ -311,14 +311,14 @@ func TestABacklogShowsTheRowsOfAllQueues(t *testing.T) {
 	w := setup(t)
 	m := w.withQueues(w.client, 4)
 	w.place(m, "o", 20)
-	assert.Len(t, w.pending(process.PendingQuery{}), 20)
-	assert.Len(t, w.pending(process.PendingQuery{Type: "saga"}), 20)
+	assert.Len(t, w.pending(process.Query{}), 20)
+	assert.Len(t, w.pending(process.Query{Type: "saga"}), 20)
 	w.pass(deadline)
 	w.setOffline(true)
 	_, err := m.Fire(t.Context())
 	require.ErrorIs(t, err, errOffline)
 	w.setOffline(false)
-	for i, p := range w.pending(process.PendingQuery{}) {
+	for i, p := range w.pending(process.Query{}) {
 		if i%2 == 0 {
 			require.NoError(t, w.backlog().Drop(t.Context(), p))
 		} else {
@@ -327,5 +327,5 @@ func TestABacklogShowsTheRowsOfAllQueues(t *testing.T) {
 	}
 	w.fire(m)
 	assert.Len(t, w.rejected(), 10)
-	assert.Empty(t, w.pending(process.PendingQuery{}))
+	assert.Empty(t, w.pending(process.Query{}))
 }

@@ -94,7 +94,7 @@ It costs half a read unit for each 4 KB of the table, which has nothing but this
 			return nil
 		},
 		RunE: a.does(func(cmd *cobra.Command, args []string) error {
-			var query process.PendingQuery
+			var query process.Query
 			if len(args) > 0 {
 				query.Type = args[0]
 			}
@@ -126,7 +126,7 @@ func explainBacklog(err error) error {
 	return tableMissing(err, "The programs make that table; --process-table names another.")
 }
 
-func (a *app) runPending(ctx context.Context, table string, query process.PendingQuery, failed bool) error {
+func (a *app) runPending(ctx context.Context, table string, query process.Query, failed bool) error {
 	b, err := a.backlog(ctx, table)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (a *app) findPending(ctx context.Context, table string, args []string) (*pr
 	if err != nil {
 		return nil, process.Pending{}, err
 	}
-	for p, err := range b.Pending(ctx, process.PendingQuery{Type: id.Type, ID: id.Value}) {
+	for p, err := range b.Pending(ctx, process.Query{Type: id.Type, ID: id.Value}) {
 		switch {
 		case err != nil:
 			return nil, p, explainBacklog(err)

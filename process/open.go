@@ -1,0 +1,86 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/repository"
+)
+
+// openRow is the sort key of the row that a process has from its first step to the one that makes it
+// over. It is not in the index.
+const openRow = "open"
+
+// OpenProcess is a process that has begun and is not over.
+type OpenProcess struct {
+	Process aggregate.ID
+	// Begun is when its first step was stored, by the clock of the manager.
+	Begun time.Time
+}
+
+// listing returns what a step changes in the list of open processes, which most steps do not.
+func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now time.Time) ([]types.TransactWriteItem, error) {
+	if m.definition.over == nil { // its processes have no end
+		return nil, nil
+	}
+	after, err := m.processes.Copy(process) // Apply may change what the state refers to
+	if err != nil {
+		return nil, err
+	}
+	m.definition.aggregate.Apply(&after.State, step.Events...)
+	begins, ends := process.Version == 0, m.definition.IsOver(after.State)
+	row := rowKey(process.ID, openRow)
+	switch {
+	case begins && !ends:
+		row[atAttribute] = timeValue(now)
+		return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String(m.config.Table), Item: row}}}, nil
+	case ends && !begins:
+		return []types.TransactWriteItem{{Delete: &types.Delete{TableName: aws.String(m.config.Table), Key: row}}}, nil
+	}
+	return nil, nil
+}
+
+// Open returns the processes that have begun and are not over, in no order, also those that have
+// nothing pending. With Query.Before these are the ones that have begun before that time. It knows
+// those whose definition has [Definition.OverWhen]. It ends with the first error.
+//
+// The list changes in the transactions of the steps. So it lacks no process, and has none that is
+// over, with two exceptions. One that was deleted from the journal stays until [Backlog.Unlist], and
+// so does one that a changed OverWhen makes over without a step.
+//
+// It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the
+// query leaves out; about 40 processes fit 4 KB. Of one process it costs one read unit.
+//
+// Errors: as of Pending.
+func (b *Backlog) Open(ctx context.Context, query Query) iter.Seq2[OpenProcess, error] {
+	return func(yield func(OpenProcess, error) bool) {
+		for row, err := range b.rows(ctx, query, true) {
+			if err != nil {
+				yield(OpenProcess{}, fmt.Errorf("read which processes are open: %w", err))
+				return
+			}
+			if !yield(OpenProcess{Process: processOf(row), Begun: timeOf(row[atAttribute])}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Unlist takes a process from the list of open ones, as its last step would. Nothing else of it
+// changes, and if it goes on it is not listed again. It takes one write unit.
+//
+// Errors: [ErrNotPending] if it is not listed, those of Pending.
+func (b *Backlog) Unlist(ctx context.Context, id aggregate.ID) error {
+	_, err := b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &b.table, Key: rowKey(id, openRow), ConditionExpression: aws.String("attribute_exists(#p)"),
+		ExpressionAttributeNames: map[string]string{"#p": pkey},
+	})
+	return b.explain("unlist", Pending{Process: id, Row: openRow}, err)
+}

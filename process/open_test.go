@@ -1,0 +1,148 @@
+package process_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/journal"
+	"github.com/millrace-dev/millrace/process"
+)
+
+// open returns the ids of open processes in order.
+func (w *world) open(query process.Query) (ids []string) {
+	w.t.Helper()
+	for p, err := range w.backlog().Open(w.t.Context(), query) {
+		require.NoError(w.t, err)
+		ids = append(ids, p.Process.String())
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func TestAProcessIsOpenFromItsFirstStepToItsLast(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	begin := func(order string) {
+		require.NoError(t, m.Handle(event(t.Context(), "placed-"+order, order, OrderPlaced{Total: 5})))
+	}
+	begin("o1")
+	begun := w.now
+	w.pass(time.Minute)
+	begin("o2")
+	require.NoError(t, m.Handle(event(t.Context(), "touched", "o1", OrderTouched{})), "a step in between")
+
+	assert.Equal(t, []string{"saga-o1", "saga-o2"}, w.open(process.Query{}))
+	assert.Equal(t, []string{"saga-o1", "saga-o2"}, w.open(process.Query{Type: "saga"}))
+	assert.Empty(t, w.open(process.Query{Type: "sag"}))
+	assert.Equal(t, []string{"saga-o2"}, w.open(process.Query{Type: "saga", ID: "o2"}))
+	assert.Equal(t, []string{"saga-o1"}, w.open(process.Query{Before: w.now}), "older than a minute")
+	assert.Empty(t, w.open(process.Query{Type: "saga", ID: "o2", Before: w.now}))
+	for p, err := range w.backlog().Open(t.Context(), process.Query{Type: "saga", ID: "o1"}) {
+		require.NoError(t, err)
+		assert.Equal(t, process.OpenProcess{Process: aggregate.ID{Type: "saga", Value: "o1"}, Begun: begun}, p)
+	}
+	for _, p := range w.pending(process.Query{}) {
+		assert.Equal(t, "credit", p.Timeout, "an open process is nothing that is left to do")
+	}
+
+	require.NoError(t, m.Handle(event(t.Context(), "e2", "c", CreditReserved{Order: "o1"})))
+	assert.Equal(t, []string{"saga-o2"}, w.open(process.Query{}))
+	require.NoError(t, m.Handle(event(t.Context(), "placed-o1", "o1", OrderPlaced{Total: 5})), "it comes again")
+	w.pass(deadline)
+	w.fire(m)
+	assert.Empty(t, w.open(process.Query{}), "the timeout has ended it")
+}
+
+func TestAProcessThatEndsWithItsFirstStepIsNeverOpen(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	at := process.Define(sagas, process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
+		return step{Events: aggregate.Events[Saga]{Begun{1}, Ended{"at once"}}}, nil
+	}).Starts()).OverWhen(func(s Saga) bool { return s.Outcome != "" })
+	m, err := process.New(w.j, w.client, at, w.config())
+	require.NoError(t, err)
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{})))
+	assert.Empty(t, w.open(process.Query{}))
+}
+
+func TestAProcessWithoutAnEndIsNotListed(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	endless := process.Define(sagas, process.On(byID, func(Saga, OrderPlaced, process.Input) (step, error) {
+		return step{Events: aggregate.Events[Saga]{Begun{1}}}, nil
+	}).Starts())
+	m, err := process.New(w.j, w.client, endless, w.config())
+	require.NoError(t, err)
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{})))
+	_, version := w.saga(m, "o1")
+	assert.EqualValues(t, 1, version)
+	assert.Empty(t, w.open(process.Query{}))
+}
+
+// The reaction gets a copy, and what it does to that does not count.
+func TestAReactionCannotListItsProcessAsOver(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	spoiling := process.Define(aggregate.Define[list]("list", entry{}),
+		process.On(byID, func(l list, _ OrderPlaced, _ process.Input) (process.Step[list], error) {
+			if l.Done != nil {
+				l.Done["all"] = true
+			}
+			return process.Step[list]{Events: aggregate.Events[list]{entry{"some"}}}, nil
+		}).Starts(),
+	).OverWhen(func(l list) bool { return l.Done["all"] })
+	m, err := process.New(w.j, w.client, spoiling, w.config())
+	require.NoError(t, err)
+	for i := range 3 {
+		require.NoError(t, m.Handle(event(t.Context(), fmt.Sprint("e", i), "o1", OrderPlaced{})))
+	}
+	assert.Equal(t, []string{"list-o1"}, w.open(process.Query{}))
+}
+
+type (
+	list  struct{ Done map[string]bool }
+	entry struct{ Name string }
+)
+
+func (entry) EventType() string { return "entry" }
+func (e entry) Apply(l *list) {
+	if l.Done == nil {
+		l.Done = map[string]bool{}
+	}
+	l.Done[e.Name] = true
+}
+
+func TestWhatWasDeletedIsTakenFromTheListByHand(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	m := w.manager(w.client, w.config())
+	require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+	id := aggregate.ID{Type: "saga", Value: "o1"}
+	_, version := w.saga(m, "o1")
+	require.NoError(t, w.j.Delete(t.Context(), id, version, journal.Removal{}))
+	assert.Equal(t, []string{"saga-o1"}, w.open(process.Query{}))
+
+	require.NoError(t, w.backlog().Unlist(t.Context(), id))
+	assert.Empty(t, w.open(process.Query{}))
+	require.ErrorIs(t, w.backlog().Unlist(t.Context(), id), process.ErrNotPending)
+}
+
+func TestOpenProcessesOfABadQueryOrNoTable(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	for _, err := range w.backlog().Open(t.Context(), process.Query{ID: "o1"}) {
+		require.ErrorAs(t, err, new(*process.ConfigError))
+	}
+	elsewhere := process.NewBacklog(w.client, "elsewhere")
+	for _, err := range elsewhere.Open(t.Context(), process.Query{}) {
+		require.ErrorIs(t, err, journal.ErrTableMissing)
+	}
+	require.ErrorIs(t, elsewhere.Unlist(t.Context(), aggregate.ID{Type: "saga", Value: "o1"}), journal.ErrTableMissing)
+}
