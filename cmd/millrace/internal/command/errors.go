@@ -105,7 +105,7 @@ func (a *app) advice(err error) string {
 	case errors.Is(err, readmodel.ErrNoPrevious):
 		return "`millrace model begin` builds the read model anew."
 	case errors.Is(err, process.ErrNotPending):
-		return "`millrace process` lists what is pending."
+		return "`millrace process list` shows what is pending, with --open which processes are open."
 	}
 	return ""
 }

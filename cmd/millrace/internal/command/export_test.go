@@ -29,5 +29,6 @@ var Lines = []any{
 	progressLine{},
 	droppedLine{},
 	pendingLine{},
+	processLine{},
 	commandLine{},
 }

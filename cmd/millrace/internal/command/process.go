@@ -74,19 +74,37 @@ var pendingColumns = []output.Column[pendingLine]{
 }
 
 func (a *app) process() *cobra.Command {
-	var table string
-	var overdue, failed bool
+	table := ""
 	cmd := &cobra.Command{
-		Use:   "process [TYPE [ID]] [flags]",
-		Short: "List what process managers have left to do; have it tried again, or drop it",
+		Use:   "process COMMAND",
+		Short: "See what process managers have left to do, and which processes are open; have something tried again, or drop it",
+		Args:  onlyCommands,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.PersistentFlags().StringVar(&table, "process-table", process.DefaultTable, "`name` of the table of process managers")
+	cmd.AddCommand(a.listProcesses(&table), a.retryPending(&table), a.dropPending(&table), a.unlistProcess(&table))
+	return cmd
+}
+
+func (a *app) listProcesses(table *string) *cobra.Command {
+	var overdue, failed, open bool
+	var older time.Duration
+	limit := 100
+	cmd := &cobra.Command{
+		Use:   "list [TYPE [ID]] [flags]",
+		Short: "List what process managers have left to do, or with --open the processes that are not over",
 		Long: `List the timeouts that process managers have set, and the commands that they have stored and not sent: all, those of a type, or of one process.
 
 AT is when a timeout is due, or when commands were stored, LATE how long that is ago, ATTEMPTS how often a manager has taken it up, NEXT when
 one will again, and FAILURE why the last attempt failed. With --json commands are shown with their payloads.
 
-It costs half a read unit for each 4 KB of the table, which has nothing but this, whatever is asked for; of one process one unit for each
-4 KB of its own.`,
-		Example: "  millrace process --overdue\n  millrace process order-saga o1\n  millrace process --failed --json | jq -r .failure | sort | uniq -c",
+With --open, list the processes that have begun and are not over, the oldest first, with the time of their last event and their state. It
+knows those whose definition has OverWhen. States that are encrypted are not shown.
+
+Either costs half a read unit for each 4 KB of the table, whatever is asked for; of one process one unit for each 4 KB of its own. With
+--open each process that is shown costs two units or more: one for each 4 KB of its state, and its last event.`,
+		Example: "  millrace process list --overdue\n  millrace process list order-saga o1\n  millrace process list --failed --json | jq -r .failure | sort | uniq -c\n" +
+			"  millrace process list --open order-saga --older 24h",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 2 {
 				return fmt.Errorf("%s has no use for %q", cmd.Name(), args[2])
@@ -101,16 +119,34 @@ It costs half a read unit for each 4 KB of the table, which has nothing but this
 			if len(args) > 1 {
 				query.ID = args[1]
 			}
+			switch {
+			case open && (overdue || failed):
+				return wrongUsage("--overdue and --failed are not for --open, which has --older")
+			case !open && (cmd.Flags().Changed("older") || cmd.Flags().Changed("limit")):
+				return wrongUsage("--older and --limit need --open")
+			case older < 0:
+				return wrongUsage("--older is %s: want 0 or more", older)
+			case limit < 0:
+				return wrongUsage("--limit is %d: want 1 or more, or 0 for all", limit)
+			}
+			if open {
+				if older > 0 {
+					query.Before = a.env.Now().Add(-older)
+				}
+				return a.runOpen(cmd.Context(), *table, query, limit)
+			}
 			if overdue {
 				query.Before = a.env.Now()
 			}
-			return a.runPending(cmd.Context(), table, query, failed)
+			return a.runPending(cmd.Context(), *table, query, failed)
 		}),
 	}
-	cmd.Flags().BoolVar(&overdue, "overdue", false, "only timeouts that are due, and commands")
-	cmd.Flags().BoolVar(&failed, "failed", false, "only what has failed")
-	cmd.PersistentFlags().StringVar(&table, "process-table", process.DefaultTable, "`name` of the table of process managers")
-	cmd.AddCommand(a.retryPending(&table), a.dropPending(&table))
+	flags := cmd.Flags()
+	flags.BoolVar(&overdue, "overdue", false, "only timeouts that are due, and commands")
+	flags.BoolVar(&failed, "failed", false, "only what has failed")
+	flags.BoolVar(&open, "open", false, "the processes that have begun and are not over")
+	flags.DurationVar(&older, "older", 0, "with --open: only those that began at least this `duration` ago, such as 24h")
+	flags.IntVar(&limit, "limit", limit, "with --open: `number` of processes to show; 0 is all")
 	return cmd
 }
 

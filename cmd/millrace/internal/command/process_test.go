@@ -71,7 +71,7 @@ func TestWhatProcessesHaveLeftToDoIsListed(t *testing.T) {
 	_, err := m.Fire(t.Context())
 	require.Error(t, err)
 
-	for _, args := range [][]string{{"process"}, {"process", "saga"}, {"process", "saga", "o1"}} {
+	for _, args := range [][]string{{"process", "list"}, {"process", "list", "saga"}, {"process", "list", "saga", "o1"}} {
 		rows := cells(t, s.ok(t, args...))
 		require.Len(t, rows, 2)
 		assert.Equal(t, "saga o1", rows[0]["PROCESS"])
@@ -83,14 +83,14 @@ func TestWhatProcessesHaveLeftToDoIsListed(t *testing.T) {
 		assert.Equal(t, "timeout/answers", rows[1]["ROW"])
 		assert.Equal(t, "-", rows[1]["LATE"])
 	}
-	assert.Len(t, cells(t, s.ok(t, "process", "--overdue")), 1)
-	assert.Len(t, cells(t, s.ok(t, "process", "--failed")), 1)
-	assert.Equal(t, outcome{err: "There is nothing of the kind.\n"}, s.run(t, "process", "order"))
-	assert.Equal(t, outcome{}, s.run(t, "process", "order", "--json"), "a program counts lines")
+	assert.Len(t, cells(t, s.ok(t, "process", "list", "--overdue")), 1)
+	assert.Len(t, cells(t, s.ok(t, "process", "list", "--failed")), 1)
+	assert.Equal(t, outcome{err: "There is nothing of the kind.\n"}, s.run(t, "process", "list", "order"))
+	assert.Equal(t, outcome{}, s.run(t, "process", "list", "order", "--json"), "a program counts lines")
 	s.later(time.Hour)
-	assert.Len(t, cells(t, s.ok(t, "process", "--overdue")), 2)
+	assert.Len(t, cells(t, s.ok(t, "process", "list", "--overdue")), 2)
 
-	commands := lines(t, s.ok(t, "process", "--failed", "--json"))[0]
+	commands := lines(t, s.ok(t, "process", "list", "--failed", "--json"))[0]
 	assert.Equal(t, "pending", commands["kind"])
 	assert.Equal(t, "e1", commands["input"])
 	assert.Equal(t, map[string]any{"type": "saga", "value": "o1"}, commands["process"])
@@ -134,16 +134,16 @@ func TestWhatIsDroppedIsPrintedAndGone(t *testing.T) {
 	assert.Equal(t, "given_up", given["kind"])
 	assert.Equal(t, "answers", given["timeout"])
 
-	assert.Empty(t, s.ok(t, "process"))
+	assert.Empty(t, s.ok(t, "process", "list"))
 	o = s.run(t, "process", "drop", "saga", "o1", "timeout/answers", "--yes")
 	assert.Equal(t, command.ExitFailure, o.code)
-	assert.Contains(t, o.err, "`millrace process` lists what is pending")
+	assert.Contains(t, o.err, "`millrace process list` shows what is pending")
 }
 
 func TestWithoutTheTableOfProcessesTheCommandSaysWhoMakesIt(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
-	for _, line := range []string{"process", "process retry saga o1 timeout/answers", "process --process-table elsewhere"} {
+	for _, line := range []string{"process list", "process list --open", "process retry saga o1 timeout/answers", "process unlist saga o1", "process list --process-table elsewhere"} {
 		o := s.run(t, strings.Fields(line)...)
 		assert.Equal(t, command.ExitFailure, o.code, line)
 		assert.Contains(t, o.err, "process.CreateTable", line)

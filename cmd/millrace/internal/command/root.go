@@ -93,6 +93,14 @@ func wants(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// onlyCommands is for a command that has commands of its own and does nothing by itself.
+func onlyCommands(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
 func joined(names []string) string { return strings.Join(names, " and ") }
 
 func (a *app) connect(ctx context.Context) (journal.Client, error) {

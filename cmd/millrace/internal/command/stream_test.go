@@ -88,6 +88,19 @@ func TestStreamAsJSONHasAllThatIsStored(t *testing.T) {
 	assert.NotContains(t, s.ok(t, "stream", "account", "42", "--json"), "payload", "they can be large and private")
 }
 
+// openEncrypted opens the journal to write payloads that the command cannot read.
+func (s *shell) openEncrypted(t *testing.T) *journal.Journal {
+	t.Helper()
+	require.NoError(t, encrypt.CreateTable(t.Context(), s.client, encrypt.KeysConfig{}))
+	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
+	require.NoError(t, err)
+	keys, err := encrypt.NewKeys(s.client, wrapper, encrypt.KeysConfig{})
+	require.NoError(t, err)
+	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
+	require.NoError(t, err)
+	return s.open(t, journal.Config{Encodings: []journal.Encoding{secret}})
+}
+
 func TestStreamDecodesWhatIsCompressedAndShowsThatTheRestIsEncrypted(t *testing.T) {
 	t.Parallel()
 	s := setupTables(t)
@@ -98,14 +111,7 @@ func TestStreamDecodesWhatIsCompressedAndShowsThatTheRestIsEncrypted(t *testing.
 		Aggregate: account("zipped"), Events: []eventlog.Event{{ID: "z", Type: "noted", Payload: []byte(text)}},
 	})
 	require.NoError(t, err)
-	require.NoError(t, encrypt.CreateTable(t.Context(), s.client, encrypt.KeysConfig{}))
-	wrapper, err := encrypt.LocalWrapper(bytes.Repeat([]byte{1}, encrypt.KeyBytes))
-	require.NoError(t, err)
-	keys, err := encrypt.NewKeys(s.client, wrapper, encrypt.KeysConfig{})
-	require.NoError(t, err)
-	secret, err := encrypt.AESGCM(encrypt.Config{Keys: keys})
-	require.NoError(t, err)
-	deposits(t, s.open(t, journal.Config{Encodings: []journal.Encoding{secret}}), account("secret"), 1, 1)
+	deposits(t, s.openEncrypted(t), account("secret"), 1, 1)
 
 	zipped := s.ok(t, "stream", "account", "zipped", "--payload")
 	assert.Contains(t, zipped, text)

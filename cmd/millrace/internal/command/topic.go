@@ -32,13 +32,8 @@ func (a *app) topic() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topic COMMAND",
 		Short: "Trim a topic that is a queue",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("unknown command %q for %q", args[0], cmd.CommandPath())
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args:  onlyCommands,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.trim())
 	return cmd
