@@ -19,8 +19,8 @@ import (
 )
 
 // Backlog is what process managers have left to do: timeouts that are set, commands that are stored
-// and not sent, and processes that are not over. It is for those who operate them, and needs no definition. It is safe for
-// concurrent use.
+// and not sent, and processes that are not over. It is for those who operate them, and needs no
+// definition. It is safe for concurrent use.
 type Backlog struct {
 	client journal.Client
 	table  string

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/process"
@@ -65,6 +66,9 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	cost("a look at what is pending of a process", 1, 0, func() { w.pending(process.Query{Type: "saga", ID: "o3"}) })
 	cost("a look at all that are open", 0.5, 0, func() { assert.Equal(t, []string{"saga-o3"}, w.open(process.Query{})) })
 	cost("a look whether one is open", 1, 0, func() { w.open(process.Query{Type: "saga", ID: "o3"}) })
+	cost("one is taken from the list", 0, 1, func() {
+		require.NoError(t, w.backlog().Unlist(t.Context(), aggregate.ID{Type: "saga", Value: "o3"}))
+	})
 	cost("a retry", 0, lease, func() { require.NoError(t, w.backlog().Retry(t.Context(), stuck)) })
 	cost("a drop", 0, 2, func() { require.NoError(t, w.backlog().Drop(t.Context(), stuck)) })
 
@@ -79,4 +83,28 @@ func TestStepsCostWhatTheirDocumentationSays(t *testing.T) {
 	cost("nothing is due in four queues", 4*0.5, 0, func() { w.fire(m) })
 	m = w.withQueues(client, 4)
 	cost("the first look of another", 4*0.5+number, 0, func() { w.fire(m) })
+}
+
+func TestStepsInThePackedLayoutCostWhatTheirDocumentationSays(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	client := db.Client()
+	require.NoError(t, journal.Create(t.Context(), client, journal.Config{Shards: 1, Layout: journal.Packed}))
+	require.NoError(t, process.CreateTable(t.Context(), client, ""))
+	j, err := journal.Open(t.Context(), client, journal.Config{})
+	require.NoError(t, err)
+	w := &world{t: t, client: client, j: j, now: time.UnixMilli(1_700_000_000_000)}
+	m := w.manager(client, w.config())
+	cost := func(what string, read, write float64, uuid string, e interface{ EventType() string }) {
+		t.Helper()
+		recording := db.Record()
+		require.NoError(t, m.Handle(event(t.Context(), uuid, "o1", e)))
+		recording.Stop()
+		gotRead, gotWrite := recording.Units()
+		assert.InDelta(t, read, gotRead, 0.01, "%s: reads", what)
+		assert.InDelta(t, write, gotWrite, 0.01, "%s: writes", what)
+	}
+	const commands, set, cancelled, listed, unlisted = 2 + 1 + 1 + 1, 3, 3, 2, 2
+	cost("the first step", 4, 5+commands+set+listed, "e1", OrderPlaced{Total: 1})
+	cost("the last step", 2, 4+commands+cancelled+unlisted, "e3", CreditReserved{Order: "o1"})
 }

@@ -73,7 +73,7 @@
 //
 // A [Backlog] lists the timeouts that are set and the commands that are not sent, of all managers
 // that share a table. It needs none of their definitions. It also has one tried again at once, or
-// drops it.
+// drops it. [Backlog.Open] lists the processes that have begun and are not over.
 //
 // # Queues
 //
@@ -89,7 +89,8 @@
 // journal.Packed a step that sends commands or changes timeouts takes two read units and four write
 // units, or four and five as the first of its process. The commands of a step take five together, a
 // timeout that is set or cancelled three, one that fires six, and an attempt at either that fails
-// four. While nothing is due, a running manager takes half a read unit for each queue and
+// four. The first step of a process takes two more if its definition has OverWhen, and so does the
+// last. While nothing is due, a running manager takes half a read unit for each queue and
 // PollInterval, and half a unit each minute for the number of queues. This is 1,830 an hour with
 // the defaults. An input that is passed over costs the load and two read units or more to find out
 // whether it was handled before, or nothing if its type has no reaction. A step takes two round

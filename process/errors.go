@@ -17,7 +17,7 @@ var (
 	// then.
 	ErrPassedOver = errors.New("passed over")
 	// ErrNotPending reports that a timeout or command was done, cancelled, set again or dropped
-	// since it was read.
+	// since it was read, or that a process is not listed as open.
 	ErrNotPending = errors.New("not pending any more")
 	// ErrNotOver reports that a process has not begun, or is not over.
 	ErrNotOver = errors.New("the process is not over")

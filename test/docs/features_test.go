@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"github.com/millrace-dev/millrace/journal"
 	"github.com/millrace-dev/millrace/journal/archive"
 	"github.com/millrace-dev/millrace/live"
+	"github.com/millrace-dev/millrace/process"
 	"github.com/millrace-dev/millrace/projection"
 	"github.com/millrace-dev/millrace/repository"
 	"github.com/millrace-dev/millrace/subscriber"
@@ -54,7 +56,7 @@ func _(
 	client journal.Client, decide func(*withdrawal) (string, aggregate.Decision[account]), reactions []projection.Reaction, listener net.Listener, mux *http.ServeMux,
 	withdraw aggregate.Decision[account], msg *message.Message, claimAddress func(repository.Commit) ([]types.TransactWriteItem, error), lastMonth time.Time, version uint64,
 	gzip, secret journal.Encoding, file io.Writer, eventTypes []string, router *message.Router,
-	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error),
+	w http.ResponseWriter, r *http.Request, roomID string, queryRoom func(context.Context) (live.Event, error), manager *process.Manager[account],
 ) {
 	app, err := millrace.Open(ctx, client, millrace.Config{Prefix: "shop-", Journal: journal.Config{Shards: 4}})
 	_ = err
@@ -87,4 +89,9 @@ func _(
 	_, _ = groups.New(j).Trim(ctx, "mails", groups.TrimOptions{Keep: 72 * time.Hour})
 	_ = groups.New(j).Reset(ctx, "totals", "account", subscriber.Beginning(), nil)
 	router.AddMiddleware(tracing.Middleware(tracing.Config{}))
+	saga, err := manager.WaitOver(ctx, "o1")
+	_, _ = saga, err
+	for p, err := range process.NewBacklog(client, process.DefaultTable).Open(ctx, process.Query{Type: "order-saga"}) {
+		fmt.Println(p.Process, p.Begun, err)
+	}
 }
