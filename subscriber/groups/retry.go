@@ -89,14 +89,13 @@ func (g *Groups) RetryAllSkipped(ctx context.Context, group, topic string, s Sel
 		if some, err = g.hasSkipped(ctx, shardOf(k, roster, number), s); !some || err != nil {
 			continue
 		}
-		var edited int
+		due := map[skippedEvent]struct{}{}
 		err = again(ctx, func() error {
-			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) (err error) {
-				edited, err = g.makeAllDue(ctx, shard, r.Epochs[number], s)
-				return err
+			return g.store.Operate(ctx, k, number, func(ctx context.Context, shard checkpoint.Shard, r checkpoint.Roster) error {
+				return g.makeAllDue(ctx, shard, r.Epochs[number], s, due)
 			})
 		})
-		count += edited
+		count += len(due)
 	}
 	if err != nil {
 		return count, failed("retry skipped events of", k, err)
@@ -118,8 +117,15 @@ func (g *Groups) hasSkipped(ctx context.Context, shard checkpoint.Shard, s Selec
 	return false, nil
 }
 
-// makeAllDue makes the selected records of a shard due, a few side by side.
-func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, s Selection) (count int, err error) {
+// skippedEvent names an event of a topic.
+type skippedEvent struct {
+	value  string // of the aggregate's id
+	number uint64
+}
+
+// makeAllDue makes the selected records of a shard due, a few side by side, but for those that an
+// earlier attempt at the shard has made due. It adds them to due.
+func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, epoch uint64, s Selection, due map[skippedEvent]struct{}) error {
 	var some []checkpoint.Skipped
 	flush := func() error {
 		err := inParallel(writers, len(some), func(i int) error { return g.makeDue(ctx, shard, epoch, some[i]) })
@@ -127,7 +133,8 @@ func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, epoch u
 			return err
 		}
 		for _, e := range some {
-			if count++; s.Edited != nil {
+			due[skippedEvent{e.Aggregate.Value, e.Number}] = struct{}{}
+			if s.Edited != nil {
 				s.Edited(e.Aggregate, e.Number)
 			}
 		}
@@ -136,18 +143,18 @@ func (g *Groups) makeAllDue(ctx context.Context, shard checkpoint.Shard, epoch u
 	}
 	for e, err := range g.store.Skipped(ctx, shard) {
 		if err != nil {
-			return count, err
+			return err
 		}
-		if !s.selects(e) {
+		if _, done := due[skippedEvent{e.Aggregate.Value, e.Number}]; done || !s.selects(e) {
 			continue
 		}
 		if some = append(some, e); len(some) == retriedAtOnce {
 			if err := flush(); err != nil {
-				return count, err
+				return err
 			}
 		}
 	}
-	return count, flush()
+	return flush()
 }
 
 // retriedAtOnce is how many records are held in memory and made due, a few of them side by side.
