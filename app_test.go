@@ -233,7 +233,7 @@ func TestAnAppRunsAllThatWasAdded(t *testing.T) {
 	require.NoError(t, stop())
 	require.ErrorIs(t, app.Ready(t.Context()), millrace.ErrNotRunning)
 	require.ErrorIs(t, app.Run(t.Context()), millrace.ErrStarted)
-	require.ErrorIs(t, app.Handle(millrace.Group{Name: "late", Topics: []string{"order"}}, nil), millrace.ErrStarted)
+	require.ErrorIs(t, app.Handle(millrace.Group{Name: "late", Topics: []string{"order"}}, func(*message.Message) error { return nil }), millrace.ErrStarted)
 }
 
 func receive(t *testing.T, from <-chan string) string {
@@ -513,6 +513,39 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}})
 		},
 		"no commands": func(a *millrace.App) error { return a.HandleCommands() },
+		"nil":         func(a *millrace.App) error { return a.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, nil) },
+		"a nil handler": func(a *millrace.App) error {
+			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}}, nil)
+		},
+		"a nil command": func(a *millrace.App) error { return a.HandleCommands(nil) },
+		"two handlers of a type": func(a *millrace.App) error {
+			h := cqrs.NewGroupEventHandler(func(context.Context, *shipped) error { return nil })
+			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}}, h, h)
+		},
+		"a group in two calls": func(a *millrace.App) error {
+			if err := a.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, handle); err != nil {
+				return err
+			}
+			return a.Handle(millrace.Group{Name: "audit", Topics: []string{"shipping"}}, handle)
+		},
+		"a name of a handler twice": func(a *millrace.App) error {
+			if err := a.Handle(millrace.Group{Name: "audit", Topics: []string{"a/b"}}, handle); err != nil {
+				return err
+			}
+			return a.Handle(millrace.Group{Name: "audit/a", Topics: []string{"b"}}, handle)
+		},
+		"a topic without a name": func(a *millrace.App) error {
+			return a.Handle(millrace.Group{Name: "audit", Topics: []string{""}}, handle)
+		},
+		"a read model twice": func(a *millrace.App) error {
+			for range 2 {
+				_, err := a.ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order"}}, noReactions)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 		"no build": func(a *millrace.App) error {
 			_, err := a.ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order"}}, nil)
 			return err
@@ -554,6 +587,73 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 		var refused *millrace.ConfigError
 		require.ErrorAs(t, add(open(t, db)), &refused, name)
 		assert.NotEmpty(t, refused.Reason, name)
+	}
+}
+
+func noReactions(context.Context, readmodel.Generation) ([]projection.Reaction, error) { return nil, nil }
+
+func TestAReadModelWithATopicTwiceIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := open(t, dynamotest.New(t)).ReadModel(t.Context(), readmodel.Config{Name: "items", Topics: []string{"order", "order"}}, noReactions)
+	require.ErrorAs(t, err, new(*readmodel.ConfigError))
+}
+
+func TestWhatCouldNotBeAddedCanBeAddedAgain(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.New(t)
+	app := open(t, db)
+	_, err := millrace.Repository(app, orders, repository.Config{MaxAttempts: -1})
+	require.Error(t, err)
+	_, err = millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+
+	topics := []string{"order"}
+	_, err = millrace.Process(t.Context(), app, shippings, nil, process.Config{})
+	require.Error(t, err, "no topics")
+	offline := db.Inject(dynamotest.CutConnection(), dynamotest.Table("shop-process"))
+	_, err = millrace.Process(t.Context(), app, shippings, topics, process.Config{})
+	require.Error(t, err)
+	offline.Remove()
+	_, err = millrace.Process(t.Context(), app, shippings, topics, process.Config{})
+	require.NoError(t, err)
+
+	handler := cqrs.NewGroupEventHandler(func(context.Context, *shipped) error { return nil })
+	g := millrace.Group{Name: "mails", Topics: topics, Configure: func(c *subscriber.Config) { c.MaxInFlight = -1 }}
+	require.Error(t, app.HandleEvents(g, handler))
+	g.Configure = nil
+	require.NoError(t, app.HandleEvents(g, handler))
+	registry := prometheus.NewRegistry()
+	for _, c := range metrics.Collectors(app) {
+		require.NoError(t, registry.Register(c))
+	}
+}
+
+// A group may have a longer CloseTimeout than the App has time.
+func TestAHandlerThatDoesNotReturnHoldsUpTheAppForALimitedTime(t *testing.T) {
+	t.Parallel()
+	app := open(t, dynamotest.New(t), func(c *millrace.Config) { c.StopTimeout, c.HandlerTimeout = time.Second, time.Second })
+	repo, err := millrace.Repository(app, orders, repository.Config{})
+	require.NoError(t, err)
+	arrived, hang := make(chan struct{}, 10), make(chan struct{})
+	t.Cleanup(func() { close(hang) })
+	g := millrace.Group{Name: "audit", Topics: []string{"order"}, Configure: func(c *subscriber.Config) { c.CloseTimeout = time.Hour }}
+	require.NoError(t, app.Handle(g, func(*message.Message) error {
+		arrived <- struct{}{}
+		<-hang
+		return nil
+	}))
+	stop, err := app.Start(context.WithoutCancel(t.Context()))
+	require.NoError(t, err)
+	_, err = repo.Execute(t.Context(), "1", place("tea"))
+	require.NoError(t, err)
+	<-arrived
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	select {
+	case err := <-stopped:
+		require.ErrorContains(t, err, "not stopped within 1s: subscribers")
+	case <-time.After(patience):
+		require.Fail(t, "it must stop")
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 // Group is a consumer group and what it handles.
 type Group struct {
 	// Name is subscriber.Config.ConsumerGroup. Another name is another group, which begins with the
-	// first event.
+	// first event. Each group of an App is added once, with all its topics.
 	Name string
 	// Topics are the aggregate types whose events the group handles.
 	Topics []string
@@ -34,6 +34,14 @@ func (g Group) validate() error {
 	case len(g.Topics) == 0:
 		return &ConfigError{"Group.Topics", fmt.Sprintf("of %q is empty; name the aggregate types whose events it handles", g.Name)}
 	}
+	for i, topic := range g.Topics {
+		if slices.Contains(g.Topics[:i], topic) {
+			return &ConfigError{"Group.Topics", fmt.Sprintf("of %q has topic %q twice; name it once", g.Name, topic)}
+		}
+		if err := (aggregate.ID{Type: topic, Value: "any"}).Validate(); err != nil {
+			return &ConfigError{"Group.Topics", fmt.Sprintf("of %q has %q, which no aggregate type can be: %v", g.Name, topic, err)}
+		}
+	}
 	return nil
 }
 
@@ -43,7 +51,7 @@ func (g Group) validate() error {
 // Errors: [*ConfigError] if the events of its aggregates are handled already, [ErrStarted], those of
 // repository.New.
 func Repository[S any](a *App, definition aggregate.Definition[S], config repository.Config) (*repository.Repository[S], error) {
-	if err := a.define(definition); err != nil {
+	if err := a.mayDefine(definition); err != nil {
 		return nil, err
 	}
 	if config.Logger == nil {
@@ -53,12 +61,13 @@ func Repository[S any](a *App, definition aggregate.Definition[S], config reposi
 	if err != nil {
 		return nil, err
 	}
+	a.definitions = append(a.definitions, definition)
 	a.observe(definition.Type(), r)
 	return r, nil
 }
 
-// define notes a definition, for what is added after it.
-func (a *App) define(definition aggregate.AnyDefinition) error {
+// mayDefine reports why a definition cannot be added.
+func (a *App) mayDefine(definition aggregate.AnyDefinition) error {
 	if err := a.mayAdd(); err != nil {
 		return err
 	}
@@ -73,7 +82,6 @@ func (a *App) define(definition aggregate.AnyDefinition) error {
 	if a.topics[definition.Type()] {
 		return &ConfigError{"definition", fmt.Sprintf("of %q comes after a handler of its events, which would not have them upcast; add it first", definition.Type())}
 	}
-	a.definitions = append(a.definitions, definition)
 	return nil
 }
 
@@ -86,8 +94,12 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	if err := definition.Validate(); err != nil {
 		return nil, err
 	}
-	if err := a.define(definition.Aggregate()); err != nil {
+	if err := a.mayDefine(definition.Aggregate()); err != nil {
 		return nil, err
+	}
+	definitions := append(slices.Clone(a.definitions), definition.Aggregate())
+	if config.Definitions == nil {
+		config.Definitions = slices.Clone(definitions)
 	}
 	if err := a.prepareProcess(ctx, &config); err != nil {
 		return nil, err
@@ -99,6 +111,7 @@ func Process[S any](ctx context.Context, a *App, definition process.Definition[S
 	if err := a.add(Group{Name: definition.Type(), Topics: topics}, manager.Handle); err != nil {
 		return nil, err
 	}
+	a.definitions = definitions
 	a.workers = append(a.workers, Part{Name: "process manager " + definition.Type(), Run: manager.Run})
 	a.observe(definition.Type(), manager)
 	return manager, nil
@@ -113,9 +126,6 @@ func (a *App) prepareProcess(ctx context.Context, config *process.Config) error 
 	}
 	if config.Marshaler == nil {
 		config.Marshaler = a.config.Marshaler
-	}
-	if config.Definitions == nil {
-		config.Definitions = slices.Clone(a.definitions)
 	}
 	if config.Logger == nil {
 		config.Logger = a.config.Logger
@@ -152,6 +162,9 @@ func (a *App) Project(g Group, reactions ...projection.Reaction) (*projection.Pr
 //
 // Errors: [*ConfigError], [ErrStarted], those of subscriber.NewSubscriber.
 func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
+	if handle == nil {
+		return &ConfigError{"handle", fmt.Sprintf("of group %q is nil; pass a function that handles its messages", g.Name)}
+	}
 	configure := g.Configure
 	g.Configure = func(c *subscriber.Config) {
 		c.Definitions = slices.Clone(a.definitions)
@@ -167,8 +180,8 @@ func (a *App) Handle(g Group, handle message.NoPublishHandlerFunc) error {
 //
 // Errors: those of [App.Handle], and of the cqrs component.
 func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
-	if len(handlers) == 0 {
-		return &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of event", g.Name)}
+	if err := a.mayHandle(g, handlers); err != nil {
+		return err
 	}
 	configure := g.Configure
 	g.Configure = func(c *subscriber.Config) {
@@ -189,14 +202,38 @@ func (a *App) HandleEvents(g Group, handlers ...cqrs.GroupEventHandler) error {
 //
 // Errors: those of [App.Handle], and of the cqrs component.
 func (a *App) HandleCommands(handlers ...cqrs.CommandHandler) error {
-	if len(handlers) == 0 {
-		return &ConfigError{"handlers", "of commands are missing; add one for each type of command"}
-	}
 	var all []cqrs.GroupEventHandler
 	for _, handler := range handlers {
+		if handler == nil {
+			all = append(all, nil)
+			continue
+		}
 		all = append(all, commandHandler{handler})
 	}
-	return a.addTyped(Group{Name: commandGroup, Topics: []string{a.config.CommandTopic}}, false, all)
+	g := Group{Name: commandGroup, Topics: []string{a.config.CommandTopic}}
+	if err := a.mayHandle(g, all); err != nil {
+		return err
+	}
+	return a.addTyped(g, false, all)
+}
+
+// mayHandle reports handlers that are missing, and those that would never be called.
+func (a *App) mayHandle(g Group, handlers []cqrs.GroupEventHandler) error {
+	if len(handlers) == 0 {
+		return &ConfigError{"handlers", fmt.Sprintf("of group %q are missing; add one for each type of message", g.Name)}
+	}
+	names := map[string]bool{}
+	for _, handler := range handlers {
+		if handler == nil {
+			return &ConfigError{"handlers", fmt.Sprintf("of group %q have a nil one; leave it out", g.Name)}
+		}
+		name := a.config.Marshaler.Name(handler.NewEvent())
+		if names[name] {
+			return &ConfigError{"handlers", fmt.Sprintf("of group %q have two for %q; use a group for each", g.Name, name)}
+		}
+		names[name] = true
+	}
+	return nil
 }
 
 // commandGroup is the consumer group of commands.
@@ -211,7 +248,7 @@ func (h commandHandler) NewEvent() any { return h.NewCommand() }
 
 // addTyped adds a group processor for each topic, which share a subscriber.
 func (a *App) addTyped(g Group, ackUnknown bool, handlers []cqrs.GroupEventHandler) error {
-	sub, err := a.subscribe(g)
+	sub, err := a.newSubscriber(g)
 	if err != nil {
 		return err
 	}
@@ -230,49 +267,48 @@ func (a *App) addTyped(g Group, ackUnknown bool, handlers []cqrs.GroupEventHandl
 		if err != nil {
 			return err
 		}
-		if err := processor.AddHandlersGroup(g.Name+"/"+topic, handlers...); err != nil {
+		if err := processor.AddHandlersGroup(g.handlerName(topic), handlers...); err != nil {
 			return err
 		}
 	}
+	a.subscribed(g, sub)
 	return nil
 }
 
 // add has the router handle the topics of a group.
 func (a *App) add(g Group, handle message.NoPublishHandlerFunc) error {
-	sub, err := a.subscribe(g)
+	sub, err := a.newSubscriber(g)
 	if err != nil {
 		return err
 	}
 	for _, topic := range g.Topics {
-		a.router.AddConsumerHandler(g.Name+"/"+topic, topic, sub, handle)
+		a.router.AddConsumerHandler(g.handlerName(topic), topic, sub, handle)
 	}
+	a.subscribed(g, sub)
 	return nil
 }
 
-// subscribe makes the subscriber of a group on the App's router.
-func (a *App) subscribe(g Group) (*subscriber.Subscriber, error) {
+// handlerName is that of the router's handler of a topic.
+func (g Group) handlerName(topic string) string { return g.Name + "/" + topic }
+
+// newSubscriber makes the subscriber of a group on the App's router.
+func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 	if err := errors.Join(a.mayAdd(), g.validate()); err != nil {
 		return nil, err
 	}
-	for i, topic := range g.Topics {
-		if slices.Contains(g.Topics[:i], topic) {
-			return nil, &ConfigError{"Group.Topics", fmt.Sprintf("of %q has topic %q twice; name it once", g.Name, topic)}
-		}
-		if _, twice := a.router.Handlers()[g.Name+"/"+topic]; twice {
-			return nil, &ConfigError{"Group", fmt.Sprintf("%q handles topic %q already; use one group for each purpose", g.Name, topic)}
+	if slices.Contains(a.groupNames, g.Name) {
+		return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q is that of another group; name all topics in one call, or use a group for each purpose", g.Name)}
+	}
+	for _, topic := range g.Topics {
+		if _, taken := a.router.Handlers()[g.handlerName(topic)]; taken {
+			return nil, &ConfigError{"Group.Name", fmt.Sprintf("%q makes %q the name of a handler, which another one has; choose another name", g.Name, g.handlerName(topic))}
 		}
 	}
-	sub, err := a.newSubscriber(g)
-	if err != nil {
-		return nil, err
-	}
-	a.subscribers = append(a.subscribers, sub)
-	a.observe(g.Name, sub)
-	a.handled(g.Topics)
-	return sub, nil
+	return a.configured(g)
 }
 
-func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
+// configured returns a subscriber with the settings of a group.
+func (a *App) configured(g Group) (*subscriber.Subscriber, error) {
 	config := a.config.Subscriber
 	config.Journal, config.ConsumerGroup = a.journal, g.Name
 	if g.Configure != nil {
@@ -283,6 +319,14 @@ func (a *App) newSubscriber(g Group) (*subscriber.Subscriber, error) {
 		return nil, fmt.Errorf("group %q: %w", g.Name, err)
 	}
 	return sub, nil
+}
+
+// subscribed notes the subscriber of a group whose handlers are on the router.
+func (a *App) subscribed(g Group, sub *subscriber.Subscriber) {
+	a.groupNames = append(a.groupNames, g.Name)
+	a.subscribers = append(a.subscribers, sub)
+	a.observe(g.Name, sub)
+	a.handled(g.Topics)
 }
 
 // handled notes that the events of topics are handled: a definition that comes later is too late.

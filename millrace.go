@@ -179,6 +179,7 @@ type App struct {
 	router    *message.Router
 
 	definitions []aggregate.AnyDefinition
+	groupNames  []string
 	subscribers []*subscriber.Subscriber
 	workers     []Part // process managers and read models
 	parts       []Part

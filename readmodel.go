@@ -30,6 +30,10 @@ func (a *App) ReadModel(
 	if build == nil {
 		return nil, &ConfigError{"build", fmt.Sprintf("of read model %q is nil; pass a function that returns its reactions", config.Name)}
 	}
+	name := "read model " + config.Name
+	if slices.ContainsFunc(a.workers, func(other Part) bool { return other.Name == name }) {
+		return nil, &ConfigError{"Name", fmt.Sprintf("%q is that of another read model; choose another name", config.Name)}
+	}
 	if config.Journal == nil {
 		config.Journal = a.journal
 	}
@@ -50,7 +54,7 @@ func (a *App) ReadModel(
 	}
 	topics, definitions := slices.Clone(config.Topics), slices.Clone(a.definitions)
 	a.handled(topics)
-	a.workers = append(a.workers, Part{Name: "read model " + config.Name, Run: func(ctx context.Context) error {
+	a.workers = append(a.workers, Part{Name: name, Run: func(ctx context.Context) error {
 		return model.Run(ctx, func(ctx context.Context, g readmodel.Generation) error {
 			reactions, err := build(ctx, g)
 			if err != nil {
@@ -68,7 +72,7 @@ func (a *App) project(ctx context.Context, g Group, definitions []aggregate.AnyD
 	if err != nil {
 		return err
 	}
-	sub, err := a.newSubscriber(g)
+	sub, err := a.configured(g)
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,7 @@ func (a *App) project(ctx context.Context, g Group, definitions []aggregate.AnyD
 		return err
 	}
 	for _, topic := range g.Topics {
-		router.AddConsumerHandler(g.Name+"/"+topic, topic, sub, p.Handle)
+		router.AddConsumerHandler(g.handlerName(topic), topic, sub, p.Handle)
 	}
 	return errors.Join(router.Run(ctx), sub.Close())
 }

@@ -246,7 +246,12 @@ func (r *run) stopHandlers(ctx context.Context) (err error) {
 		go func() { ends <- sub.Close() }()
 	}
 	for range r.subscribers {
-		err = errors.Join(err, <-ends)
+		select {
+		case closed := <-ends:
+			err = errors.Join(err, closed)
+		case <-ctx.Done(): // a group may have a longer CloseTimeout
+			return errors.Join(err, fmt.Errorf("not stopped within %v: subscribers", r.config.StopTimeout))
+		}
 	}
 	return err
 }

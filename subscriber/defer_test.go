@@ -10,6 +10,7 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill/message"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -113,6 +114,37 @@ func TestWhatAFormerOwnerDeferredIsRetried(t *testing.T) {
 	_, messages = subscribe(t, config)
 	assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
 	eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+}
+
+// A connection may die while the records are read.
+func TestAReadOfDeferredEventsThatHangsIsRepeated(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		j := open(t, db.Client())
+		write(t, j, "x", 0, 2)
+		config := deferring(j, 10)
+		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second})
+		first, messages := subscribe(t, config)
+		nack(t, messages, "x/1", 1)
+		receiveAll(t, messages, 1)
+		require.NoError(t, first.Close())
+
+		hang := dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() })
+		readsRecords := func(operation string, input any) bool {
+			q, ok := input.(*dynamodb.QueryInput)
+			if !ok {
+				return false
+			}
+			prefix, ok := q.ExpressionAttributeValues[":prefix"].(*types.AttributeValueMemberS)
+			return ok && prefix.Value == "event/"
+		}
+		hung := db.Inject(hang, dynamotest.Matching(readsRecords), dynamotest.Times(2))
+		_, messages = subscribe(t, config)
+		assert.Equal(t, expect("x", 1, 1), receiveAll(t, messages, 1))
+		assert.Equal(t, 2, hung.Fired())
+	})
 }
 
 // A former owner may write the record after its successor has looked.

@@ -261,7 +261,7 @@ func (s *Store) skipped(ctx context.Context, k Shard, condition string, values i
 			ExpressionAttributeValues: values,
 		})
 		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx)
+			page, err := s.nextPage(ctx, pages)
 			if err != nil {
 				yield(Skipped{}, fmt.Errorf("read skipped events of %s: %w", k.partition(), s.explain(err)))
 				return

@@ -78,6 +78,8 @@ func (c *Config) validate(program bool) error {
 		return &ConfigError{"Forms", fmt.Sprintf("have %q, which is not up to 100 letters, digits, dots, underscores and hyphens", c.Forms[unfit])}
 	case program && len(c.Topics) == 0 || slices.Contains(c.Topics, ""):
 		return &ConfigError{"Topics", "are empty: name the aggregate types that are consumed"}
+	case len(slices.Compact(slices.Sorted(slices.Values(c.Topics)))) < len(c.Topics):
+		return &ConfigError{"Topics", "have one twice: name each once"}
 	case c.Refresh < 0:
 		return &ConfigError{"Refresh", "is negative"}
 	case c.MaxDelay < 0:
