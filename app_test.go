@@ -513,7 +513,9 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}})
 		},
 		"no commands": func(a *millrace.App) error { return a.HandleCommands() },
-		"nil":         func(a *millrace.App) error { return a.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, nil) },
+		"nil": func(a *millrace.App) error {
+			return a.Handle(millrace.Group{Name: "audit", Topics: []string{"order"}}, nil)
+		},
 		"a nil handler": func(a *millrace.App) error {
 			return a.HandleEvents(millrace.Group{Name: "audit", Topics: []string{"order"}}, nil)
 		},
@@ -590,7 +592,9 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 	}
 }
 
-func noReactions(context.Context, readmodel.Generation) ([]projection.Reaction, error) { return nil, nil }
+func noReactions(context.Context, readmodel.Generation) ([]projection.Reaction, error) {
+	return nil, nil
+}
 
 func TestAReadModelWithATopicTwiceIsRefused(t *testing.T) {
 	t.Parallel()

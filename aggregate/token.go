@@ -59,7 +59,8 @@ func (t Token) And(other Token) Token {
 }
 
 // ParseToken reads the text of a [Token]. The text may come from anybody, so a token says what to
-// wait for and proves nothing. It has up to 100 aggregates.
+// wait for and proves nothing. It has up to 100 aggregates. Of one that comes several times the latest
+// version counts.
 //
 // The error is an [*InvalidTokenError].
 func ParseToken(text string) (Token, error) {
@@ -75,7 +76,7 @@ func ParseToken(text string) (Token, error) {
 		if err != nil {
 			return nil, &InvalidTokenError{text, fmt.Sprintf("%s: %v", quote(part), err)}
 		}
-		token = append(token, v)
+		token = token.And(Token{v})
 	}
 	return token, nil
 }

@@ -42,8 +42,9 @@ func TestTextThatIsNoTokenIsRefused(t *testing.T) {
 		assert.Equal(t, text, invalid.Text)
 		assert.Contains(t, err.Error(), "invalid consistency token: ")
 	}
-	_, err := aggregate.ParseToken(strings.Repeat("a:b@1,", 99) + "a:b@1")
-	assert.NoError(t, err)
+	token, err := aggregate.ParseToken(strings.Repeat("a:b@1,", 98) + "a:b@3,a:b@2")
+	require.NoError(t, err)
+	assert.Equal(t, aggregate.Token{{aggregate.ID{Type: "a", Value: "b"}, 3}}, token, "the latest version of each")
 }
 
 func TestTokensAreJoinedAndDivided(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // Serve streams what query returns as server-sent events: at once, after each change of what the
 // key names, and every [Config].RefreshInterval. An [Event] with an ID is sent only if it differs
 // from the last one. Serve returns nil when the client disconnects, does not read for
-// [Config].WriteTimeout, or after an event that is the Last, and when the feed ends.
+// [Config].WriteTimeout, or after an event that is the Last, and when the feed ends, which also ends
+// the context of a query after the first.
 //
 // If the first query fails, Serve returns its error and has written nothing, so the caller can
 // answer with a status. A browser's EventSource does not reconnect after a status other than 200. If
@@ -42,11 +43,14 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold events back
 	delay := f.config.ReconnectDelay + rand.N(f.config.ReconnectDelay)
 	text = append(fmt.Appendf(nil, "retry: %d\n\n", delay.Milliseconds()), text...)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(f.closing, cancel)()
 	refresh := time.NewTicker(f.config.RefreshInterval)
 	defer refresh.Stop()
 	for s.send(text) && !event.Last {
 		select {
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return nil
 		case _, open := <-changed:
 			if !open {
@@ -54,11 +58,11 @@ func (f *Feed) Serve(w http.ResponseWriter, r *http.Request, key string, query f
 			}
 		case <-refresh.C:
 		}
-		if event, err = query(r.Context()); err == nil {
+		if event, err = query(ctx); err == nil {
 			text, err = s.encode(event)
 		}
 		if err != nil {
-			if r.Context().Err() == nil {
+			if ctx.Err() == nil {
 				f.config.Logger.Error("A query failed, and with it a stream of events", err, watermill.LogFields{"key": key})
 			}
 			return nil // the reply has begun

@@ -170,6 +170,36 @@ func TestAStreamEndsWhenALaterQueryFails(t *testing.T) {
 	assert.False(t, more)
 }
 
+func TestAQueryThatHangsEndsWithTheFeed(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	feed := f.feed(f.config())
+	hangs := make(chan struct{})
+	var queries atomic.Int32
+	ended := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(ended)
+		assert.NoError(t, feed.Serve(w, r, "a", func(ctx context.Context) (live.Event, error) {
+			if queries.Add(1) == 2 {
+				close(hangs)
+				<-ctx.Done()
+			}
+			return live.Event{Data: 1}, ctx.Err()
+		}))
+	}))
+	defer server.Close()
+	b := get(t, server.URL)
+	b.next()
+	feed.Notify("a")
+	<-hangs
+	require.NoError(t, feed.Close())
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		require.Fail(t, "the stream must end")
+	}
+}
+
 func TestAStreamEndsWhenItsClientDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := setup(t)

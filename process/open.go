@@ -51,9 +51,10 @@ func (m *Manager[S]) listing(process repository.Aggregate[S], step Step[S], now 
 // nothing pending. With Query.Before these are the ones that have begun before that time. It knows
 // those whose definition has [Definition.OverWhen]. It ends with the first error.
 //
-// The list changes in the transactions of the steps. So it lacks no process, and has none that is
-// over, with two exceptions. One that was deleted from the journal stays until [Backlog.Unlist], and
-// so does one that a changed OverWhen makes over without a step.
+// The list changes in the transactions of the first and the last step of a process. So it lacks none
+// that has begun since its definition has OverWhen, and has none that a step has made over. One that
+// was deleted from the journal stays until [Backlog.Unlist], and so does one that a changed OverWhen
+// makes over without a step. One that a changed OverWhen opens again is not listed.
 //
 // It costs half a read unit for each 4 KB of the whole table, eventually consistent, whatever the
 // query leaves out; about 40 processes fit 4 KB. Of one process it costs one read unit.

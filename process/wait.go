@@ -18,21 +18,25 @@ import (
 //
 // It loads the process at once, then after 10 ms, and then less and less often, up to every second.
 // Each load costs what that of an aggregate costs: one read unit for each 4 KB of state. A throttled
-// or unreachable database does not end the wait.
+// or unreachable database does not end the wait, and a load is given up after ten seconds.
 //
-// Errors: [ErrNotOver] with the context's error, and those of repository.Repository.Load, such as
+// Errors: [ErrNotOver] with the context's error, [*ConfigError] if the definition has no OverWhen, and
+// those of repository.Repository.Load, such as
 // [*journal.DeletedError].
 func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggregate[S], error) {
+	if m.definition.over == nil {
+		return repository.Aggregate[S]{}, &ConfigError{"definition", fmt.Sprintf("of %s has no OverWhen: none of its processes is ever over", m.definition.Type())}
+	}
 	pauses := backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(10*time.Millisecond), backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(0),
 	)
 	for {
-		process, err := m.processes.Load(ctx, id)
+		process, err := m.loadOnce(ctx, id)
 		switch {
 		case err == nil && m.definition.IsOver(process.State):
 			return process, nil
 		case err == nil, errors.Is(err, journal.ErrNotFound), errors.Is(err, journal.ErrThrottled),
-			errors.Is(err, journal.ErrUnavailable), ctx.Err() != nil:
+			errors.Is(err, journal.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), ctx.Err() != nil:
 		default:
 			return process, fmt.Errorf("wait for the end of process %s %q: %w", m.definition.Type(), id, err)
 		}
@@ -44,4 +48,10 @@ func (m *Manager[S]) WaitOver(ctx context.Context, id string) (repository.Aggreg
 			return process, fmt.Errorf("wait for the end of process %s %q: %w: %w", m.definition.Type(), id, ErrNotOver, ctx.Err())
 		}
 	}
+}
+
+func (m *Manager[S]) loadOnce(ctx context.Context, id string) (repository.Aggregate[S], error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return m.processes.Load(ctx, id)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/millrace-dev/millrace/aggregate"
 	"github.com/millrace-dev/millrace/dynamotest"
 	"github.com/millrace-dev/millrace/internal/testdb"
 	"github.com/millrace-dev/millrace/journal"
@@ -68,6 +69,37 @@ func TestAWaitForAProcessEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, err, process.ErrNotOver, id)
 		require.ErrorIs(t, err, context.Canceled, id)
 	}
+}
+
+func TestALoadThatHangsIsRepeated(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		w := setup(t)
+		proxy := dynamotest.NewProxy(t, w.client)
+		m := w.manager(w.client, w.config())
+		require.NoError(t, m.Handle(event(t.Context(), "e1", "o1", OrderPlaced{Total: 5})))
+		require.NoError(t, m.Handle(event(t.Context(), "e2", "account-9", CreditReserved{Order: "o1"})))
+		j, err := journal.Open(t.Context(), proxy.Client(testdb.Once), w.j.Config())
+		require.NoError(t, err)
+		waiting, err := process.New(j, w.client, definition, w.config())
+		require.NoError(t, err)
+		hung := proxy.Inject(dynamotest.Pause(func(ctx context.Context) { <-ctx.Done() }), dynamotest.Times(2))
+		_, err = waiting.WaitOver(t.Context(), "o1")
+		require.NoError(t, err)
+		assert.Equal(t, 2, hung.Fired())
+	})
+}
+
+func TestAProcessThatIsNeverOverIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	endless := process.Define(aggregate.Define[Saga]("endless", Begun{}),
+		process.On(func(e OrderPlaced, _ process.Input) string { return "o1" },
+			func(Saga, OrderPlaced, process.Input) (process.Step[Saga], error) { return process.Step[Saga]{}, nil }).Starts())
+	m, err := process.New(w.j, w.client, endless, process.Config{})
+	require.NoError(t, err)
+	_, err = m.WaitOver(t.Context(), "o1")
+	require.ErrorAs(t, err, new(*process.ConfigError))
 }
 
 func TestAWaitForAProcessThatWasDeletedSaysSo(t *testing.T) {

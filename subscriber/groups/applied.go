@@ -104,6 +104,9 @@ func (g *Groups) WaitApplied(ctx context.Context, group string, id aggregate.ID,
 // Errors: those of WaitApplied.
 func (g *Groups) WaitToken(ctx context.Context, group string, token aggregate.Token) error {
 	for _, v := range token {
+		if v.Version == 0 { // nothing was written
+			continue
+		}
 		if err := g.WaitApplied(ctx, group, v.ID, v.Version); err != nil {
 			return err
 		}
