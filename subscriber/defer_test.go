@@ -147,6 +147,45 @@ func TestAReadOfDeferredEventsThatHangsIsRepeated(t *testing.T) {
 	})
 }
 
+// A former owner may still be at its last attempt when its successor tries the event.
+func TestADeferredEventWhoseRecordAFormerOwnerHasChangedIsRetried(t *testing.T) {
+	t.Parallel()
+	testdb.WithFakeTime(t, func(t *testing.T) {
+		db := dynamotest.New(t)
+		require.NoError(t, journal.Create(t.Context(), db.Client(), journal.Config{Shards: 1}))
+		j := open(t, db.Client())
+		write(t, j, "x", 0, 1)
+		config := deferring(j, 100)
+		config.Failures = subscriber.Defer(subscriber.Backoff{Pause: time.Second, MaxPause: time.Second})
+		_, messages := subscribe(t, config)
+		nack(t, messages, "x/1", 1)
+
+		store, group := checkpoint.New(j), checkpoint.Group{Name: "group"}
+		formerOwner := func() {
+			was, found, err := store.ReadSkipped(t.Context(), group, account("x"), 1)
+			require.NoError(t, err)
+			require.True(t, found)
+			now := was
+			now.Due = was.Due.Add(time.Second)
+			require.NoError(t, store.Reschedule(t.Context(), group, was, now))
+		}
+		began := time.Now()
+		failed := receive(t, messages)
+		formerOwner()
+		failed.Nack()
+		handled := receive(t, messages)
+		formerOwner()
+		handled.Ack()
+		eventually(t, "no record is left", func() bool { return len(skipped(t, j)) == 0 })
+		assert.Less(t, time.Since(began), 10*time.Second, "no reading of all records is needed")
+		select {
+		case msg := <-messages:
+			require.Fail(t, "it has been handled", msg.UUID)
+		case <-time.After(time.Hour):
+		}
+	})
+}
+
 // A former owner may write the record after its successor has looked.
 func TestARecordThatComesLateIsFound(t *testing.T) {
 	t.Parallel()

@@ -48,8 +48,8 @@ func (d *deliverer) retry(e *deferral) {
 	due, err := d.retryRecorded(e, id)
 	switch {
 	case errors.Is(err, errStopped), d.messageCtx.Err() != nil:
-	case errors.Is(err, ErrFenced): // somebody else has changed the record
-		d.deferrals.done(e)
+	case errors.Is(err, ErrFenced): // a former owner or an operator has changed the record: read it again
+		d.deferrals.again(e, d.now().Add(minFailurePause))
 	case err != nil:
 		e.failures++
 		d.stats.failures.Add(1)
