@@ -1,0 +1,141 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/millrace-dev/millrace/internal/checkpoint"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// trim is a pass over a topic.
+type trim struct {
+	groups  *Groups
+	topic   string
+	options TrimOptions
+	until   time.Time
+
+	mu  sync.Mutex
+	sum Trimmed
+}
+
+// reader is a group of the topic.
+type reader struct {
+	key    checkpoint.Key
+	roster checkpoint.Roster
+}
+
+// readers returns the groups whose positions count, as they are now.
+func (t *trim) readers(ctx context.Context) (readers []reader, err error) {
+	err = patiently(ctx, func() error {
+		readers = nil
+		keys, err := t.groups.store.Keys(ctx)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if k.Topic != t.topic {
+				continue
+			}
+			roster, err := t.groups.store.ReadRoster(ctx, k)
+			if err != nil {
+				return err
+			}
+			if roster.Exists() {
+				readers = append(readers, reader{k, roster})
+			}
+		}
+		return nil
+	})
+	if err == nil && len(readers) == 0 && !t.options.WithoutGroups {
+		err = ErrNoGroups
+	}
+	for _, r := range readers {
+		if r.roster.Elsewhere && t.groups.elsewhere == nil {
+			err = &ElsewhereError{Group: r.key.Group, Topic: t.topic}
+		}
+	}
+	return readers, err
+}
+
+// shard trims the streams of a shard. It reads the heads again, from where they failed.
+func (t *trim) shard(ctx context.Context, shard int) error {
+	q := eventlog.HeadsOfShard{AggregateType: t.topic, Shard: shard}
+	between := patience()
+	for failures := 0; ; {
+		after := q.After
+		readErr, err := t.shardFrom(ctx, &q)
+		if readErr == nil || err != nil {
+			return err
+		}
+		if q.After != after {
+			failures = 0
+			between.Reset()
+		}
+		failures++
+		if !passes(readErr) || failures == trimAttempts || !sleep(ctx, between.NextBackOff()) {
+			return readErr
+		}
+	}
+}
+
+// shardFrom trims the streams of a shard page by page, and moves the query on. The first error is
+// that of reading heads.
+func (t *trim) shardFrom(ctx context.Context, q *eventlog.HeadsOfShard) (readErr, err error) {
+	for heads, err := range t.groups.journal.Raw().ShardHeads(ctx, *q, t.options.Corrupt) {
+		if err != nil {
+			return err, nil
+		}
+		if len(heads) == 0 {
+			continue
+		}
+		if err := t.page(ctx, q.Shard, heads); err != nil {
+			return nil, err
+		}
+		q.After = heads[len(heads)-1].Aggregate
+		t.sum.Aggregates += len(heads)
+		sum := t.sum
+		sum.HeldBy = maps.Clone(sum.HeldBy)
+		t.options.Progress(sum)
+	}
+	return nil, nil
+}
+
+func (t *trim) page(ctx context.Context, shard int, heads []journal.Head) error {
+	if t.options.Again && !t.options.DryRun {
+		if err := t.trimAgain(ctx, heads); err != nil {
+			return err
+		}
+	}
+	queues, err := t.queues(ctx, heads)
+	if err != nil || len(queues) == 0 {
+		return err
+	}
+	readers, err := t.readers(ctx)
+	for i := 0; err == nil && i < len(readers); i++ {
+		err = t.hold(ctx, shard, readers[i], queues)
+	}
+	if err != nil {
+		return err
+	}
+	return inParallel(writers, len(queues), func(i int) error { return t.trim(ctx, queues[i]) })
+}
+
+// trimAgain removes what earlier passes have left of what they recorded as removed.
+func (t *trim) trimAgain(ctx context.Context, heads []journal.Head) error {
+	return inParallel(writers, len(heads), func(i int) error {
+		head := heads[i]
+		if head.TruncatedBefore <= 1 || !head.DeletedAt.IsZero() {
+			return nil
+		}
+		err := t.remove(ctx, head.Aggregate, head.TruncatedBefore)
+		if errors.Is(err, eventlog.ErrHasState) || errors.Is(err, journal.ErrNotCovered) {
+			return nil // the truncation was not ours
+		}
+		return t.unlessLeftAlone(err)
+	})
+}

@@ -1,0 +1,206 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/millrace-dev/millrace/aggregate"
+	"github.com/millrace-dev/millrace/internal/envelope"
+	"github.com/millrace-dev/millrace/internal/eventlog"
+	"github.com/millrace-dev/millrace/journal"
+)
+
+// queue is a publisher's own stream with an old event.
+type queue struct {
+	head    journal.Head
+	first   uint64 // the number of its first event
+	handled uint64 // the number up to which no group needs it
+	heldBy  string // the group that needs the next one
+}
+
+// queues returns the streams whose first event is old and marked.
+func (t *trim) queues(ctx context.Context, heads []journal.Head) ([]*queue, error) {
+	found := make([]*queue, len(heads))
+	err := inParallel(readers, len(heads), func(i int) error {
+		q := &queue{head: heads[i], first: max(heads[i].TruncatedBefore, 1), handled: heads[i].Version}
+		if !q.head.DeletedAt.IsZero() || q.first > q.head.Version {
+			return nil
+		}
+		err := patiently(ctx, func() error {
+			for r, err := range t.groups.journal.Raw().Events(ctx, q.head.Aggregate, q.first, q.first) {
+				if err != nil {
+					return err
+				}
+				if isMarked(r) && t.isOld(r) {
+					found[i] = q
+				}
+			}
+			return nil
+		})
+		return t.unlessLeftAlone(err)
+	})
+	return slices.DeleteFunc(found, func(q *queue) bool { return q == nil }), err
+}
+
+// isMarked reports whether an event was published without an aggregate id, to this stream.
+func isMarked(r *journal.Record) bool {
+	return r.Metadata[envelope.OwnStreamKey] == envelope.StreamMark(r.Aggregate)
+}
+
+// isOld reports whether an event is older than those that stay. An import is as old as its copy.
+func (t *trim) isOld(r *journal.Record) bool {
+	return r.OccurredAt.Before(t.until) && r.WrittenAt.Before(t.until)
+}
+
+// unlessLeftAlone returns the error unless it concerns one stream alone, which is left to a later
+// pass.
+func (t *trim) unlessLeftAlone(err error) error {
+	var corrupt *journal.CorruptItemError
+	switch {
+	case errors.As(err, &corrupt):
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.options.Corrupt(corrupt)
+		return nil
+	case errors.As(err, new(*journal.TruncatedError)), errors.As(err, new(*journal.DeletedError)), errors.Is(err, journal.ErrNotFound),
+		errors.Is(err, journal.ErrKeyDestroyed), errors.Is(err, journal.ErrConflict):
+		return nil // another pass or the publisher was faster, or somebody removes it
+	}
+	return err
+}
+
+// hold keeps of streams what a group still needs. It reads the positions before the records of
+// skipped events: an event behind a position was handled, or has a record by then.
+func (t *trim) hold(ctx context.Context, shard int, r reader, queues []*queue) error {
+	k := shardOf(r.key, r.roster, shard)
+	ids := make([]aggregate.ID, len(queues))
+	byID := make(map[aggregate.ID]*queue, len(queues))
+	for i, q := range queues {
+		ids[i], byID[q.head.Aggregate] = q.head.Aggregate, q
+	}
+	var positions map[aggregate.ID]uint64
+	err := patiently(ctx, func() (err error) {
+		positions, err = t.groups.positions(ctx, k, r.roster, ids, true)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	needs := func(q *queue, number uint64) {
+		if number <= q.handled {
+			q.handled, q.heldBy = number-1, r.key.Group
+		}
+	}
+	err = inParallel(readers, len(queues), func(i int) error {
+		q := queues[i]
+		position, found := positions[q.head.Aggregate]
+		if !found {
+			err := patiently(ctx, func() (err error) {
+				position, err = t.groups.store.Baseline(ctx, q.head, r.roster.Start)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		needs(q, position+1)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return patiently(ctx, func() error {
+		for e, err := range t.groups.store.Skipped(ctx, k) {
+			if err != nil {
+				return err
+			}
+			// A record from before the stream was trimmed, by other means, is of no event any more.
+			if q := byID[e.Aggregate]; q != nil && e.Number >= q.first {
+				needs(q, e.Number)
+			}
+		}
+		return nil
+	})
+}
+
+// trim removes the old events of a stream that no group needs.
+func (t *trim) trim(ctx context.Context, q *queue) error {
+	found, err := t.cut(ctx, q)
+	if err == nil && found.before > q.first && !t.options.DryRun {
+		err = t.remove(ctx, q.head.Aggregate, found.before)
+		if errors.Is(err, eventlog.ErrHasState) || errors.Is(err, journal.ErrNotCovered) {
+			found, err = cut{before: q.first, foreign: true}, nil
+		}
+	}
+	if err != nil {
+		return t.unlessLeftAlone(err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sum.Streams++
+	if found.before > q.first {
+		t.sum.Shortened++
+		t.sum.Events += found.before - q.first
+	}
+	if found.foreign {
+		t.sum.Foreign++
+	}
+	if found.held {
+		t.sum.HeldBy[q.heldBy]++
+	}
+	return nil
+}
+
+// remove removes the events before a number. A publisher that writes all the time may be faster
+// again and again.
+func (t *trim) remove(ctx context.Context, id aggregate.ID, before uint64) error {
+	return patiently(ctx, func() error {
+		err := t.groups.journal.Trim(ctx, id, before)
+		if errors.Is(err, journal.ErrConflict) {
+			err = fmt.Errorf("%w: %w", journal.ErrContended, err)
+		}
+		return err
+	})
+}
+
+// cut is where a stream's old events end that no group needs.
+type cut struct {
+	before  uint64 // the number behind the last one, which ends a commit
+	held    bool   // the next one is old, and a group needs it
+	foreign bool   // the next one is old, and lacks the mark
+}
+
+func (t *trim) cut(ctx context.Context, q *queue) (found cut, err error) {
+	found.before = q.first
+	if q.handled < q.first {
+		found.held = true
+		return found, nil
+	}
+	last := min(q.handled+1, q.head.Version) // one more shows whether the commit ends before it
+	commit, next := "", q.first
+	err = patiently(ctx, func() error {
+		for r, err := range t.groups.journal.Raw().Events(ctx, q.head.Aggregate, next, last) {
+			if err != nil {
+				return err
+			}
+			if next > q.first && r.CommitID != commit {
+				found.before = r.Number
+			}
+			found.held = r.Number > q.handled && t.isOld(r)
+			if r.Number > q.handled || !t.isOld(r) {
+				return nil
+			}
+			if found.foreign = !isMarked(r); found.foreign {
+				return nil
+			}
+			commit, next = r.CommitID, r.Number+1
+		}
+		return nil
+	})
+	if next == q.head.Version+1 {
+		found.before = next
+	}
+	return found, err
+}
