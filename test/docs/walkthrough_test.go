@@ -10,11 +10,24 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheWalkthroughQuotesTheCodeAsItIs(t *testing.T) {
+func TestPagesAboutAnExampleQuoteItsCode(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("walkthrough.md")
+	for name, folder := range map[string]string{
+		"walkthrough.md": "../examples/planningpoker",
+		"application.md": "../examples/booking",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			quotesCode(t, name, folder)
+		})
+	}
+}
+
+func quotesCode(t *testing.T, name, folder string) {
+	t.Helper()
+	page, err := os.ReadFile(name)
 	require.NoError(t, err)
-	code := lines(t, "../examples/planningpoker")
+	code := lines(t, folder)
 	quoted := 0
 	for n, block := range strings.Split(string(page), "```") {
 		if n%2 == 0 || !strings.HasPrefix(block, "go\n") {
@@ -38,7 +51,7 @@ func lines(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}
 	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !isSource(entry) {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(entry.Name(), ".go") {
 			return err
 		}
 		source, err := os.ReadFile(path)
