@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/millrace-dev/millrace/aggregate"
@@ -86,6 +88,9 @@ func (d Definition[S]) Type() string { return d.aggregate.Type() }
 
 // Aggregate is the aggregate that remembers.
 func (d Definition[S]) Aggregate() aggregate.Definition[S] { return d.aggregate }
+
+// EventTypes returns the event types that it reacts to, in alphabetical order.
+func (d Definition[S]) EventTypes() []string { return slices.Sorted(maps.Keys(d.reactions)) }
 
 // IsOver reports whether a process of a state is over. See OverWhen.
 func (d Definition[S]) IsOver(state S) bool { return d.over != nil && d.over(state) }
@@ -279,10 +284,10 @@ func OnTimeout[S any](name string, react func(state S, in Input) (Step[S], error
 // What React says when there is nothing to do. All are an [ErrPassedOver].
 var (
 	errNoReaction   = fmt.Errorf("%w: there is no reaction to it", ErrPassedOver)
-	errNotStarted   = fmt.Errorf("%w: its process has not begun, and it starts none", ErrPassedOver)
+	errNotStarted   = fmt.Errorf("%w: its process has not begun, and its reaction is not marked with Starts", ErrPassedOver)
 	errKeyDestroyed = fmt.Errorf("%w: the encryption key of its process was destroyed", ErrPassedOver)
 	errDeleted      = fmt.Errorf("%w: its process was deleted", ErrPassedOver)
-	errNothingToDo  = fmt.Errorf("%w: there is nothing to do", ErrPassedOver)
+	errNothingToDo  = fmt.Errorf("%w: its reaction returned an empty step", ErrPassedOver)
 	errNotSet       = fmt.Errorf("%w: the timeout was cancelled or moved meanwhile, or has fired", ErrPassedOver)
 	errOver         = fmt.Errorf("%w: its process is over", ErrPassedOver)
 )
