@@ -164,7 +164,7 @@ func (d Definition[S]) check(step Step[S]) error {
 			return err
 		}
 		if (t.After == 0) == t.At.IsZero() || t.After < 0 {
-			return fmt.Errorf("%w: timeout %q needs either After, more than 0, or At", ErrInvalidStep, t.Name)
+			return fmt.Errorf("%w: timeout %q needs a duration of more than 0, or a time", ErrInvalidStep, t.Name)
 		}
 	}
 	for _, name := range step.Cancel {
@@ -173,26 +173,6 @@ func (d Definition[S]) check(step Step[S]) error {
 		}
 	}
 	return nil
-}
-
-// Step is what a reaction wants to be done. All of it is stored in one transaction, or nothing.
-type Step[S any] struct {
-	// Events are what the process remembers. A step that does anything has at least one.
-	Events aggregate.Events[S]
-	// Commands are sent in their order when the step is stored, as [Config].Marshaler makes
-	// messages of them.
-	Commands []any
-	// Timeouts are set. One of a name that is set already is moved.
-	Timeouts []Timeout
-	// Cancel names the timeouts that are cancelled, if they are set.
-	Cancel []string
-}
-
-// Timeout has a process react when a time has come. Either After or At is set.
-type Timeout struct {
-	Name  string        // of a reaction made with [OnTimeout]
-	After time.Duration // from when the step is made
-	At    time.Time
 }
 
 // Input is what a process reacts to: an event, or a timeout of its own.

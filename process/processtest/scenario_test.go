@@ -41,7 +41,7 @@ var errStuck = errors.New("stuck")
 
 var watches = process.Define(aggregate.Define[Watch]("watch", Wound{}, Rang{}),
 	process.On(func(e Tick, _ process.Input) string { return e.For }, func(Watch, Tick, process.Input) (step, error) {
-		return step{Events: aggregate.Events[Watch]{Wound{}}, Timeouts: []process.Timeout{{Name: "alarm", After: time.Hour}}}, nil
+		return process.Record(Wound{}).SetTimeout("alarm", time.Hour), nil
 	}).Starts(),
 	process.On(func(e Tock, _ process.Input) string { return e.For }, func(_ Watch, e Tock, _ process.Input) (step, error) {
 		switch e.For {
@@ -50,12 +50,12 @@ var watches = process.Define(aggregate.Define[Watch]("watch", Wound{}, Rang{}),
 		case "idle":
 			return step{}, nil
 		case "all":
-			return step{Events: aggregate.Events[Watch]{Wound{}}, Commands: []any{Wake{"anna"}, Wake{"carla"}, Stop{}, Stop{}}}, nil
+			return process.Record(Wound{}).Send(Wake{"anna"}, Wake{"carla"}, Stop{}, Stop{}), nil
 		}
-		return step{Events: aggregate.Events[Watch]{Wound{}}, Cancel: []string{"alarm"}}, nil
+		return process.Record(Wound{}).CancelTimeout("alarm"), nil
 	}),
 	process.OnTimeout("alarm", func(_ Watch, in process.Input) (step, error) {
-		return step{Events: aggregate.Events[Watch]{Rang{}}, Commands: []any{Wake{in.Process}}}, nil
+		return process.Record(Rang{}).Send(Wake{in.Process}), nil
 	}),
 ).OverWhen(func(w Watch) bool { return w.Woken })
 
